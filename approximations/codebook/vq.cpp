@@ -1,0 +1,173 @@
+// Vector-quantised keys. Lingle, Transformer-VQ, arXiv:2309.16354, section 3.1.
+//   A = softmax(q k^T) with k_j = the code nearest to k_j;  with n_y keys on code y and s_y the sum of their values
+//   out_i = sum_y exp(q_i.c_y) s_y / sum_y exp(q_i.c_y) n_y                                        methods.md D
+// rank <= codes in use. |log A'_ij / A_ij| <= 2 max_j |q_i.(k_j - c_zj)|; codebook = keys is exact.
+// The codebook is learnt by k-means on the calibration head's keys. Causal: sums over the keys of earlier chunks, and
+// the chunk's own keys one by one.
+#include <cmath>
+
+#include "approximations/codebook/kmeans.hpp"
+#include "harness/core/approximation.hpp"
+#include "harness/linalg/rows.hpp"
+
+namespace attnbench {
+namespace {
+
+constexpr Index causal_chunk = 64;
+constexpr Index query_block = 256;
+
+// Counts and value sums of the keys on each code.
+template <class T>
+struct CodeSums {
+  CodeSums(Index codes, Index dv) : counts(Matrix<T>::Zero(codes, 1)), values(Matrix<T>::Zero(codes, dv)) {}
+
+  void add(Index code, const In<T>& V, Index j) {
+    counts(code, 0) += 1;
+    values.row(code) += V.row(j);
+  }
+
+  Matrix<T> counts;  // c x 1
+  Matrix<T> values;  // c x dv
+};
+
+template <class T>
+class VectorQuantised final : public Approximation<T>, public Kernel<T>, public Rows<T> {
+ public:
+  explicit VectorQuantised(const Draw& draw) : codebook_(learn(draw).cast<T>()) {}
+
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    const Index nq = head.Q.rows(), nk = head.K.rows();
+    const auto codes = nearest_codes<T>(context, head.K, codebook_);
+    CodeSums<T> sums(codebook_.rows(), head.V.cols());
+    const auto absorb = [&](Index begin, Index end) {
+      for (Index j = begin; j < end; ++j) sums.add(codes[static_cast<size_t>(j)], head.V, j);
+    };
+    if (!mask.causal) {
+      absorb(0, mask.visible(0, nk));
+      context.for_blocks(nq, query_block, [&](Context& single, Index begin, Index count) {
+        attend_rows(head, mask, sums, codes, mask.visible(0, nk), begin, single, attnbench::rows(out, begin, count));
+      });
+      return;
+    }
+    Index absorbed = 0;
+    for (Index begin = 0; begin < nq; begin += causal_chunk) {
+      const Index seen_by_all = mask.visible(begin, nk);
+      absorb(absorbed, seen_by_all);
+      absorbed = std::max(absorbed, seen_by_all);
+      const Index count = std::min(causal_chunk, nq - begin);
+      attend_rows(head, mask, sums, codes, absorbed, begin, context, attnbench::rows(out, begin, count));
+    }
+  }
+
+  const Kernel<T>* kernel() const override { return this; }
+  const Rows<T>* rows() const override { return this; }
+  Tensors state() const override { return {{"codebook", codebook_.template cast<double>()}}; }
+
+  void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
+              std::span<T> log_columns) const override {
+    logits(head, 0, context, block);
+    row_maxima<T>(block, log_rows);
+    exponentiate_rows<T>(context, block, log_rows);
+    std::fill(log_columns.begin(), log_columns.end(), T(0));
+  }
+
+  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
+    logits(head, first, context, A);
+    for (Index i = 0; i < A.rows(); ++i) {
+      const Index seen = mask.visible(first + i, A.cols());
+      A.row(i).tail(A.cols() - seen).setZero();
+      if (seen == 0) continue;
+      auto row = A.row(i).head(seen).array();
+      row = (row - row.maxCoeff()).exp();
+      row /= row.sum();
+    }
+  }
+
+ private:
+  static Matrix<double> learn(const Draw& draw) {
+    const Index codes = draw.params.integer("codes");
+    if (const auto* given = draw.injected("codebook", codes, draw.shape.d)) return *given;
+    if (!draw.calibration) throw Misuse("vq: the codebook is learnt from a calibration head, but none was given");
+    auto generator = draw.streams.stream("codebook", "kmeans", codes, draw.shape.d, draw.head, draw.replicate);
+    Context context;
+    return kmeans(context, draw.calibration->K, codes, draw.params.integer("sweeps"), generator).centres;
+  }
+
+  // q_i.c_{z_j} for rows [first, first + block.rows()), by way of the quantised keys.
+  void logits(const Head<T>& head, Index first, Context& context, Out<T> block) const {
+    const auto codes = nearest_codes<T>(context, head.K, codebook_);
+    Matrix<T> quantised(head.K.rows(), head.K.cols());
+    for (Index j = 0; j < quantised.rows(); ++j) quantised.row(j) = codebook_.row(codes[static_cast<size_t>(j)]);
+    multiply_transposed<T>(context, attnbench::rows(head.Q, first, block.rows()), quantised, block);
+  }
+
+  // Rows from `begin` on: keys [0, absorbed) stand in the sums, the others that a row sees are taken one by one.
+  void attend_rows(const Head<T>& head, Mask mask, const CodeSums<T>& sums, const std::vector<Index>& codes,
+                   Index absorbed, Index begin, Context& context, Out<T> out) const {
+    const Index count = out.rows(), c = codebook_.rows(), nk = head.K.rows();
+    const Index own = std::max<Index>(0, mask.visible(begin + count - 1, nk) - absorbed);
+    Matrix<T> weights(count, c), own_weights = Matrix<T>::Zero(count, own);
+    std::vector<T> normalisers(static_cast<size_t>(count));
+    std::vector<char> used(static_cast<size_t>(c));
+    multiply_transposed<T>(context, attnbench::rows(head.Q, begin, count), codebook_, weights);
+    for (Index y = 0; y < c; ++y) used[static_cast<size_t>(y)] = sums.counts(y, 0) > 0;
+    Index seen = 0;
+    for (Index i = 0; i < count; ++i) {
+      for (const Index visible = mask.visible(begin + i, nk) - absorbed; seen < visible; ++seen)
+        used[static_cast<size_t>(codes[static_cast<size_t>(absorbed + seen)])] = 1;
+      auto row = weights.row(i);
+      T largest = -std::numeric_limits<T>::infinity();
+      for (Index y = 0; y < c; ++y)
+        if (used[static_cast<size_t>(y)]) largest = std::max(largest, row[y]);
+      for (Index y = 0; y < c; ++y)
+        if (!used[static_cast<size_t>(y)]) row[y] = -std::numeric_limits<T>::infinity();
+      if (seen == 0 && largest == -std::numeric_limits<T>::infinity()) {
+        row.setZero();
+        continue;
+      }
+      row.array() = (row.array() - largest).exp();
+      for (Index j = 0; j < seen; ++j) own_weights(i, j) = row[codes[static_cast<size_t>(absorbed + j)]];
+    }
+    context.work.exps += static_cast<double>(weights.size());
+    multiply<T>(context, weights, sums.counts, Out<T>(normalisers.data(), count, 1, 1));
+    multiply<T>(context, weights, sums.values, out);
+    if (own > 0) multiply_add<T>(context, own_weights, attnbench::rows(head.V, absorbed, own), out);
+    for (Index i = 0; i < count; ++i) {
+      const T normaliser = normalisers[static_cast<size_t>(i)] + own_weights.row(i).sum();
+      if (normaliser > 0) out.row(i) /= normaliser;
+    }
+  }
+
+  Matrix<T> codebook_;  // c x d
+};
+
+const bool registered = add(method<VectorQuantised>({
+    .text = {.name = "vq",
+             .summary = "softmax on keys quantised to a codebook",
+             .formula = "A = softmax(q c^T), c_j the code nearest to k_j",
+             .reference = "Lingle 2023, Transformer-VQ, arXiv:2309.16354, section 3.1",
+             .cost = "O(n c (d + dv)) time, O(c dv + n) memory beyond input and output",
+             .family = "codebook"},
+    .parameters = {Parameter::integer("codes", 256, "size of the codebook; at most the calibration keys", 1, 1 << 20),
+                   Parameter::integer("sweeps", 10, "sweeps of Lloyd's algorithm at most", 0, 10000)},
+    .fitted = true,
+    .claims =
+        [](const Params& params, const Shape&) {
+          return Claims{.row_stochastic = true,
+                        .non_negative = true,
+                        .permutation_equivariant = true,
+                        .causal_exact = true,
+                        .rank_at_most = params.integer("codes")};
+        },
+    .cost =
+        [](const Params& params, const Shape& shape) {
+          const double c = static_cast<double>(params.integer("codes"));
+          const double nq = static_cast<double>(shape.nq), nk = static_cast<double>(shape.nk);
+          return Work{.flops = 2 * nk * c * static_cast<double>(shape.d) + nk * static_cast<double>(shape.dv) +
+                               2 * nq * c * static_cast<double>(shape.d + shape.dv + 1),
+                      .exps = nq * c};
+        },
+}));
+
+}  // namespace
+}  // namespace attnbench

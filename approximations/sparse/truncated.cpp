@@ -1,0 +1,136 @@
+// Truncated linear attention: only the band |i - j| <= w of a linear attention matrix. Source 000 (kexue 8338).
+//   renormalise=true:   A = rownorm((Q' K'^T) on the band); w = 0 is the identity
+//   renormalise=false:  A = D^-1 (Q' K'^T) on the band with the full row's D; rows sum to less than one
+// methods.md F. Only the band is formed: O(n w F).
+#include <cmath>
+
+#include "approximations/linear/linear_attention.hpp"
+#include "approximations/sparse/band.hpp"
+#include "harness/linalg/rows.hpp"
+
+namespace attnbench {
+namespace {
+
+template <class T>
+std::unique_ptr<LinearAttention<T>> make_base(const Draw& draw) {
+  const Params base = draw.params.nested("base");
+  auto made = make_approximation<T>(Draw{.shape = draw.shape,
+                                         .params = base,
+                                         .streams = draw.streams,
+                                         .head = draw.head,
+                                         .replicate = draw.replicate,
+                                         .calibration = draw.calibration,
+                                         .state = draw.state});
+  if (dynamic_cast<LinearAttention<T>*>(made.get()) == nullptr)
+    throw Misuse("truncated: base=" + base.spec() + " is no linear attention; expected linear or performer");
+  return std::unique_ptr<LinearAttention<T>>(static_cast<LinearAttention<T>*>(made.release()));
+}
+
+template <class T>
+class Truncated final : public Approximation<T>, public Rows<T> {
+ public:
+  explicit Truncated(const Draw& draw)
+      : base_(make_base<T>(draw)),
+        window_(draw.params.integer("window")),
+        renormalise_(draw.params.flag("renormalise")) {}
+
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    const FullRows full = full_rows(head, mask, context);
+    context.for_blocks(head.Q.rows(), band_rows, [&](Context& single, Index begin, Index count) {
+      const KeyRange keys = band_of_rows(begin, count, window_, mask, head.K.rows());
+      auto block = attnbench::rows(out, begin, count);
+      block.setZero();
+      if (keys.size() == 0) return;
+      Matrix<T> A(count, keys.size());
+      band(head, mask, full, begin, keys, single, A);
+      multiply<T>(single, A, attnbench::rows(head.V, keys.begin, keys.size()), block);
+    });
+  }
+
+  const Rows<T>* rows() const override { return this; }
+  Tensors state() const override { return base_->state(); }
+
+  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
+    const FullRows full = full_rows(head, mask, context);
+    A.setZero();
+    for (Index i = 0; i < A.rows(); ++i) {
+      const KeyRange keys = band_of_row(first + i, window_, mask, A.cols());
+      if (keys.size() == 0) continue;
+      band(head, mask, full, first + i, keys, context,
+           Out<T>(A.data() + i * A.outerStride() + keys.begin, 1, keys.size(), keys.size()));
+    }
+  }
+
+ private:
+  // The normalisers of the whole rows, value exp(log_scale); empty when the band's own are used.
+  struct FullRows {
+    std::vector<T> value, log_scale;
+  };
+
+  FullRows full_rows(const Head<T>& head, Mask mask, Context& context) const {
+    if (renormalise_) return {};
+    const auto count = static_cast<size_t>(head.Q.rows());
+    FullRows full{std::vector<T>(count), std::vector<T>(count)};
+    base_->normalisers(head, mask, context, full.value, full.log_scale);
+    return full;
+  }
+
+  // Rows [begin, begin + A.rows()) over the keys of the range, normalised; outside of each row's own window zero.
+  void band(const Head<T>& head, Mask mask, const FullRows& full, Index begin, KeyRange keys, Context& context,
+            Out<T> A) const {
+    std::vector<T> log_rows(static_cast<size_t>(A.rows())), log_columns(static_cast<size_t>(keys.size()));
+    base_->weights(head, begin, keys.begin, context, A, log_rows, log_columns);
+    for (Index i = 0; i < A.rows(); ++i) {
+      const KeyRange seen = band_of_row(begin + i, window_, mask, head.K.rows());
+      const Index left = seen.begin - keys.begin;
+      auto row = A.row(i).array();
+      row.head(left).setZero();
+      row.tail(keys.size() - left - seen.size()).setZero();
+      if (seen.size() == 0) continue;
+      const auto width = static_cast<size_t>(seen.size());
+      const std::span<T> window(A.data() + i * A.outerStride() + left, width);
+      const std::span<const T> columns(log_columns.data() + left, width);
+      const T log_scale =
+          base_->stabilise_row(head, begin + i, seen.begin, context, window, log_rows[static_cast<size_t>(i)], columns);
+      const auto r = static_cast<size_t>(begin + i);
+      const T normaliser = renormalise_ ? row.sum() : full.value[r] * std::exp(full.log_scale[r] - log_scale);
+      if (normaliser != 0) row /= normaliser;
+    }
+  }
+
+  std::unique_ptr<LinearAttention<T>> base_;
+  Index window_;
+  bool renormalise_;
+};
+
+const bool registered = add(method<Truncated>({
+    .text = {.name = "truncated",
+             .summary = "the band of a linear attention matrix, renormalised or not",
+             .formula = "A = rownorm(phi(Q) phi(K)^T on |i - j| <= w)",
+             .reference = "Su 2021, kexue.fm/archives/8338",
+             .cost = "O(n w F) time, O(w F) memory beyond input and output",
+             .family = "sparse"},
+    .parameters = {Parameter::entry("base", "linear", "the linear attention that is truncated", "methods", "linear"),
+                   Parameter::integer("window", 64, "half width w: row i sees |i - j| <= w", 0),
+                   Parameter::flag("renormalise", true, "normalise over the band; false: over the full row")},
+    .claims =
+        [](const Params& params, const Shape& shape) {
+          const Params base = params.nested("base");
+          const Claims linear = find<MethodEntry>(base.name()).claims(base, shape);
+          return Claims{
+              .row_stochastic = params.flag("renormalise"), .non_negative = linear.non_negative, .causal_exact = true};
+        },
+    .cost =
+        [](const Params& params, const Shape& shape) {
+          const Params base = params.nested("base");
+          const auto& map = find<FeatureMapEntry>(base.text("features"));
+          const double F = static_cast<double>(map.features(base, shape.d));
+          const double window = static_cast<double>(params.integer("window"));
+          const double seen = shape.mask.causal ? window + 1 : 2 * window + 1;
+          const double pairs = static_cast<double>(shape.nq) * std::min(seen, static_cast<double>(shape.nk));
+          return Work{.flops = 2 * pairs * (F + static_cast<double>(shape.dv))};
+        },
+}));
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,34 @@
+// Commands of the attnbench program. One file each; it registers itself.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/core/registry.hpp"
+
+namespace attnbench {
+
+namespace options = boost::program_options;
+
+struct CommandEntry {
+  static constexpr const char* kind = "command";
+  static constexpr const char* plural = "commands";
+
+  Description text;  // formula holds the usage line
+  std::vector<Parameter> parameters = {};
+  std::function<int(const std::vector<std::string>& arguments)> run;
+};
+
+// Parses a command's arguments; --help prints usage and options and returns an empty map. positional: the option that
+// words without a dash belong to, "" for none. Throws Misuse for anything unknown.
+std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
+                                                      const std::vector<std::string>& arguments,
+                                                      const std::vector<std::pair<const char*, int>>& positional);
+
+// The command line as it was typed, quoted for a shell; kept with every run.
+extern std::string command_line;
+
+}  // namespace attnbench

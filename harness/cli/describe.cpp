@@ -1,0 +1,111 @@
+// attnbench describe: all about one entry, or about one configuration of it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "harness/cli/command.hpp"
+#include "harness/core/approximation.hpp"
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+namespace {
+
+constexpr Shape example_shape{.nq = 4096, .nk = 4096, .d = 64, .dv = 64};
+
+void print_line(const std::string& label, const std::string& text) {
+  if (!text.empty()) std::cout << fmt::format("  {:<12}{}\n", label, text);
+}
+
+std::string allowed(const Parameter& p) {
+  switch (p.kind) {
+    case Parameter::Kind::integer:
+      return fmt::format("integer from {:.0f} to {:.0f}", p.minimum, p.maximum);
+    case Parameter::Kind::real:
+      return fmt::format("number from {} to {}", p.minimum, p.maximum);
+    case Parameter::Kind::flag:
+      return "true or false";
+    case Parameter::Kind::choice:
+      return fmt::format("{}", fmt::join(p.choices, ", "));
+    case Parameter::Kind::text:
+      return "text";
+    case Parameter::Kind::entry:
+      return "one of the " + p.catalogue + (p.family.empty() ? "" : " (" + p.family + ")") + "; see attnbench list " +
+             p.catalogue;
+  }
+  return {};
+}
+
+void print_parameters(const std::vector<Parameter>& parameters) {
+  if (parameters.empty()) return;
+  std::cout << "\nparameters\n";
+  for (const auto& p : parameters)
+    std::cout << fmt::format("  {:<14}{} [default {}; {}]\n", p.name, p.help,
+                             p.default_value.empty() ? "none" : p.default_value, allowed(p));
+}
+
+void print_claims(const Params& params) {
+  const auto& entry = find<MethodEntry>(params.name());
+  const Claims claims = entry.claims(params, example_shape);
+  std::cout << fmt::format("\nclaims of {} (at n = {}, d = dv = {})\n", params.spec(), example_shape.nk,
+                           example_shape.d);
+  const auto yes = [](bool held, const char* text) {
+    if (held) std::cout << "  " << text << "\n";
+  };
+  yes(claims.row_stochastic, "rows of A sum to one");
+  yes(claims.non_negative, "entries of A are not negative");
+  yes(claims.permutation_equivariant, "permuting keys with their values changes nothing");
+  yes(claims.causal_exact, "causal: row i depends on no later token");
+  if (!claims.no_causal_form.empty()) std::cout << "  no causal form: " << claims.no_causal_form << "\n";
+  if (claims.rank_at_most) std::cout << fmt::format("  rank of A at most {}\n", *claims.rank_at_most);
+  if (!claims.exact_when.empty()) std::cout << "  exact when " << claims.exact_when << "\n";
+  if (claims.kernel)
+    std::cout << fmt::format("  its kernel estimates {}{}\n", claims.kernel->target,
+                             claims.kernel->variance ? ", with a closed form of the variance" : "");
+  const Work work = entry.cost(params, example_shape);
+  std::cout << fmt::format("\nwork of one call at that shape: {:.3g} FLOPs, {:.3g} exponentials\n", work.flops,
+                           work.exps);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  options::options_description visible("options");
+  std::string spec_text;
+  visible.add_options()("name", options::value(&spec_text), "a name of any kind, or a spec such as performer:m=64");
+  if (!parse_arguments("describe", visible, arguments, {{"name", 1}})) return 0;
+  if (spec_text.empty()) throw Misuse("describe: no name given; see attnbench list");
+  const Spec spec = parse_spec(spec_text);
+  bool found = false;
+  std::vector<std::string> known;
+  for (const auto& [plural, entries] : catalogues()) {
+    const auto names = entries->names();
+    if (plural != "commands") known.insert(known.end(), names.begin(), names.end());
+    if (plural == "commands" || std::find(names.begin(), names.end(), spec.name) == names.end()) continue;
+    found = true;
+    const Params params(plural, spec);
+    const auto& text = entries->description(spec.name);
+    std::cout << entries->kind() << " " << spec.name << "\n";
+    print_line("what", text.summary);
+    print_line("formula", text.formula);
+    print_line("reference", text.reference);
+    print_line("cost", text.cost);
+    print_parameters(params.declared());
+    if (plural == "methods") print_claims(params);
+    if (plural == "experiments") {
+      std::cout << "\nmetrics\n";
+      for (const auto& metric : find<ExperimentEntry>(spec.name).metrics)
+        std::cout << fmt::format("  {:<34}[{}] {}\n", metric.name, metric.unit, metric.text);
+    }
+    std::cout << "\n";
+  }
+  if (!found) throw Misuse("describe: nothing is called '" + spec.name + "'" + nearest_names(spec.name, known));
+  return 0;
+}
+
+const bool registered = add(CommandEntry{.text = {.name = "describe",
+                                                  .summary = "parameters, claims, reference and cost of one entry",
+                                                  .formula = "describe NAME|SPEC"},
+                                         .run = run});
+
+}  // namespace
+}  // namespace attnbench

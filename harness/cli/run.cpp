@@ -1,0 +1,142 @@
+// attnbench run and attnbench plan: the same request, done or only counted.
+#include "harness/runner/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+
+#include "harness/cli/command.hpp"
+#include "harness/store/environment.hpp"
+
+namespace attnbench {
+namespace {
+
+struct Arguments {
+  RunRequest request;
+  std::string results;
+};
+
+// Numbers on the command line are read strictly: "12x" and "-3" are refused where a count is meant.
+Index count_of(const std::string& option, const std::string& text) {
+  const Axis axis = parse_axis(option + "=" + text);
+  Index value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1)
+    throw Misuse(fmt::format("--{} {}: expected an integer of at least 1", option, text));
+  return value;
+}
+
+std::optional<Arguments> parse(const std::string& command, const std::vector<std::string>& words) {
+  options::options_description visible("options");
+  std::vector<std::string> methods, inputs, sweeps, n, d;
+  std::string experiment, dv, heads, replicates, threads, seed, precision, results, logit_scale;
+  bool causal = false, bidirectional = false;
+  visible.add_options()("experiment", options::value(&experiment), "what to measure: attnbench list experiments")(
+      "method,m", options::value(&methods)->composing(), "method specs, such as performer:m=64 (repeatable)")(
+      "input,i", options::value(&inputs)->composing(), "input specs (repeatable; default gaussian)")(
+      "n,n", options::value(&n)->composing(), "sequence lengths (default: what the input has, or 1024)")(
+      "d,d", options::value(&d)->composing(), "key sizes (default: what the input has, or 64)")(
+      "dv", options::value(&dv), "value size (default: what the input has, or d)")(
+      "heads", options::value(&heads)->default_value("1"), "heads of a call (speed)")(
+      "causal", options::bool_switch(&causal), "row i sees no later token (default: what the input is)")(
+      "bidirectional", options::bool_switch(&bidirectional), "every row sees every token")(
+      "precision", options::value(&precision), "f32 or f64 (default f64; f32 for timing)")(
+      "logit-scale", options::value(&logit_scale)->default_value("1"), "multiplies the logits")(
+      "sweep", options::value(&sweeps)->composing(),
+      "AXIS=VALUES: m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
+      "replicates,r", options::value(&replicates)->default_value("1"), "independent repetitions")(
+      "threads", options::value(&threads), "default: all cores of the allowed set")(
+      "seed", options::value(&seed)->default_value("1"), "base seed")(
+      "results", options::value(&results)->default_value("results/attnbench.db"), "results file");
+  if (!parse_arguments(command, visible, words, {{"experiment", 1}})) return std::nullopt;
+  if (experiment.empty()) throw Misuse(command + ": no experiment given; see attnbench list experiments");
+  if (methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
+  if (causal && bidirectional) throw Misuse(command + ": --causal and --bidirectional exclude each other; keep one");
+
+  Arguments arguments{{.experiment = experiment, .methods = methods, .inputs = inputs}, results};
+  auto& request = arguments.request;
+  if (request.inputs.empty()) request.inputs = {"gaussian"};
+  for (const auto& value : n) request.n.push_back(count_of("n", value));
+  for (const auto& value : d) request.d.push_back(count_of("d", value));
+  if (!dv.empty()) request.dv = count_of("dv", dv);
+  request.heads = count_of("heads", heads);
+  if (causal) request.causal = true;
+  if (bidirectional) request.causal = false;
+  const bool timing = find<ExperimentEntry>(parse_spec(experiment).name).timing();
+  if (precision.empty()) precision = timing ? "f32" : "f64";
+  if (precision != "f32" && precision != "f64") throw Misuse("--precision " + precision + ": expected f32 or f64");
+  request.precision = precision == "f32" ? Precision::f32 : Precision::f64;
+  request.replicates = count_of("replicates", replicates);
+  request.threads =
+      threads.empty() ? allowed_cores() : static_cast<int>(std::min<Index>(1024, count_of("threads", threads)));
+  for (const auto& text : sweeps) request.sweep.push_back(parse_axis(text));
+  request.sweep.push_back({"logit_scale", {logit_scale}});
+  std::erase_if(request.sweep, [&](const Axis& axis) {  // --sweep logit_scale=... beats the single value
+    return &axis == &request.sweep.back() && std::count_if(request.sweep.begin(), request.sweep.end(),
+                                                           [](const Axis& a) { return a.name == "logit_scale"; }) > 1;
+  });
+  const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), request.seed);
+  if (error != std::errc() || end != seed.data() + seed.size())
+    throw Misuse("--seed " + seed + ": expected an integer from 0 to 2^64 - 1");
+  return arguments;
+}
+
+int run_command(const std::vector<std::string>& words) {
+  const auto arguments = parse("run", words);
+  if (!arguments) return 0;
+  expand(arguments->request);  // misuse shows before a results file is made
+  Store store(arguments->results);
+  const auto summary = run(arguments->request, store, store.begin_run(command_line, environment_json()));
+  std::cout << fmt::format("{} cells x {} replicates: {} run, {} were there already; in {}\n", summary.cells,
+                           arguments->request.replicates, summary.ran, summary.already, arguments->results);
+  if (summary.not_done > 0)
+    std::cout << fmt::format("{} not done; the first: {}\n", summary.not_done, summary.first_reason);
+  return 0;
+}
+
+int plan_command(const std::vector<std::string>& words) {
+  const auto arguments = parse("plan", words);
+  if (!arguments) return 0;
+  const auto cells = expand(arguments->request);
+  const bool timing = find<ExperimentEntry>(parse_spec(arguments->request.experiment).name).timing();
+  std::optional<Store> store;
+  if (std::filesystem::exists(arguments->results)) store.emplace(Store::open_existing(arguments->results));
+  Index done = 0;
+  double largest = 0;
+  for (const auto& cell : cells) {
+    const auto& shape = cell.problem.shape;
+    if (store)
+      for (const Index replicate : store->ended_replicates(cell.row(timing).key))
+        done += replicate < arguments->request.replicates;
+    // Statistics hold the exact and the estimated matrix and a panel; timing holds heads only.
+    const double matrices = timing ? 0 : 3.0 * 8 * static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
+    const double rows = static_cast<double>(shape.nq * (shape.d + shape.dv) + shape.nk * (shape.d + shape.dv));
+    largest = std::max(largest, matrices + 12 * rows * static_cast<double>(cell.problem.heads));
+  }
+  for (const auto& cell : cells) {
+    const auto& shape = cell.problem.shape;
+    std::cout << fmt::format(
+        "{}  {}  {}  n={} d={} dv={}{}{}\n", cell.experiment.spec(), cell.method.spec(), cell.input.spec(), shape.nk,
+        shape.d, shape.dv, shape.mask.causal ? " causal" : "",
+        cell.problem.logit_scale == 1 ? "" : fmt::format(" logit_scale={}", cell.problem.logit_scale));
+  }
+  std::cout << fmt::format("{} cells x {} replicates, {} done already; a cell takes at most about {:.3g} MB\n",
+                           cells.size(), arguments->request.replicates, done, largest / 1e6);
+  return 0;
+}
+
+const bool run_registered =
+    add(CommandEntry{.text = {.name = "run",
+                              .summary = "measure: an experiment over methods, inputs and axes, into a results file",
+                              .formula = "run EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
+                     .run = run_command});
+const bool plan_registered =
+    add(CommandEntry{.text = {.name = "plan",
+                              .summary = "the cells that a run would do, and how many are done",
+                              .formula = "plan EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
+                     .run = plan_command});
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,130 @@
+// The interface of a method, and its registry entry.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "harness/core/problem.hpp"
+#include "harness/core/registry.hpp"
+#include "harness/linalg/context.hpp"
+#include "harness/random/streams.hpp"
+
+namespace attnbench {
+
+// K_ij = exp(log_rows_i + log_columns_j) block_ij estimates the weight that the method puts in place of exp(q_i.k_j),
+// before normalisation. block is nq x nk. The mask is applied by whoever normalises.
+template <class T>
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void kernel(const Head<T>& head, Context&, Out<T> block, std::span<T> log_rows,
+                      std::span<T> log_columns) const = 0;
+};
+
+// A = L R^T without forming A: L is nq x F, R is nk x F. Only for masks without causality.
+template <class T>
+class Factored {
+ public:
+  virtual ~Factored() = default;
+  virtual void factors(const Head<T>& head, Mask, Context&, Matrix<T>& L, Matrix<T>& R) const = 0;
+};
+
+// Rows [first, first + A.rows()) of the attention matrix; A has nk columns.
+template <class T>
+class Rows {
+ public:
+  virtual ~Rows() = default;
+  virtual void attention_rows(const Head<T>& head, Mask, Index first, Context&, Out<T> A) const = 0;
+};
+
+// One drawn and fitted method for one head. Constructing is drawing; afterwards everything is const, so the same
+// instance gives the same numbers however often and from however many threads it is called.
+template <class T>
+class Approximation {
+ public:
+  virtual ~Approximation() = default;
+  // out = A V, nq x dv: the path that is timed. A row that sees no key, or no key with weight, is 0.
+  virtual void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const = 0;
+  // Projections, codebooks: what was drawn or fitted. Given back through Draw::state it makes the same instance.
+  virtual Tensors state() const { return {}; }
+  // What this instance can do beyond that. Null: an experiment that needs it skips, with the reason.
+  virtual const Kernel<T>* kernel() const { return nullptr; }
+  virtual const Factored<T>* factored() const { return nullptr; }
+  virtual const Rows<T>* rows() const { return nullptr; }
+};
+
+// Everything that a constructor may use. calibration: a head that fitted methods learn from (scaled, like Head).
+struct Draw {
+  Shape shape;
+  const Params& params;
+  Streams streams;
+  Index head = 0;
+  Index replicate = 0;
+  const Head<double>* calibration = nullptr;
+  const Tensors* state = nullptr;
+
+  // The injected tensor of that name and shape, or null when none was injected. A wrong shape throws Misuse.
+  const Matrix<double>* injected(const std::string& name, Index rows, Index columns) const;
+};
+
+// A pair (q, k), scaled, as the closed forms see it.
+struct Pair {
+  Index d;
+  double q2, k2, qk;                                  // |q|^2, |k|^2, q.k
+  double plus2() const { return q2 + k2 + 2 * qk; }   // |q + k|^2
+  double minus2() const { return q2 + k2 - 2 * qk; }  // |q - k|^2
+  double softmax() const { return std::exp(qk); }
+};
+
+// What a method's kernel estimates: the mean over draws and the mean squared error about it, for one pair.
+struct KernelTheory {
+  std::string target;  // "exp(q.k)", ...
+  std::function<double(const Pair&)> mean;
+  std::function<double(const Pair&)> variance;  // empty: no closed form is known
+};
+
+// What a spec promises, given its parameters. Everything here is tested for every registered method.
+struct Claims {
+  bool row_stochastic = false;           // rows of A sum to one
+  bool non_negative = false;             // entries of A are >= 0
+  bool permutation_equivariant = false;  // reordering keys with their values changes nothing
+  bool reads_queries_and_keys = true;
+  std::string no_causal_form;         // why there is none; empty: there is one
+  bool causal_exact = false;          // with a causal mask, row i depends on keys j <= i only
+  std::optional<Index> rank_at_most;  // of A without a causal mask
+  std::string exact_when;             // a parameter assignment for which the method equals its exact counterpart
+  std::optional<KernelTheory> kernel;
+};
+
+template <class T>
+using MakeApproximation = std::function<std::unique_ptr<Approximation<T>>(const Draw&)>;
+
+struct MethodEntry {
+  static constexpr const char* kind = "method";
+  static constexpr const char* plural = "methods";
+
+  Description text;
+  std::vector<Parameter> parameters;
+  bool fitted = false;  // learns from the calibration head
+  MakeApproximation<float> f32;
+  MakeApproximation<double> f64;
+  std::function<Claims(const Params&, const Shape&)> claims;
+  std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
+};
+
+// Checks that the shape makes sense for this spec (sizes, a causal form), throwing Misuse, then draws.
+template <class T>
+std::unique_ptr<Approximation<T>> make_approximation(const Draw& draw);
+
+// The entry with both scalar types of one class template: method<Softmax>({...}).
+template <template <class> class Method>
+MethodEntry method(MethodEntry entry) {
+  entry.f32 = [](const Draw& draw) { return std::make_unique<Method<float>>(draw); };
+  entry.f64 = [](const Draw& draw) { return std::make_unique<Method<double>>(draw); };
+  return entry;
+}
+
+}  // namespace attnbench

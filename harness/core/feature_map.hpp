@@ -1,0 +1,65 @@
+// The first plug point below a method: feature maps phi with phi(q).phi(k) ~ the weight of a pair. The linear attention
+// engine (approximations/linear) does the products, the causal scan and the stabilising for all of them.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "harness/core/approximation.hpp"
+#include "harness/core/projection.hpp"
+
+namespace attnbench {
+
+enum class Side { query, key };
+// values: phi = exp(log_scale_i) block_i, any sign. exponents: phi = exp(block), and the engine stabilises before it
+// exponentiates (log_scale is then not read).
+enum class Form { values, exponents };
+
+template <class T>
+class FeatureMap {
+ public:
+  virtual ~FeatureMap() = default;
+  virtual Index features() const = 0;  // F
+  virtual Form form() const = 0;
+  // X is b x d, scaled; its first row is token first_position. block is b x F, log_scale has b entries.
+  virtual void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block,
+                   std::span<T> log_scale) const = 0;
+  virtual Tensors state() const { return {}; }
+};
+
+template <class T>
+using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap<T>>(const Draw&)>;
+
+struct FeatureMapEntry {
+  static constexpr const char* kind = "feature map";
+  static constexpr const char* plural = "features";
+
+  Description text;  // family "random" (performer) or "deterministic" (linear)
+  std::vector<Parameter> parameters;
+  MakeFeatureMap<float> f32;
+  MakeFeatureMap<double> f64;
+  std::function<Index(const Params&, Index d)> features;  // F
+  bool non_negative = false;                              // every feature is >= 0
+  // Random maps: mean and variance of the kernel estimate for m rows of an ensemble. Deterministic ones: the kernel
+  // itself, variance 0, ensemble null. Empty where no closed form is known.
+  std::function<std::optional<KernelTheory>(const Params&, Index d, const SharedLaw& ensemble)> theory = {};
+};
+
+template <template <class> class Map>
+FeatureMapEntry feature_map(FeatureMapEntry entry) {
+  entry.f32 = [](const Draw& draw) { return std::make_unique<Map<float>>(draw); };
+  entry.f64 = [](const Draw& draw) { return std::make_unique<Map<double>>(draw); };
+  return entry;
+}
+
+// The map that the spec's `features` parameter names.
+template <class T>
+std::unique_ptr<FeatureMap<T>> make_feature_map(const Draw& draw) {
+  const auto& entry = find<FeatureMapEntry>(draw.params.text("features"));
+  if constexpr (std::is_same_v<T, float>)
+    return entry.f32(draw);
+  else
+    return entry.f64(draw);
+}
+
+}  // namespace attnbench

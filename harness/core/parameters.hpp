@@ -1,0 +1,75 @@
+// Parameters: what an entry declares, and the checked values of one spec.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/core/spec.hpp"
+#include "harness/linalg/matrix.hpp"
+
+namespace attnbench {
+
+// One declared parameter. The default stands as it would be typed.
+struct Parameter {
+  enum class Kind { integer, real, flag, choice, text, entry };
+
+  Kind kind;
+  std::string name;
+  std::string default_value;
+  std::string help;
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+  std::vector<std::string> choices = {};  // Kind::choice
+  std::string catalogue = {};             // Kind::entry: the plural of what it names ("features", "projections", ...)
+  std::string family = {};                // Kind::entry: only entries of this family, when not empty
+
+  static Parameter integer(std::string name, long value, std::string help, double minimum, double maximum = 1e9);
+  static Parameter real(std::string name, double value, std::string help, double minimum, double maximum);
+  static Parameter flag(std::string name, bool value, std::string help);
+  static Parameter choice(std::string name, std::string value, std::string help, std::vector<std::string> choices);
+  static Parameter text(std::string name, std::string value, std::string help);
+  // A parameter whose value names another entry; that entry's own parameters then belong to the spec as well.
+  static Parameter entry(std::string name, std::string value, std::string help, std::string catalogue,
+                         std::string family = "");
+};
+
+// The values of one spec: every declared parameter, given or default, checked. Unknown, duplicate and out-of-range
+// arguments throw Misuse naming what is known.
+class Params {
+ public:
+  // plural: the catalogue that holds spec.name.
+  Params(const std::string& plural, const Spec& spec);
+  Params(const std::string& plural, const std::string& spec) : Params(plural, parse_spec(spec)) {}
+
+  const std::string& name() const { return name_; }
+  Index integer(const std::string& parameter) const;
+  double real(const std::string& parameter) const;
+  bool flag(const std::string& parameter) const;
+  const std::string& text(const std::string& parameter) const;  // choices, texts and names of entries
+  bool has(const std::string& parameter) const { return values_.contains(parameter); }
+
+  // The same configuration with one parameter changed. Throws Misuse as the constructor does.
+  Params with(const std::string& parameter, const std::string& value) const;
+  // The configuration of the entry that this spec's entry parameter names: truncated's base, say.
+  Params nested(const std::string& parameter) const;
+
+  // The one spelling of this configuration: name and the values that differ from their defaults, in declared order.
+  std::string spec() const;
+  const std::vector<std::pair<std::string, std::string>>& values() const { return ordered_; }  // all, in declared order
+  const std::vector<Parameter>& declared() const { return declared_; }
+  // Source files of the entry and of every entry that its parameters name.
+  std::vector<std::string> source_files() const;
+
+ private:
+  void declare(const std::string& plural, const std::string& name, const Spec& spec);
+
+  std::string plural_;
+  std::string name_;
+  std::vector<Parameter> declared_;
+  std::vector<std::pair<std::string, std::string>> ordered_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace attnbench

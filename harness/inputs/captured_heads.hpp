@@ -1,0 +1,24 @@
+// Heads that lie in files, as the inputs `file` and `model` give them.
+#pragma once
+
+#include <memory>
+
+#include "harness/inputs/input.hpp"
+#include "harness/inputs/tensor_file.hpp"
+
+namespace attnbench {
+
+// The file's tensors. The files read last are kept, by path, place on the disk, size and time of change: a head is
+// drawn for every cell, from several threads.
+std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path);
+
+// Hash of the file's bytes, 16 hexadecimal digits. Kept likewise.
+std::string content_hash(const std::filesystem::path& path);
+
+// Q, K and V of one head, the first request.nq and request.nk tokens of it.
+HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request);
+
+// All that the file has: rows at most, widths fixed.
+InputLimits limits_of(const AttentionFile& file);
+
+}  // namespace attnbench

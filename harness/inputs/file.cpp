@@ -1,0 +1,47 @@
+// Heads from a .safetensors or .npz file: tensors q, k and v, unscaled, of shape [n, d], [heads, n, d] or
+// [batch, heads, n, d]. A smaller n takes the first tokens. The same numbers in every replicate: a file is one sample.
+#include <fmt/format.h>
+
+#include "harness/core/error.hpp"
+#include "harness/inputs/captured_heads.hpp"
+
+namespace attnbench {
+
+namespace {
+
+std::filesystem::path path_of(const Params& params) {
+  if (params.text("path").empty()) throw Misuse("file: no path was given; expected file:PATH");
+  return params.text("path");
+}
+
+HeadData<double> draw(const Params& params, const InputRequest& request) {
+  const auto path = path_of(params);
+  const auto file = captured_heads(path);
+  const Index batch = params.integer("batch"), head = params.integer("head") + request.head;
+  if (batch >= file->batches || head >= file->heads)
+    throw Misuse(
+        fmt::format("{}: batch={}, head={} was asked for; expected a batch from 0 to {} and a head from 0 to {}, "
+                    "further heads included",
+                    path.string(), batch, head, file->batches - 1, file->heads - 1));
+  return first_tokens(*file, batch, head, request);
+}
+
+const bool registered = add(InputEntry{
+    .text = {.name = "file",
+             .summary = "heads from a .safetensors or .npz file with tensors q, k and v",
+             .formula = "q, k, v of shape [n, d], [heads, n, d] or [batch, heads, n, d], not scaled by d^-1/4",
+             .reference = "",
+             .cost = "the file is read once and kept",
+             .family = "file"},
+    .parameters = {Parameter::text("path", "", "the file"),
+                   Parameter::integer("head", 0, "the first head to measure; further heads follow it", 0),
+                   Parameter::integer("batch", 0, "the item of the batch", 0)},
+    .draw = draw,
+    .limits = [](const Params& params) { return limits_of(*captured_heads(path_of(params))); },
+    .content = [](const Params& params) { return content_hash(path_of(params)); },
+    .has_calibration = false,
+});
+
+}  // namespace
+
+}  // namespace attnbench

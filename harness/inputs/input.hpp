@@ -1,0 +1,49 @@
+// Inputs: laws that draw heads, and files that hold them. A law registers itself as an InputEntry.
+#pragma once
+
+#include "harness/core/problem.hpp"
+#include "harness/core/registry.hpp"
+#include "harness/random/streams.hpp"
+
+namespace attnbench {
+
+// The measured head, or the one that fitted methods may learn from.
+enum class Purpose { measured, calibration };
+
+struct InputRequest {
+  Index nq = 0, nk = 0, d = 0, dv = 0;
+  Streams streams;
+  Index head = 0;
+  Index replicate = 0;
+  Purpose purpose = Purpose::measured;
+};
+
+// What an input can give. 0 stands for any size.
+struct InputLimits {
+  Index queries = 0, keys = 0;  // rows at most: a prefix of them is taken
+  Index d = 0, dv = 0;          // fixed sizes
+};
+
+struct InputEntry {
+  static constexpr const char* kind = "input";
+  static constexpr const char* plural = "inputs";
+
+  Description text;
+  std::vector<Parameter> parameters;
+  // Q, K, V of the requested sizes, not scaled by d^-1/4, a function of params and request alone.
+  std::function<HeadData<double>(const Params&, const InputRequest&)> draw;
+  std::function<InputLimits(const Params&)> limits = [](const Params&) { return InputLimits{}; };
+  // Files: a hash of what is in them, part of the cell key. Laws: empty.
+  std::function<std::string(const Params&)> content = [](const Params&) { return std::string(); };
+  bool has_calibration = true;     // false: the calibration head is the measured one, and rows say so
+  bool causal_by_default = false;  // heads of a causal model
+};
+
+// Checks sizes against the input's limits and this machine's memory (Misuse), draws, refuses values that are not
+// finite (Misuse, with the first place), and scales: Q and K by sqrt(logit_scale) d^-1/4 each.
+HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale = 1);
+
+// Throws Misuse when a head of these sizes, its output and one block of work cannot fit in this machine's memory.
+void refuse_absurd_sizes(Index nq, Index nk, Index d, Index dv);
+
+}  // namespace attnbench

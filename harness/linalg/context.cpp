@@ -1,0 +1,48 @@
+#include "harness/linalg/context.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace attnbench {
+
+void Context::for_blocks(Index total, Index block, const std::function<void(Context&, Index, Index)>& body) {
+  const Index count = (total + block - 1) / block;
+  const auto run_block = [&](Context& context, Index b) {
+    const Index first = b * block;
+    body(context, first, std::min(block, total - first));
+  };
+  const int workers = static_cast<int>(std::min<Index>(threads_, count));
+  if (workers <= 1) {
+    Context single(1);
+    for (Index b = 0; b < count; ++b) run_block(single, b);
+    work += single.work;
+    return;
+  }
+  std::atomic<Index> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto worker = [&] {
+    Context single(1);
+    try {
+      for (Index b = next++; b < count; b = next++) run_block(single, b);
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+    const std::scoped_lock lock(mutex);
+    work += single.work;
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 1; t < workers; ++t) threads.emplace_back(worker);
+    worker();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace attnbench

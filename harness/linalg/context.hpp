@@ -1,0 +1,39 @@
+// What a call to a method carries with it: the threads it may use and the work it has done.
+#pragma once
+
+#include <functional>
+
+#include "harness/linalg/matrix.hpp"
+
+namespace attnbench {
+
+// Operations counted by the seam: multiply and add are two FLOPs; exponentials are counted apart.
+struct Work {
+  double flops = 0;
+  double exps = 0;
+
+  Work& operator+=(const Work& other) {
+    flops += other.flops;
+    exps += other.exps;
+    return *this;
+  }
+};
+
+class Context {
+ public:
+  explicit Context(int threads = 1) : threads_(threads) {}
+
+  int threads() const { return threads_; }
+  Work work;
+
+  // Calls body(context, first, count) for each block of at most `block` consecutive indices out of [0, total). The
+  // blocks do not depend on the number of threads, and each writes memory of its own: results are the same bit for bit
+  // for any number. Each call has a Context of one thread, whose work is added to this one. The first exception thrown
+  // by a block is thrown again here.
+  void for_blocks(Index total, Index block, const std::function<void(Context&, Index, Index)>& body);
+
+ private:
+  int threads_;
+};
+
+}  // namespace attnbench

@@ -1,0 +1,30 @@
+// The seam: the only place where matrix products are compiled (float and double). Methods call these on views and
+// never expand an Eigen product: a small method file then compiles in seconds, the work is counted in one place, and
+// another GEMM can be put here. Shapes are asserted; A is a x k, B as each line says, C is a x b.
+#pragma once
+
+#include <type_traits>
+
+#include "harness/linalg/context.hpp"
+
+namespace attnbench {
+
+template <class T>
+using InArg = std::type_identity_t<In<T>>;
+template <class T>
+using OutArg = std::type_identity_t<Out<T>>;
+
+// C = A B, B is k x b.
+template <class T>
+void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
+// C += A B, B is k x b.
+template <class T>
+void multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
+// C = A B^T, B is b x k.
+template <class T>
+void multiply_transposed(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
+// C += A^T B, A is k x a, B is k x b.
+template <class T>
+void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
+
+}  // namespace attnbench

@@ -1,0 +1,19 @@
+// The attention matrix of a method that is linear in V, read off the code that is timed: attend with V = I.
+#pragma once
+
+#include "harness/core/approximation.hpp"
+
+namespace attnbench {
+
+// A, nq x nk, as attend applies it: V = I in panels of columns. Throws NumericallyInvalid naming the first entry that
+// is not finite.
+Matrix<double> attention_matrix(const Approximation<double>& method, const Head<double>& head, Mask mask,
+                                Context& context);
+Matrix<double> attention_matrix(const Approximation<float>& method, const Head<float>& head, Mask mask,
+                                Context& context);
+
+// Throws NumericallyInvalid, naming `what` and the first place, unless every entry is finite.
+template <class T>
+void require_finite(const In<T>& X, const std::string& what);
+
+}  // namespace attnbench

@@ -1,0 +1,54 @@
+#include "harness/measures/spectrum.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace attnbench {
+
+namespace {
+double power_sum(std::span<const double> sigma, double power) {
+  double sum = 0;
+  for (const double s : sigma) sum += std::pow(s, power);
+  return sum;
+}
+}  // namespace
+
+double rank_tolerance(std::span<const double> sigma, Index rows, Index columns) {
+  if (sigma.empty()) return 0;
+  return sigma.front() * static_cast<double>(std::max(rows, columns)) * std::numeric_limits<double>::epsilon();
+}
+
+Index numerical_rank(std::span<const double> sigma, double tolerance) {
+  return std::count_if(sigma.begin(), sigma.end(), [&](double s) { return s > tolerance; });
+}
+
+double stable_rank(std::span<const double> sigma) {
+  if (sigma.empty() || sigma.front() == 0) return 0;
+  return power_sum(sigma, 2) / (sigma.front() * sigma.front());
+}
+
+double participation_ratio(std::span<const double> sigma) {
+  const double fourth = power_sum(sigma, 4), second = power_sum(sigma, 2);
+  return fourth > 0 ? second * second / fourth : 0;
+}
+
+double effective_rank(std::span<const double> sigma, double power) {
+  const double total = power_sum(sigma, power);
+  if (total == 0) return 0;
+  double entropy = 0;
+  for (const double s : sigma)
+    if (const double p = std::pow(s, power) / total; p > 0) entropy -= p * std::log(p);
+  return std::exp(entropy);
+}
+
+std::vector<double> cumulative_spectrum(std::span<const double> sigma) {
+  std::vector<double> cumulative(sigma.size());
+  std::partial_sum(sigma.begin(), sigma.end(), cumulative.begin());
+  if (!cumulative.empty() && cumulative.back() > 0)
+    for (const double total = cumulative.back(); double& c : cumulative) c /= total;
+  return cumulative;
+}
+
+}  // namespace attnbench

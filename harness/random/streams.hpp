@@ -1,0 +1,48 @@
+// Named random streams. The seed of every stream is a hash of the base seed and of what it is for, so that adding a
+// method, another order of cells or another shard changes nobody's numbers.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/linalg/matrix.hpp"
+
+namespace attnbench {
+
+using Generator = std::mt19937_64;  // its output is fixed by the standard
+
+// FNV-1a over the bytes, finished with a 64-bit mix: any change of any byte changes every bit with probability 1/2.
+std::uint64_t hash_bytes(std::string_view bytes);
+
+class Streams {
+ public:
+  explicit Streams(std::uint64_t base_seed) : base_seed_(base_seed) {}
+  // Parts are joined so that ("a", "bc") and ("ab", "c") differ.
+  template <class... Parts>
+  Generator stream(const Parts&... parts) const {
+    std::string name = std::to_string(base_seed_);
+    ((name += '\x1f', append(name, parts)), ...);
+    return Generator(hash_bytes(name));
+  }
+  std::uint64_t base_seed() const { return base_seed_; }
+
+ private:
+  static void append(std::string& name, std::string_view part) { name += part; }
+  static void append(std::string& name, Index part) { name += std::to_string(part); }
+
+  std::uint64_t base_seed_;
+};
+
+// rows x columns independent standard normal numbers, drawn row by row. Boost's distribution: the same on every
+// platform, which std::normal_distribution is not.
+Matrix<double> standard_normal(Generator& generator, Index rows, Index columns);
+// count independent chi variates with d degrees of freedom (the norm of a standard normal vector).
+std::vector<double> chi(Generator& generator, Index count, Index d);
+// A Haar-distributed d x d orthogonal matrix: the QR factor of a Gaussian matrix with the signs of R's diagonal moved
+// into Q. Without that, Householder QR gives Q_00 < 0 always and positive features a bias of -15 % (methods.md B).
+Matrix<double> haar_orthogonal(Generator& generator, Index d);
+
+}  // namespace attnbench

@@ -1,0 +1,34 @@
+// A cell: experiment x method spec x problem x input. The unit of work, of failure and of resuming (with the
+// replicate).
+#pragma once
+
+#include "harness/core/parameters.hpp"
+#include "harness/core/problem.hpp"
+#include "harness/inputs/input.hpp"
+#include "harness/store/store.hpp"
+
+namespace attnbench {
+
+// Sizes and conditions that all methods share.
+struct Problem {
+  Shape shape;
+  Index heads = 1;
+  double logit_scale = 1;  // the logits are multiplied by it: an axis, because orderings flip with it
+};
+
+struct Cell {
+  Params experiment, method, input;
+  Problem problem;
+  std::uint64_t seed = 1;
+  int threads = 1;
+
+  // Everything that decides the measured head (head 0), for grouping and for caching what is exact.
+  std::string input_key() const;
+  // The row of the store. timing: threads belong to the cell.
+  CellRow row(bool timing) const;
+};
+
+// Draws head `head` of a cell's input for one replicate, scaled.
+HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose);
+
+}  // namespace attnbench

@@ -1,0 +1,56 @@
+// Experiments: questions asked of a method. One turns a cell into measurements, or says why it has none (Skip).
+#pragma once
+
+#include "harness/core/approximation.hpp"
+#include "harness/runner/exact.hpp"
+
+namespace attnbench {
+
+class Recorder {
+ public:
+  void scalar(std::string metric, std::string unit, double value);
+  void array(std::string metric, std::string unit, std::vector<Index> shape, std::vector<double> values);
+  std::vector<Measurement> take() { return std::move(measurements_); }
+
+ private:
+  std::vector<Measurement> measurements_;
+};
+
+// One replicate of one cell.
+struct Task {
+  const Cell& cell;
+  Index replicate;
+  Context& context;
+  ExactCache& exact;
+
+  // The method, drawn for that head with that draw's streams. Fitted methods learn from the calibration head.
+  template <class T>
+  std::unique_ptr<Approximation<T>> method(Index head, Index draw) const;
+  // The attention matrix of the method in the cell's precision, and its output, from the same instance.
+  struct Applied {
+    Matrix<double> attention;  // nq x nk
+    Matrix<double> output;     // nq x dv
+  };
+  Applied applied() const;
+};
+
+struct Metric {
+  std::string name, unit, text;
+};
+
+struct ExperimentEntry {
+  static constexpr const char* kind = "experiment";
+  static constexpr const char* plural = "experiments";
+
+  Description text;
+  std::vector<Parameter> parameters;
+  std::vector<Metric> metrics;
+  std::function<void(const Task&, Recorder&)> run;
+  // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then
+  // not used; done is called with each cell's place in `tasks` as soon as its measurements are complete.
+  std::function<void(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done)> run_group =
+      {};
+  bool timing() const { return static_cast<bool>(run_group); }
+};
+
+}  // namespace attnbench

@@ -1,0 +1,42 @@
+// From a request (sets of methods, inputs, sizes, axes) to the cells that it means.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/runner/cell.hpp"
+
+namespace attnbench {
+
+// One axis of a sweep: a size (n, d, dv, heads), logit_scale, or a parameter of methods, inputs or the experiment.
+struct Axis {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+// "m=16,32,64", "n=1024:65536:x2", "m=64:512:+64". Throws Misuse.
+Axis parse_axis(const std::string& text);
+
+struct RunRequest {
+  std::string experiment;
+  std::vector<std::string> methods, inputs;
+  std::vector<Index> n = {};  // empty: what the input has, or 1024
+  std::vector<Index> d = {};  // empty: what the input has, or 64
+  Index dv = 0;               // 0: what the input has, or d
+  Index heads = 1;
+  std::optional<bool> causal = {};  // empty: the input's default
+  Precision precision = Precision::f64;
+  double logit_scale = 1;
+  std::vector<Axis> sweep = {};
+  Index replicates = 1;
+  std::uint64_t seed = 1;
+  int threads = 1;
+};
+
+// Every cell of the request, sorted by input so that what is exact is computed once, without duplicates. An axis
+// applies to each method, input and experiment that has the parameter; one that applies to nothing throws Misuse, as
+// does any unknown name or a size that cannot be.
+std::vector<Cell> expand(const RunRequest& request);
+
+}  // namespace attnbench

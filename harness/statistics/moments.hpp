@@ -1,0 +1,28 @@
+// Sample moments, accumulated one number at a time and merged in a fixed order.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace attnbench {
+
+// Count, mean and sums of powers of deviations (Pebay 2008: stable one-pass updates), and what the largest contributes.
+struct Moments {
+  double count = 0, mean = 0, m2 = 0, m3 = 0, m4 = 0;
+  double sum_of_magnitudes = 0, largest_magnitude = 0;
+
+  void add(double x);
+  void merge(const Moments& other);
+
+  double variance() const;        // unbiased; 0 for fewer than two numbers
+  double standard_error() const;  // of the mean
+  // Standard error of variance(), from the fourth moment: sqrt((mu_4 - (N-3)/(N-1) sigma^4) / N). Heavy tails show
+  // here.
+  double variance_standard_error() const;
+  // The largest magnitude over the sum of magnitudes: near 1 when one draw decides the mean.
+  double share_of_largest() const;
+};
+
+Moments moments(std::span<const double> values);
+
+}  // namespace attnbench

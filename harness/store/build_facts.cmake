@@ -1,0 +1,76 @@
+# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp. Run in script mode at every build:
+#   cmake -DSOURCE_DIR=... -DOUTPUT=... -DCOMPILER=... -DFLAGS=... -DBUILD_TYPE=... -P build_facts.cmake
+# Needs neither git nor a repository. OUTPUT is only touched when its content changes, so that nothing is rebuilt.
+cmake_minimum_required(VERSION 3.20)
+
+foreach(name SOURCE_DIR OUTPUT COMPILER FLAGS BUILD_TYPE)
+  if(NOT DEFINED ${name})
+    message(FATAL_ERROR "${name} is not given; expected -D${name}=... before -P")
+  endif()
+endforeach()
+get_filename_component(SOURCE_DIR "${SOURCE_DIR}" REALPATH)
+
+# --no-optional-locks: a status that refreshes the index would disturb a git command that the user runs meanwhile.
+function(git output)
+  execute_process(COMMAND git --no-optional-locks ${ARGN} WORKING_DIRECTORY "${SOURCE_DIR}" RESULT_VARIABLE failed
+                  OUTPUT_VARIABLE text ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(failed)
+    set(text "")
+  endif()
+  set(${output} "${text}" PARENT_SCOPE)
+endfunction()
+
+# A tarball that is unpacked inside another repository must not take that repository's commit for its own.
+set(commit "")
+set(clean false)
+git(top rev-parse --show-toplevel)
+if(top STREQUAL SOURCE_DIR)
+  git(commit rev-parse --verify HEAD)
+  git(changes status --porcelain)
+  if(commit AND NOT changes)
+    set(clean true)
+  endif()
+endif()
+
+set(hashes "")
+foreach(folder harness approximations experiments)
+  file(GLOB_RECURSE files RELATIVE "${SOURCE_DIR}" "${SOURCE_DIR}/${folder}/*.cpp" "${SOURCE_DIR}/${folder}/*.hpp")
+  list(SORT files)
+  foreach(path IN LISTS files)
+    file(SHA256 "${SOURCE_DIR}/${path}" hash)
+    string(APPEND hashes "      {\"${path}\", \"${hash}\"},\n")
+  endforeach()
+endforeach()
+
+set(content "// Written by harness/store/build_facts.cmake.
+#include \"harness/store/build_facts.hpp\"
+
+namespace attnbench {
+
+const BuildFacts& build_facts() {
+  static const BuildFacts facts{
+      .commit = \"${commit}\",
+      .clean = ${clean},
+      .compiler = R\"facts(${COMPILER})facts\",
+      .flags = R\"facts(${FLAGS})facts\",
+      .build_type = R\"facts(${BUILD_TYPE})facts\",
+  };
+  return facts;
+}
+
+const std::map<std::string, std::string>& source_hashes() {
+  static const std::map<std::string, std::string> hashes{
+${hashes}  };
+  return hashes;
+}
+
+}  // namespace attnbench
+")
+
+set(present "")
+if(EXISTS "${OUTPUT}")
+  file(READ "${OUTPUT}" present)
+endif()
+if(NOT present STREQUAL content)
+  file(WRITE "${OUTPUT}" "${content}")
+endif()

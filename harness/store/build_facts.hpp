@@ -1,0 +1,21 @@
+// What is known when the program is built. Defined in the build folder, in build_facts.cpp, which build_facts.cmake
+// writes: only that file is compiled again when the commit changes.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace attnbench {
+
+struct BuildFacts {
+  std::string commit;  // empty without git
+  bool clean = false;  // no change and no new file since that commit; false without git
+  std::string compiler, flags, build_type;
+};
+const BuildFacts& build_facts();
+
+// SHA-256 (hexadecimal) of every source file under harness/, approximations/ and experiments/, by its path relative to
+// the project's root.
+const std::map<std::string, std::string>& source_hashes();
+
+}  // namespace attnbench

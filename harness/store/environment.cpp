@@ -1,0 +1,219 @@
+#include "harness/store/environment.hpp"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <array>
+#include <boost/version.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "harness/random/streams.hpp"
+#include "harness/store/build_facts.hpp"
+#include "harness/store/source_version.hpp"
+
+namespace attnbench {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// What follows `name` on the first line of the file that starts with it; empty when there is none.
+std::string entry(const fs::path& path, std::string_view name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name)) {
+      const size_t value = line.find_first_not_of(" \t:", name.size());
+      return value == std::string::npos ? "" : line.substr(value);
+    }
+  return "";
+}
+
+// The number that the text starts with; none for "max" and for what is not there.
+std::optional<double> number(const std::string& text) {
+  std::istringstream stream(text);
+  double value;
+  return stream >> value ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> memory_entry(std::string_view name) {
+  const auto kibibytes = number(entry("/proc/meminfo", name));
+  return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
+}
+
+// Where one generation of control groups keeps its numbers. controller: its name in /proc/self/cgroup.
+struct MemoryGroups {
+  std::string controller;
+  fs::path mount;
+  std::string limit, used, reclaimable;
+};
+
+const std::array<MemoryGroups, 2> generations = {
+    {{"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}}};
+
+// Path of this process's group. Its lines read "number:controller:/path", and the second generation has no controller.
+std::optional<fs::path> own_group(const MemoryGroups& groups) {
+  const std::string before_path = fmt::format(":{}:", groups.controller);
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);)
+    if (const size_t colon = line.find(':'); colon != std::string::npos)
+      if (line.compare(colon, before_path.size(), before_path) == 0) return line.substr(colon + before_path.size());
+  return std::nullopt;
+}
+
+// The limit of a group holds for all below it, so the least of what is left on the way to the root counts; folders that
+// a container does not see are passed over. Cached file pages count as used, but are given back when memory is short.
+double left_in_groups(const MemoryGroups& groups) {
+  double least = std::numeric_limits<double>::infinity();
+  const auto group = own_group(groups);
+  if (!group) return least;
+  for (fs::path path = *group;; path = path.parent_path()) {
+    const fs::path folder = groups.mount / path.relative_path();
+    const auto limit = number(first_line(folder / groups.limit));
+    const auto used = number(first_line(folder / groups.used));
+    const double cached = number(entry(folder / "memory.stat", groups.reclaimable)).value_or(0);
+    if (limit && used) least = std::min(least, std::max(0.0, *limit - std::max(0.0, *used - cached)));
+    if (path == path.parent_path()) return least;
+  }
+}
+
+json caches() {
+  json found = json::object();
+  std::error_code none;
+  for (const auto& cache : fs::directory_iterator("/sys/devices/system/cpu/cpu0/cache", none)) {
+    const std::string level = first_line(cache.path() / "level"), type = first_line(cache.path() / "type"),
+                      size = first_line(cache.path() / "size");
+    if (!level.empty() && !size.empty()) found[fmt::format("L{} {}", level, type)] = size;
+  }
+  return found;
+}
+
+json processor() {
+  json facts;
+  facts["model"] = entry("/proc/cpuinfo", "model name");
+  facts["governor"] = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  facts["caches"] = caches();
+  facts["cores_online"] = sysconf(_SC_NPROCESSORS_ONLN);
+  facts["cores_allowed"] = allowed_cores();
+  return facts;
+}
+
+json memory() {
+  json facts;
+  if (const auto total = memory_entry("MemTotal:")) facts["total_bytes"] = std::llround(*total);
+  if (const double available = available_memory(); std::isfinite(available))
+    facts["available_bytes"] = std::llround(available);
+  return facts;
+}
+
+json libraries() {
+  return {
+      {"Eigen", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
+      {"Boost", BOOST_LIB_VERSION},
+      {"SQLite", sqlite3_libversion()},
+      {"SQLiteCpp", SQLITECPP_VERSION},
+      {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+      {"nlohmann-json",
+       fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
+      {"glibc", gnu_get_libc_version()},
+  };
+}
+
+// Variables that decide how many threads and which kernels the libraries take. OPENBLAS_CORETYPE alone is worth 5x.
+json library_variables() {
+  json set = json::object();
+  for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OPENBLAS_NUM_THREADS",
+                           "OPENBLAS_CORETYPE", "MKL_NUM_THREADS"})
+    if (const char* value = std::getenv(name)) set[name] = value;
+  return set;
+}
+
+json host() {
+  json facts;
+  if (utsname system; uname(&system) == 0) {
+    facts["name"] = system.nodename;
+    facts["system"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+  }
+  std::string distribution = entry("/etc/os-release", "PRETTY_NAME=");
+  std::erase(distribution, '"');
+  facts["distribution"] = distribution;
+  return facts;
+}
+
+json build() {
+  const BuildFacts& known = build_facts();
+  json facts = {{"compiler", known.compiler}, {"flags", known.flags}, {"type", known.build_type}};
+  if (!known.commit.empty()) {
+    facts["commit"] = known.commit;
+    facts["clean"] = known.clean;
+  }
+  if (std::ifstream binary("/proc/self/exe", std::ios::binary); binary)
+    facts["binary"] = fmt::format("{:016x}", hash_bytes(std::string(std::istreambuf_iterator<char>(binary), {})));
+  return facts;
+}
+
+// Fields without content are facts that could not be had.
+json known_only(const json& facts) {
+  json known = json::object();
+  for (const auto& [name, value] : facts.items()) {
+    const json kept = value.is_object() ? known_only(value) : value;
+    const bool blank = kept.is_null() || (kept.is_object() && kept.empty()) || (kept.is_string() && kept == "");
+    if (!blank) known[name] = kept;
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string environment_json() {
+  json environment = {{"build", build()},         {"processor", processor()}, {"memory", memory()},
+                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()}};
+  if (std::array<double, 3> load; getloadavg(load.data(), 3) == 3) environment["load_average"] = load;
+  return known_only(environment).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+double available_memory() {
+  double available = memory_entry("MemAvailable:").value_or(std::numeric_limits<double>::infinity());
+  for (const MemoryGroups& groups : generations) available = std::min(available, left_in_groups(groups));
+  return available;
+}
+
+int allowed_cores() {
+  // The kernel refuses a set that is smaller than its own, which exceeds cpu_set_t's 1024 on the largest machines.
+  for (size_t cores = CPU_SETSIZE; cores <= (size_t{1} << 20); cores *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cores), [](cpu_set_t* s) { CPU_FREE(s); });
+    const size_t bytes = CPU_ALLOC_SIZE(cores);
+    CPU_ZERO_S(bytes, set.get());
+    if (sched_getaffinity(0, bytes, set.get()) == 0) return std::max(1, CPU_COUNT_S(bytes, set.get()));
+  }
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+std::string source_version(const std::vector<std::string>& files) { return source_version(source_hashes(), files); }
+
+}  // namespace attnbench

@@ -1,0 +1,66 @@
+#include "harness/store/source_version.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+
+#include "harness/random/streams.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Hashes = std::map<std::string, std::string>;
+
+constexpr std::array<std::string_view, 7> counted_folders = {
+    "harness/core/",   "harness/linalg/", "harness/random/",  "harness/statistics/",
+    "harness/theory/", "harness/inputs/", "harness/measures/"};
+
+bool registers_an_input(std::string_view path) {
+  return path.starts_with("harness/inputs/laws/") || path == "harness/inputs/file.cpp" ||
+         path == "harness/inputs/model.cpp";
+}
+
+bool is_engine(const Hashes& hashes, std::string_view path) {
+  if (!path.starts_with("approximations/")) return false;
+  if (path.ends_with(".hpp")) return true;
+  return path.ends_with(".cpp") && hashes.contains(std::string(path.substr(0, path.size() - 4)) + ".hpp");
+}
+
+bool counts_for_every_cell(const Hashes& hashes, std::string_view path) {
+  const bool harness = std::ranges::any_of(counted_folders, [&](auto folder) { return path.starts_with(folder); });
+  return (harness && !registers_an_input(path)) || is_engine(hashes, path);
+}
+
+// The longest known path that the given one ends with, at the boundary of a name.
+const std::string& known_path(const Hashes& hashes, const std::string& file) {
+  const std::string given = "/" + std::filesystem::path(file).lexically_normal().generic_string();
+  const std::string* longest = nullptr;
+  for (const auto& [path, hash] : hashes)
+    if (given.ends_with("/" + path) && (!longest || path.size() > longest->size())) longest = &path;
+  if (!longest)
+    throw std::logic_error(
+        fmt::format("'{}' is no source that was hashed; expected a .cpp or .hpp under harness/, "
+                    "approximations/ or experiments/ that was there when the program was built",
+                    file));
+  return *longest;
+}
+
+}  // namespace
+
+std::string source_version(const Hashes& hashes, const std::vector<std::string>& files) {
+  std::set<std::string> counted;
+  for (const auto& [path, hash] : hashes)
+    if (counts_for_every_cell(hashes, path)) counted.insert(path);
+  for (const std::string& file : files) counted.insert(known_path(hashes, file));
+  std::string text;
+  for (const std::string& path : counted) text += fmt::format("{} {}\n", path, hashes.at(path));
+  return fmt::format("{:016x}", hash_bytes(text));
+}
+
+}  // namespace attnbench

@@ -1,0 +1,211 @@
+#include "harness/store/store.hpp"
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Statement.h>
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <cmath>
+#include <ctime>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+#include "harness/core/error.hpp"
+#include "harness/store/database.hpp"
+
+namespace attnbench {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays are stored as little endian float64, without a swap");
+
+constexpr size_t most_elements = 1'000'000'000 / sizeof(double);  // SQLite's SQLITE_MAX_LENGTH is 10^9 bytes
+
+std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::string to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "f64"; }
+
+// A measurement that breaks a rule is a defect of the experiment, and is found here before it is stored.
+void require_well_formed(const std::vector<Measurement>& measurements) {
+  std::set<std::string> metrics;
+  for (const auto& [metric, unit, shape, values] : measurements) {
+    if (metric.empty()) throw std::logic_error("a measurement has no metric; every measurement needs a name");
+    if (!metrics.insert(metric).second)
+      throw std::logic_error(
+          fmt::format("metric '{}' is there twice in one replicate; use one array or two names", metric));
+    const Index elements = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
+    if (std::ssize(values) != elements)
+      throw std::logic_error(fmt::format("metric '{}' has {} values; its shape [{}] needs {}", metric, values.size(),
+                                         fmt::join(shape, ", "), elements));
+    if (values.size() > most_elements)
+      throw std::logic_error(fmt::format("metric '{}' has {} values; an array may have {}; store a summary", metric,
+                                         values.size(), most_elements));
+    // SQLite stores NaN as NULL, so a reader could not tell it from a missing value.
+    if (shape.empty() && std::isnan(values.front()))
+      throw std::logic_error(fmt::format("metric '{}' is NaN; end the replicate as invalid instead", metric));
+  }
+}
+
+void bind_values(SQLite::Statement& insert, int scalar, int array, const Measurement& measurement) {
+  if (measurement.shape.empty()) {
+    insert.bind(scalar, measurement.values.front());
+    insert.bind(array);
+    return;
+  }
+  insert.bind(scalar);
+  // A null pointer binds NULL, and an empty array must not turn into one.
+  const void* bytes = measurement.values.empty() ? static_cast<const void*>("") : measurement.values.data();
+  insert.bindNoCopy(array, bytes, static_cast<int>(measurement.values.size() * sizeof(double)));
+}
+
+std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
+  SQLite::Statement insert(database,
+                           "INSERT INTO cell(key, experiment, method, input, nq, n, d, dv, causal, mask_offset, "
+                           "mask_keys, precision, heads, logit_scale, seed, threads, parameters, source_version) "
+                           "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(key) DO NOTHING");
+  const auto& [nq, nk, d, dv, mask, precision] = cell.shape;
+  int column = 0;
+  const auto bind = [&](const auto& value) { insert.bind(++column, value); };
+  for (const std::string& text : {cell.key, cell.experiment, cell.method, cell.input}) bind(text);
+  for (const std::int64_t size : {nq, nk, d, dv, Index{mask.causal}, mask.offset, mask.keys}) bind(size);
+  bind(to_string(precision));
+  bind(std::int64_t{cell.heads});
+  bind(cell.logit_scale);
+  bind(std::to_string(cell.seed));  // SQLite's integers are signed
+  bind(std::int64_t{cell.threads});
+  for (const std::string& text : {cell.parameters, cell.source_version}) bind(text);
+  insert.exec();
+
+  SQLite::Statement select(database, "SELECT id FROM cell WHERE key = ?");
+  select.bind(1, cell.key);
+  select.executeStep();
+  return select.getColumn(0).getInt64();
+}
+
+// False when that replicate has ended before.
+bool insert_replicate(SQLite::Database& database, std::int64_t cell, Index replicate, std::int64_t run,
+                      const Ending& ending, double seconds) {
+  SQLite::Statement insert(database,
+                           "INSERT INTO replicate(cell, replicate, run, ending, reason, seconds, finished) "
+                           "VALUES(?,?,?,?,?,?,?) ON CONFLICT(cell, replicate) DO NOTHING");
+  insert.bind(1, cell);
+  insert.bind(2, std::int64_t{replicate});
+  insert.bind(3, run);
+  insert.bind(4, to_string(ending.kind));
+  insert.bind(5, ending.reason);
+  insert.bind(6, seconds);
+  insert.bind(7, utc_now());
+  return insert.exec() == 1;
+}
+
+void insert_measurements(SQLite::Database& database, std::int64_t cell, Index replicate,
+                         const std::vector<Measurement>& measurements) {
+  SQLite::Statement insert(database,
+                           "INSERT INTO measurement(cell, replicate, metric, unit, shape, value, array) "
+                           "VALUES(?,?,?,?,?,?,?)");
+  for (const Measurement& measurement : measurements) {
+    insert.bind(1, cell);
+    insert.bind(2, std::int64_t{replicate});
+    insert.bind(3, measurement.metric);
+    insert.bind(4, measurement.unit);
+    insert.bind(5, fmt::format("[{}]", fmt::join(measurement.shape, ",")));
+    bind_values(insert, 6, 7, measurement);
+    insert.exec();
+    insert.reset();
+  }
+}
+
+}  // namespace
+
+std::string to_string(Ending::Kind kind) {
+  switch (kind) {
+    case Ending::Kind::done:
+      return "done";
+    case Ending::Kind::skipped:
+      return "skipped";
+    case Ending::Kind::failed:
+      return "failed";
+    case Ending::Kind::crashed:
+      return "crashed";
+    case Ending::Kind::timed_out:
+      return "timed out";
+    case Ending::Kind::out_of_memory:
+      return "out of memory";
+    case Ending::Kind::invalid:
+      return "invalid";
+  }
+  throw std::logic_error("an ending of no known kind");
+}
+
+Store::Store(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+
+Store::Store(const std::filesystem::path& path)
+    : Store(std::unique_ptr<Implementation>(new Implementation{path, open_for_recording(path)})) {}
+
+Store Store::open_existing(const std::filesystem::path& path) {
+  return Store(std::unique_ptr<Implementation>(new Implementation{path, open_for_reading(path)}));
+}
+
+Store::~Store() = default;
+Store::Store(Store&&) noexcept = default;
+
+std::int64_t Store::begin_run(const std::string& command_line, const std::string& environment) {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement insert(implementation_->database, "INSERT INTO run(started, command, environment) VALUES(?,?,?)");
+    insert.bind(1, utc_now());
+    insert.bind(2, command_line);
+    insert.bind(3, environment);
+    insert.exec();
+    return std::int64_t{implementation_->database.getLastInsertRowid()};
+  });
+}
+
+std::unordered_set<Index> Store::ended_replicates(const std::string& key) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(implementation_->database,
+                             "SELECT replicate FROM replicate JOIN cell ON cell.id = replicate.cell WHERE key = ?");
+    select.bind(1, key);
+    std::unordered_set<Index> ended;
+    while (select.executeStep()) ended.insert(select.getColumn(0).getInt64());
+    return ended;
+  });
+}
+
+void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
+                   const std::vector<Measurement>& measurements) {
+  require_well_formed(measurements);
+  const std::lock_guard lock(implementation_->mutex);
+  explained(implementation_->path, [&] {
+    SQLite::Database& database = implementation_->database;
+    // IMMEDIATE: the write lock is waited for here, and no statement after it can find the file busy.
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    const std::int64_t id = id_of(database, cell);
+    if (insert_replicate(database, id, replicate, run, ending, seconds))
+      insert_measurements(database, id, replicate, measurements);
+    transaction.commit();
+  });
+}
+
+void Store::put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json) {
+  const std::lock_guard lock(implementation_->mutex);
+  explained(implementation_->path, [&] {
+    SQLite::Statement insert(
+        implementation_->database,
+        "INSERT INTO figure(recipe, name, position, json) VALUES(?,?,?,?) ON CONFLICT(recipe, name) "
+        "DO UPDATE SET position = excluded.position, json = excluded.json");
+    insert.bind(1, recipe);
+    insert.bind(2, name);
+    insert.bind(3, std::int64_t{position});
+    insert.bind(4, json);
+    insert.exec();
+  });
+}
+
+}  // namespace attnbench

@@ -1,0 +1,82 @@
+// Results: SQLite, one file, one transaction per (cell, replicate). A killed run leaves whole replicates or none.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "harness/core/problem.hpp"
+
+namespace attnbench {
+
+// One number (shape empty, one value) or one array (spectrum, per-row measure, time samples) with its shape, row-major.
+struct Measurement {
+  std::string metric;
+  std::string unit;  // "1" for ratios and counts, "s", "B", ...
+  std::vector<Index> shape;
+  std::vector<double> values;
+};
+
+struct Ending {
+  enum class Kind { done, skipped, failed, crashed, timed_out, out_of_memory, invalid };
+  Kind kind = Kind::done;
+  std::string reason;  // empty when done
+};
+std::string to_string(Ending::Kind kind);
+
+// What identifies a cell, and what readers select by. key is the hash of all that the numbers depend on.
+struct CellRow {
+  std::string key;
+  std::string experiment;  // canonical spec with its options, e.g. "kernel-error:draws=4096"
+  std::string method;      // canonical spec
+  std::string input;       // canonical spec
+  Shape shape;
+  Index heads = 1;
+  double logit_scale = 1;
+  std::uint64_t seed = 0;
+  int threads = 0;         // 0: not part of the cell (statistics)
+  std::string parameters;  // JSON object: every parameter of method, input and experiment with its value
+  std::string source_version;
+};
+
+class Store {
+ public:
+  // Opens or creates. Throws Misuse when the path cannot be written, or is a file that is no results file (which is
+  // then left untouched), or was written by a newer schema.
+  explicit Store(const std::filesystem::path& path);
+  // Opens an existing results file for reading; throws Misuse when there is none.
+  static Store open_existing(const std::filesystem::path& path);
+  ~Store();
+  Store(Store&&) noexcept;
+
+  // Records where and how this run is made (environment: a JSON object) and returns its id.
+  std::int64_t begin_run(const std::string& command_line, const std::string& environment);
+
+  // Replicates of that cell that ended in any way, so that a resumed run does not repeat them.
+  std::unordered_set<Index> ended_replicates(const std::string& key) const;
+
+  // One transaction: the cell (if new), the ending of this replicate and all of its measurements. A replicate that
+  // is there already is left as it is.
+  void record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
+              const std::vector<Measurement>& measurements);
+
+  // A figure description (JSON) of a recipe, by name; replaces an earlier one of the same recipe and name.
+  void put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json);
+
+  // Every measurement as a long table on `out`, one line a number: arrays have one line an element, with its index.
+  // Sorted by content, so that equal results give equal text whatever the order of running; clock and run columns come
+  // last and only with `clock` (they differ between runs by nature).
+  void export_csv(std::ostream& out, bool clock) const;
+  void export_json(std::ostream& out, bool clock) const;
+
+ private:
+  struct Implementation;
+  explicit Store(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace attnbench

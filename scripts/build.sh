@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Configures when that was never done, and builds: scripts/build.sh PRESET [TARGET...]. Quiet when nothing is to be done.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=${1:?"expected a preset: release, dev or sanitize"}
+shift
+cd "$root"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if [ ! -f "build/$preset/build.ninja" ]; then
+  echo "configuring build/$preset"
+  if ! cmake --preset "$preset" > "$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+  fi
+fi
+cmake --build --preset "$preset" ${1:+--target "$@"} -- --quiet

@@ -1,0 +1,84 @@
+"""What has to be said under a figure: intervals, fits, endings, and what each panel says about itself."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pandas as pd
+from aggregate import LEVEL, Panel, axis_names
+from panels import BAND_FROM
+from ticks import number_label
+
+LISTED_ENDINGS = 6
+LONGEST_REASON = 110  # characters; the CSV file has all of it
+
+
+def notes(panels: list[Panel]) -> list[str]:
+    """Sentences under the figure: intervals, fits, endings, and what each panel says about itself."""
+    said = _interval_notes(panels)
+    if any(panel.points["exponent"].notna().any() for panel in panels):
+        said.append("Exponents: least squares on logarithms over the last three points.")
+    said += _ending_notes(panels)
+    by_words: dict[str, list[str]] = {}
+    for panel in panels:
+        for words in panel.notes:
+            by_words.setdefault(words, []).append(str(panel.description.get("title", "")))
+    for words, titles in by_words.items():
+        everywhere = len(titles) == len(panels)
+        said.append(words if everywhere else f"{', '.join(titles)}: {words[0].lower()}{words[1:]}")
+    return said
+
+
+def _interval_notes(panels: list[Panel]) -> list[str]:
+    notes = []
+    for kind, centre, method in (("mean", "mean", "Student t"), ("median", "median", "order statistics")):
+        drawn = [
+            p.points[p.points["role"] != "ending"] for p in panels if p.description.get("interval", "mean") == kind
+        ]
+        points = pd.concat(drawn) if drawn else pd.DataFrame()
+        if len(points) == 0:
+            continue
+        of = "replicates" if kind == "mean" else "samples"
+        least, most = int(points[of].min()), int(points[of].max())
+        count = f"{least}" if least == most else f"{least} to {most}"
+        words = f"Points: {centre} of {count} {of if most > 1 else of[:-1]}"
+        if points["low"].notna().any():
+            notes.append(f"{words}; {_interval_marks(points)}: its {LEVEL * 100:g} % interval ({method}).")
+        else:
+            notes.append(f"{words}, too few for an interval.")
+    return notes
+
+
+def _interval_marks(points: pd.DataFrame) -> str:
+    """How intervals are drawn: bars for series of few points, bands for those of many and for horizontal lines."""
+    drawn = points[points["low"].notna()]
+    lengths = drawn[drawn["x"].notna() & (drawn["role"] == "measured")].groupby("series").size()
+    words = ["bars"] * bool((lengths < BAND_FROM).any())
+    words += ["bands"] * bool((lengths >= BAND_FROM).any() or drawn["x"].isna().any())
+    return " and ".join(words) or "not drawn"
+
+
+def _ending_notes(panels: list[Panel]) -> list[str]:
+    """Which series did not end as done, where and why; long lists are cut and say so."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for panel in panels:
+        rows = panel.points[panel.points["role"] == "ending"].sort_values(["series", "x"])
+        axis = "/".join(axis_names(panel.description))
+        for series, why, x in zip(rows["series"], rows["note"], rows["x"]):
+            why = textwrap.shorten(why, LONGEST_REASON, placeholder="…")
+            at = f"{axis} = {number_label(x)}" if np.isfinite(x) else ""
+            found = places.setdefault((series, why), [])
+            if at not in found:
+                found.append(at)
+    lines = [f"× {series}{_places(at)}: {why.rstrip(' .')}." for (series, why), at in places.items()]
+    rest = len(lines) - LISTED_ENDINGS
+    return lines if rest <= 0 else [*lines[:LISTED_ENDINGS], f"× and {rest} more endings: see the CSV file."]
+
+
+def _places(at: list[str]) -> str:
+    named = [place for place in at if place]
+    axes = {place.split(" = ")[0] for place in named}
+    if len(axes) == 1:  # m = 16, 32
+        return f", {axes.pop()} = {', '.join(place.split(' = ')[1] for place in named)}"
+    return f", {', '.join(named)}" if named else ""

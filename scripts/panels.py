@@ -1,0 +1,277 @@
+"""How one panel is drawn: axes, series with their intervals and closed forms, references, endings."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from aggregate import Panel, axis_names, is_log
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from results import natural_order
+from ticks import limits, linear_ticks, log_ticks
+
+INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
+# Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), so that they stay apart in grey; ordered so that the
+# first few are far apart. The page maps each to its partner on dark paper.
+COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
+DARK_COLOURS = ("#94c8fe", "#de6e46", "#ffc1c9", "#936e03", "#63cd7e", "#c684e3", "#0d969c", "#d8e5ff")
+# Seven markers and five line styles: coprime with the colours, so that 280 series look different. Dots and crosses are
+# taken by references and endings.
+MARKERS = ("o", "s", "^", "D", "v", "P", "*")
+LINES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3.5, 1.2, 1, 1.2, 1, 1.2)))
+REFERENCE_LINES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (1, 3)), (0, (1, 1.4, 1, 4)))
+BAND_FROM = 25  # points a series: more are drawn with a band instead of bars
+BAND_VERTICES = 256
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.6,
+    "text.parse_math": False,
+    "axes.unicode_minus": True,
+    "text.hinting": "no_hinting",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn, the same in all panels of a figure."""
+
+    colour: str
+    marker: str
+    line: Any
+    row: int  # which series it is: crosses of several series stand above each other
+
+
+def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[float, float], with_y_label: bool) -> None:
+    """Draws a panel of `size` (width, height) inches."""
+    width, height = size
+    axes.set_title(balanced(str(panel.description.get("title", "")), int((width - 0.3) * 15)), loc="left")
+    axes.set_xlabel(balanced(axis_label(panel, "x"), int((width - 0.6) * 16)))
+    if with_y_label:
+        axes.set_ylabel(balanced(axis_label(panel, "y"), int((height - 0.6) * 16)))
+    if panel.missing:
+        _say_no_data(axes, panel.missing, width)
+    set_axis(axes, "x", panel, _x_values(panel))
+    set_axis(axes, "y", panel, _y_values(panel))
+    for series, points in panel.role("reference").groupby("series"):
+        _draw_reference(axes, points, looks[series])
+    for series, points in panel.role("measured").groupby("series"):
+        _draw_series(axes, points.sort_values("x"), looks[series], panel.has_theory)
+    _draw_endings(axes, panel, looks)
+
+
+def _say_no_data(axes: Axes, words: str, width: float) -> None:
+    axes.text(
+        0.5,
+        0.5,
+        textwrap.fill(words, int((width - 0.9) * 14), break_long_words=True, break_on_hyphens=False),
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        fontsize=7,
+        color=FAINT,
+        linespacing=1.4,
+    )
+
+
+def balanced(text: str, width: int) -> str:
+    """The text in as few lines of at most `width` characters as can be, about equally long."""
+    lines = textwrap.wrap(text, width)
+    for narrower in range(math.ceil(len(text) / max(len(lines), 1)), width):
+        if len(textwrap.wrap(text, narrower)) <= len(lines):
+            return textwrap.fill(text, narrower)
+    return "\n".join(lines)
+
+
+def axis_label(panel: Panel, axis: str) -> str:
+    """The axis label with the unit of the measurement, where the description has not said it."""
+    description = panel.description
+    default = "/".join(axis_names(description)) or "index" if axis == "x" else description["y"]
+    label = str(description.get(f"{axis}_label") or default)
+    if axis == "x" or panel.unit in ("", "1") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
+        return label
+    return f"{label} ({panel.unit})"
+
+
+def _draw_series(axes: Axes, points: pd.DataFrame, look: Look, has_theory: bool) -> None:
+    x, y, low, high = (points[name].to_numpy(float) for name in ("x", "y", "low", "high"))
+    bottom, top = axes.get_ylim()
+    many = len(x) >= BAND_FROM
+    interval = np.isfinite(low) & np.isfinite(high)
+    # An interval that leaves the axes, or reaches zero on a log axis, ends at their edge.
+    low, high = np.clip(low, bottom, top), np.clip(high, bottom, top)
+    if many:
+        axes.fill_between(
+            *_envelope(x[interval], low[interval], high[interval], axes.get_xscale() == "log"),
+            color=look.colour,
+            alpha=0.18,
+            linewidth=0,
+        )
+    elif interval.any():
+        spread = np.maximum(np.stack([y - low, high - y])[:, interval], 0)
+        axes.errorbar(x[interval], y[interval], spread, fmt="none", ecolor=look.colour, elinewidth=1.1)
+    axes.plot(
+        x,
+        y,
+        color=look.colour,
+        linestyle="none" if has_theory else look.line,
+        marker=look.marker,
+        markevery=_marked(x, look.row, axes.get_xscale() == "log") if many else None,
+        markeredgecolor=PAPER,
+        markeredgewidth=0.4,
+        zorder=3,
+    )
+    theory = points["theory"].to_numpy(float)
+    if np.isfinite(theory).any():
+        axes.plot(
+            x,
+            theory,
+            color=look.colour,
+            linestyle=look.line,
+            marker="_" if len(x) == 1 else "",
+            markersize=14,
+            linewidth=1.1,
+            zorder=2,
+        )
+
+
+def _marked(x: np.ndarray, row: int, logarithmic: bool) -> list[int]:
+    """About eight indices of sorted x, even over the axis and shifted by series, so that none hides another."""
+    places = _spread(x[0], x[-1], 65, logarithmic)[row * 3 % 8 :: 8]
+    return [int(i) for i in np.unique(np.searchsorted(x, places).clip(0, len(x) - 1))]
+
+
+def _spread(low: float, high: float, count: int, logarithmic: bool) -> np.ndarray:
+    return np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
+
+
+def _envelope(
+    x: np.ndarray, low: np.ndarray, high: np.ndarray, logarithmic: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """At most BAND_VERTICES vertices of a band that holds the whole band: least low and greatest high of each part."""
+    if len(x) <= BAND_VERTICES:
+        return x, low, high
+    starts = np.unique(np.searchsorted(x, _spread(x[0], x[-1], BAND_VERTICES, logarithmic)).clip(0, len(x) - 1))
+    return x[starts], np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+
+
+def _draw_reference(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """A horizontal line where the method has no x; else its own dotted curve."""
+    level = points[points["x"].isna()]
+    for _, point in level.iterrows():
+        axes.axhline(point["y"], color=look.colour, linestyle=look.line, linewidth=1.2, zorder=1.5)
+        if np.isfinite(point["low"]) and np.isfinite(point["high"]):
+            axes.axhspan(point["low"], point["high"], color=look.colour, alpha=0.08, linewidth=0, zorder=1)
+    curve = points[points["x"].notna()].sort_values("x")
+    if len(curve):
+        axes.plot(
+            curve["x"],
+            curve["y"],
+            color=look.colour,
+            linestyle=look.line,
+            linewidth=1.2,
+            zorder=1.5,
+            marker="." if len(curve) == 1 else "",
+        )
+
+
+def _draw_endings(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
+    """Crosses at the bottom of the axes, one line a series, so that crosses at the same x are all seen."""
+    endings = panel.points[(panel.points["role"] == "ending") & np.isfinite(panel.points["x"].astype(float))]
+    for line, series in enumerate(sorted(set(endings["series"]), key=natural_order)):
+        x = endings.loc[endings["series"] == series, "x"].to_numpy(float)
+        axes.plot(
+            x,
+            np.full(len(x), 0.03 + 0.055 * line),
+            transform=axes.get_xaxis_transform(),
+            color=looks[series].colour,
+            marker="x",
+            markersize=5,
+            markeredgewidth=1.4,
+            linestyle="none",
+            clip_on=False,
+            zorder=4,
+        )
+
+
+def _x_values(panel: Panel) -> np.ndarray:
+    endings = panel.points[panel.points["role"] == "ending"]
+    drawn = pd.concat([panel.role("measured"), panel.role("reference"), endings])["x"].to_numpy(float)
+    if is_log(panel.description.get("x_scale")):
+        drawn = drawn[drawn > 0]
+    return drawn[np.isfinite(drawn)]
+
+
+def _y_values(panel: Panel) -> np.ndarray:
+    """Values that the y axis must hold: all points and closed forms, and intervals unless they are far wider."""
+    drawn = pd.concat([panel.role("measured"), panel.role("reference")])
+    y = drawn["y"].to_numpy(float)
+    edges = drawn[["low", "high", "theory"]].to_numpy(float).ravel()
+    edges = edges[np.isfinite(edges)]
+    if len(y) and is_log(
+        panel.description.get("y_scale")
+    ):  # an interval that nearly reaches zero would flatten the rest
+        edges = edges[(edges >= y.min() / 10) & (edges <= y.max() * 10)]
+    return np.concatenate([y, edges])
+
+
+def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
+    """Scale, limits and ticks of axis "x" or "y" for the values that it must hold."""
+    scale = str(panel.description.get(f"{which}_scale") or "linear")
+    base = {"log2": 2, "log10": 10}.get(scale, 0)
+    axis = getattr(axes, f"{which}axis")
+    getattr(axes, f"set_{which}scale")("log" if base else "linear", **({"base": base} if base else {}))
+    if len(values) == 0:
+        axis.set_major_locator(FixedLocator([]))
+        axis.set_minor_locator(FixedLocator([]))
+        return
+    crosses = which == "y" and (panel.points["role"] == "ending").any()
+    low, high = limits(values, bool(base), below=0.14 if crosses else 0.05)
+    getattr(axes, f"set_{which}lim")(low, high)
+    room = _tick_room(axes, values) if which == "x" else 7
+    ticks, minor, labels = log_ticks(low, high, base, room) if base else linear_ticks(low, high, room)
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(FixedLocator(minor))
+    axis.set_major_formatter(FuncFormatter(lambda value, position: labels[position] if position is not None else ""))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _tick_room(axes: Axes, values: np.ndarray) -> int:
+    """How many labels as long as that of the greatest value fit beside each other under the axes."""
+    points = axes.bbox.width / axes.figure.dpi * 72
+    digits = min(len(f"{values.max():.15g}"), 5)
+    return int(points / (5 * digits + 9))

@@ -1,0 +1,248 @@
+"""Results files of attnbench as pandas frames. Reads only; knows no method, experiment or metric.
+
+A results file is SQLite (harness/store/store.hpp). Several files are read as one: a cell is known by its key, and a
+replicate that two files hold is taken once. Where cells differ in nothing but the source version, the newest counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+APPLICATION_ID = 0x61746E62  # "atnb"
+NEWEST_SCHEMA = 1
+SPECS = ("experiment", "method", "input")
+# Columns of a cell that the harness sets, beside the parameters of its specs.
+PROBLEM = (
+    "nq",
+    "n",
+    "d",
+    "dv",
+    "causal",
+    "mask_offset",
+    "mask_keys",
+    "precision",
+    "heads",
+    "logit_scale",
+    "seed",
+    "threads",
+)
+
+
+class Misuse(Exception):
+    """What was given, what was expected and how to mend it, in one line. Exit code 2."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of table `figure`: a description as data."""
+
+    recipe: str
+    name: str
+    position: int
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """
+    cells         index key; the columns of PROBLEM and SPECS, and one column a parameter (NaN where a cell has none)
+    replicates    key, replicate, run, ending, reason, seconds, finished
+    measurements  key, replicate, metric, unit, values (float64 array in its stored shape; a scalar has shape ())
+                  of the replicates that are done
+    runs          file, id, started, command, environment (dict)
+    superseded    cells left out because a newer source version measured the same
+    """
+
+    cells: pd.DataFrame
+    replicates: pd.DataFrame
+    measurements: pd.DataFrame
+    figures: list[Figure]
+    runs: pd.DataFrame
+    superseded: int
+
+
+def split_spec(spec: str) -> tuple[str, list[str]]:
+    """Name and arguments of a spec; commas inside brackets do not separate (harness/core/spec.hpp has the grammar)."""
+    name, colon, rest = spec.partition(":")
+    arguments, depth, begin = [], 0, 0
+    for i, character in enumerate(rest):
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            arguments.append(rest[begin:i])
+            begin = i + 1
+    return name, [*arguments, rest[begin:]] if colon else []
+
+
+def without_parameter(spec: str, parameter: str) -> str:
+    """The spec without its own argument `parameter`. Nested specs, in brackets, keep theirs."""
+    name, arguments = split_spec(spec)
+    kept = [argument for argument in arguments if not argument.startswith(f"{parameter}=")]
+    return f"{name}:{','.join(kept)}" if kept else name
+
+
+def natural_order(text: str) -> tuple[tuple[int, float, str], ...]:
+    """Sort key that puts m=64 before m=128."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return tuple((0, float(part), "") if i % 2 else (1, 0.0, part) for i, part in enumerate(parts))
+
+
+def plain(value: Any) -> Any:
+    """One spelling of a value: numbers and booleans (also as text) as float, None as NaN, all else as text."""
+    if value is None:
+        return np.nan
+    if value in ("true", "false"):
+        return float(value == "true")
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return str(value) if abs(number) >= 2.0**53 else number  # seeds of 64 bits are names, not numbers
+
+
+def select(cells: pd.DataFrame, where: dict[str, Any]) -> pd.DataFrame:
+    """The cells that agree with every condition: a value, or a list for any of them. An experiment is meant by its
+    name unless the condition has options. A column that no cell has agrees with nothing."""
+    chosen = np.ones(len(cells), bool)
+    for column, wanted in where.items():
+        allowed = {plain(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
+        if column not in cells:
+            return cells.iloc[:0]
+        found = cells[column].map({value: plain(value) for value in cells[column].unique()})
+        if column == "experiment":
+            found = found.where(found.isin(allowed), found.map(lambda spec: split_spec(spec)[0]))
+        chosen &= found.isin(allowed).to_numpy()
+    return cells[chosen]
+
+
+def read(paths: Sequence[Path]) -> Results:
+    """Reads results files as one. Throws Misuse for a path that is none."""
+    files = [_read_file(Path(path)) for path in paths]
+    cells, replicates, measurements, runs = (
+        pd.concat([file[i] for file in files], ignore_index=True) for i in range(4)
+    )
+    cells = cells.drop_duplicates("key").set_index("key")
+    replicates = replicates.drop_duplicates(["key", "replicate"])
+    measurements = measurements.drop_duplicates(["key", "replicate", "metric"])
+    current = _current(cells, replicates)
+    figures = {(figure.recipe, figure.name): figure for file in files for figure in file[4]}
+    return Results(
+        cells=_with_parameters(cells.loc[current]),
+        replicates=replicates[replicates["key"].isin(current)].reset_index(drop=True),
+        measurements=measurements[measurements["key"].isin(current)].reset_index(drop=True),
+        figures=sorted(figures.values(), key=lambda figure: (figure.recipe, figure.position, figure.name)),
+        runs=runs,
+        superseded=len(cells) - len(current),
+    )
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    expected = "expected a results file of attnbench"
+    if not path.exists():
+        raise Misuse(f"{path}: no such file; {expected}; make one with 'attnbench run ... --results {path}'")
+    if not path.is_file():
+        raise Misuse(f"{path}: not a file; {expected}; give the files in it one by one")
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (schema,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        raise Misuse(f"{path}: {error}; {expected}; check the path") from None
+    if application != APPLICATION_ID:
+        connection.close()
+        raise Misuse(f"{path}: another program's database; {expected}; check the path")
+    if schema > NEWEST_SCHEMA:
+        connection.close()
+        raise Misuse(
+            f"{path}: schema {schema}; expected at most {NEWEST_SCHEMA}; use the scripts of the attnbench that wrote it"
+        )
+    return connection
+
+
+def _read_file(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, list[Figure]]:
+    with closing(_open(path)) as connection:
+        try:
+            cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
+            replicates = pd.read_sql(
+                "SELECT c.key, r.replicate, r.run, r.ending, r.reason, r.seconds, r.finished "
+                "FROM replicate r JOIN cell c ON c.id = r.cell ORDER BY c.id, r.replicate",
+                connection,
+            )
+            measurements = pd.read_sql(
+                "SELECT c.key, m.replicate, m.metric, m.unit, m.shape, m.value, m.array FROM measurement m "
+                "JOIN cell c ON c.id = m.cell JOIN replicate r ON r.cell = m.cell AND r.replicate = m.replicate "
+                "WHERE r.ending = 'done' ORDER BY c.id, m.replicate, m.metric",
+                connection,
+            )
+            runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
+            rows = connection.execute("SELECT recipe, name, position, json FROM figure").fetchall()
+        except (sqlite3.Error, pd.errors.DatabaseError) as error:
+            cause = " ".join(str(error.__cause__ or error).split())
+            raise Misuse(f"{path}: {cause}; expected the tables of a results file of attnbench; run it again") from None
+    measurements["values"] = [
+        _values(shape, value, array)
+        for shape, value, array in zip(measurements.pop("shape"), measurements.pop("value"), measurements.pop("array"))
+    ]
+    runs["environment"] = [json.loads(text or "{}") for text in runs["environment"]]
+    runs.insert(0, "file", str(path))
+    return cells, replicates, measurements, runs, [_figure(path, *row) for row in rows]
+
+
+def _values(shape: str, value: float | None, array: bytes | None) -> np.ndarray:
+    if array is None:  # SQLite has no NaN and stores NULL for it
+        return np.array(np.nan if value is None else value, dtype=float)
+    return np.frombuffer(array, "<f8").reshape(json.loads(shape))
+
+
+def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Figure:
+    try:
+        description = json.loads(text)
+        whole = bool(description["panels"]) and all(
+            panel["kind"] in ("curve", "profile") and panel["y"] for panel in description["panels"]
+        )
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise Misuse(
+            f"{path}: figure {recipe}/{name} is no figure description; expected a JSON object with panels, each "
+            "with its y and a kind, curve or profile; correct the recipe"
+        )
+    return Figure(recipe, name, int(position), description)
+
+
+def _current(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Index:
+    """Keys of the cells that no newer source version has measured again."""
+    identity = [column for column in cells.columns if column != "source_version"]
+    finished = replicates.groupby("key")["finished"].max().reindex(cells.index).fillna("")
+    ordered = cells.assign(finished=finished).sort_values("finished", kind="stable")
+    newest = ordered.index[~ordered.duplicated(identity, keep="last").to_numpy()]
+    return cells.index[cells.index.isin(newest)]
+
+
+def _with_parameters(cells: pd.DataFrame) -> pd.DataFrame:
+    """Parameters as columns. One that is called as a column of the problem is that column, so it adds none."""
+    objects = [json.loads(text or "{}") for text in cells["parameters"]]
+    rows = [
+        {name: json.dumps(value) if isinstance(value, (list, dict)) else value for name, value in row.items()}
+        for row in objects
+    ]
+    parameters = pd.DataFrame(rows, index=cells.index)
+    added = [name for name in parameters.columns if name not in cells]
+    return pd.concat([cells.drop(columns="parameters"), parameters[added]], axis=1)
+
+
+def parameter_columns(cells: pd.DataFrame) -> Iterable[str]:
+    """The columns that came from parameters."""
+    return [column for column in cells.columns if column not in (*PROBLEM, *SPECS, "source_version")]

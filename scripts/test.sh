@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs the tests; arguments go to ctest (try -R methods).
+set -euo pipefail
+
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+"$scripts/setup.sh"
+"$scripts/build.sh" release
+cd "$scripts/.."
+exec ctest --preset release "$@"

@@ -1,0 +1,54 @@
+// Dependencies point one way: approximations -> harness <- experiments.
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "tests/catch.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = ATTNBENCH_SOURCE_DIR;
+
+std::vector<fs::path> sources(const std::string& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+    if (entry.path().extension() == ".cpp" || entry.path().extension() == ".hpp") files.push_back(entry.path());
+  return files;
+}
+
+std::vector<std::string> included(const fs::path& file) {
+  static const std::regex pattern("^\\s*#\\s*include\\s*\"([^\"]+)\"");
+  std::vector<std::string> names;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);)
+    if (std::smatch match; std::regex_search(line, match, pattern)) names.push_back(match[1]);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("approximations and experiments include the harness and themselves only, and the harness neither", "[unit]") {
+  const std::map<std::string, std::vector<std::string>> allowed{{"approximations", {"approximations/", "harness/"}},
+                                                                {"experiments", {"experiments/", "harness/"}},
+                                                                {"harness", {"harness/"}}};
+  for (const auto& [folder, prefixes] : allowed) {
+    const auto files = sources(folder);
+    REQUIRE_FALSE(files.empty());
+    for (const auto& file : files)
+      for (const auto& name : included(file)) {
+        INFO(file << " includes " << name);
+        CHECK(std::any_of(prefixes.begin(), prefixes.end(), [&](const auto& p) { return name.starts_with(p); }));
+      }
+  }
+}
+
+TEST_CASE("no file outside approximations names a method file, and no CMake line names a method", "[unit]") {
+  std::ifstream stream(root / "CMakeLists.txt");
+  const std::string cmake{std::istreambuf_iterator<char>(stream), {}};
+  for (const auto& file : sources("approximations")) {
+    INFO(file);
+    CHECK(cmake.find(file.filename().string()) == std::string::npos);
+  }
+}

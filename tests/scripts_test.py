@@ -1,0 +1,529 @@
+#!/usr/bin/python3
+"""Tests of scripts/results.py, aggregate.py, plot.py and report.py on small results files made here.
+
+Run as tests/scripts_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import aggregate
+import panels
+import plot
+import report
+import results
+import ticks
+
+SCHEMA = """
+PRAGMA application_id = 0x61746e62; PRAGMA user_version = 1;
+CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
+CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
+  nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
+  heads INTEGER, logit_scale REAL, seed TEXT, threads INTEGER, parameters TEXT, source_version TEXT);
+CREATE TABLE replicate(cell INTEGER, replicate INTEGER, run INTEGER, ending TEXT, reason TEXT, seconds REAL,
+  finished TEXT, PRIMARY KEY(cell, replicate));
+CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT, shape TEXT, value REAL, array BLOB,
+  PRIMARY KEY(cell, replicate, metric));
+CREATE TABLE figure(recipe TEXT, name TEXT, position INTEGER, json TEXT, PRIMARY KEY(recipe, name));
+INSERT INTO run VALUES(1, '2026-01-05T10:00:00Z', 'attnbench run <x>', '{"cpu": {"model": "M"}, "clean": true}');
+"""
+CURVE = {
+    "title": "panel",
+    "kind": "curve",
+    "where": {"experiment": "error"},
+    "x": "m",
+    "x_scale": "log2",
+    "y": "mse",
+    "y_scale": "log10",
+    "interval": "mean",
+}
+
+
+class Store:
+    """A results file under construction."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connection = sqlite3.connect(path)
+        self.connection.executescript(SCHEMA)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.commit()
+        self.connection.close()
+
+    def cell(
+        self,
+        method: str,
+        values: list[Any],
+        metric: str = "mse",
+        experiment: str = "error:draws=8",
+        n: int = 64,
+        unit: str = "1",
+        seed: str = "0",
+        version: str = "v1",
+        finished: str = "2026-01-05T10:00:00Z",
+        ending: tuple[str, str] = ("done", ""),
+        theory: float | None = None,
+        **parameters: Any,
+    ) -> None:
+        """One cell with one replicate for each of the values: a number or an array."""
+        key = repr((experiment, method, n, seed, version))
+        cell = self.connection.execute(
+            "INSERT INTO cell VALUES(NULL,?,?,?,'gaussian',?,?,16,16,0,0,-1,'f32',1,1,?,0,?,?)",
+            [key, experiment, method, n, n, seed, json.dumps(parameters), version],
+        ).lastrowid
+        for r, value in enumerate(values):
+            self.connection.execute("INSERT INTO replicate VALUES(?,?,1,?,?,0.1,?)", [cell, r, *ending, finished])
+            if value is not None:
+                self._measure(cell, r, metric, unit, value)
+            if theory is not None:
+                self._measure(cell, r, f"{metric}_theory", unit, theory)
+
+    def _measure(self, cell: int | None, r: int, metric: str, unit: str, value: Any) -> None:
+        array = np.asarray(value, "<f8")
+        scalar = array.ndim == 0
+        self.connection.execute(
+            "INSERT INTO measurement VALUES(?,?,?,?,?,?,?)",
+            [
+                cell,
+                r,
+                metric,
+                unit,
+                json.dumps(array.shape),
+                float(value) if scalar else None,
+                None if scalar else array.tobytes(),
+            ],
+        )
+
+    def figure(self, name: str, *descriptions: dict[str, Any], recipe: str = "recipe", **more: Any) -> None:
+        text = json.dumps({"title": f"Title of {name}", "caption": "A <caption> \\1.", "panels": descriptions, **more})
+        self.connection.execute("INSERT INTO figure VALUES(?,?,1,?)", [recipe, name, text])
+
+
+class InTemporaryDirectory(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def store(self, name: str = "results.db") -> Store:
+        return Store(self.directory / name)
+
+    def example(self) -> Store:
+        """Theory, an ending, a reference, points that a log axis cannot show, and a panel without data."""
+        with self.store() as store:
+            for m in (16, 32, 64):
+                store.cell(f"performer:m={m}", [1 / m, 1.1 / m, 1.2 / m], m=m, theory=1.1 / m)
+                store.cell(f"performer:m={m},projection=iid", [2 / m, -1.0], m=m)
+            store.cell("performer:m=128", [None], m=128, ending=("crashed", "signal 11"))
+            store.cell("uniform", [0.05, 0.06])
+            store.figure(
+                "curves",
+                {**CURVE, "theory": "mse_theory", "references": ["uniform"], "slope": True},
+                {**CURVE, "where": {"experiment": "none"}},
+                recipe_title="The recipe",
+                statement="It holds & more.",
+            )
+            store.figure("one point", {**CURVE, "where": {"experiment": "error", "m": 16}})
+        return store
+
+    def panel(self, store: Store, description: dict[str, Any]) -> aggregate.Panel:
+        return aggregate.aggregate(results.read([store.path]), description)
+
+    def run_script(self, script: Any, *words: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of a script's main."""
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.object(sys, "argv", [script.__name__, *words]), contextlib.redirect_stdout(
+            out
+        ), contextlib.redirect_stderr(err):
+            try:
+                code = script.main()
+            except SystemExit as stop:
+                code = int(stop.code or 0)
+        return code, out.getvalue(), err.getvalue()
+
+
+class Intervals(unittest.TestCase):
+    def test_mean_has_the_interval_of_student(self) -> None:
+        # mean 3, standard deviation sqrt(2.5), t(4, 0.975) = 2.776445: half width 2.776445 sqrt(2.5 / 5)
+        y, low, high = aggregate.mean_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+        self.assertAlmostEqual(y, 3)
+        self.assertAlmostEqual(low, 3 - 1.963243, places=6)
+        self.assertAlmostEqual(high, 3 + 1.963243, places=6)
+
+    def test_two_replicates_have_a_wide_interval_and_one_has_none(self) -> None:
+        self.assertAlmostEqual(aggregate.mean_interval(np.array([0.0, 2.0]))[2], 1 + 12.706205, places=5)
+        self.assertTrue(np.isnan(aggregate.mean_interval(np.array([7.0]))[1]))
+
+    def test_median_interval_is_a_pair_of_order_statistics(self) -> None:
+        # Binomial(10, 1/2): P(<= 1) = 11/1024 = 0.0107, P(<= 2) = 56/1024 = 0.0547, so the second and the ninth of ten.
+        samples = np.array([30, 10, 20, 50, 40, 90, 80, 70, 60, 100.0])
+        self.assertEqual([float(v) for v in aggregate.median_interval(samples)], [55, 20, 90])
+
+    def test_six_samples_are_the_fewest_for_a_median_interval(self) -> None:
+        # 2 / 2^6 = 0.031 but 2 / 2^5 = 0.0625
+        self.assertEqual([float(v) for v in aggregate.median_interval(np.arange(6.0))], [2.5, 0, 5])
+        self.assertTrue(np.isnan(aggregate.median_interval(np.arange(5.0))[1]))
+
+    def test_intervals_go_over_the_first_axis(self) -> None:
+        samples = np.random.default_rng(1).normal(size=(9, 4))
+        for interval in aggregate.INTERVALS.values():
+            columns = [[float(v) for v in interval(samples[:, i])] for i in range(4)]
+            np.testing.assert_allclose(np.stack(interval(samples), axis=1), columns)
+
+    def test_fitted_exponent_is_that_of_the_last_points(self) -> None:
+        x = np.array([1, 2, 4, 8, 16.0])
+        self.assertAlmostEqual(aggregate.fitted_exponent(x, np.array([5, 5, 16, 64, 256.0])), 2)
+        self.assertTrue(np.isnan(aggregate.fitted_exponent(x[:1], x[:1])))
+
+
+class Specs(unittest.TestCase):
+    def test_the_swept_parameter_leaves_the_name(self) -> None:
+        self.assertEqual(results.without_parameter("performer:m=16,projection=iid", "m"), "performer:projection=iid")
+        self.assertEqual(results.without_parameter("performer:m=16", "m"), "performer")
+        self.assertEqual(results.without_parameter("performer", "m"), "performer")
+
+    def test_brackets_hide_commas_and_nested_parameters(self) -> None:
+        spec = "combine:[local:window=8,m=2],low-rank=[performer:m=4,projection=iid],m=16"
+        self.assertEqual(
+            results.without_parameter(spec, "m"), "combine:[local:window=8,m=2],low-rank=[performer:m=4,projection=iid]"
+        )
+        self.assertEqual(results.split_spec("per-head:[a:x=[b,c],y=1],[d]"), ("per-head", ["[a:x=[b,c],y=1]", "[d]"]))
+
+    def test_a_parameter_is_not_mistaken_for_one_that_ends_like_it(self) -> None:
+        self.assertEqual(results.without_parameter("x:dim=2,m=3", "m"), "x:dim=2")
+
+    def test_numbers_in_names_are_in_order(self) -> None:
+        names = ["local:window=128", "local:window=16", "local"]
+        self.assertEqual(sorted(names, key=results.natural_order), ["local", "local:window=16", "local:window=128"])
+
+
+class Reading(InTemporaryDirectory):
+    def test_a_cell_that_two_files_hold_counts_once(self) -> None:
+        for name, second in (("a.db", [1.0, 2.0]), ("b.db", [1.0, 2.0, 3.0])):
+            with self.store(name) as store:
+                store.cell("performer:m=4", second, m=4)
+        read = results.read([self.directory / "a.db", self.directory / "b.db"])
+        self.assertEqual((len(read.cells), len(read.measurements), len(read.runs)), (1, 3, 2))
+
+    def test_a_newer_source_version_replaces_the_older(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=4", [9.0], m=4, version="new", finished="2026-02-01T00:00:00Z")
+            store.cell("performer:m=4", [1.0], m=4, version="old")
+        read = results.read([store.path])
+        self.assertEqual(read.superseded, 1)
+        self.assertEqual([float(v) for v in read.measurements["values"]], [9])
+
+    def test_conditions_compare_numbers_text_and_lists(self) -> None:
+        with self.store() as store:
+            store.cell("a:m=4", [1.0], m="4", scale=0.5)
+            store.cell("b", [1.0], n=128, seed="18446744073709551615")
+            store.cell("c", [1.0], n=256, seed="18446744073709551614", causal_like=[1, 2])
+        cells = results.read([store.path]).cells
+        for where, count in (
+            ({"m": 4}, 1),
+            ({"scale": "0.5"}, 1),
+            ({"n": [64, 128]}, 2),
+            ({"causal": False}, 3),
+            ({"experiment": "error"}, 3),
+            ({"seed": "18446744073709551615"}, 1),
+            ({"experiment": "error:draws=9"}, 0),
+            ({"nothing": 1}, 0),
+        ):
+            with self.subTest(where=where):
+                self.assertEqual(len(results.select(cells, where)), count)
+
+
+class Aggregation(InTemporaryDirectory):
+    def test_defaults_and_swept_values_are_one_series(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0, 3.0], m=16, theory=2.5)
+            store.cell("performer", [0.5, 0.5], m=256, theory=0.25)
+        points = self.panel(store, {**CURVE, "theory": "mse_theory"}).points
+        self.assertEqual(list(points["series"]), ["performer", "performer"])
+        self.assertEqual(list(points["x"]), [16, 256])
+        self.assertEqual(list(points["y"]), [2, 0.5])
+        self.assertEqual(list(points["theory"]), [2.5, 0.25])
+        self.assertEqual(list(points["replicates"]), [2, 2])
+
+    def test_a_median_takes_all_samples_of_all_replicates(self) -> None:
+        with self.store() as store:
+            store.cell("softmax", [[1.0, 2, 3], [4, 5, 60]], unit="s")
+        panel = self.panel(store, {**CURVE, "x": "n", "interval": "median"})
+        point = panel.points.iloc[0]
+        self.assertEqual([point["y"], point["low"], point["high"], point["samples"]], [3.5, 1, 60, 6])
+        self.assertEqual(panels.axis_label(panel, "y"), "mse (s)")
+
+    def test_references_have_no_x_and_ignore_conditions_on_parameters(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16, projection="iid")
+            store.cell("uniform", [2.0])
+            store.cell("zero", [3.0])
+        panel = self.panel(
+            store, {**CURVE, "where": {"experiment": "error", "projection": "iid"}, "references": ["uniform", "gone"]}
+        )
+        self.assertEqual(list(panel.role("reference")["series"]), ["uniform"])
+        self.assertTrue(panel.role("reference")["x"].isna().all())
+        self.assertIn("No data for the reference gone.", panel.notes)
+
+    def test_a_method_without_the_axis_is_named(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16)
+            store.cell("zero", [3.0])
+        self.assertIn("Not drawn, no number for m: zero.", self.panel(store, CURVE).notes)
+
+    def test_what_an_undone_replicate_left_is_not_counted(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16, seed="1")
+            store.cell("performer:m=16", [9.0], m=16, seed="2", ending=("invalid", "overflow"))
+        self.assertEqual(list(self.panel(store, CURVE).role("measured")["y"]), [1])
+
+    def test_budgets_of_other_names_share_an_axis(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16)
+            store.cell("nystrom:landmarks=32", [1.0], landmarks=32)
+        points = self.panel(store, {**CURVE, "x": ["m", "landmarks"]}).points
+        self.assertEqual(sorted(zip(points["series"], points["x"])), [("nystrom", 32), ("performer", 16)])
+
+    def test_pooling_of_unlike_cells_is_said(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16, n=64)
+            store.cell("performer:m=16", [1.0], m=16, n=128)
+        self.assertIn("Each point pools cells that differ in n, nq.", self.panel(store, CURVE).notes)
+
+    def test_what_a_log_axis_cannot_show_is_dropped_and_counted(self) -> None:
+        with self.store() as store:
+            for m, value in ((1, 1.0), (2, 0.0), (4, -1.0), (8, np.inf), (16, np.nan)):
+                store.cell(f"performer:m={m}", [value], m=m)
+        logarithmic = self.panel(store, CURVE)
+        self.assertEqual(list(logarithmic.role("measured")["x"]), [1])
+        self.assertIn("2 points not drawn: not positive on a log axis.", logarithmic.notes)
+        self.assertIn("2 points not drawn: not finite.", logarithmic.notes)
+        linear = self.panel(store, {**CURVE, "y_scale": "linear"})
+        self.assertEqual(list(linear.role("measured")["x"]), [1, 2, 4])
+
+    def test_endings_have_their_place_and_reason(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16)
+            store.cell("performer:m=32", [None, None], m=32, ending=("timed out", "60 s"))
+        ending = self.panel(store, CURVE).role("ending").iloc[0]
+        self.assertEqual(
+            [ending["series"], ending["x"], ending["note"], ending["replicates"]],
+            ["performer", 32, "timed out: 60 s", 2],
+        )
+
+    def test_profiles_go_over_the_index(self) -> None:
+        with self.store() as store:
+            store.cell("softmax", [[4.0, 2], [6, 4]])
+            store.cell("local:m=4", [[9.0, 9, 9]], n=128, m=4)
+        points = self.panel(store, {**CURVE, "kind": "profile", "x": "", "normalise_x": True}).points
+        softmax = points[points["series"] == "softmax"]
+        self.assertEqual(list(softmax["x"]), [0.5, 1])
+        self.assertEqual(list(softmax["y"]), [5, 3])
+        self.assertAlmostEqual(softmax["high"].iloc[0], 5 + 12.706205, places=5)
+        self.assertEqual(list(points[points["series"] == "local:m=4"]["x"]), [1 / 3, 2 / 3, 1])
+
+    def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0], m=16)
+        where = {"experiment": "rank", "input": "gaussian:scale=0.5", "d": 16, "causal": 1, "projection": "iid"}
+        self.assertEqual(
+            self.panel(store, {**CURVE, "where": where, "references": ["uniform"]}).missing,
+            "no data: attnbench run rank --method SPEC uniform --input gaussian:scale=0.5 -d 16 --causal "
+            "--sweep m=... # with projection=iid",
+        )
+        self.assertEqual(
+            self.panel(store, {**CURVE, "y": "bias"}).missing, "no data: none of the cells (1) has bias; they have mse"
+        )
+
+
+class Axes(unittest.TestCase):
+    def test_powers_of_two_are_written_in_one_style(self) -> None:
+        self.assertEqual(ticks.power_of_two_labels([4, 5]), ["16", "32"])
+        self.assertEqual(ticks.power_of_two_labels([10, 20]), ["2¹⁰", "2²⁰"])
+
+    def test_ticks_leave_room_and_stay_inside(self) -> None:
+        for low, high, base in ((200.0, 70000.0, 2), (1e-9, 3.0, 10), (0.2, 0.9, 10), (0.31, 0.33, 10), (5.0, 6.0, 2)):
+            with self.subTest(low=low, high=high, base=base):
+                places, _, labels = ticks.log_ticks(low, high, base, 6)
+                self.assertTrue(2 <= len(places) <= 7 and all(low <= place <= high for place in places), places)
+                self.assertEqual(len(set(labels)), len(places))
+
+    def test_numbers_are_short(self) -> None:
+        self.assertEqual(
+            [ticks.number_label(v) for v in (0.3, -2.0, 16384.0, 2.5e-5)], ["0.3", "−2", "16384", "2.5×10⁻⁵"]
+        )
+
+
+class Drawing(InTemporaryDirectory):
+    def test_the_csv_has_what_is_drawn(self) -> None:
+        store = self.example()
+        code, out, _ = self.run_script(
+            plot, str(store.path), "-o", str(self.directory / "figures"), "--figure", "curves", "--format", "png"
+        )
+        self.assertEqual(code, 0)
+        self.assertEqual([Path(line).name for line in out.split()], ["recipe.curves.csv", "recipe.curves.png"])
+        with open(self.directory / "figures" / "recipe.curves.csv") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["role"] for row in rows], ["ending"] + ["measured"] * 6 + ["reference"])
+        first = rows[1]
+        self.assertEqual(
+            (first["panel"], first["series"], first["x"], first["replicates"]), ("1", "performer", "16.0", "3")
+        )
+        self.assertAlmostEqual(float(first["y"]), 1.1 / 16)
+        self.assertAlmostEqual(float(first["high"]), (1.1 + 4.302653 * 0.1 / 3**0.5) / 16, places=7)
+        self.assertAlmostEqual(float(first["exponent"]), -1)
+        self.assertEqual({row["note"] for row in rows if row["series"].endswith("iid")}, {"not positive on a log axis"})
+
+    def test_equal_results_give_equal_bytes(self) -> None:
+        store = self.example()
+        for seed in ("1", "2"):  # sets of strings have another order in each
+            subprocess.run(
+                [sys.executable, SCRIPTS / "report.py", store.path, "-o", self.directory / seed],
+                check=True,
+                env={**os.environ, "PYTHONHASHSEED": seed},
+                stdout=subprocess.DEVNULL,
+            )
+        files = sorted(path.name for path in (self.directory / "1").iterdir())
+        self.assertEqual(
+            files,
+            [
+                "index.html",
+                *(f"recipe.{name}.{ending}" for name in ("curves", "one-point") for ending in ("csv", "pdf", "svg")),
+            ],
+        )
+        for name in files:
+            self.assertEqual(
+                (self.directory / "1" / name).read_bytes(), (self.directory / "2" / name).read_bytes(), name
+            )
+
+    def test_looks_are_the_same_in_all_panels_and_different_between_series(self) -> None:
+        with self.store() as store:
+            for i in range(40):
+                store.cell(f"local:window={i},m=4", [1.0], m=4)
+        panel = self.panel(store, CURVE)
+        looks = plot.series_looks([panel, panel])
+        self.assertEqual(len({(look.colour, look.marker, str(look.line)) for look in looks.values()}), 40)
+
+    def test_nothing_lies_over_anything_else(self) -> None:
+        panel = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
+        with plot.matplotlib.rc_context(panels.STYLE):
+            picture = plot.compose([panel] * 3)
+            renderer = picture.canvas.get_renderer()
+            parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
+            parts += [picture.legends[0].get_window_extent(renderer), picture.texts[0].get_window_extent(renderer)]
+            plot.plt.close(picture)
+        for i, part in enumerate(parts):
+            self.assertTrue(
+                part.x0 >= 0 and part.y0 >= 0 and part.x1 <= picture.bbox.x1 + 1 and part.y1 <= picture.bbox.y1 + 1, i
+            )
+            for j, other in enumerate(parts[:i]):
+                apart = part.x1 <= other.x0 or other.x1 <= part.x0 or part.y1 <= other.y0 or other.y1 <= part.y0
+                self.assertTrue(apart, (i, j))
+
+
+class Page(InTemporaryDirectory):
+    def test_the_page_is_whole_and_asks_for_nothing(self) -> None:
+        store = self.example()
+        code, out, _ = self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        self.assertEqual(code, 0)
+        self.assertEqual(out.strip(), str(self.directory / "page" / "index.html"))
+        page = Path(out.strip()).read_text()
+        self.assertIsNone(re.search(r"https?://|<script|<link|src=|@import", page))
+        ids = re.findall(r'\bid="([^"]*)"', page)
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertLessEqual(set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)), set(ids))
+        for words in (
+            "The recipe",
+            "It holds &amp; more.",
+            'aria-label="Title of curves. A &lt;caption&gt; \\1."',
+            "signal 11",
+            "attnbench run none",
+            "attnbench run &lt;x&gt;",
+            "cpu.model",
+            'href="recipe.curves.csv"',
+        ):
+            self.assertIn(words, page)
+        for link in re.findall(r'href="([^"#]+)"', page):
+            self.assertTrue((self.directory / "page" / link).exists(), link)
+
+    def test_an_empty_store_says_how_to_fill_it(self) -> None:
+        with self.store() as store:
+            pass
+        code, out, _ = self.run_script(report, str(store.path), "-o", str(self.directory))
+        self.assertEqual(code, 0)
+        self.assertIn("attnbench reproduce", Path(out.strip()).read_text())
+
+
+class Errors(InTemporaryDirectory):
+    def expect_misuse(self, script: Any, *words: str) -> str:
+        code, out, err = self.run_script(script, *words)
+        self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+        return err
+
+    def test_what_is_no_results_file_is_refused(self) -> None:
+        text = self.directory / "text.db"
+        text.write_text("no database, but long enough to be taken for one " * 40)
+        other = self.directory / "other.db"
+        sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
+        with self.store("newer.db") as newer:
+            newer.connection.execute("PRAGMA user_version = 2")
+        with self.store("broken.db") as broken:
+            broken.connection.execute("DROP TABLE measurement")
+        with self.store("malformed.db") as malformed:
+            malformed.connection.execute("INSERT INTO figure VALUES('r', 'f', 1, '{\"panels\": [{}]}')")
+        for path in (
+            self.directory / "missing.db",
+            self.directory,
+            text,
+            other,
+            newer.path,
+            broken.path,
+            malformed.path,
+        ):
+            for script in (plot, report):
+                with self.subTest(path=path.name, script=script.__name__):
+                    error = self.expect_misuse(script, str(path), "-o", str(self.directory / "out"))
+                    self.assertIn(str(path), error)
+                    self.assertIn("expected", error)
+        self.assertFalse((self.directory / "out").exists())
+
+    def test_an_output_that_cannot_be_written_leaves_nothing(self) -> None:
+        with self.store() as store:
+            store.figure("f", CURVE)
+        for script in (plot, report):
+            self.assertIn("-o DIR", self.expect_misuse(script, str(store.path), "-o", str(store.path)))
+        with mock.patch("os.replace", side_effect=OSError(28, "No space left on device")):
+            self.assertIn("No space", self.expect_misuse(report, str(store.path), "-o", str(self.directory / "out")))
+        self.assertEqual(list((self.directory / "out").iterdir()), [])
+
+    def test_an_unknown_figure_is_answered_with_the_known(self) -> None:
+        with self.store() as store:
+            store.figure("spectrum", CURVE)
+        self.assertIn("spectrum", self.expect_misuse(plot, str(store.path), "--figure", "spektrum"))
+
+
+if __name__ == "__main__":
+    unittest.main()
