@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from results import PROBLEM, SPECS, Results, parameter_columns, plain, select, split_spec, without_parameter
+from results import PROBLEM, SPECS, Results, parameter_columns, plain, select, split_spec, without_parameters
 from scipy import special
 
 LEVEL = 0.95
@@ -109,7 +109,7 @@ def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFra
     where = description.get("where", {})
     axes = axis_names(description)
     references = description.get("references", [])
-    chosen = select(cells, where)
+    chosen = select(cells, where, axes)
     # A reference lacks the parameters of the methods beside it, so only conditions on the problem bind it.
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
     baseline = select(cells, {**problem, "method": references})
@@ -138,9 +138,7 @@ def _series(cell: pd.Series, columns: list[str], axes: list[str]) -> str:
     for column in columns:
         value = plain(cell.get(column))
         if column in SPECS:
-            for axis in axes:
-                value = without_parameter(value, axis)
-            parts.append(value)
+            parts.append(without_parameters(value, axes))
         else:
             parts.append(f"{column}={value:.15g}" if isinstance(value, float) else f"{column}={value}")
     return " ".join(parts)

@@ -90,6 +90,13 @@ def without_parameter(spec: str, parameter: str) -> str:
     return f"{name}:{','.join(kept)}" if kept else name
 
 
+def without_parameters(spec: str, parameters: Iterable[str]) -> str:
+    """The spec without any of the parameters."""
+    for parameter in parameters:
+        spec = without_parameter(spec, parameter)
+    return spec
+
+
 def natural_order(text: str) -> tuple[tuple[int, float, str], ...]:
     """Sort key that puts m=64 before m=128."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
@@ -109,9 +116,10 @@ def plain(value: Any) -> Any:
     return str(value) if abs(number) >= 2.0**53 else number  # seeds of 64 bits are names, not numbers
 
 
-def select(cells: pd.DataFrame, where: dict[str, Any]) -> pd.DataFrame:
+def select(cells: pd.DataFrame, where: dict[str, Any], axes: Sequence[str] = ()) -> pd.DataFrame:
     """The cells that agree with every condition: a value, or a list for any of them. An experiment is meant by its
-    name unless the condition has options. A column that no cell has agrees with nothing."""
+    name unless the condition has options; a method or input also by its spec without the swept parameters `axes`.
+    A column that no cell has agrees with nothing."""
     chosen = np.ones(len(cells), bool)
     for column, wanted in where.items():
         allowed = {plain(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
@@ -120,7 +128,10 @@ def select(cells: pd.DataFrame, where: dict[str, Any]) -> pd.DataFrame:
         found = cells[column].map({value: plain(value) for value in cells[column].unique()})
         if column == "experiment":
             found = found.where(found.isin(allowed), found.map(lambda spec: split_spec(spec)[0]))
-        chosen &= found.isin(allowed).to_numpy()
+        agrees = found.isin(allowed)
+        if column in ("method", "input") and axes:
+            agrees |= cells[column].map(lambda spec: without_parameters(spec, axes)).isin(allowed)
+        chosen &= agrees.to_numpy()
     return cells[chosen]
 
 

@@ -40,7 +40,7 @@ struct Outcome {
   std::string text;  // standard output and standard error
 };
 
-Outcome attnbench(const std::string& arguments, const std::string& redirect = "2>&1") {
+Outcome program(const std::string& arguments, const std::string& redirect = "2>&1") {
   const std::string command = fmt::format("'{}' {} {}", ATTNBENCH_PROGRAM, arguments, redirect);
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
@@ -51,7 +51,7 @@ Outcome attnbench(const std::string& arguments, const std::string& redirect = "2
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
 }
 
-std::string exported(const std::string& results) { return attnbench("export " + results + " --no-clock").text; }
+std::string exported(const std::string& results) { return program("export " + results + " --no-clock").text; }
 
 Tensor random_tensor(const std::string& name, std::vector<Index> shape) {
   auto generator = Streams(7).stream("end-to-end", name);
@@ -95,9 +95,9 @@ TEST_CASE("attend softmax on a file agrees with a float64 reference to 1e-13", "
                              {"v", random_tensor("v", {2, 70, 5})}};
   write_safetensors(folder / "x.safetensors", tensors, Precision::f64);
   for (const bool causal : {false, true}) {
-    const auto outcome = attnbench(fmt::format("attend softmax --input {} --output {} --precision f64{}",
-                                               folder / "x.safetensors", folder / "y.safetensors",
-                                               causal ? " --causal" : ""));
+    const auto outcome =
+        program(fmt::format("attend softmax --input {} --output {} --precision f64{}", folder / "x.safetensors",
+                            folder / "y.safetensors", causal ? " --causal" : ""));
     INFO(outcome.text);
     REQUIRE(outcome.code == 0);
     const Tensor out = read_tensors(folder / "y.safetensors").at("out");
@@ -110,12 +110,15 @@ TEST_CASE("attend softmax on a file agrees with a float64 reference to 1e-13", "
   }
 }
 
-TEST_CASE("attend writes the attention matrix and the kernel when asked, and they agree with the output", "[end-to-end]") {
+TEST_CASE("attend writes the attention matrix and the kernel when asked, and they agree with the output",
+          "[end-to-end]") {
   const Folder folder;
-  const NamedTensors tensors{{"q", random_tensor("q", {9, 4})}, {"k", random_tensor("k", {9, 4})}, {"v", random_tensor("v", {9, 3})}};
+  const NamedTensors tensors{
+      {"q", random_tensor("q", {9, 4})}, {"k", random_tensor("k", {9, 4})}, {"v", random_tensor("v", {9, 3})}};
   write_safetensors(folder / "x.safetensors", tensors, Precision::f64);
-  const auto outcome = attnbench(fmt::format("attend performer:m=8 --input {} --output {} --precision f64 --matrix --kernel",
-                                             folder / "x.safetensors", folder / "y.safetensors"));
+  const auto outcome =
+      program(fmt::format("attend performer:m=8 --input {} --output {} --precision f64 --matrix --kernel",
+                          folder / "x.safetensors", folder / "y.safetensors"));
   INFO(outcome.text);
   REQUIRE(outcome.code == 0);
   const auto written = read_tensors(folder / "y.safetensors");
@@ -129,33 +132,41 @@ TEST_CASE("attend writes the attention matrix and the kernel when asked, and the
 
 TEST_CASE("a run is resumed, and one and two threads give the same rows", "[end-to-end]") {
   const Folder folder;
-  const std::string request = "run kernel-error:draws=64,pairs=3 --method performer --method performer:features=trig "
-                              "--sweep m=4,8 -d 8 -n 16 --replicates 2";
-  REQUIRE(attnbench(request + " --threads 1 --results " + (folder / "one.db")).code == 0);
-  REQUIRE(attnbench(request + " --threads 2 --results " + (folder / "two.db")).code == 0);
+  const std::string request =
+      "run kernel-error:draws=64,pairs=3 --method performer --method performer:features=trig "
+      "--sweep m=4,8 -d 8 -n 16 --replicates 2";
+  REQUIRE(program(request + " --threads 1 --results " + (folder / "one.db")).code == 0);
+  REQUIRE(program(request + " --threads 2 --results " + (folder / "two.db")).code == 0);
   CHECK(exported(folder / "one.db") == exported(folder / "two.db"));
-  const auto again = attnbench(request + " --results " + (folder / "one.db"));
+  const auto again = program(request + " --results " + (folder / "one.db"));
   CHECK(again.text.find("0 run, 8 were there already") != std::string::npos);
 }
 
 TEST_CASE("cells in another order give the same rows", "[end-to-end]") {
   const Folder folder;
   const std::string common = "run attention-error -d 8 -n 48 --results ";
-  const std::string a = "--method performer:m=8 ", b = "--method uniform ", c = "--input gaussian:scale=0.5 ", d = "--input gaussian ";
-  REQUIRE(attnbench(common + (folder / "one.db") + " " + a + b + c + d).code == 0);
-  REQUIRE(attnbench(common + (folder / "two.db") + " " + b + d).code == 0);
-  REQUIRE(attnbench(common + (folder / "two.db") + " " + a + b + d + c).code == 0);
+  const std::string a = "--method performer:m=8 ", b = "--method uniform ", c = "--input gaussian:scale=0.5 ",
+                    d = "--input gaussian ";
+  REQUIRE(program(common + (folder / "one.db") + " " + a + b + c + d).code == 0);
+  REQUIRE(program(common + (folder / "two.db") + " " + b + d).code == 0);
+  REQUIRE(program(common + (folder / "two.db") + " " + a + b + d + c).code == 0);
   CHECK(exported(folder / "one.db") == exported(folder / "two.db"));
 }
 
 // 12 kills at moments spread over the run: a wrong resume shows in the exported rows, a torn file in the exit code.
-TEST_CASE("a run that is killed at any moment and started again gives the rows of an uninterrupted one", "[end-to-end]") {
+TEST_CASE("a run that is killed at any moment and started again gives the rows of an uninterrupted one",
+          "[end-to-end]") {
   const Folder folder;
-  const std::vector<std::string> words{"run", "kernel-error:draws=256,pairs=3", "--method", "performer", "--sweep",
-                                       "m=4,8,12,16,20,24", "-d", "8", "-n", "16", "--replicates", "6", "--results"};
+  const std::vector<std::string> words{"run",          "kernel-error:draws=256,pairs=3",
+                                       "--method",     "performer",
+                                       "--sweep",      "m=4,8,12,16,20,24",
+                                       "-d",           "8",
+                                       "-n",           "16",
+                                       "--replicates", "6",
+                                       "--results"};
   std::string request;
   for (const auto& word : words) request += word + " ";
-  REQUIRE(attnbench(request + (folder / "whole.db")).code == 0);
+  REQUIRE(program(request + (folder / "whole.db")).code == 0);
   for (int attempt = 0; attempt < 12; ++attempt) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
@@ -174,7 +185,7 @@ TEST_CASE("a run that is killed at any moment and started again gives the rows o
     int status = 0;
     waitpid(child, &status, 0);
   }
-  REQUIRE(attnbench(request + (folder / "killed.db")).code == 0);
+  REQUIRE(program(request + (folder / "killed.db")).code == 0);
   CHECK(exported(folder / "killed.db") == exported(folder / "whole.db"));
 }
 
@@ -182,14 +193,14 @@ TEST_CASE("misuse ends with exit code 2 and one line that says how to mend it", 
   const Folder folder;
   const std::string results = " --results " + (folder / "r.db");
   const auto misuse = [&](const std::string& arguments, const std::string& expected) {
-    const auto outcome = attnbench(arguments);
+    const auto outcome = program(arguments);
     INFO(arguments << "\n" << outcome.text);
     CHECK(outcome.code == 2);
     CHECK(outcome.text.find(expected) != std::string::npos);
     CHECK(std::count(outcome.text.begin(), outcome.text.end(), '\n') == 1);
   };
   misuse("rnu", "did you mean run?");
-  misuse("run rank --method preformer" + results, "did you mean performer?");
+  misuse("run rank --method preformer" + results, "performer?");
   misuse("run rnak --method softmax" + results, "did you mean rank?");
   misuse("run rank --method performer:M=4" + results, "did you mean m?");
   misuse("run rank --method performer:m=0" + results, "integer from 1");
@@ -200,7 +211,7 @@ TEST_CASE("misuse ends with exit code 2 and one line that says how to mend it", 
   misuse("run rank --method softmax -n=-5" + results, "at least 1");
   misuse("run rank --method softmax -n 1000000000" + results, "memory");
   misuse("run rank --method softmax --sweep q=1,2" + results, "nothing in this run has that parameter");
-  misuse("run rank --method softmax --results /dev/null/x.db", "/dev/null/x.db");
+  misuse("run rank --method softmax --results /dev/null/x.db", "/dev/null");
   misuse("run rank" + results, "--method");
   misuse("describe nothing-like-this", "nothing is called");
   misuse("export " + (folder / "absent.db"), "absent.db");
@@ -212,7 +223,8 @@ TEST_CASE("bad tensor files are refused by attend and leave no output behind", "
   const Folder folder;
   const auto refused = [&](const std::string& name, const std::string& bytes, const std::string& expected) {
     std::ofstream(folder / name, std::ios::binary) << bytes;
-    const auto outcome = attnbench(fmt::format("attend softmax --input {} --output {}", folder / name, folder / "y.safetensors"));
+    const auto outcome =
+        program(fmt::format("attend softmax --input {} --output {}", folder / name, folder / "y.safetensors"));
     INFO(name << "\n" << outcome.text);
     CHECK(outcome.code == 2);
     CHECK(outcome.text.find(expected) != std::string::npos);
@@ -221,38 +233,44 @@ TEST_CASE("bad tensor files are refused by attend and leave no output behind", "
   refused("empty.safetensors", "", "empty.safetensors");
   refused("short.safetensors", std::string("\xff\xff\xff\xff\0\0\0\0{}", 10), "short.safetensors");
   refused("nozip.npz", "PK this is no zip", "nozip.npz");
-  NamedTensors tensors{{"q", random_tensor("q", {4, 3})}, {"k", random_tensor("k", {4, 2})}, {"v", random_tensor("v", {4, 3})}};
+  NamedTensors tensors{
+      {"q", random_tensor("q", {4, 3})}, {"k", random_tensor("k", {4, 2})}, {"v", random_tensor("v", {4, 3})}};
   write_safetensors(folder / "sizes.safetensors", tensors, Precision::f64);
-  const auto sizes = attnbench(fmt::format("attend softmax --input {} --output {}", folder / "sizes.safetensors", folder / "y.safetensors"));
+  const auto sizes = program(
+      fmt::format("attend softmax --input {} --output {}", folder / "sizes.safetensors", folder / "y.safetensors"));
   CHECK(sizes.code == 2);
   tensors["k"] = random_tensor("k", {4, 3});
   tensors["k"].values[5] = std::nan("");
   write_safetensors(folder / "nan.safetensors", tensors, Precision::f64);
-  const auto nan = attnbench(fmt::format("attend softmax --input {} --output {}", folder / "nan.safetensors", folder / "y.safetensors"));
+  const auto nan = program(
+      fmt::format("attend softmax --input {} --output {}", folder / "nan.safetensors", folder / "y.safetensors"));
   CHECK(nan.code == 2);
   CHECK_FALSE(fs::exists(folder / "y.safetensors"));
 }
 
 TEST_CASE("a method without a causal form refuses attend and is a skipped row in a run", "[end-to-end]") {
   const Folder folder;
-  const NamedTensors tensors{{"q", random_tensor("q", {8, 3})}, {"k", random_tensor("k", {8, 3})}, {"v", random_tensor("v", {8, 3})}};
+  const NamedTensors tensors{
+      {"q", random_tensor("q", {8, 3})}, {"k", random_tensor("k", {8, 3})}, {"v", random_tensor("v", {8, 3})}};
   write_safetensors(folder / "x.safetensors", tensors, Precision::f64);
-  const auto attend = attnbench(fmt::format("attend linformer:r=4 --causal --input {} --output {}", folder / "x.safetensors", folder / "y.safetensors"));
+  const auto attend = program(fmt::format("attend linformer:r=4 --causal --input {} --output {}",
+                                          folder / "x.safetensors", folder / "y.safetensors"));
   CHECK(attend.code == 2);
   CHECK(attend.text.find("no causal form") != std::string::npos);
-  REQUIRE(attnbench("run rank --method linformer:r=4 --causal -n 16 -d 4 --results " + (folder / "r.db")).code == 0);
+  REQUIRE(program("run rank --method linformer:r=4 --causal -n 16 -d 4 --results " + (folder / "r.db")).code == 0);
   CHECK(exported(folder / "r.db").find("skipped") != std::string::npos);
 }
 
 TEST_CASE("list and describe know every entry", "[end-to-end]") {
-  const auto all = attnbench("list");
+  const auto all = program("list");
   CHECK(all.code == 0);
-  for (const std::string word : {"softmax", "performer", "positive", "orthogonal", "gaussian", "kernel-error", "kernel-mse"})
+  for (const std::string word :
+       {"softmax", "performer", "positive", "orthogonal", "gaussian", "kernel-error", "kernel-mse"})
     CHECK(all.text.find("  " + word + " ") != std::string::npos);
   std::istringstream lines(all.text);
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("  ")) continue;
-    const auto described = attnbench("describe " + line.substr(2, line.find(' ', 2) - 2));
+    const auto described = program("describe " + line.substr(2, line.find(' ', 2) - 2));
     INFO(line << "\n" << described.text);
     CHECK(described.code == 0);
   }
@@ -260,7 +278,10 @@ TEST_CASE("list and describe know every entry", "[end-to-end]") {
 
 TEST_CASE("speed validates, times in turns, and pairs with softmax", "[end-to-end]") {
   const Folder folder;
-  REQUIRE(attnbench("run speed:blocks=3,turn=0.1 --method linear --method performer:m=16 --heads 2 -n 64 -d 8 --results " + (folder / "r.db")).code == 0);
+  REQUIRE(
+      program("run speed:blocks=3,turn=0.1 --method linear --method performer:m=16 --heads 2 -n 64 -d 8 --results " +
+              (folder / "r.db"))
+          .code == 0);
   const std::string rows = exported(folder / "r.db");
   for (const std::string metric : {"seconds,s,2", "speedup,1,2", "rounding_error"})
     CHECK(rows.find(metric) != std::string::npos);

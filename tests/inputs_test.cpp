@@ -450,4 +450,9 @@ TEST_CASE("model: layers, heads and captures that do not exist are refused") {
   auto calibration = request;
   calibration.purpose = Purpose::calibration;
   CHECK(contains(misuse([&] { scaled("model:layer=1", calibration); }), "calibration.safetensors"));
+  write_safetensors(
+      folder / "calibration.safetensors",
+      {{"q", numbered({2, 3, 1, 4}, 1)}, {"k", numbered({2, 3, 1, 4}, 1)}, {"v", numbered({2, 3, 1, 3}, 1)}},
+      Precision::f64);
+  CHECK(contains(misuse([&] { scaled("model:layer=1", calibration); }), "calibration file has nq=1"));
 }

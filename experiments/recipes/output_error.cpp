@@ -42,7 +42,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
 // The methods of a panel by what their budget is called.
 Panel panel(const std::string& input, const std::string& title) {
   return {.title = title,
-          .where = {{"experiment", "attention-error"}, {"input", input}, {"causal", 0}},
+          .where = {{"experiment", "attention-error"}, {"input", input}, {"causal", 0}, {"method", methods}},
           .x = {"m", "r", "codes"},
           .x_label = "budget: m, r or codes",
           .x_scale = "log2",

@@ -4,22 +4,23 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 namespace attnbench {
 
 namespace {
+// Edits that turn a into b: an insertion, a deletion, a replacement or a swap of neighbours counts one.
 size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> previous(b.size() + 1), current(b.size() + 1);
-  std::iota(previous.begin(), previous.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    current[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j)
-      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a[i - 1] != b[j - 1])});
-    std::swap(previous, current);
-  }
-  return previous[b.size()];
+  std::vector<std::vector<size_t>> edits(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) edits[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) edits[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i)
+    for (size_t j = 1; j <= b.size(); ++j) {
+      edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+    }
+  return edits[a.size()][b.size()];
 }
 }  // namespace
 

@@ -51,6 +51,15 @@ std::vector<std::string> names_in(const std::string& plural, const std::string& 
   return names;
 }
 
+bool brackets_balance(const std::string& text) {
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (depth < 0) return false;
+  }
+  return depth == 0;
+}
+
 // The value in its one spelling ("1e2" becomes "100"); throws Misuse when it does not fit the declaration.
 std::string checked(const std::string& owner, const Parameter& p, const std::string& value) {
   const auto refuse = [&](const std::string& expected) {
@@ -68,7 +77,7 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
       double number = 0;
       if (!parse_number(value, number) || !std::isfinite(number) || number < p.minimum || number > p.maximum)
         refuse(fmt::format("a number from {} to {}", p.minimum, p.maximum));
-      return fmt::format("{}", number);
+      return fmt::format("{}", number + 0.0);  // -0 is spelled 0
     }
     case Parameter::Kind::flag:
       if (value != "true" && value != "false") refuse("true or false");
@@ -78,6 +87,7 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
         refuse(fmt::format("one of {}", fmt::join(p.choices, ", ")));
       return value;
     case Parameter::Kind::text:
+      if (!brackets_balance(value)) refuse("text whose brackets balance, so that it can stand in a spec");
       return value;
     case Parameter::Kind::entry: {
       const auto names = names_in(p.catalogue, p.family);

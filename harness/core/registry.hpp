@@ -5,7 +5,6 @@
 #pragma once
 
 #include <map>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -94,8 +93,9 @@ class Registry final : public Catalogue {
 };
 
 template <class Entry>
-bool add(Entry entry, std::source_location where = std::source_location::current()) {
-  return Registry<Entry>::instance().add(std::move(entry), where.file_name());
+bool add(Entry entry,
+         const char* file = __builtin_FILE()) {  // std::source_location is not in clang 14 with libstdc++ 12
+  return Registry<Entry>::instance().add(std::move(entry), file);
 }
 
 template <class Entry>

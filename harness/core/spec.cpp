@@ -32,9 +32,23 @@ std::vector<std::string_view> split_arguments(std::string_view text, std::string
   return parts;
 }
 
-std::string unbracketed(std::string_view value) {
-  if (value.size() >= 2 && value.front() == '[' && value.back() == ']') value = value.substr(1, value.size() - 2);
-  return std::string(value);
+// The length of the key of "key=value"; 0 when the text has none.
+size_t key_length(std::string_view argument) {
+  size_t length = 0;
+  while (length < argument.size() && name_character(argument[length])) ++length;
+  return length < argument.size() && argument[length] == '=' ? length : 0;
+}
+
+// A value whose brackets balance, without them; throws when they stand anywhere but around the whole of it.
+std::string unbracketed(std::string_view value, std::string_view whole) {
+  if (value.find_first_of("[]") == std::string_view::npos) return std::string(value);
+  size_t end = 0;
+  for (int depth = 0; end < value.size() && (end == 0 || depth > 0); ++end)
+    depth += value[end] == '[' ? 1 : value[end] == ']' ? -1 : 0;
+  if (value.front() != '[' || end < value.size())
+    throw Misuse(
+        fmt::format("spec '{}': brackets inside '{}'; put them around the whole value: [{}]", whole, value, value));
+  return std::string(value.substr(1, value.size() - 2));
 }
 }  // namespace
 
@@ -54,11 +68,8 @@ Spec parse_spec(std::string_view text) {
   for (const auto part : split_arguments(text.substr(colon + 1), text)) {
     if (part.empty())
       throw Misuse(fmt::format("spec '{}': an empty argument; expected key=value between the commas", text));
-    size_t equals = 0;
-    while (equals < part.size() && name_character(part[equals])) ++equals;
-    const bool keyed = equals > 0 && equals < part.size() && part[equals] == '=';
-    std::string key = keyed ? std::string(part.substr(0, equals)) : std::string();
-    std::string value = unbracketed(keyed ? part.substr(equals + 1) : part);
+    std::string key(part.substr(0, key_length(part)));
+    std::string value = unbracketed(key.empty() ? part : part.substr(key.size() + 1), text);
     if (value.empty()) throw Misuse(fmt::format("spec '{}': '{}' has no value; expected key=value", text, part));
     spec.arguments.emplace_back(std::move(key), std::move(value));
   }
@@ -75,7 +86,8 @@ std::string to_string(const Spec& spec) {
   for (const auto& [key, value] : spec.arguments) {
     text += separator;
     if (!key.empty()) text += key + "=";
-    text += quoted_value(value);
+    // A value without a key that looks like one with a key keeps its brackets.
+    text += key.empty() && key_length(value) > 0 ? fmt::format("[{}]", value) : quoted_value(value);
     separator = ',';
   }
   return text;

@@ -69,6 +69,13 @@ std::string content_hash(const std::filesystem::path& path) {
 }
 
 HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request) {
+  // Limits are of the measured file: that for calibration may have other sizes, and either may be written again.
+  if (request.nq > file.nq || request.nk > file.nk || request.d != file.d || request.dv != file.dv)
+    throw Misuse(fmt::format(
+        "nq={}, nk={}, d={}, dv={} was asked for and a {} file has nq={}, nk={}, d={}, dv={}; give "
+        "files of the same sizes, or a smaller n",
+        request.nq, request.nk, request.d, request.dv,
+        request.purpose == Purpose::measured ? "measured" : "calibration", file.nq, file.nk, file.d, file.dv));
   const auto [Q, K, V, extra] = file.head(batch, head);
   return {Q.topRows(request.nq), K.topRows(request.nk), V.topRows(request.nk)};
 }

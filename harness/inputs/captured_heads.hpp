@@ -15,7 +15,8 @@ std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path&
 // Hash of the file's bytes, 16 hexadecimal digits. Kept likewise.
 std::string content_hash(const std::filesystem::path& path);
 
-// Q, K and V of one head, the first request.nq and request.nk tokens of it.
+// Q, K and V of one head, the first request.nq and request.nk tokens of it. Throws Misuse when the file has fewer, or
+// other widths.
 HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request);
 
 // All that the file has: rows at most, widths fixed.

@@ -8,9 +8,12 @@
 namespace attnbench {
 
 namespace {
+// sum (sigma_i / sigma_1)^power: nothing overflows or underflows whatever the scale of the matrix. 0 for the zero
+// matrix.
 double power_sum(std::span<const double> sigma, double power) {
+  if (sigma.empty() || sigma.front() == 0) return 0;
   double sum = 0;
-  for (const double s : sigma) sum += std::pow(s, power);
+  for (const double s : sigma) sum += std::pow(s / sigma.front(), power);
   return sum;
 }
 }  // namespace
@@ -24,10 +27,7 @@ Index numerical_rank(std::span<const double> sigma, double tolerance) {
   return std::count_if(sigma.begin(), sigma.end(), [&](double s) { return s > tolerance; });
 }
 
-double stable_rank(std::span<const double> sigma) {
-  if (sigma.empty() || sigma.front() == 0) return 0;
-  return power_sum(sigma, 2) / (sigma.front() * sigma.front());
-}
+double stable_rank(std::span<const double> sigma) { return power_sum(sigma, 2); }
 
 double participation_ratio(std::span<const double> sigma) {
   const double fourth = power_sum(sigma, 4), second = power_sum(sigma, 2);
@@ -39,7 +39,7 @@ double effective_rank(std::span<const double> sigma, double power) {
   if (total == 0) return 0;
   double entropy = 0;
   for (const double s : sigma)
-    if (const double p = std::pow(s, power) / total; p > 0) entropy -= p * std::log(p);
+    if (const double p = std::pow(s / sigma.front(), power) / total; p > 0) entropy -= p * std::log(p);
   return std::exp(entropy);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "harness/core/approximation.hpp"
@@ -15,11 +16,16 @@ namespace attnbench {
 namespace {
 
 constexpr size_t most_axis_values = 100'000;
-constexpr size_t most_cells = 10'000'000;
+constexpr size_t most_cells = 1'000'000;  // about 3 KB each
 
 const std::vector<std::string>& problem_axes() {
   static const std::vector<std::string> names{"n", "d", "dv", "heads", "logit_scale"};
   return names;
+}
+
+void refuse_beyond_most_cells(double cells) {
+  if (cells > static_cast<double>(most_cells))
+    throw Misuse(fmt::format("{:.0f} cells were asked for; at most {} are made: narrow the sweep", cells, most_cells));
 }
 
 template <class Number>
@@ -51,19 +57,26 @@ std::vector<std::string> range_values(const std::string& axis, std::string_view 
   if (!factor && (last - first) / step >= static_cast<Index>(most_axis_values))
     throw Misuse(fmt::format("--sweep {}={}: more than {} values; use a larger step", axis, text, most_axis_values));
   std::vector<std::string> values;
-  for (Index v = first; v <= last; v = factor ? v * step : v + step) values.push_back(std::to_string(v));
-  return values;
+  for (Index v = first;; v = factor ? v * step : v + step) {
+    values.push_back(std::to_string(v));
+    if (factor ? v > last / step : v > last - step) return values;  // the next one lies beyond last, or overflows
+  }
 }
 
-// One configuration for each combination of the axes that the spec has a parameter for.
+// One configuration for each combination of the axes; each is applied where the configuration so far has the parameter.
 std::vector<Params> swept(const Params& base, const std::vector<Axis>& axes, std::set<std::string>& applied) {
   std::vector<Params> all{base};
   for (const auto& axis : axes) {
-    if (!base.has(axis.name)) continue;
-    applied.insert(axis.name);
+    refuse_beyond_most_cells(static_cast<double>(all.size()) * static_cast<double>(axis.values.size()));
     std::vector<Params> next;
-    for (const auto& params : all)
+    for (auto& params : all) {
+      if (!params.has(axis.name)) {
+        next.push_back(std::move(params));
+        continue;
+      }
+      applied.insert(axis.name);
       for (const auto& value : axis.values) next.push_back(params.with(axis.name, value));
+    }
     all = std::move(next);
   }
   return all;
@@ -87,6 +100,14 @@ std::vector<Number> problem_values(const RunRequest& request, const std::string&
   return given;
 }
 
+// The sizes that an axis or the request itself asks for; {0} when neither does.
+std::vector<Index> sizes(const RunRequest& request, const std::string& name, const std::vector<Index>& given) {
+  const auto values = problem_values<Index>(request, name, given);
+  for (const Index value : values)
+    if (value < 1) throw Misuse(fmt::format("{}={} is not allowed; expected an integer of at least 1", name, value));
+  return values.empty() ? std::vector<Index>{0} : values;
+}
+
 Index chosen(Index asked, Index fixed, Index otherwise) { return asked > 0 ? asked : fixed > 0 ? fixed : otherwise; }
 
 // The problems of the request for one input: the product of its problem axes, with the input's own sizes where nothing
@@ -94,29 +115,33 @@ Index chosen(Index asked, Index fixed, Index otherwise) { return asked > 0 ? ask
 std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   const auto& entry = find<InputEntry>(input.name());
   const InputLimits limits = entry.limits(input);
-  const auto at_least_one = [](const char* name, Index value) {
-    if (value < 1) throw Misuse(fmt::format("{}={} is not allowed; expected an integer of at least 1", name, value));
-    return value;
-  };
+  const auto all_n = sizes(request, "n", request.n), all_d = sizes(request, "d", request.d);
+  const auto all_dv = sizes(request, "dv", request.dv == 0 ? std::vector<Index>{} : std::vector<Index>{request.dv});
+  const auto all_heads = sizes(request, "heads", {request.heads});
+  const auto scales = problem_values<double>(request, "logit_scale", {request.logit_scale});
+  double count = 1;
+  for (const size_t values : {all_n.size(), all_d.size(), all_dv.size(), all_heads.size(), scales.size()})
+    count *= static_cast<double>(values);
+  refuse_beyond_most_cells(count);
   std::vector<Problem> all;
-  for (const Index n : problem_values<Index>(request, "n", request.n.empty() ? std::vector<Index>{-1} : request.n))
-    for (const Index d : problem_values<Index>(request, "d", request.d.empty() ? std::vector<Index>{-1} : request.d))
-      for (const Index dv : problem_values<Index>(request, "dv", {request.dv}))
-        for (const Index heads : problem_values<Index>(request, "heads", {request.heads}))
-          for (const double scale : problem_values<double>(request, "logit_scale", {request.logit_scale})) {
+  for (const Index n : all_n)
+    for (const Index d : all_d)
+      for (const Index dv : all_dv)
+        for (const Index heads : all_heads)
+          for (const double scale : scales) {
             Problem p;
-            p.shape.nk = n == -1 ? chosen(0, limits.keys, 1024) : at_least_one("n", n);
-            p.shape.nq = n == -1 ? chosen(0, limits.queries, 1024) : n;
-            p.shape.d = d == -1 ? chosen(0, limits.d, 64) : at_least_one("d", d);
+            p.shape.nk = chosen(n, limits.keys, 1024);
+            p.shape.nq = chosen(n, limits.queries, 1024);
+            p.shape.d = chosen(d, limits.d, 64);
             p.shape.dv = chosen(dv, limits.dv, p.shape.d);
             p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
             // A causal row sees the keys up to its own place counted from the end when the lengths differ.
             if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
             p.shape.precision = request.precision;
-            p.heads = at_least_one("heads", heads);
+            p.heads = heads;
             p.logit_scale = scale;
-            if (!(scale > 0))
-              throw Misuse(fmt::format("logit_scale={} is not allowed; expected a number above 0", scale));
+            if (!(scale > 0) || !std::isfinite(scale))
+              throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
             refuse_absurd_sizes(p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
             all.push_back(p);
           }
@@ -167,15 +192,19 @@ std::vector<Cell> expand(const RunRequest& request) {
     }
   std::vector<Cell> cells;
   std::set<std::string> seen;
-  for (const auto& input : inputs)
-    for (const auto& problem : problems(request, input))
+  for (const auto& input : inputs) {
+    const auto all_problems = problems(request, input);
+    refuse_beyond_most_cells(static_cast<double>(cells.size()) + static_cast<double>(all_problems.size()) *
+                                                                     static_cast<double>(experiments.size()) *
+                                                                     static_cast<double>(methods.size()));
+    for (const auto& problem : all_problems)
       for (const auto& experiment : experiments)
         for (const auto& method : methods) {
           Cell cell{experiment, method, input, problem, request.seed, request.threads};
           if (seen.insert(experiment.spec() + "\n" + method.spec() + "\n" + cell.input_key()).second)
             cells.push_back(std::move(cell));
-          if (cells.size() > most_cells) throw Misuse(fmt::format("more than {} cells; narrow the sweep", most_cells));
         }
+  }
   return cells;
 }
 

@@ -15,6 +15,10 @@ void Moments::add(double x) {
 
 void Moments::merge(const Moments& b) {
   if (b.count == 0) return;
+  if (count == 0) {
+    *this = b;
+    return;
+  }
   const double n = count + b.count, delta = b.mean - mean;
   const double d_n = delta / n, d2 = d_n * d_n;
   m4 += b.m4 + delta * d_n * d2 * count * b.count * (count * count - count * b.count + b.count * b.count) +

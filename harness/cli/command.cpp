@@ -1,0 +1,35 @@
+#include "harness/cli/command.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+namespace attnbench {
+
+std::string command_line;
+
+std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
+                                                      const std::vector<std::string>& arguments,
+                                                      const std::vector<std::pair<const char*, int>>& positional) {
+  visible.add_options()("help,h", "this text");
+  options::positional_options_description words;
+  for (const auto& [name, count] : positional) words.add(name, count);
+  options::variables_map values;
+  try {
+    options::store(options::command_line_parser(arguments)
+                       .options(visible)
+                       .positional(words)
+                       .style(options::command_line_style::unix_style & ~options::command_line_style::allow_guessing)
+                       .run(),
+                   values);
+    if (!values.contains("help")) options::notify(values);
+  } catch (const options::error& e) {
+    throw Misuse(fmt::format("{}: {}; see attnbench {} --help", command, e.what(), command));
+  }
+  if (!values.contains("help")) return values;
+  const auto& text = find<CommandEntry>(command).text;
+  std::cout << "usage: attnbench " << text.formula << "\n" << text.summary << "\n\n" << visible;
+  return std::nullopt;
+}
+
+}  // namespace attnbench

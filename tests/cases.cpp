@@ -1,0 +1,163 @@
+#include "tests/cases.hpp"
+
+#include <cmath>
+#include <set>
+
+#include "harness/measures/attention_matrix.hpp"
+
+namespace attnbench {
+
+namespace {
+
+Matrix<double> normal(const Shape& shape, const char* what, Index rows, Index columns) {
+  auto generator = Streams(test_seed).stream("methods test", what, shape.nq, shape.nk, shape.d, shape.dv);
+  return standard_normal(generator, rows, columns).cast<float>().cast<double>();
+}
+
+void add_variants(const Params& start, const std::set<std::string>& settled, std::vector<Params>& variants);
+
+// The variant of `start` with one value changed, and what that value makes possible.
+void add_change(const Params& start, const Parameter& parameter, const std::string& value,
+                const std::set<std::string>& settled, std::vector<Params>& variants) {
+  const Params changed = start.with(parameter.name, value);
+  variants.push_back(changed);
+  std::set<std::string> seen = settled;
+  seen.insert(parameter.name);
+  if (parameter.catalogue != "methods")
+    for (const Parameter& p : start.declared()) seen.insert(p.name);
+  add_variants(changed, seen, variants);
+}
+
+void add_variants(const Params& start, const std::set<std::string>& settled, std::vector<Params>& variants) {
+  for (const Parameter& p : start.declared()) {
+    if (settled.contains(p.name)) continue;
+    std::vector<std::string> values;
+    if (p.kind == Parameter::Kind::flag) values = {"false", "true"};
+    if (p.kind == Parameter::Kind::choice) values = p.choices;
+    if (p.kind == Parameter::Kind::entry)
+      for (const auto& name : catalogue(p.catalogue).names())
+        if (p.family.empty() || catalogue(p.catalogue).description(name).family == p.family) values.push_back(name);
+    for (const auto& value : values)
+      if (value != start.text(p.name)) add_change(start, p, value, settled, variants);
+  }
+}
+
+}  // namespace
+
+Problem gaussian_problem(Shape shape, double scale) {
+  const auto rounded = [&](const Matrix<double>& X) { return (scale * X).cast<float>().cast<double>().eval(); };
+  return {
+      shape,
+      {rounded(normal(shape, "Q", shape.nq, shape.d)), rounded(normal(shape, "K", shape.nk, shape.d)),
+       normal(shape, "V", shape.nk, shape.dv)},
+      {rounded(normal(shape, "calibration Q", shape.nq, shape.d)),
+       rounded(normal(shape, "calibration K", shape.nk, shape.d)), normal(shape, "calibration V", shape.nk, shape.dv)}};
+}
+
+Problem problem_with_logits(Shape shape, double largest) {
+  const auto plain = gaussian_problem(shape, 1);
+  return gaussian_problem(shape, std::sqrt(largest / (plain.head.Q * plain.head.K.transpose()).cwiseAbs().maxCoeff()));
+}
+
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> all = [] {
+    std::vector<Problem> made;
+    for (const Shape& shape : {Shape{.nq = 1, .nk = 1, .d = 4, .dv = 4},
+                               {.nq = 7, .nk = 7, .d = 3, .dv = 5},
+                               {.nq = 65, .nk = 65, .d = 16, .dv = 1},
+                               {.nq = 65, .nk = 65, .d = 1, .dv = 4},
+                               {.nq = 300, .nk = 300, .d = 8, .dv = 12},
+                               {.nq = 20, .nk = 70, .d = 8, .dv = 8},
+                               {.nq = 150, .nk = 70, .d = 5, .dv = 6},
+                               {.nq = 1, .nk = 130, .d = 8, .dv = 3},
+                               {.nq = 40, .nk = 2500, .d = 4, .dv = 3}})
+      made.push_back(gaussian_problem(shape, 0.8));
+    return made;
+  }();
+  return all;
+}
+
+std::vector<Mask> masks(const Shape& shape) {
+  const Index behind = shape.nk - shape.nq, padded = (2 * shape.nk + 2) / 3;
+  std::vector<Mask> all{{}, {.causal = true, .offset = behind}};
+  if (padded < shape.nk) {
+    all.push_back({.keys = padded});
+    all.push_back({.causal = true, .offset = behind, .keys = padded});
+  }
+  if (behind != 0) {
+    all.push_back({.offset = behind});  // the pattern of a local method moves with it
+    all.push_back({.causal = true});
+  }
+  if (shape.nq > 3) all.push_back({.causal = true, .offset = -3});
+  return all;
+}
+
+std::vector<Params> variants(const std::string& method) {
+  std::vector<Params> found{Params("methods", method)};
+  add_variants(Params(found.front()), {}, found);
+  std::vector<Params> distinct;
+  std::set<std::string> specs;
+  for (const Params& params : found)
+    if (specs.insert(params.spec()).second) distinct.push_back(params);
+  return distinct;
+}
+
+std::vector<Params> all_variants() {
+  std::vector<Params> all;
+  for (const auto& name : catalogue("methods").names())
+    for (const Params& params : variants(name)) all.push_back(params);
+  return all;
+}
+
+Params with_small_budgets(const Params& params, const Shape& shape) {
+  Params small = params;
+  const Index unpadded = shape.mask.keys < 0 ? shape.nk : std::min(shape.mask.keys, shape.nk);
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, Index>>{
+           {"m", 32}, {"r", std::min<Index>(16, unpadded)}, {"codes", 8}, {"window", 5}})
+    if (small.has(name)) small = small.with(name, std::to_string(value));
+  return small;
+}
+
+std::string to_string(const Mask& mask) {
+  return fmt::format("{}, offset {}, keys {}", mask.causal ? "causal" : "bidirectional", mask.offset, mask.keys);
+}
+
+std::string to_string(const Case& one) {
+  return fmt::format("{} at nq={}, nk={}, d={}, dv={}, {}", one.params.spec(), one.shape.nq, one.shape.nk, one.shape.d,
+                     one.shape.dv, to_string(one.shape.mask));
+}
+
+std::vector<double> row_conditions(const Case& one, const Approximation<double>& method) {
+  const Index nq = one.shape.nq, nk = one.shape.nk;
+  std::vector<double> condition(static_cast<size_t>(nq), 1);
+  if (one.claims.non_negative) return condition;
+  const auto& head = one.problem.head;
+  Context context;
+  if (const auto* factored = method.factored()) {
+    Matrix<double> L, R;
+    for (Index i = 0; i < nq; ++i) {
+      const Index visible = one.shape.mask.visible(i, nk);
+      if (visible == 0) continue;
+      const Matrix<double> query = head.Q.row(i);
+      factored->factors({query, head.K, head.V}, {.keys = visible}, context, L, R);
+      condition[static_cast<size_t>(i)] = std::max(1.0, (L.cwiseAbs() * R.cwiseAbs().transpose()).sum());
+    }
+    return condition;
+  }
+  const Matrix<double> A = attention_matrix(method, head.view(), one.shape.mask, context);
+  for (Index i = 0; i < nq; ++i) condition[static_cast<size_t>(i)] = std::max(1.0, A.row(i).cwiseAbs().sum());
+  return condition;
+}
+
+double worst_error(const Matrix<double>& got, const Matrix<double>& want, const std::vector<double>& condition,
+                   double size) {
+  double worst = 0;
+  for (Index i = 0; i < want.rows(); ++i)
+    for (Index j = 0; j < want.cols(); ++j) {
+      const double error = std::abs(got(i, j) - want(i, j)) / (size * condition[static_cast<size_t>(i)]);
+      if (!(error <= worst)) worst = std::isnan(error) ? INFINITY : error;
+    }
+  return worst;
+}
+
+}  // namespace attnbench

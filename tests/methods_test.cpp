@@ -1,0 +1,471 @@
+// The conformance suite: every registered method, in every variant, against its transcription, against the second paths
+// that it offers, and against each claim that it makes.
+//
+// The tolerance in double is 1e-12 times the size of V and the row's condition (1 without negative entries). Rounding
+// gives less: a weight exp(L) with exponents up to 50 carries 50 eps and a few eps more for a dot product over d <= 16,
+// about 2e-14, and sums over up to 2500 keys add at most 2500 eps = 6e-13.
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "harness/linalg/spectrum.hpp"
+#include "harness/measures/attention_matrix.hpp"
+#include "tests/cases.hpp"
+#include "tests/catch.hpp"
+#include "tests/oracle.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+constexpr double tolerance = 1e-12;
+
+double size_of(const Matrix<double>& V) { return std::max(1.0, V.cwiseAbs().maxCoeff()); }
+
+// Rows that may be empty although the mask leaves them keys: a pattern by position at a row whose own position is
+// beyond them.
+bool own_position_is_beyond(const Case& one, Index i) {
+  const Index position = i + one.shape.mask.offset;
+  return !one.claims.permutation_equivariant &&
+         (position < 0 || position >= Mask{.keys = one.shape.mask.keys}.visible(0, one.shape.nk));
+}
+
+// Rows of an out made from V = 1: the row sums. The largest deviation from 1 (0 where the row sees nothing).
+double worst_row_sum(const Case& one, const Matrix<double>& sums, const std::vector<double>& condition) {
+  double worst = 0;
+  for (Index i = 0; i < sums.rows(); ++i)
+    for (Index l = 0; l < sums.cols(); ++l) {
+      const double sum = sums(i, l);
+      const bool empty = one.shape.mask.visible(i, one.shape.nk) == 0;
+      if (empty ? sum == 0 : own_position_is_beyond(one, i) && sum == 0) continue;
+      const double error = std::abs(sum - (empty ? 0 : 1)) / condition[static_cast<size_t>(i)];
+      if (!(error <= worst)) worst = std::isnan(error) ? INFINITY : error;
+    }
+  return worst;
+}
+
+Matrix<double> reordered_keys(const Matrix<double>& X, Index visible) {
+  std::vector<Index> order(static_cast<size_t>(X.rows()));
+  for (size_t j = 0; j < order.size(); ++j) order[j] = static_cast<Index>(j);
+  Generator generator(test_seed);
+  std::shuffle(order.begin(), order.begin() + visible, generator);
+  Matrix<double> Y(X.rows(), X.cols());
+  for (Index j = 0; j < X.rows(); ++j) Y.row(j) = X.row(order[static_cast<size_t>(j)]);
+  return Y;
+}
+
+double error_after_reordering(const Case& one, const Approximation<double>& method) {
+  const auto& head = one.problem.head;
+  const Index visible = one.shape.mask.visible(0, one.shape.nk);
+  const HeadData<double> other{head.Q, reordered_keys(head.K, visible), reordered_keys(head.V, visible)};
+  return worst_error(attend(method, other, one.shape.mask), attend(method, head, one.shape.mask),
+                     row_conditions(one, method), size_of(head.V));
+}
+
+// A row-normalised block of a kernel under the mask.
+Matrix<double> normalised(const Matrix<double>& block, const std::vector<double>& log_columns, Mask mask) {
+  Matrix<double> A = Matrix<double>::Zero(block.rows(), block.cols());
+  for (Index i = 0; i < block.rows(); ++i) {
+    const Index seen = mask.visible(i, block.cols());
+    if (seen == 0) continue;
+    const double largest = *std::max_element(log_columns.begin(), log_columns.begin() + seen);
+    for (Index j = 0; j < seen; ++j) A(i, j) = block(i, j) * std::exp(log_columns[static_cast<size_t>(j)] - largest);
+    A.row(i) /= A.row(i).sum();
+  }
+  return A;
+}
+
+// Rows of A in ragged blocks, so that `first` matters.
+Matrix<double> all_rows(const Rows<double>& rows_of, const HeadData<double>& head, Mask mask) {
+  Matrix<double> A = Matrix<double>::Constant(head.Q.rows(), head.K.rows(), NAN);
+  Context context;
+  for (Index first = 0; first < A.rows(); first += 37)
+    rows_of.attention_rows(head.view(), mask, first, context, rows(A, first, std::min<Index>(37, A.rows() - first)));
+  return A;
+}
+
+// What rounding may do in float to a weight relative to itself: its exponents, of magnitude up to L, are dot products
+// of length d, each off by d eps of the product of the norms; then the sums over at most 64 features and nk keys, in
+// numerator and normaliser.
+double float_rounding(const Case& one, const Tensors& state) {
+  const auto& head = one.problem.head;
+  const double q = head.Q.rowwise().norm().maxCoeff(), k = head.K.rowwise().norm().maxCoeff();
+  double L = q * k;
+  if (const auto W = state.find("projection"); W != state.end())
+    L = W->second.rowwise().norm().maxCoeff() * (q + k) + (q * q + k * k) / 2;
+  // Linformer's keys are sums over the sequence: |E k| is at most the norm of E times that of all of K.
+  if (const auto E = state.find("E"); E != state.end()) L = q * E->second.rowwise().norm().maxCoeff() * head.K.norm();
+  return 2 * (static_cast<double>(one.shape.d) * L + 64 + static_cast<double>(one.shape.nk)) *
+         static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+}  // namespace
+
+TEST_CASE("every registered method has a transcription", "[methods]") {
+  for (const auto& name : catalogue("methods").names()) {
+    INFO("'" << name
+             << "' has none: write it as plain loops in tests/oracle.cpp and name it in the table `methods` there");
+    CHECK(oracle::transcribes(name));
+  }
+}
+
+TEST_CASE("feature maps without a transcription are covered by their claims only", "[methods]") {
+  std::set<std::string> unknown;
+  for (const Params& params : all_variants())
+    if (const auto features = oracle::unknown_features(params)) unknown.insert(*features);
+  for (const auto& name : unknown)
+    WARN("features=" << name
+                     << " has no transcription: name its weights in the table `feature_maps` of tests/oracle.cpp");
+}
+
+TEST_CASE("every method agrees with its transcription, at moderate logits and at logits of 50", "[methods]") {
+  const auto compare = [](const Case& one) {
+    INFO(to_string(one));
+    if (oracle::unknown_features(one.params)) return;
+    const auto method = one.draw<double>();
+    const auto& head = one.problem.head;
+    const auto want = oracle::attention(one.params, method->state(), head, one.shape.mask);
+    CHECK(worst_error(attend(*method, head, one.shape.mask), want.out, want.condition, size_of(head.V)) < tolerance);
+  };
+  for_each_case([&](const Case& one) {
+    if (oracle::transcribes(one.params.name())) compare(one);
+  });
+  const Problem large = problem_with_logits({.nq = 70, .nk = 70, .d = 16, .dv = 3}, 50);
+  for (const Params& variant : all_variants())
+    for (const Mask& mask : masks(large.shape)) {
+      Shape shape = large.shape;
+      shape.mask = mask;
+      const Params params = with_small_budgets(variant, shape);
+      const Claims claims = find<MethodEntry>(params.name()).claims(params, shape);
+      if (oracle::transcribes(params.name()) && (!mask.causal || claims.no_causal_form.empty()))
+        compare({params, claims, shape, large});
+    }
+}
+
+TEST_CASE("kernel, rows and factors are second paths to what attend computes", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    const auto& head = one.problem.head;
+    const Mask mask = one.shape.mask;
+    const Matrix<double> out = attend(*method, head, mask);
+    const auto condition = row_conditions(one, *method);
+    const double size = size_of(head.V);
+    Context context;
+    if (const auto* kernel = method->kernel()) {
+      Matrix<double> block(one.shape.nq, one.shape.nk);
+      std::vector<double> log_rows(static_cast<size_t>(one.shape.nq)), log_columns(static_cast<size_t>(one.shape.nk));
+      kernel->kernel(head.view(), context, block, log_rows, log_columns);
+      CHECK(std::all_of(log_rows.begin(), log_rows.end(), [](double s) { return std::isfinite(s); }));
+      CHECK(worst_error(normalised(block, log_columns, mask) * head.V, out, condition, size) < tolerance);
+    }
+    if (const auto* rows_of = method->rows())
+      CHECK(worst_error(all_rows(*rows_of, head, mask) * head.V, out, condition, size) < tolerance);
+    if (const auto* factored = method->factored()) {
+      Matrix<double> L, R;
+      if (mask.causal)
+        CHECK_THROWS_AS(factored->factors(head.view(), mask, context, L, R), Skip);
+      else {
+        factored->factors(head.view(), mask, context, L, R);
+        CHECK(worst_error(L * (R.transpose() * head.V), out, condition, size) < tolerance);
+      }
+    }
+  });
+}
+
+TEST_CASE("float agrees with double as far as float's rounding allows", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto single = one.draw<float>();
+    const Tensors state = single->state();
+    const auto exact = one.draw<double>(&state);  // the same draw, rounded to float
+    const auto& head = one.problem.head;
+    const Matrix<double> got = attend(*single, head.cast<float>(), one.shape.mask).cast<double>();
+    const Matrix<double> want = attend(*exact, head, one.shape.mask);
+    auto condition = row_conditions(one, *exact);
+    const double rounding = float_rounding(one, state);
+    // A normaliser that rounding may change by a tenth of itself is no longer known to first order.
+    for (double& c : condition)
+      if (c * rounding > 0.1) c = INFINITY;
+    CHECK(got.allFinite());
+    CHECK(worst_error(got, want, condition, size_of(head.V)) < rounding);
+  });
+}
+
+TEST_CASE("threads and repetition change no bit, and inputs stay as they are", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    const HeadData<double> head = one.problem.head;
+    const Matrix<double> first = attend(*method, head, one.shape.mask);
+    for (const int threads : {1, 2, 5, 5}) CHECK(identical(attend(*method, head, one.shape.mask, threads), first));
+    CHECK(identical(head.Q, one.problem.head.Q));
+    CHECK(identical(head.K, one.problem.head.K));
+    CHECK(identical(head.V, one.problem.head.V));
+    const auto again = one.draw<double>();
+    CHECK(identical(attend(*again, head, one.shape.mask), first));
+  });
+}
+
+TEST_CASE("a state given back makes the same instance", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    const Tensors state = method->state();
+    if (state.empty()) return;
+    const auto same = one.draw<double>(&state, 1);  // another replicate would be another draw
+    CHECK(
+        identical(attend(*same, one.problem.head, one.shape.mask), attend(*method, one.problem.head, one.shape.mask)));
+    for (const auto& [name, tensor] : same->state()) CHECK(identical(tensor, state.at(name)));
+    const auto single = one.draw<float>();
+    const Tensors rounded = single->state();
+    const auto same_single = one.draw<float>(&rounded, 1);
+    const auto head = one.problem.head.cast<float>();
+    CHECK(identical(attend(*same_single, head, one.shape.mask), attend(*single, head, one.shape.mask)));
+  });
+}
+
+TEST_CASE("views into larger memory are read and written in place", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    const auto& head = one.problem.head;
+    // Token i of one head in a [n, heads, d] tensor: three columns before, two behind.
+    const auto widened = [](const Matrix<double>& X) {
+      Matrix<double> wide = Matrix<double>::Constant(X.rows(), X.cols() + 5, 1e300);
+      wide.middleCols(3, X.cols()) = X;
+      return wide;
+    };
+    const auto inside = [](const Matrix<double>& wide) {
+      return In<double>(wide.data() + 3, wide.rows(), wide.cols() - 5, wide.cols());
+    };
+    const Matrix<double> Q = widened(head.Q), K = widened(head.K), V = widened(head.V);
+    Matrix<double> out = widened(Matrix<double>::Constant(one.shape.nq, one.shape.dv, NAN));
+    Context context;
+    method->attend({inside(Q), inside(K), inside(V)}, one.shape.mask, context,
+                   {out.data() + 3, out.rows(), one.shape.dv, out.cols()});
+    // Not bit for bit: where a view begins decides which terms a vector register adds together.
+    CHECK(worst_error(out.middleCols(3, one.shape.dv), attend(*method, head, one.shape.mask),
+                      row_conditions(one, *method), size_of(head.V)) < tolerance);
+    CHECK((out.leftCols(3).array() == 1e300).all());
+    CHECK((out.rightCols(2).array() == 1e300).all());
+  });
+}
+
+TEST_CASE("padded keys and values change no bit", "[methods]") {
+  for_each_case([](const Case& one) {
+    const Index keys = one.shape.mask.keys;
+    if (keys < 0) return;
+    INFO(to_string(one));
+    HeadData<double> head = one.problem.head;
+    const auto method = one.draw<double>();
+    const auto single = one.draw<float>();
+    const Matrix<double> before = attend(*method, head, one.shape.mask);
+    const Matrix<float> before_single = attend(*single, head.cast<float>(), one.shape.mask);
+    head.K.bottomRows(one.shape.nk - keys) *= 1e6;
+    head.V.bottomRows(one.shape.nk - keys).setConstant(-1e30);
+    CHECK(identical(attend(*method, head, one.shape.mask), before));
+    CHECK(identical(attend(*single, head.cast<float>(), one.shape.mask), before_single));
+  });
+}
+
+TEST_CASE("rows that see no key are zero", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    const auto& head = one.problem.head;
+    const Matrix<double> out = attend(*method, head, one.shape.mask);
+    for (Index i = 0; i < one.shape.nq; ++i)
+      if (one.shape.mask.visible(i, one.shape.nk) == 0) CHECK((out.row(i).array() == 0).all());
+    Mask nothing = one.shape.mask;
+    nothing.keys = 0;
+    CHECK((attend(*method, head, nothing).array() == 0).all());
+  });
+}
+
+TEST_CASE("a constant V comes out constant, and rows sum to one, where rows are claimed to be stochastic",
+          "[methods]") {
+  for_each_case([](const Case& one) {
+    if (!one.claims.row_stochastic) return;
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    HeadData<double> head = one.problem.head;
+    const auto condition = row_conditions(one, *method);
+    head.V.setOnes();
+    CHECK(worst_row_sum(one, attend(*method, head, one.shape.mask), condition) < tolerance);
+    if (one.shape.nk > 300) return;
+    Context context;
+    const Matrix<double> A = attention_matrix(*method, head.view(), one.shape.mask, context);
+    CHECK(worst_row_sum(one, A.rowwise().sum(), condition) < tolerance);
+  });
+}
+
+TEST_CASE("no entry of the attention matrix is negative where that is claimed", "[methods]") {
+  for_each_case([](const Case& one) {
+    if (!one.claims.non_negative || one.shape.nk > 300) return;
+    INFO(to_string(one));
+    Context context;
+    const auto& head = one.problem.head;
+    CHECK(attention_matrix(*one.draw<double>(), head.view(), one.shape.mask, context).minCoeff() >= 0);
+    const HeadData<float> rounded = head.cast<float>();
+    CHECK(attention_matrix(*one.draw<float>(), rounded.view(), one.shape.mask, context).minCoeff() >= 0);
+  });
+}
+
+TEST_CASE("reordering keys with their values changes nothing where that is claimed", "[methods]") {
+  for_each_case([](const Case& one) {
+    if (!one.claims.permutation_equivariant || one.shape.mask.causal) return;
+    INFO(to_string(one));
+    CHECK(error_after_reordering(one, *one.draw<double>()) < tolerance);
+  });
+}
+
+TEST_CASE("the tests of claims see methods that do not make them", "[methods]") {
+  const Problem& problem = problems()[4];
+  REQUIRE(problem.shape.nk == 300);
+  const auto make = [&](const char* spec) {
+    const Params params = with_small_budgets(Params("methods", spec), problem.shape);
+    return Case{params, find<MethodEntry>(params.name()).claims(params, problem.shape), problem.shape, problem};
+  };
+  const std::vector<double> one(300, 1);
+  CHECK(error_after_reordering(make("local"), *make("local").draw<double>()) > 1e-2);
+  HeadData<double> constant = problem.head;
+  constant.V.setOnes();
+  for (const char* spec : {"linformer", "truncated:renormalise=false"}) {
+    INFO(spec);
+    CHECK(worst_row_sum(make(spec), attend(*make(spec).draw<double>(), constant, {}), one) > 1e-2);
+  }
+  Context context;
+  for (const char* spec : {"linformer", "performer:features=trig"}) {
+    INFO(spec);
+    CHECK(attention_matrix(*make(spec).draw<double>(), problem.head.view(), {}, context).minCoeff() < -1e-3);
+  }
+}
+
+// Bit for bit, the strictest there is: what the rows of a chunk share (sizes of blocks, scales, maxima) may depend on
+// where tokens stand, but a number that a later token decides has no way into an earlier row, not even by rounding.
+template <class T>
+void check_causality(const Case& one) {
+  const auto method = one.draw<T>();
+  const HeadData<T> head = one.problem.head.template cast<T>();
+  const Matrix<T> before = attend(*method, head, one.shape.mask);
+  const Index nk = one.shape.nk, keys = Mask{.keys = one.shape.mask.keys}.visible(0, nk);
+  for (const Index j : {Index(0), Index(1), keys / 2, Index(63), Index(64), keys - 1}) {
+    if (j >= keys) continue;
+    HeadData<T> moved = head;
+    moved.K.row(j) *= T(-30);
+    moved.V.row(j).array() += T(1e6);
+    const Index own_row = j - one.shape.mask.offset;
+    if (own_row >= 0 && own_row < one.shape.nq) moved.Q.row(own_row) *= T(-30);
+    const Matrix<T> after = attend(*method, moved, one.shape.mask);
+    const Index unmoved = std::clamp<Index>(own_row, 0, one.shape.nq);
+    INFO("token " << j << " moved");
+    CHECK(identical<T>(after.topRows(unmoved), before.topRows(unmoved)));
+  }
+}
+
+TEST_CASE("with a causal mask no token moves the rows before it, by not one bit", "[methods]") {
+  for_each_case([](const Case& one) {
+    if (!one.claims.causal_exact || !one.shape.mask.causal || one.shape.nk > 300) return;
+    INFO(to_string(one));
+    check_causality<double>(one);
+    check_causality<float>(one);
+  });
+}
+
+TEST_CASE("a method without a causal form is skipped with its reason", "[methods]") {
+  for (const Params& variant : all_variants()) {
+    const Problem& problem = problems()[2];
+    Shape shape = problem.shape;
+    shape.mask.causal = true;
+    const Params params = with_small_budgets(variant, shape);
+    const std::string reason = find<MethodEntry>(params.name()).claims(params, shape).no_causal_form;
+    INFO(params.spec());
+    if (reason.empty())
+      CHECK_NOTHROW(draw_method<double>(params, shape, problem));
+    else
+      CHECK_THROWS_WITH(draw_method<double>(params, shape, problem),
+                        Catch::Contains(reason) && Catch::Contains("causal"));
+  }
+}
+
+TEST_CASE("the rank of the attention matrix is at most the claimed", "[methods]") {
+  const Problem problem = gaussian_problem({.nq = 140, .nk = 150, .d = 10, .dv = 1}, 0.8);
+  for (const Params& variant : all_variants())
+    for (const Mask& mask : {Mask{}, Mask{.keys = 100}}) {
+      Shape shape = problem.shape;
+      shape.mask = mask;
+      const Params params = with_small_budgets(variant, shape);
+      const Case one{params, find<MethodEntry>(params.name()).claims(params, shape), shape, problem};
+      if (!one.claims.rank_at_most) continue;
+      INFO(to_string(one));
+      const auto method = one.draw<double>();
+      Context context;
+      Matrix<double> A = attention_matrix(*method, problem.head.view(), mask, context);
+      // Rows are brought to equal rounding: an ill-conditioned one would lift the others' zeros.
+      const auto condition = row_conditions(one, *method);
+      for (Index i = 0; i < A.rows(); ++i) A.row(i) /= condition[static_cast<size_t>(i)];
+      const auto sigma = singular_values(A);
+      REQUIRE(*one.claims.rank_at_most < std::ssize(sigma));  // or the claim is not tested
+      // A perturbation of every entry by 64 eps of its row's largest moves no singular value by more than this.
+      const double noise = 64 * std::numeric_limits<double>::epsilon() * A.norm();
+      CHECK(sigma[static_cast<size_t>(*one.claims.rank_at_most)] <= noise);
+    }
+}
+
+TEST_CASE("a method is exact when it says that it is", "[methods]") {
+  size_t tested = 0;
+  for_each_case([&](const Case& one) {
+    if (one.claims.exact_when.empty()) return;
+    Params params = one.params;
+    for (const auto& [key, value] : parse_spec("assignments:" + one.claims.exact_when).arguments)
+      params = params.with(key, value);
+    INFO(to_string(one) << " as " << params.spec());
+    const auto exact = draw_method<double>(Params("methods", "softmax"), one.shape, one.problem);
+    const auto method = draw_method<double>(params, one.shape, one.problem);
+    const auto& head = one.problem.head;
+    const std::vector<double> well(static_cast<size_t>(one.shape.nq), 1);
+    CHECK(worst_error(attend(*method, head, one.shape.mask), attend(*exact, head, one.shape.mask), well,
+                      size_of(head.V)) < tolerance);
+    ++tested;
+  });
+  CHECK(tested > 0);
+}
+
+TEST_CASE("methods are linear in V", "[methods]") {
+  for_each_case([](const Case& one) {
+    INFO(to_string(one));
+    const auto method = one.draw<double>();
+    const auto& head = one.problem.head;
+    const HeadData<double> reversed{head.Q, head.K, head.V.colwise().reverse()};
+    const HeadData<double> both{head.Q, head.K, head.V - 3 * reversed.V};
+    const Matrix<double> want = attend(*method, head, one.shape.mask) - 3 * attend(*method, reversed, one.shape.mask);
+    CHECK(worst_error(attend(*method, both, one.shape.mask), want, row_conditions(one, *method), 4 * size_of(head.V)) <
+          tolerance);
+  });
+}
+
+TEST_CASE("the work counted in attend is what the entry's cost says", "[methods]") {
+  const Problem problem = gaussian_problem({.nq = 512, .nk = 512, .d = 64, .dv = 64}, 0.5);
+  for (const Params& params : all_variants()) {
+    INFO(params.spec());
+    const auto method = draw_method<float>(params, problem.shape, problem);
+    const HeadData<float> head = problem.head.cast<float>();
+    Matrix<float> out(512, 64);
+    Context context;
+    method->attend(head.view(), {}, context, out);
+    const Work cost = find<MethodEntry>(params.name()).cost(params, problem.shape);
+    REQUIRE(context.work.flops > 0);
+    // Leading terms only; patterns are gathered in blocks, which do more than the pattern has.
+    const double margin = find<MethodEntry>(params.name()).text.family == "sparse" ? 2 : 1.3;
+    CHECK(context.work.flops / cost.flops < margin);
+    CHECK(cost.flops / context.work.flops < margin);
+    if (cost.exps == 0) {
+      CHECK(context.work.exps == 0);
+    } else {
+      CHECK(context.work.exps / cost.exps < margin);
+      CHECK(cost.exps / context.work.exps < margin);
+    }
+  }
+}

@@ -1,0 +1,32 @@
+// Every method a second time, as loops over single numbers in extended precision, written from methods.md and from
+// nothing in approximations/. Slow, O(n^2 F), and right at logits where double would overflow: weights carry their
+// exponent beside them. What was drawn or learnt (projections, codebooks) is read from the method's own state.
+//
+// A new method or feature map gets its transcription in oracle.cpp: one function and one line in the table there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/core/parameters.hpp"
+#include "harness/core/problem.hpp"
+
+namespace attnbench::oracle {
+
+struct Answer {
+  Matrix<double> A;    // nq x nk
+  Matrix<double> out;  // nq x dv, A V
+  // One a row: (sum of the absolute terms) / |their sum|, of the row's normaliser and, where A is a product of signed
+  // factors, of that product: how much a rounding error of the terms may grow. 1 where nothing cancels.
+  std::vector<double> condition;
+};
+
+// Whether there is a transcription of that method, whatever feature map it uses.
+bool transcribes(const std::string& method);
+// The feature map of this spec that has no transcription; nothing when there is one or none is needed.
+std::optional<std::string> unknown_features(const Params& params);
+
+Answer attention(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask);
+
+}  // namespace attnbench::oracle
