@@ -3,8 +3,6 @@
 #include <cmath>
 #include <set>
 
-#include "harness/measures/attention_matrix.hpp"
-
 namespace attnbench {
 
 namespace {
@@ -128,24 +126,24 @@ std::string to_string(const Case& one) {
 }
 
 std::vector<double> row_conditions(const Case& one, const Approximation<double>& method) {
-  const Index nq = one.shape.nq, nk = one.shape.nk;
-  std::vector<double> condition(static_cast<size_t>(nq), 1);
+  std::vector<double> condition(static_cast<size_t>(one.shape.nq), 1);
   if (one.claims.non_negative) return condition;
+  constexpr double change = 1e-9;
+  Generator generator(test_seed);
+  const auto changed = [&](Matrix<double> X) {
+    for (Index i = 0; i < X.size(); ++i) X.data()[i] *= 1 + (generator() % 2 == 0 ? change : -change);
+    return X;
+  };
   const auto& head = one.problem.head;
-  Context context;
-  if (const auto* factored = method.factored()) {
-    Matrix<double> L, R;
-    for (Index i = 0; i < nq; ++i) {
-      const Index visible = one.shape.mask.visible(i, nk);
-      if (visible == 0) continue;
-      const Matrix<double> query = head.Q.row(i);
-      factored->factors({query, head.K, head.V}, {.keys = visible}, context, L, R);
-      condition[static_cast<size_t>(i)] = std::max(1.0, (L.cwiseAbs() * R.cwiseAbs().transpose()).sum());
-    }
-    return condition;
+  const Matrix<double> out = attend(method, head, one.shape.mask);
+  const double unit = change * head.V.cwiseAbs().maxCoeff();
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    const HeadData<double> other{changed(head.Q), changed(head.K), changed(head.V)};
+    const Matrix<double> moved = attend(method, other, one.shape.mask) - out;
+    for (Index i = 0; i < out.rows(); ++i)
+      condition[static_cast<size_t>(i)] =
+          std::max(condition[static_cast<size_t>(i)], moved.row(i).cwiseAbs().maxCoeff() / unit);
   }
-  const Matrix<double> A = attention_matrix(method, head.view(), one.shape.mask, context);
-  for (Index i = 0; i < nq; ++i) condition[static_cast<size_t>(i)] = std::max(1.0, A.row(i).cwiseAbs().sum());
   return condition;
 }
 

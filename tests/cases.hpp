@@ -89,8 +89,9 @@ Matrix<T> attend(const Approximation<T>& method, const HeadData<T>& head, Mask m
   return out;
 }
 
-// How much rounding may grow in each row, (sum of absolute terms) / |their sum| of its normaliser: 1 for methods
-// without negative entries; from the factors where there are any; else the row's absolute sum.
+// How much rounding may grow in each row: how far the row moves, in units of V's size, when every number of the input
+// is changed by one part in 10^9 up or down at random (the most of three tries), over that part. 1 for methods without
+// negative entries, where nothing cancels. It holds for normalisers that cancel and for inverses alike.
 std::vector<double> row_conditions(const Case& one, const Approximation<double>& method);
 
 // The largest |got - want| of any row over size times that row's condition; infinite when something is no number.

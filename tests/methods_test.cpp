@@ -23,8 +23,7 @@ constexpr double tolerance = 1e-12;
 
 double size_of(const Matrix<double>& V) { return std::max(1.0, V.cwiseAbs().maxCoeff()); }
 
-// Rows that may be empty although the mask leaves them keys: a pattern by position at a row whose own position is
-// beyond them.
+// A pattern by position may leave a row empty although the mask leaves it keys: when its own position is beyond them.
 bool own_position_is_beyond(const Case& one, Index i) {
   const Index position = i + one.shape.mask.offset;
   return !one.claims.permutation_equivariant &&

@@ -5,7 +5,8 @@
 
 #include "tests/catch.hpp"
 
-TEST_CASE("the README's table of methods is the registry's; attnbench list methods --markdown prints it", "[end-to-end]") {
+TEST_CASE("the README's table of methods is the registry's; attnbench list methods --markdown prints it",
+          "[end-to-end]") {
   std::ifstream stream(std::string(ATTNBENCH_SOURCE_DIR) + "/README.md");
   const std::string readme{std::istreambuf_iterator<char>(stream), {}};
   const std::string begin = "<!-- methods: attnbench list methods --markdown -->\n", end = "<!-- end of methods -->";

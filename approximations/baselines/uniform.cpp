@@ -12,7 +12,7 @@ class Uniform final : public Approximation<T> {
  public:
   explicit Uniform(const Draw&) {}
 
-  void attend(const Head<T>& head, Mask mask, Context&, Out<T> out) const override {
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     Eigen::Matrix<T, 1, Eigen::Dynamic> sum = Eigen::Matrix<T, 1, Eigen::Dynamic>::Zero(head.V.cols());
     Index seen = 0;
     for (Index i = 0; i < head.Q.rows(); ++i) {
@@ -22,6 +22,7 @@ class Uniform final : public Approximation<T> {
       else
         out.row(i).setZero();
     }
+    context.work.flops += static_cast<double>((seen + head.Q.rows()) * head.V.cols());
   }
 };
 
@@ -41,7 +42,8 @@ const bool registered = add(method<Uniform>({
                         .causal_exact = true,
                         .rank_at_most = 1};
         },
-    .cost = [](const Params&, const Shape& shape) { return Work{.flops = static_cast<double>(shape.nk * shape.dv)}; },
+    .cost = [](const Params&,
+               const Shape& shape) { return Work{.flops = static_cast<double>((shape.nk + shape.nq) * shape.dv)}; },
 }));
 
 }  // namespace

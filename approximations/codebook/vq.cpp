@@ -4,6 +4,7 @@
 // rank <= codes in use. |log A'_ij / A_ij| <= 2 max_j |q_i.(k_j - c_zj)|; codebook = keys is exact.
 // The codebook is learnt by k-means on the calibration head's keys. Causal: sums over the keys of earlier chunks, and
 // the chunk's own keys one by one.
+#include <algorithm>
 #include <cmath>
 
 #include "approximations/codebook/kmeans.hpp"
@@ -86,7 +87,10 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
  private:
   static Matrix<double> learn(const Draw& draw) {
     const Index codes = draw.params.integer("codes");
-    if (const auto* given = draw.injected("codebook", codes, draw.shape.d)) return *given;
+    if (draw.state && draw.state->contains("codebook")) {
+      const Index learnt = draw.state->at("codebook").rows();  // fewer than codes when there were fewer keys
+      return *draw.injected("codebook", std::clamp<Index>(learnt, 1, codes), draw.shape.d);
+    }
     if (!draw.calibration) throw Misuse("vq: the codebook is learnt from a calibration head, but none was given");
     auto generator = draw.streams.stream("codebook", "kmeans", codes, draw.shape.d, draw.head, draw.replicate);
     Context context;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "approximations/linear/linear_attention.hpp"
+#include "approximations/linear/linear_cost.hpp"
 #include "approximations/sparse/band.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -123,12 +124,22 @@ const bool registered = add(method<Truncated>({
     .cost =
         [](const Params& params, const Shape& shape) {
           const Params base = params.nested("base");
-          const auto& map = find<FeatureMapEntry>(base.text("features"));
-          const double F = static_cast<double>(map.features(base, shape.d));
-          const double window = static_cast<double>(params.integer("window"));
-          const double seen = shape.mask.causal ? window + 1 : 2 * window + 1;
-          const double pairs = static_cast<double>(shape.nq) * std::min(seen, static_cast<double>(shape.nk));
-          return Work{.flops = 2 * pairs * (F + static_cast<double>(shape.dv))};
+          const Index F = find<FeatureMapEntry>(base.text("features")).features(base, shape.d);
+          const Index window = params.integer("window"), reach = shape.mask.causal ? window : 2 * window;
+          // A block of rows gathers the keys of all its windows, and maps them.
+          const Index width = std::min(band_rows + reach, shape.nk), blocks = (shape.nq + band_rows - 1) / band_rows;
+          const double gathered = static_cast<double>(shape.nq * width);
+          const double seen = static_cast<double>(shape.nq * std::min(reach + 1, shape.nk));
+          const auto& linear = find<MethodEntry>(base.name());
+          const auto base_cost = [&](Index keys) {
+            return linear.cost(base, Shape{.nq = shape.nq, .nk = keys, .d = shape.d, .dv = 1});
+          };
+          Work work = base_cost(blocks * width);
+          work.flops -= linear_cost(F, Shape{.nq = shape.nq, .nk = blocks * width, .dv = 1}).flops;  // phi alone
+          work.flops += 2 * gathered * static_cast<double>(F + shape.dv);
+          work.exps += seen;
+          if (!params.flag("renormalise")) work += base_cost(shape.nk);
+          return work;
         },
 }));
 

@@ -14,7 +14,8 @@ void print(const Catalogue& entries, bool markdown) {
     std::cout << fmt::format("| {} | what it is | parameters | cost |\n|---|---|---|---|\n", entries.kind());
     for (const auto& name : entries.names()) {
       std::string parameters;
-      for (const auto& p : entries.parameters(name))
+      const Params defaults(entries.plural(), name);
+      for (const auto& p : defaults.declared())
         parameters += fmt::format("{}`{}={}`", parameters.empty() ? "" : " ", p.name, p.default_value);
       const auto& text = entries.description(name);
       std::cout << fmt::format("| `{}` | {} | {} | {} |\n", name, text.summary, parameters, text.cost);

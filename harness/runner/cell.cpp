@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/core/approximation.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -17,6 +18,7 @@ std::string problem_key(const Problem& p) {
 }
 
 // Every parameter with its value; when two of the three parts share a name, method goes before input before experiment.
+// Fitted methods also say what they learnt from.
 std::string parameters_json(const Cell& cell) {
   auto object = nlohmann::json::object();
   const auto add = [&](const Params& params) {
@@ -29,6 +31,8 @@ std::string parameters_json(const Cell& cell) {
   add(cell.method);
   add(cell.input);
   add(cell.experiment);
+  if (find<MethodEntry>(cell.method.name()).fitted)
+    object["calibration"] = find<InputEntry>(cell.input.name()).has_calibration ? "held out" : "in sample";
   return object.dump();
 }
 }  // namespace

@@ -190,6 +190,7 @@ std::vector<Cell> expand(const RunRequest& request) {
       throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
                                nearest_names(axis.name, known)));
     }
+  const bool timing = find<ExperimentEntry>(experiments.front().name()).timing();
   std::vector<Cell> cells;
   std::set<std::string> seen;
   for (const auto& input : inputs) {
@@ -201,6 +202,10 @@ std::vector<Cell> expand(const RunRequest& request) {
       for (const auto& experiment : experiments)
         for (const auto& method : methods) {
           Cell cell{experiment, method, input, problem, request.seed, request.threads};
+          if (problem.heads > 1 && !timing)
+            throw Misuse(
+                fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
+                            problem.heads, experiment.name()));
           if (seen.insert(experiment.spec() + "\n" + method.spec() + "\n" + cell.input_key()).second)
             cells.push_back(std::move(cell));
         }

@@ -125,7 +125,8 @@ class Runner {
     std::map<std::string, std::vector<const Pending*>> groups;
     for (const auto& task : pending)
       groups[task.row.experiment + task.cell->input_key() + std::to_string(task.replicate)].push_back(&task);
-    for (const auto& [key, members] : groups) {
+    for (const auto& group : groups) {
+      const auto& members = group.second;
       ExactCache exact;
       Context context(request_.threads);
       std::vector<Task> tasks;

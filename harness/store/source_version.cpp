@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -17,9 +18,10 @@ namespace {
 
 using Hashes = std::map<std::string, std::string>;
 
-constexpr std::array<std::string_view, 7> counted_folders = {
-    "harness/core/",   "harness/linalg/", "harness/random/",  "harness/statistics/",
-    "harness/theory/", "harness/inputs/", "harness/measures/"};
+// Folders, and of the runner the two files that draw and apply.
+constexpr std::array<std::string_view, 9> counted_prefixes = {
+    "harness/core/",   "harness/linalg/",   "harness/random/",      "harness/statistics/",      "harness/theory/",
+    "harness/inputs/", "harness/measures/", "harness/runner/exact", "harness/runner/experiment"};
 
 bool registers_an_input(std::string_view path) {
   return path.starts_with("harness/inputs/laws/") || path == "harness/inputs/file.cpp" ||
@@ -33,22 +35,28 @@ bool is_engine(const Hashes& hashes, std::string_view path) {
 }
 
 bool counts_for_every_cell(const Hashes& hashes, std::string_view path) {
-  const bool harness = std::ranges::any_of(counted_folders, [&](auto folder) { return path.starts_with(folder); });
+  const bool harness = std::ranges::any_of(counted_prefixes, [&](auto prefix) { return path.starts_with(prefix); });
   return (harness && !registers_an_input(path)) || is_engine(hashes, path);
 }
 
-// The longest known path that the given one ends with, at the boundary of a name.
-const std::string& known_path(const Hashes& hashes, const std::string& file) {
+// The longest known path that the given one ends with, at the boundary of a name; null when there is none.
+const std::string* known_path(const Hashes& hashes, const std::string& file) {
   const std::string given = "/" + std::filesystem::path(file).lexically_normal().generic_string();
   const std::string* longest = nullptr;
   for (const auto& [path, hash] : hashes)
     if (given.ends_with("/" + path) && (!longest || path.size() > longest->size())) longest = &path;
-  if (!longest)
+  return longest;
+}
+
+// Sources from outside the project's folders, linked in by somebody else's build.
+std::string hash_of_foreign_file(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
     throw std::logic_error(
-        fmt::format("'{}' is no source that was hashed; expected a .cpp or .hpp under harness/, "
-                    "approximations/ or experiments/ that was there when the program was built",
+        fmt::format("'{}' was no source of the project when the program was built, and cannot be read "
+                    "now; expected a .cpp or .hpp whose content can be hashed",
                     file));
-  return *longest;
+  return fmt::format("{:016x}", hash_bytes(std::string(std::istreambuf_iterator<char>(stream), {})));
 }
 
 }  // namespace
@@ -57,8 +65,13 @@ std::string source_version(const Hashes& hashes, const std::vector<std::string>&
   std::set<std::string> counted;
   for (const auto& [path, hash] : hashes)
     if (counts_for_every_cell(hashes, path)) counted.insert(path);
-  for (const std::string& file : files) counted.insert(known_path(hashes, file));
   std::string text;
+  for (const std::string& file : files) {
+    if (const auto* path = known_path(hashes, file))
+      counted.insert(*path);
+    else
+      text += hash_of_foreign_file(file) + "\n";
+  }
   for (const std::string& path : counted) text += fmt::format("{} {}\n", path, hashes.at(path));
   return fmt::format("{:016x}", hash_bytes(text));
 }

@@ -7,10 +7,11 @@
 
 namespace attnbench {
 
-// 16 hexadecimal digits over the paths and hashes of: the harness less command line, runner, store and the files that
-// register inputs; the engines of the approximations (headers, and the .cpp beside a .hpp of the same name); and
-// `files`, which may be absolute or relative to anywhere (as std::source_location gives them).
-// hashes: as source_hashes(). Throws std::logic_error for a file that is not among them.
+// 16 hexadecimal digits over the paths and hashes of: the harness less command line, store, the files that register
+// inputs and most of the runner; the engines of the approximations (headers, and the .cpp beside a .hpp of the same
+// name); and `files`, which may be absolute or relative to anywhere (as std::source_location gives them). hashes: as
+// source_hashes(). A file that is not among them counts by what is in it now; throws std::logic_error when it cannot be
+// read.
 std::string source_version(const std::map<std::string, std::string>& hashes, const std::vector<std::string>& files);
 
 }  // namespace attnbench
