@@ -130,16 +130,26 @@ TEST_CASE("attend writes the attention matrix and the kernel when asked, and the
   }
 }
 
-TEST_CASE("a run is resumed, and one and two threads give the same rows", "[end-to-end]") {
+TEST_CASE("one and two threads give the same rows in every statistics experiment", "[end-to-end]") {
   const Folder folder;
-  const std::string request =
-      "run kernel-error:draws=64,pairs=3 --method performer --method performer:features=trig "
-      "--sweep m=4,8 -d 8 -n 16 --replicates 2";
-  REQUIRE(program(request + " --threads 1 --results " + (folder / "one.db")).code == 0);
-  REQUIRE(program(request + " --threads 2 --results " + (folder / "two.db")).code == 0);
-  CHECK(exported(folder / "one.db") == exported(folder / "two.db"));
-  const auto again = program(request + " --results " + (folder / "one.db"));
-  CHECK(again.text.find("0 run, 8 were there already") != std::string::npos);
+  for (const std::string experiment : {"kernel-error:draws=64,pairs=3", "attention-error", "rank", "sparsity"})
+    for (const std::string threads : {"1", "2"}) {
+      const auto outcome =
+          program("run " + experiment + " --method performer --method performer:features=trig --sweep m=4,8" +
+                  " --method softmax -d 8 -n 96 --replicates 2 --threads " + threads + " --results " +
+                  (folder / (threads + ".db")));
+      INFO(outcome.text);
+      REQUIRE(outcome.code == 0);
+    }
+  CHECK(exported(folder / "1.db") == exported(folder / "2.db"));
+}
+
+TEST_CASE("a run that is there is not done again, and more replicates are added to it", "[end-to-end]") {
+  const Folder folder;
+  const std::string request = "run rank --method performer --sweep m=4,8 -d 8 -n 16 --results " + (folder / "r.db");
+  CHECK(program(request + " --replicates 2").text.find("4 run, 0 were there already") != std::string::npos);
+  CHECK(program(request + " --replicates 2").text.find("0 run, 4 were there already") != std::string::npos);
+  CHECK(program(request + " --replicates 3").text.find("2 run, 4 were there already") != std::string::npos);
 }
 
 TEST_CASE("cells in another order give the same rows", "[end-to-end]") {

@@ -308,6 +308,35 @@ TEST_CASE("positive features are right at norms where their products underflow",
   check("large keys after small ones", rising, 20, 100);
 }
 
+TEST_CASE("fewer projection vectors are the first of more, and every head and replicate has its own", "[methods]") {
+  for (const auto& name : catalogue("projections").names()) {
+    INFO(name);
+    const Params params("methods", "performer:projection=" + name);
+    const auto draw = [&](Index m, Index head, Index replicate) {
+      const Draw one{.shape = {.nq = 8, .nk = 8, .d = 6, .dv = 6},
+                     .params = params,
+                     .streams = Streams(test_seed),
+                     .head = head,
+                     .replicate = replicate};
+      return find<ProjectionEntry>(name).draw(one, m, 6);
+    };
+    const Matrix<double> W = draw(32, 0, 0);
+    CHECK(identical(draw(32, 0, 0), W));
+    CHECK(identical<double>(draw(16, 0, 0), W.topRows(16)));
+    CHECK_FALSE(identical(draw(32, 1, 0), W));
+    CHECK_FALSE(identical(draw(32, 0, 1), W));
+  }
+}
+
+TEST_CASE("rows of an orthogonal block are orthogonal, also in a partial one", "[methods]") {
+  const Params params("methods", "performer:projection=orthogonal,m=9");
+  const Matrix<double> W =
+      draw_projection({.shape = {.nq = 8, .nk = 8, .d = 6, .dv = 6}, .params = params, .streams = Streams(test_seed)});
+  for (Index i = 0; i < 9; ++i)
+    for (Index j = 0; j < i; ++j)
+      if (i / 6 == j / 6) CHECK(std::abs(W.row(i).dot(W.row(j))) < tolerance * W.row(i).norm() * W.row(j).norm());
+}
+
 TEST_CASE("what a method cannot be drawn for is refused with a reason", "[methods]") {
   const Problem problem = small_problem();
   const auto draw = [&](const std::string& spec, Shape shape, const Tensors* state = nullptr) {
@@ -316,15 +345,15 @@ TEST_CASE("what a method cannot be drawn for is refused with a reason", "[method
   for (const Shape shape : {Shape{.nq = 0, .nk = 65, .d = 6, .dv = 4}, Shape{.nq = 65, .nk = 0, .d = 6, .dv = 4},
                             Shape{.nq = 65, .nk = 65, .d = 0, .dv = 4}, Shape{.nq = 65, .nk = 65, .d = 6, .dv = 0}})
     CHECK_THROWS_AS(draw("softmax", shape), Misuse);
-  CHECK_THROWS_WITH(draw("linformer:r=66,projection=mean-pool", problem.shape), Catch::Contains("66 segments of 65"));
+  CHECK_THROWS_WITH(draw("linformer:r=66,projection=mean-pool", problem.shape), ContainsSubstring("66 segments of 65"));
   const Tensors wrong{{"projection", Matrix<double>::Zero(32, 5)},
                       {"codebook", Matrix<double>::Zero(8, 5)},
                       {"E", Matrix<double>::Zero(16, 64)}};
   for (const std::string spec : {"performer:m=32", "vq:codes=8", "linformer:r=16"}) {
     INFO(spec);
-    CHECK_THROWS_WITH(draw(spec, problem.shape, &wrong), Catch::Contains("expected"));
+    CHECK_THROWS_WITH(draw(spec, problem.shape, &wrong), ContainsSubstring("expected"));
   }
   const Params vq("methods", "vq");
   CHECK_THROWS_WITH(make_approximation<double>({.shape = problem.shape, .params = vq, .streams = Streams(test_seed)}),
-                    Catch::Contains("calibration"));
+                    ContainsSubstring("calibration"));
 }

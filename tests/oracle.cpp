@@ -178,35 +178,8 @@ Weights linear_weights(const Params& params, const Tensors& state, HeadData<doub
   return feature_maps().at(params.text("features"))(head, state);
 }
 
-Answer softmax(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
-  return normalise_visible(softmax_weights(head), head, mask);
-}
-
-Answer uniform(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
-  return normalise_visible(exponential(head.Q.rows(), head.K.rows(), [](Index, Index) { return Real(0); }), head, mask);
-}
-
-Answer linear(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
-  return normalise_visible(linear_weights(params, state, head), head, mask);
-}
-
-// methods.md F: the softmax of the window.
-Answer local(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
-  const Index window = params.integer("window");
-  const Set seen = [=](Index i, Index j) { return sees(mask, i, j) && in_band(mask, window, i, j); };
-  return normalise(softmax_weights(head), head, seen, seen);
-}
-
-// methods.md F: (a) mask, then renormalise; (b) normalise the full row, then cut.
-Answer truncated(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
-  const Index window = params.integer("window");
-  const Set visible = [=](Index i, Index j) { return sees(mask, i, j); };
-  const Set band = [=](Index i, Index j) { return sees(mask, i, j) && in_band(mask, window, i, j); };
-  return normalise(linear_weights(params, state, head), head, params.flag("renormalise") ? band : visible, band);
-}
-
-// methods.md D: softmax on the codes nearest to the keys, ties to the lowest index.
-Answer vq(const Params&, const Tensors& state, const HeadData<double>& head, Mask mask) {
+// methods.md D: exp(q.c) with c the code nearest to the key, ties to the lowest index.
+Weights quantised_weights(const HeadData<double>& head, const Tensors& state) {
   const Matrix<double>& codebook = state.at("codebook");
   std::vector<Index> nearest;
   for (Index j = 0; j < head.K.rows(); ++j) {
@@ -225,8 +198,43 @@ Answer vq(const Params&, const Tensors& state, const HeadData<double>& head, Mas
     }
     nearest.push_back(best);
   }
-  const auto logit = [&](Index i, Index j) { return dot(head.Q, i, codebook, nearest[static_cast<size_t>(j)]); };
-  return normalise_visible(exponential(head.Q.rows(), head.K.rows(), logit), head, mask);
+  return exponential(head.Q.rows(), head.K.rows(),
+                     [&](Index i, Index j) { return dot(head.Q, i, codebook, nearest[static_cast<size_t>(j)]); });
+}
+
+Weights uniform_weights(const HeadData<double>& head) {
+  return exponential(head.Q.rows(), head.K.rows(), [](Index, Index) { return Real(0); });
+}
+
+Answer softmax(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(softmax_weights(head), head, mask);
+}
+
+Answer uniform(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(uniform_weights(head), head, mask);
+}
+
+Answer linear(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(linear_weights(params, state, head), head, mask);
+}
+
+Answer vq(const Params&, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(quantised_weights(head, state), head, mask);
+}
+
+// methods.md F: the softmax of the window.
+Answer local(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Index window = params.integer("window");
+  const Set seen = [=](Index i, Index j) { return sees(mask, i, j) && in_band(mask, window, i, j); };
+  return normalise(softmax_weights(head), head, seen, seen);
+}
+
+// methods.md F: (a) mask, then renormalise; (b) normalise the full row, then cut.
+Answer truncated(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  const Index window = params.integer("window");
+  const Set visible = [=](Index i, Index j) { return sees(mask, i, j); };
+  const Set band = [=](Index i, Index j) { return sees(mask, i, j) && in_band(mask, window, i, j); };
+  return normalise(linear_weights(params, state, head), head, params.flag("renormalise") ? band : visible, band);
 }
 
 // methods.md E: softmax(q (E k)^T) F over the unpadded keys. Mean pooling averages segment a = [a n / r, (a+1) n / r).
@@ -299,6 +307,19 @@ bool transcribes(const std::string& method) { return methods().contains(method);
 std::optional<std::string> unknown_features(const Params& params) {
   if (!params.has("features") || feature_maps().contains(params.text("features"))) return std::nullopt;
   return params.text("features");
+}
+
+std::optional<Matrix<double>> kernel(const Params& params, const Tensors& state, const HeadData<double>& head) {
+  std::optional<Weights> weights;
+  if (params.name() == "softmax") weights = softmax_weights(head);
+  if (params.name() == "vq") weights = quantised_weights(head, state);
+  if (params.has("features")) weights = linear_weights(params, state, head);
+  if (!weights) return std::nullopt;
+  Matrix<double> K(head.Q.rows(), head.K.rows());
+  for (Index i = 0; i < K.rows(); ++i)
+    for (Index j = 0; j < K.cols(); ++j)
+      K(i, j) = static_cast<double>(weights->value(i, j) * std::exp(weights->log(i, j)));
+  return K;
 }
 
 Answer attention(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {

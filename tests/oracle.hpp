@@ -27,6 +27,10 @@ bool transcribes(const std::string& method);
 // The feature map of this spec that has no transcription; nothing when there is one or none is needed.
 std::optional<std::string> unknown_features(const Params& params);
 
+// The weights that take the place of exp(q.k), nq x nk, before mask and normalisation; nothing for methods that have
+// none of their own (linformer).
+std::optional<Matrix<double>> kernel(const Params& params, const Tensors& state, const HeadData<double>& head);
+
 Answer attention(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask);
 
 }  // namespace attnbench::oracle

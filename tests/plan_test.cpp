@@ -191,6 +191,7 @@ TEST_CASE("a request without sizes means the defaults", "[unit]") {
 
 TEST_CASE("a request's sizes are those of its cells", "[unit]") {
   RunRequest wanted = request({"softmax"});
+  wanted.experiment = "speed";
   wanted.n = {8, 16};
   wanted.d = {4, 2};
   wanted.dv = 3;
@@ -227,11 +228,13 @@ TEST_CASE("axes of the input and of the experiment make cells as well", "[unit]"
 }
 
 TEST_CASE("axes of the problem multiply", "[unit]") {
-  const auto cells = expand(request({"softmax", "uniform"}, {{"n", {"8", "16", "32"}},
-                                                             {"d", {"4", "8"}},
-                                                             {"dv", {"2", "5"}},
-                                                             {"heads", {"1", "3"}},
-                                                             {"logit_scale", {"0.5", "1e-1", "4"}}}));
+  RunRequest wanted = request({"softmax", "uniform"}, {{"n", {"8", "16", "32"}},
+                                                       {"d", {"4", "8"}},
+                                                       {"dv", {"2", "5"}},
+                                                       {"heads", {"1", "3"}},
+                                                       {"logit_scale", {"0.5", "1e-1", "4"}}});
+  wanted.experiment = "speed";
+  const auto cells = expand(wanted);
   CHECK(cells.size() == 2 * 3 * 2 * 2 * 2 * 3);
   std::set<std::tuple<Index, Index, Index, Index, double, std::string>> distinct;
   for (const Cell& cell : cells) {
@@ -240,6 +243,10 @@ TEST_CASE("axes of the problem multiply", "[unit]") {
   }
   CHECK(distinct.size() == cells.size());
   CHECK(distinct.contains({32, 4, 5, 3, 0.1, "uniform"}));
+}
+
+TEST_CASE("only timing takes more than one head to a cell", "[unit]") {
+  CHECK(contains(misuse_of_request(request({"softmax"}, {{"heads", {"2"}}})), "heads=2: rank measures one head"));
 }
 
 TEST_CASE("cells that share an input stand together", "[unit]") {

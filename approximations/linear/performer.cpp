@@ -1,7 +1,6 @@
 // Performer: linear attention with random features of exp(q.k). Choromanski et al., arXiv:2009.14794.
-//   A = D^-1 phi(Q) phi(K)^T,  rank(A) <= features.  The kernel estimate is unbiased; a normalised row is not (bias
-//   O(1/m),
-// methods.md A4).
+//   A = D^-1 phi(Q) phi(K)^T,  rank(A) <= features.  The kernel estimate is unbiased; a normalised row is not
+//   (bias O(1/m), methods.md A4).
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"
 

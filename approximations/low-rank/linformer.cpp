@@ -1,12 +1,11 @@
 // Linformer: keys and values projected along the sequence. Wang et al., arXiv:2006.04768, eq. 7.
-//   out = softmax(q (E k)^T) (F V),  E, F r x n;  the implied matrix softmax(q (E k)^T) F has rank <= r      methods.md
-//   E
+//   out = softmax(q (E k)^T) (F V),  E, F r x n;  the implied matrix softmax(q (E k)^T) F has rank <= r  (methods.md E)
 // projection=gaussian:  E_ij, F_ij ~ N(0, 1/r), independent: E x.E y is unbiased for x.y (Johnson-Lindenstrauss), the
 //                       softmax of it is not; rows of A do not sum to one.
 // projection=mean-pool: row a of E = F averages the keys [a n / r, (a+1) n / r): rows sum to one; exact for K and V
-// that
-//                       are constant on the segments.
+//                       that are constant on the segments.
 // The paper projects to a fixed n; here the columns of padded keys are left out.
+#include <cassert>
 #include <cmath>
 
 #include "harness/core/approximation.hpp"
@@ -50,6 +49,7 @@ class Linformer final : public Approximation<T> {
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     const Index keys = mask.visible(0, head.K.rows()), r = E_.rows();
     if (keys == 0) return void(out.setZero());
+    assert(keys <= E_.cols());  // drawn for so many
     const In<T> E(E_.data(), r, keys, E_.cols()), F(F_.data(), r, keys, F_.cols());
     Matrix<T> projected_keys(r, head.K.cols()), projected_values(r, head.V.cols());
     multiply<T>(context, E, attnbench::rows(head.K, 0, keys), projected_keys);

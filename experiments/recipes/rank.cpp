@@ -25,7 +25,9 @@ std::vector<RunRequest> runs(RecipeSize size) {
                      .inputs = {"gaussian", "model"},
                      .n = {n / 16, n / 8, n / 4, n / 2, n},
                      .causal = false,
-                     .replicates = size == RecipeSize::full ? 10 : 2};
+                     .replicates = size == RecipeSize::full    ? 10
+                                   : size == RecipeSize::quick ? 5
+                                                               : 2};
   RunRequest causal = request;
   causal.inputs = {"model"};
   causal.causal = true;

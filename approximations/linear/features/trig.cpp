@@ -1,7 +1,7 @@
 // Trigonometric random features for the softmax kernel (FAVOR). Choromanski et al., arXiv:2009.14794, eq. 4.
 //   phi(x) = m^-1/2 exp(|x|^2/2) [cos(W x); sin(W x)],  rows of W marginally N(0, I_d)     E[phi(q).phi(k)] = exp(q.k)
-//   one row: X = exp((|q|^2+|k|^2)/2) cos(omega.(q-k));  MSE (iid) = exp(s) (1 - exp(-|q-k|^2))^2 / 2m     methods.md
-//   A2
+//   one row: X = exp((|q|^2+|k|^2)/2) cos(omega.(q-k));  MSE (iid) = exp(s) (1 - exp(-|q-k|^2))^2 / 2m
+// s = |q|^2+|k|^2 (methods.md A2).
 // 2m features of any sign: a row's normaliser may be zero or negative.
 #include <cmath>
 

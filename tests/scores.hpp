@@ -1,0 +1,69 @@
+// Statistical tests with a stated family-wise error rate: z-scores are collected, and the largest of a family is
+// compared with the threshold that its size asks for.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "harness/statistics/intervals.hpp"
+#include "tests/catch.hpp"
+
+namespace attnbench {
+
+// Over the three base seeds of each grid together. Seeds are fixed, so a test that passes keeps passing; the rate says
+// how often a correct program would fail after a change of its numbers.
+constexpr double family_error_rate = 1e-3;
+constexpr std::uint64_t base_seeds[] = {1, 2, 3};
+
+// A normal test with that family's threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
+constexpr double power_quantile = 3.1;
+
+struct Score {
+  std::string what;
+  double z;
+};
+using Scores = std::vector<Score>;
+
+// The z-score of a sample mean. Estimates of exponentials are skewed, and a plain t-statistic's tail at 4.5 standard
+// errors would be off by a factor of 3: this is Johnson's statistic (1978, JASA 73:536, eq. 2.5), whose first skewness
+// term is gone. A sample without variance scores 0 when it is right and infinity when it is not.
+inline double score(const Moments& sample, double expected) {
+  const double deviation = sample.mean - expected, variance = sample.variance();
+  if (variance == 0) return deviation == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), deviation);
+  const double third = sample.m3 / sample.count;
+  const double corrected =
+      deviation + third / (6 * variance * sample.count) + third / (3 * variance * variance) * deviation * deviation;
+  return corrected / std::sqrt(variance / sample.count);
+}
+
+inline void append(Scores& all, const Scores& more) { all.insert(all.end(), more.begin(), more.end()); }
+
+inline Score largest(const Scores& scores) {
+  Score worst{"", 0};
+  for (const Score& s : scores)
+    if (!(std::abs(s.z) <= std::abs(worst.z))) worst = s;  // not a number is the largest
+  return worst;
+}
+
+inline double threshold(const Scores& family) {
+  return z_threshold(family_error_rate, static_cast<double>(family.size()));
+}
+
+// The whole family at its rate.
+inline void check_family(const Scores& family) {
+  const Score worst = largest(family);
+  CAPTURE(family.size(), threshold(family), worst.what, worst.z);
+  CHECK(std::abs(worst.z) < threshold(family));
+}
+
+// A planted bug must go red by the threshold of the family that is to find it.
+inline void check_found(const std::string& planted, const Scores& scores, double family_threshold) {
+  const Score worst = largest(scores);
+  CAPTURE(planted, family_threshold, worst.what, worst.z);
+  CHECK(std::abs(worst.z) > family_threshold);
+}
+
+}  // namespace attnbench
