@@ -245,7 +245,7 @@ TEST_CASE("given parameters are read in any order, and one without a key is the 
 
 TEST_CASE("an unknown parameter is refused with the nearest names, or with all when none is near", "[unit]") {
   CHECK(contains(misuse_of_meter("rang=3"), "meter: unknown parameter 'rang'; did you mean range?"));
-  CHECK(contains(misuse_of_meter("gian=3"), "known: range, gain, logarithmic, colour, label, mount"));
+  CHECK(contains(misuse_of_meter("xyz=3"), "known: range, gain, logarithmic, colour, label, mount"));
   CHECK(contains(misuse_of_meter("reach=1"), "unknown parameter 'reach'"));
   CHECK(contains(misuse_of_meter("mount=arm,screws=3"), "unknown parameter 'screws'"));
   CHECK(contains(misuse_of_meter("mount=arm,screws=3"), "reach"));

@@ -38,10 +38,7 @@ const bool registered = add(method<Linear>({
     .claims = claims,
     .cost =
         [](const Params& params, const Shape& shape) {
-          const auto& map = find<FeatureMapEntry>(params.text("features"));
-          Work work = linear_cost(map.features(params, shape.d), shape);
-          work.exps += static_cast<double>((shape.nq + shape.nk) * shape.d);
-          return work;
+          return linear_cost(find<FeatureMapEntry>(params.text("features")), params, shape);
         },
 }));
 

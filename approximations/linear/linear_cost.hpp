@@ -13,10 +13,18 @@ inline Claims linear_claims(const FeatureMapEntry& map, const Params& params, co
           .rank_at_most = map.features(params, shape.d)};
 }
 
-// methods.md H: 4 n F dv + 3 n F without the features themselves.
-inline Work linear_cost(Index features, const Shape& shape) {
-  const double F = static_cast<double>(features), dv = static_cast<double>(shape.dv);
-  return {.flops = 2 * F * (dv + 1) * static_cast<double>(shape.nq + shape.nk)};
+// The features of so many tokens.
+inline Work mapping_cost(const FeatureMapEntry& map, const Params& params, Index d, Index tokens) {
+  const Work one = map.token_work(params, d);
+  return {.flops = one.flops * static_cast<double>(tokens), .exps = one.exps * static_cast<double>(tokens)};
+}
+
+// methods.md H: 4 n F dv + 3 n F, and the features.
+inline Work linear_cost(const FeatureMapEntry& map, const Params& params, const Shape& shape) {
+  const double F = static_cast<double>(map.features(params, shape.d)), dv = static_cast<double>(shape.dv);
+  Work work = mapping_cost(map, params, shape.d, shape.nq + shape.nk);
+  work.flops += 2 * F * (dv + 1) * static_cast<double>(shape.nq + shape.nk);
+  return work;
 }
 
 }  // namespace attnbench

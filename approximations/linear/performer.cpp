@@ -22,12 +22,7 @@ Claims claims(const Params& params, const Shape& shape) {
 }
 
 Work cost(const Params& params, const Shape& shape) {
-  const auto& map = find<FeatureMapEntry>(params.text("features"));
-  const double tokens = static_cast<double>(shape.nq + shape.nk);
-  Work work = linear_cost(map.features(params, shape.d), shape);
-  work.flops += 2 * tokens * static_cast<double>(params.integer("m") * shape.d);
-  work.exps += tokens * static_cast<double>(map.features(params, shape.d));
-  return work;
+  return linear_cost(find<FeatureMapEntry>(params.text("features")), params, shape);
 }
 
 const bool registered = add(method<Performer>({

@@ -124,21 +124,16 @@ const bool registered = add(method<Truncated>({
     .cost =
         [](const Params& params, const Shape& shape) {
           const Params base = params.nested("base");
-          const Index F = find<FeatureMapEntry>(base.text("features")).features(base, shape.d);
+          const auto& map = find<FeatureMapEntry>(base.text("features"));
           const Index window = params.integer("window"), reach = shape.mask.causal ? window : 2 * window;
           // A block of rows gathers the keys of all its windows, and maps them.
           const Index width = std::min(band_rows + reach, shape.nk), blocks = (shape.nq + band_rows - 1) / band_rows;
-          const double gathered = static_cast<double>(shape.nq * width);
-          const double seen = static_cast<double>(shape.nq * std::min(reach + 1, shape.nk));
-          const auto& linear = find<MethodEntry>(base.name());
-          const auto base_cost = [&](Index keys) {
-            return linear.cost(base, Shape{.nq = shape.nq, .nk = keys, .d = shape.d, .dv = 1});
-          };
-          Work work = base_cost(blocks * width);
-          work.flops -= linear_cost(F, Shape{.nq = shape.nq, .nk = blocks * width, .dv = 1}).flops;  // phi alone
-          work.flops += 2 * gathered * static_cast<double>(F + shape.dv);
-          work.exps += seen;
-          if (!params.flag("renormalise")) work += base_cost(shape.nk);
+          Work work = mapping_cost(map, base, shape.d, shape.nq + blocks * width);
+          work.flops +=
+              2 * static_cast<double>(shape.nq * width) * static_cast<double>(map.features(base, shape.d) + shape.dv);
+          work.exps += static_cast<double>(shape.nq * std::min(reach + 1, shape.nk));
+          if (!params.flag("renormalise"))  // the full rows' normalisers
+            work += linear_cost(map, base, Shape{.nq = shape.nq, .nk = shape.nk, .d = shape.d, .dv = 1});
           return work;
         },
 }));

@@ -39,7 +39,9 @@ struct FeatureMapEntry {
   MakeFeatureMap<float> f32;
   MakeFeatureMap<double> f64;
   std::function<Index(const Params&, Index d)> features;  // F
-  bool non_negative = false;                              // every feature is >= 0
+  // Work of mapping one token, with the exponentials that the engine applies for it.
+  std::function<Work(const Params&, Index d)> token_work = [](const Params&, Index) { return Work{}; };
+  bool non_negative = false;  // every feature is >= 0
   // Random maps: mean and variance of the kernel estimate for m rows of an ensemble. Deterministic ones: the kernel
   // itself, variance 0, ensemble null. Empty where no closed form is known.
   std::function<std::optional<KernelTheory>(const Params&, Index d, const SharedLaw& ensemble)> theory = {};

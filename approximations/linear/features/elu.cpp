@@ -37,6 +37,7 @@ const bool registered = add(feature_map<EluFeatures>({
              .family = "deterministic"},
     .parameters = {},
     .features = [](const Params&, Index d) { return d; },
+    .token_work = [](const Params&, Index d) { return Work{.exps = static_cast<double>(d)}; },
     .non_negative = true,
 }));
 

@@ -51,6 +51,11 @@ const bool registered = add(feature_map<PositiveFeatures>({
              .family = "random"},
     .parameters = random_feature_parameters(),
     .features = [](const Params& params, Index) { return params.integer("m"); },
+    .token_work =
+        [](const Params& params, Index d) {
+          const double m = static_cast<double>(params.integer("m"));
+          return Work{.flops = 2 * m * static_cast<double>(d), .exps = m};
+        },
     .non_negative = true,
     .theory = theory,
 }));

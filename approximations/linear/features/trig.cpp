@@ -63,6 +63,11 @@ const bool registered = add(feature_map<TrigFeatures>({
              .family = "random"},
     .parameters = random_feature_parameters(),
     .features = [](const Params& params, Index) { return 2 * params.integer("m"); },
+    .token_work =
+        [](const Params& params, Index d) {
+          const double m = static_cast<double>(params.integer("m"));
+          return Work{.flops = 2 * m * static_cast<double>(d), .exps = 2 * m};  // a sine and a cosine
+        },
     .theory = theory,
 }));
 
