@@ -42,7 +42,7 @@ void add_variants(const Params& start, const std::set<std::string>& settled, std
 
 }  // namespace
 
-Problem gaussian_problem(Shape shape, double scale) {
+TestHead gaussian_problem(Shape shape, double scale) {
   const auto rounded = [&](const Matrix<double>& X) { return (scale * X).cast<float>().cast<double>().eval(); };
   return {
       shape,
@@ -52,14 +52,14 @@ Problem gaussian_problem(Shape shape, double scale) {
        rounded(normal(shape, "calibration K", shape.nk, shape.d)), normal(shape, "calibration V", shape.nk, shape.dv)}};
 }
 
-Problem problem_with_logits(Shape shape, double largest) {
+TestHead problem_with_logits(Shape shape, double largest) {
   const auto plain = gaussian_problem(shape, 1);
   return gaussian_problem(shape, std::sqrt(largest / (plain.head.Q * plain.head.K.transpose()).cwiseAbs().maxCoeff()));
 }
 
-const std::vector<Problem>& problems() {
-  static const std::vector<Problem> all = [] {
-    std::vector<Problem> made;
+const std::vector<TestHead>& problems() {
+  static const std::vector<TestHead> all = [] {
+    std::vector<TestHead> made;
     for (const Shape& shape : {Shape{.nq = 1, .nk = 1, .d = 4, .dv = 4},
                                {.nq = 7, .nk = 7, .d = 3, .dv = 5},
                                {.nq = 65, .nk = 65, .d = 16, .dv = 1},

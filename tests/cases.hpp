@@ -14,19 +14,19 @@ namespace attnbench {
 
 constexpr std::uint64_t test_seed = 20240711;
 
-struct Problem {
+struct TestHead {
   Shape shape;                   // the mask is a case's
   HeadData<double> head;         // numbers that float holds exactly, so that both scalar types see the same input
   HeadData<double> calibration;  // of the same sizes, for fitted methods
 };
 
 // Gaussian Q and K with entries of that standard deviation, Gaussian V.
-Problem gaussian_problem(Shape shape, double scale);
+TestHead gaussian_problem(Shape shape, double scale);
 // The same, with Q and K scaled so that the largest |q.k| is `largest`.
-Problem problem_with_logits(Shape shape, double largest);
+TestHead problem_with_logits(Shape shape, double largest);
 // Sizes 1, 7, 65, 300 (multiples of no block), nq != nk both ways, dv != d, dv = 1, d = 1, and more keys than one
 // partial sum over keys takes (1024). Logits of a few units.
-const std::vector<Problem>& problems();
+const std::vector<TestHead>& problems();
 // Bidirectional and causal, aligned at the ends or at the beginnings, with padding, with rows that see nothing.
 std::vector<Mask> masks(const Shape& shape);
 
@@ -38,7 +38,7 @@ std::vector<Params> all_variants();
 Params with_small_budgets(const Params& params, const Shape& shape);
 
 template <class T>
-std::unique_ptr<Approximation<T>> draw_method(const Params& params, Shape shape, const Problem& problem,
+std::unique_ptr<Approximation<T>> draw_method(const Params& params, Shape shape, const TestHead& problem,
                                               const Tensors* state = nullptr, Index replicate = 0) {
   shape.precision = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
   const Head<double> calibration = problem.calibration.view();
@@ -54,7 +54,7 @@ struct Case {
   Params params;
   Claims claims;
   Shape shape;  // with the mask
-  const Problem& problem;
+  const TestHead& problem;
 
   template <class T>
   std::unique_ptr<Approximation<T>> draw(const Tensors* state = nullptr, Index replicate = 0) const {
@@ -69,7 +69,7 @@ std::string to_string(const Case& one);
 template <class Body>
 void for_each_case(const Body& body) {
   for (const Params& variant : all_variants())
-    for (const Problem& problem : problems())
+    for (const TestHead& problem : problems())
       for (const Mask& mask : masks(problem.shape)) {
         Shape shape = problem.shape;
         shape.mask = mask;

@@ -15,7 +15,7 @@ namespace {
 constexpr double tolerance = 1e-12;  // see methods_test.cpp
 
 template <class T = double>
-Matrix<T> result(const std::string& spec, const Problem& problem, Mask mask = {}, const Tensors* state = nullptr) {
+Matrix<T> result(const std::string& spec, const TestHead& problem, Mask mask = {}, const Tensors* state = nullptr) {
   Shape shape = problem.shape;
   shape.mask = mask;
   const auto method = draw_method<T>(Params("methods", spec), shape, problem, state);
@@ -24,7 +24,7 @@ Matrix<T> result(const std::string& spec, const Problem& problem, Mask mask = {}
 
 double difference(const Matrix<double>& a, const Matrix<double>& b) { return (a - b).cwiseAbs().maxCoeff(); }
 
-Problem small_problem() { return gaussian_problem({.nq = 65, .nk = 65, .d = 6, .dv = 4}, 0.8); }
+TestHead small_problem() { return gaussian_problem({.nq = 65, .nk = 65, .d = 6, .dv = 4}, 0.8); }
 
 // Every row scaled to that norm.
 Matrix<double> with_norms(Matrix<double> X, double norm) {
@@ -44,7 +44,7 @@ double exponent_rounding(const Tensors& state, const HeadData<double>& head) {
 
 // The largest error of performer:m=32 with positive features, and of its rows, over what rounding allows.
 template <class T>
-double positive_features_error(const std::string& spec, const Problem& problem, Mask mask) {
+double positive_features_error(const std::string& spec, const TestHead& problem, Mask mask) {
   Shape shape = problem.shape;
   shape.mask = mask;
   const Params params("methods", spec);
@@ -82,14 +82,14 @@ class PositionFeatures final : public FeatureMap<double> {
 }  // namespace
 
 TEST_CASE("softmax does not see a vector added to all keys", "[methods]") {
-  Problem problem = small_problem();
+  TestHead problem = small_problem();
   const Matrix<double> before = result("softmax", problem);
   problem.head.K.rowwise() += Eigen::RowVectorXd::LinSpaced(6, -2, 3);
   CHECK(difference(result("softmax", problem), before) < tolerance);
 }
 
 TEST_CASE("zero queries give softmax and vq the mean of the values", "[methods]") {
-  Problem problem = small_problem();
+  TestHead problem = small_problem();
   problem.head.Q.setZero();
   for (const std::string spec : {"softmax", "vq:codes=8", "uniform"}) {
     INFO(spec);
@@ -102,8 +102,8 @@ TEST_CASE("zero queries give softmax and vq the mean of the values", "[methods]"
 }
 
 TEST_CASE("doubling every key with its value changes no method that looks at content alone", "[methods]") {
-  const Problem once = small_problem();
-  Problem twice = once;
+  const TestHead once = small_problem();
+  TestHead twice = once;
   twice.shape.nk = 130;
   twice.head.K = once.head.K.replicate(2, 1);
   twice.head.V = once.head.V.replicate(2, 1);
@@ -114,13 +114,13 @@ TEST_CASE("doubling every key with its value changes no method that looks at con
 }
 
 TEST_CASE("local attention with window 0 is the identity", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   CHECK(identical(result("local:window=0", problem), problem.head.V));
   CHECK(identical(result("local:window=0", problem, {.causal = true}), problem.head.V));
 }
 
 TEST_CASE("truncated to self, renormalised linear attention is the identity", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   for (const std::string base : {"linear", "performer,m=32", "performer,features=trig,m=32"}) {
     INFO(base);
     CHECK(difference(result("truncated:window=0,base=" + base, problem), problem.head.V) < tolerance);
@@ -128,7 +128,7 @@ TEST_CASE("truncated to self, renormalised linear attention is the identity", "[
 }
 
 TEST_CASE("truncated to self, not renormalised, linear attention keeps the diagonal of its matrix", "[methods]") {
-  Problem problem = small_problem();
+  TestHead problem = small_problem();
   for (const std::string base : {"linear", "performer"})
     for (const bool causal : {false, true}) {
       INFO(base << (causal ? ", causal" : ""));
@@ -143,7 +143,7 @@ TEST_CASE("truncated to self, not renormalised, linear attention keeps the diago
 }
 
 TEST_CASE("vq with the keys as its codebook is softmax", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   const Tensors keys{{"codebook", problem.head.K.colwise().reverse()}};
   for (const bool causal : {false, true})
     CHECK(difference(result("vq:codes=65", problem, {.causal = causal}, &keys),
@@ -151,7 +151,7 @@ TEST_CASE("vq with the keys as its codebook is softmax", "[methods]") {
 }
 
 TEST_CASE("vq breaks ties to the lowest index", "[methods]") {
-  Problem problem = gaussian_problem({.nq = 3, .nk = 2, .d = 1, .dv = 2}, 1);
+  TestHead problem = gaussian_problem({.nq = 3, .nk = 2, .d = 1, .dv = 2}, 1);
   problem.head.Q << 1, -1, 2;
   problem.head.K << 0, 3;
   problem.head.V << 1, 0, 0, 1;
@@ -166,7 +166,7 @@ TEST_CASE("vq breaks ties to the lowest index", "[methods]") {
 }
 
 TEST_CASE("codes that no key uses have no part in vq, however large", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   Matrix<double> codes = problem.head.K.topRows(9);
   const Tensors used{{"codebook", codes.topRows(8)}};
   codes.row(8).setConstant(2000);  // logits of thousands in either direction
@@ -180,7 +180,7 @@ TEST_CASE("codes that no key uses have no part in vq, however large", "[methods]
 }
 
 TEST_CASE("a codebook learnt from fewer keys than codes is smaller, and its state can be given back", "[methods]") {
-  const Problem problem = gaussian_problem({.nq = 5, .nk = 5, .d = 3, .dv = 2}, 1);
+  const TestHead problem = gaussian_problem({.nq = 5, .nk = 5, .d = 3, .dv = 2}, 1);
   const auto method = draw_method<double>(Params("methods", "vq:codes=8"), problem.shape, problem);
   const Tensors state = method->state();
   CHECK(state.at("codebook").rows() == 5);
@@ -188,14 +188,14 @@ TEST_CASE("a codebook learnt from fewer keys than codes is smaller, and its stat
 }
 
 TEST_CASE("linformer with a permutation for E and F is softmax", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   Matrix<double> reversed = Matrix<double>::Identity(65, 65).rowwise().reverse();
   const Tensors state{{"E", reversed}, {"F", reversed}};
   CHECK(difference(result("linformer:r=65", problem, {}, &state), result("softmax", problem)) < tolerance);
 }
 
 TEST_CASE("mean pooling is exact when keys and values are constant on equal segments", "[methods]") {
-  Problem problem = gaussian_problem({.nq = 20, .nk = 60, .d = 6, .dv = 4}, 0.8);
+  TestHead problem = gaussian_problem({.nq = 20, .nk = 60, .d = 6, .dv = 4}, 0.8);
   for (Index j = 0; j < 60; ++j) {
     problem.head.K.row(j) = problem.head.K.row(j / 5 * 5).eval();
     problem.head.V.row(j) = problem.head.V.row(j / 5 * 5).eval();
@@ -207,7 +207,7 @@ TEST_CASE("mean pooling is exact when keys and values are constant on equal segm
 }
 
 TEST_CASE("random features with zero projections weigh keys by their norms alone", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   const Tensors zero{{"projection", Matrix<double>::Zero(4, 6)}};
   for (const auto& [features, sign] : {std::pair{"positive", -0.5}, {"trig", 0.5}}) {
     INFO(features);
@@ -219,7 +219,7 @@ TEST_CASE("random features with zero projections weigh keys by their norms alone
 }
 
 TEST_CASE("elu features of non-positive numbers are exponentials", "[methods]") {
-  Problem problem = gaussian_problem({.nq = 65, .nk = 65, .d = 1, .dv = 4}, 1);
+  TestHead problem = gaussian_problem({.nq = 65, .nk = 65, .d = 1, .dv = 4}, 1);
   problem.head.Q = -problem.head.Q.cwiseAbs();
   problem.head.K = -problem.head.K.cwiseAbs();
   // One channel: phi(q) cancels, and every row is the softmax of the keys themselves.
@@ -249,7 +249,7 @@ TEST_CASE("the engine tells a feature map where its block stands", "[methods]") 
 }
 
 TEST_CASE("rows sum to one in float at norms of 40", "[methods]") {
-  Problem problem = gaussian_problem({.nq = 130, .nk = 130, .d = 64, .dv = 2}, 1);
+  TestHead problem = gaussian_problem({.nq = 130, .nk = 130, .d = 64, .dv = 2}, 1);
   problem.head.Q = with_norms(problem.head.Q, 40);
   problem.head.K = with_norms(problem.head.K, 40);
   HeadData<float> head = problem.head.cast<float>();
@@ -276,12 +276,12 @@ TEST_CASE("rows sum to one in float at norms of 40", "[methods]") {
 }
 
 TEST_CASE("positive features are right at norms where their products underflow", "[methods]") {
-  const auto check = [](const std::string& what, const Problem& problem, double single_norm, double double_norm) {
+  const auto check = [](const std::string& what, const TestHead& problem, double single_norm, double double_norm) {
     for (const std::string spec : {"performer:m=32", "truncated:window=3,base=performer,m=32",
                                    "truncated:window=3,base=performer,m=32,renormalise=false"})
       for (const Mask mask : {Mask{}, Mask{.causal = true}, Mask{.causal = true, .offset = -3}}) {
         INFO(what << ", " << spec << ", " << to_string(mask));
-        Problem scaled = problem;
+        TestHead scaled = problem;
         scaled.head.Q = (problem.head.Q * single_norm).cast<float>().cast<double>();
         scaled.head.K = (problem.head.K * single_norm).cast<float>().cast<double>();
         CHECK(positive_features_error<float>(spec, scaled, mask) < 1);
@@ -290,20 +290,20 @@ TEST_CASE("positive features are right at norms where their products underflow",
         CHECK(positive_features_error<double>(spec, scaled, mask) < 1);
       }
   };
-  Problem problem = gaussian_problem({.nq = 70, .nk = 70, .d = 4, .dv = 3}, 1);
+  TestHead problem = gaussian_problem({.nq = 70, .nk = 70, .d = 4, .dv = 3}, 1);
   problem.head.Q = with_norms(problem.head.Q, 1);
   problem.head.K = with_norms(problem.head.K, 1);
   check("random directions", problem, 20, 100);
   // Where a query's features are largest its key's are smallest.
-  Problem opposed = problem;
+  TestHead opposed = problem;
   opposed.head.K = -opposed.head.Q;
   check("keys opposed to queries", opposed, 20, 200);
   // The keys that the first rows see weigh exp(-200) and exp(-5000) of later ones in the same chunk.
-  Problem uneven = problem;
+  TestHead uneven = problem;
   uneven.head.K.bottomRows(60) *= 0.05;
   check("small keys after large ones", uneven, 20, 100);
   // And the reverse: what a chunk's rows have in common is far below what some of them add.
-  Problem rising = problem;
+  TestHead rising = problem;
   rising.head.K.topRows(66) *= 0.05;
   check("large keys after small ones", rising, 20, 100);
 }
@@ -338,7 +338,7 @@ TEST_CASE("rows of an orthogonal block are orthogonal, also in a partial one", "
 }
 
 TEST_CASE("what a method cannot be drawn for is refused with a reason", "[methods]") {
-  const Problem problem = small_problem();
+  const TestHead problem = small_problem();
   const auto draw = [&](const std::string& spec, Shape shape, const Tensors* state = nullptr) {
     return draw_method<double>(Params("methods", spec), shape, problem, state);
   };

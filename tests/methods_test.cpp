@@ -130,7 +130,7 @@ TEST_CASE("every method agrees with its transcription, at moderate logits and at
   for_each_case([&](const Case& one) {
     if (oracle::transcribes(one.params.name())) compare(one);
   });
-  const Problem large = problem_with_logits({.nq = 70, .nk = 70, .d = 16, .dv = 3}, 50);
+  const TestHead large = problem_with_logits({.nq = 70, .nk = 70, .d = 16, .dv = 3}, 50);
   for (const Params& variant : all_variants())
     for (const Mask& mask : masks(large.shape)) {
       Shape shape = large.shape;
@@ -347,7 +347,7 @@ TEST_CASE("reordering keys with their values changes nothing where that is claim
 }
 
 TEST_CASE("the tests of claims see methods that do not make them", "[methods]") {
-  const Problem& problem = problems()[4];
+  const TestHead& problem = problems()[4];
   REQUIRE(problem.shape.nk == 300);
   const auto make = [&](const char* spec) {
     const Params params = with_small_budgets(Params("methods", spec), problem.shape);
@@ -401,7 +401,7 @@ TEST_CASE("with a causal mask no token moves the rows before it, by not one bit"
 
 TEST_CASE("a method without a causal form is skipped with its reason", "[methods]") {
   for (const Params& variant : all_variants()) {
-    const Problem& problem = problems()[2];
+    const TestHead& problem = problems()[2];
     Shape shape = problem.shape;
     shape.mask.causal = true;
     const Params params = with_small_budgets(variant, shape);
@@ -416,7 +416,7 @@ TEST_CASE("a method without a causal form is skipped with its reason", "[methods
 }
 
 TEST_CASE("the rank of the attention matrix is at most the claimed", "[methods]") {
-  const Problem problem = gaussian_problem({.nq = 140, .nk = 150, .d = 10, .dv = 1}, 0.8);
+  const TestHead problem = gaussian_problem({.nq = 140, .nk = 150, .d = 10, .dv = 1}, 0.8);
   for (const Params& variant : all_variants())
     for (const Mask& mask : {Mask{}, Mask{.keys = 100}}) {
       Shape shape = problem.shape;
@@ -472,7 +472,7 @@ TEST_CASE("methods are linear in V", "[methods]") {
 }
 
 TEST_CASE("the work counted in attend is what the entry's cost says", "[methods]") {
-  const Problem problem = gaussian_problem({.nq = 512, .nk = 512, .d = 64, .dv = 64}, 0.5);
+  const TestHead problem = gaussian_problem({.nq = 512, .nk = 512, .d = 64, .dv = 64}, 0.5);
   for (const Params& params : all_variants()) {
     INFO(params.spec());
     const auto method = draw_method<float>(params, problem.shape, problem);

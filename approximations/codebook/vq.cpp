@@ -123,13 +123,13 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
       T largest = -std::numeric_limits<T>::infinity();
       for (Index y = 0; y < c; ++y)
         if (used[static_cast<size_t>(y)]) largest = std::max(largest, row[y]);
-      for (Index y = 0; y < c; ++y)
-        if (!used[static_cast<size_t>(y)]) row[y] = -std::numeric_limits<T>::infinity();
       if (seen == 0 && largest == -std::numeric_limits<T>::infinity()) {
         row.setZero();
         continue;
       }
       row.array() = (row.array() - largest).exp();
+      for (Index y = 0; y < c; ++y)  // its weight may have overflowed, and 0 times infinity is no number
+        if (!used[static_cast<size_t>(y)]) row[y] = 0;
       for (Index j = 0; j < seen; ++j) own_weights(i, j) = row[codes[static_cast<size_t>(absorbed + j)]];
     }
     context.work.exps += static_cast<double>(weights.size());
