@@ -364,8 +364,8 @@ TEST_CASE("whether a row sees later keys is the input's default until the reques
   CHECK(mask_of("gaussian", {}) == Mask{});
   CHECK(mask_of("gaussian", true) == Mask{.causal = true});
   // 6 queries, 10 keys: the first query sees the keys up to its own place counted from the end.
-  CHECK(mask_of("model", {}) == Mask{.causal = true, .offset = 4});
-  CHECK(mask_of("model", false) == Mask{});
+  CHECK(mask_of("model:layer=0,head=0", {}) == Mask{.causal = true, .offset = 4});
+  CHECK(mask_of("model:layer=0,head=0", false) == Mask{});
   CHECK(mask_of(heads.file(), {}) == Mask{});
   CHECK(mask_of(heads.file(), true) == Mask{.causal = true, .offset = 4});
 }
@@ -383,12 +383,37 @@ TEST_CASE("an input that has sizes of its own gives them where none was asked fo
 
   wanted.inputs = {heads.file()};
   wanted.n = {4};
-  wanted.dv = 1;
   cells = expand(wanted);
   REQUIRE(cells.size() == 1);
   const auto& asked = cells[0].problem.shape;
-  CHECK((asked.nq == 4 && asked.nk == 4 && asked.d == 3 && asked.dv == 1));
+  CHECK((asked.nq == 4 && asked.nk == 4 && asked.d == 3 && asked.dv == 2));
 
   wanted.causal = true;
   CHECK(expand(wanted)[0].problem.shape.mask == Mask{.causal = true});
+}
+
+TEST_CASE("what an input does not have is refused before anything is run", "[unit]") {
+  const CapturedHeads heads;
+  const auto misuse_with = [&](const std::string& input, Index n, Index d, Index dv) {
+    RunRequest wanted = request({"softmax"});
+    wanted.inputs = {input};
+    if (n > 0) wanted.n = {n};
+    if (d > 0) wanted.d = {d};
+    wanted.dv = dv;
+    return misuse_of_request(wanted);
+  };
+  CHECK(contains(misuse_with(heads.file(), 7, 0, 0), "nq=7 was asked for"));
+  CHECK(contains(misuse_with(heads.file(), 0, 4, 0), "d=4 was asked for"));
+  CHECK(contains(misuse_with(heads.file(), 0, 0, 1), "dv=1 was asked for"));
+  CHECK(contains(misuse_with("model:layer=7,head=0", 0, 0, 0), "layer=7"));
+  CHECK(contains(misuse_with(heads.file() + ",head=5", 0, 0, 0), "head=5"));
+}
+
+TEST_CASE("the n x n matrices of an experiment are refused when they cannot fit, its heads alone are not", "[unit]") {
+  RunRequest wanted = request({"softmax"});
+  wanted.n = {3'000'000};
+  wanted.experiment = "rank";
+  CHECK(contains(misuse_of_request(wanted), "rank at n=3000000 would take"));
+  wanted.experiment = "speed";
+  CHECK(expand(wanted).size() == 1);
 }

@@ -79,14 +79,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> 
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     multiply_transposed<T>(context, attnbench::rows(head.Q, first, A.rows()), head.K, A);
-    for (Index i = 0; i < A.rows(); ++i) {
-      const Index seen = mask.visible(first + i, A.cols());
-      A.row(i).tail(A.cols() - seen).setZero();
-      if (seen == 0) continue;
-      auto row = A.row(i).head(seen).array();
-      row = (row - row.maxCoeff()).exp();
-      row /= row.sum();
-    }
+    for (Index i = 0; i < A.rows(); ++i) softmax_within<T>(context, A, i, 0, mask.visible(first + i, A.cols()));
   }
 };
 

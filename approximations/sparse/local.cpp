@@ -49,17 +49,7 @@ class Local final : public Approximation<T>, public Rows<T> {
     for (Index i = 0; i < weights.rows(); ++i) {
       const KeyRange seen = band_of_row(begin + i, window_, mask, head.K.rows());
       const Index left = seen.begin - keys.begin;
-      auto row = weights.row(i).array();
-      if (seen.size() == 0) {
-        row.setZero();
-        continue;
-      }
-      auto window = row.segment(left, seen.size());
-      window = (window - window.maxCoeff()).exp();
-      window /= window.sum();
-      row.head(left).setZero();
-      row.tail(keys.size() - left - seen.size()).setZero();
-      context.work.exps += static_cast<double>(seen.size());
+      softmax_within<T>(context, weights, i, left, left + seen.size());
     }
   }
 

@@ -50,12 +50,10 @@ std::vector<Figure> figures(RecipeSize) {
                       .y_label = "relative MSE  E (K'/K - 1)^2",
                       .y_scale = "log10",
                       .theory = "relative_mse_theory"});
-  return {
-      figure("kernel-mse", text, "Error of the kernel estimate",
-             "Mean over 64 pairs of E (K'/K - 1)^2 for K = exp(q.k): points are measured (95 % intervals over inputs), "
-             "lines are the closed forms. Orthogonal lies below independent; positive and trigonometric features "
-             "change places with the scale of the input.",
-             panels)};
+  return {figure("kernel-mse", text, "Error of the kernel estimate",
+                 "Mean over 64 pairs of E (K'/K - 1)^2 for K = exp(q.k). Points are measured, with 95 % intervals over "
+                 "inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller |q + k|.",
+                 panels)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 
 #include "harness/cli/command.hpp"
@@ -57,7 +58,8 @@ int run_command(const std::vector<std::string>& words) {
     const auto run_id = store.begin_run(command_line, environment_json());
     for (const auto& name : names) reproduce(find<RecipeEntry>(name), size, store, run_id);
   }
-  return run_script("report.py", {results, "-o", output});
+  std::cout << "the page with the figures: " << std::flush;
+  return run_script("report.py", {results, "-o", std::filesystem::absolute(output).lexically_normal().string()});
 }
 
 const bool registered =

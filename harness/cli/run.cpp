@@ -106,14 +106,10 @@ int plan_command(const std::vector<std::string>& words) {
   Index done = 0;
   double largest = 0;
   for (const auto& cell : cells) {
-    const auto& shape = cell.problem.shape;
     if (store)
       for (const Index replicate : store->ended_replicates(cell.row(timing).key))
         done += replicate < arguments->request.replicates;
-    // Statistics hold the exact and the estimated matrix and a panel; timing holds heads only.
-    const double matrices = timing ? 0 : 3.0 * 8 * static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
-    const double rows = static_cast<double>(shape.nq * (shape.d + shape.dv) + shape.nk * (shape.d + shape.dv));
-    largest = std::max(largest, matrices + 12 * rows * static_cast<double>(cell.problem.heads));
+    largest = std::max(largest, cell_bytes(cell));
   }
   for (const auto& cell : cells) {
     const auto& shape = cell.problem.shape;

@@ -14,16 +14,21 @@ std::filesystem::path path_of(const Params& params) {
   return params.text("path");
 }
 
-HeadData<double> draw(const Params& params, const InputRequest& request) {
+// The file, which has that item of the batch and that head.
+std::shared_ptr<const AttentionFile> file_with_head(const Params& params, Index batch, Index head) {
   const auto path = path_of(params);
-  const auto file = captured_heads(path);
-  const Index batch = params.integer("batch"), head = params.integer("head") + request.head;
+  auto file = captured_heads(path);
   if (batch >= file->batches || head >= file->heads)
     throw Misuse(
         fmt::format("{}: batch={}, head={} was asked for; expected a batch from 0 to {} and a head from 0 to {}, "
                     "further heads included",
                     path.string(), batch, head, file->batches - 1, file->heads - 1));
-  return first_tokens(*file, batch, head, request);
+  return file;
+}
+
+HeadData<double> draw(const Params& params, const InputRequest& request) {
+  const Index batch = params.integer("batch"), head = params.integer("head") + request.head;
+  return first_tokens(*file_with_head(params, batch, head), batch, head, request);
 }
 
 const bool registered = add(InputEntry{
@@ -37,7 +42,10 @@ const bool registered = add(InputEntry{
                    Parameter::integer("head", 0, "the first head to measure; further heads follow it", 0),
                    Parameter::integer("batch", 0, "the item of the batch", 0)},
     .draw = draw,
-    .limits = [](const Params& params) { return limits_of(*captured_heads(path_of(params))); },
+    .limits =
+        [](const Params& params) {
+          return limits_of(*file_with_head(params, params.integer("batch"), params.integer("head")));
+        },
     .content = [](const Params& params) { return content_hash(path_of(params)); },
     .has_calibration = false,
 });

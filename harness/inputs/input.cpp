@@ -19,23 +19,6 @@ double head_bytes(double nq, double nk, double d, double dv) {
   return bytes_per_number * (head + output + block);
 }
 
-void refuse_sizes_that_input_lacks(const Params& input, const InputLimits& limits, const InputRequest& request) {
-  const auto refuse_more_rows = [&](const char* size, Index asked, Index limit) {
-    if (limit > 0 && asked > limit)
-      throw Misuse(fmt::format("{}: {}={} was asked for and the input has {} rows; expected {} <= {}", input.spec(),
-                               size, asked, limit, size, limit));
-  };
-  const auto refuse_another_width = [&](const char* size, Index asked, Index fixed) {
-    if (fixed > 0 && asked != fixed)
-      throw Misuse(fmt::format("{}: {}={} was asked for and the input has {}={}; leave {} out or give {}", input.spec(),
-                               size, asked, size, fixed, size, fixed));
-  };
-  refuse_more_rows("nq", request.nq, limits.queries);
-  refuse_more_rows("nk", request.nk, limits.keys);
-  refuse_another_width("d", request.d, limits.d);
-  refuse_another_width("dv", request.dv, limits.dv);
-}
-
 void refuse_non_finite(const Params& input, const char* name, const Matrix<double>& X) {
   if (X.allFinite()) return;
   for (Index i = 0; i < X.rows(); ++i)
@@ -66,12 +49,30 @@ void refuse_absurd_sizes(Index nq, Index nk, Index d, Index dv) {
                                    memory_size(head_bytes(1, 1, width, value_width))));
 }
 
+void refuse_sizes(const Params& input, Index nq, Index nk, Index d, Index dv) {
+  const InputLimits limits = find<InputEntry>(input.name()).limits(input);
+  const auto refuse_more_rows = [&](const char* size, Index asked, Index limit) {
+    if (limit > 0 && asked > limit)
+      throw Misuse(fmt::format("{}: {}={} was asked for and the input has {} rows; expected {} <= {}", input.spec(),
+                               size, asked, limit, size, limit));
+  };
+  const auto refuse_another_width = [&](const char* size, Index asked, Index fixed) {
+    if (fixed > 0 && asked != fixed)
+      throw Misuse(fmt::format("{}: {}={} was asked for and the input has {}={}; leave {} out or give {}", input.spec(),
+                               size, asked, size, fixed, size, fixed));
+  };
+  refuse_more_rows("nq", nq, limits.queries);
+  refuse_more_rows("nk", nk, limits.keys);
+  refuse_another_width("d", d, limits.d);
+  refuse_another_width("dv", dv, limits.dv);
+  refuse_absurd_sizes(nq, nk, d, dv);
+}
+
 HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale) {
   if (!(std::isfinite(logit_scale) && logit_scale >= 0))
     throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number >= 0", logit_scale));
   const auto& entry = find<InputEntry>(input.name());
-  refuse_sizes_that_input_lacks(input, entry.limits(input), request);
-  refuse_absurd_sizes(request.nq, request.nk, request.d, request.dv);
+  refuse_sizes(input, request.nq, request.nk, request.d, request.dv);
 
   HeadData<double> head = entry.draw(input, request);
   require_shape(input, "Q", head.Q, request.nq, request.d);

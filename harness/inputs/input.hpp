@@ -43,6 +43,9 @@ struct InputEntry {
 // finite (Misuse, with the first place), and scales: Q and K by sqrt(logit_scale) d^-1/4 each.
 HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale = 1);
 
+// Throws Misuse when the input has not so many rows or other widths, or as refuse_absurd_sizes does.
+void refuse_sizes(const Params& input, Index nq, Index nk, Index d, Index dv);
+
 // Throws Misuse when a head of these sizes, its output and one block of work cannot fit in this machine's memory.
 void refuse_absurd_sizes(Index nq, Index nk, Index d, Index dv);
 

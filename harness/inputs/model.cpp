@@ -25,14 +25,18 @@ std::filesystem::path capture(Purpose purpose) {
   return path;
 }
 
-HeadData<double> draw(const Params& params, const InputRequest& request) {
-  const auto file = captured_heads(capture(request.purpose));
-  const Index layer = params.integer("layer"), head = params.integer("head") + request.head;
-  if (layer >= file->batches || head >= file->heads)
+void require_head(const AttentionFile& file, Index layer, Index head) {
+  if (layer >= file.batches || head >= file.heads)
     throw Misuse(
         fmt::format("model: layer={}, head={} was asked for; expected a layer from 0 to {} and a head from 0 to "
                     "{}, further heads included",
-                    layer, head, file->batches - 1, file->heads - 1));
+                    layer, head, file.batches - 1, file.heads - 1));
+}
+
+HeadData<double> draw(const Params& params, const InputRequest& request) {
+  const auto file = captured_heads(capture(request.purpose));
+  const Index layer = params.integer("layer"), head = params.integer("head") + request.head;
+  require_head(*file, layer, head);
   return first_tokens(*file, layer, head, request);
 }
 
@@ -46,7 +50,12 @@ const bool registered = add(InputEntry{
     .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
                    Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0)},
     .draw = draw,
-    .limits = [](const Params&) { return limits_of(*captured_heads(capture(Purpose::measured))); },
+    .limits =
+        [](const Params& params) {
+          const auto file = captured_heads(capture(Purpose::measured));
+          require_head(*file, params.integer("layer"), params.integer("head"));
+          return limits_of(*file);
+        },
     .content =
         [](const Params&) {
           return content_hash(capture(Purpose::measured)) + content_hash(capture(Purpose::calibration));

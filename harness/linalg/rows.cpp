@@ -62,6 +62,17 @@ void add_column_sums(const InArg<T>& X, std::span<T> sum) {
 }
 
 template <class T>
+void softmax_within(Context& context, OutArg<T> X, Index i, Index begin, Index end) {
+  X.row(i).head(begin).setZero();
+  X.row(i).tail(X.cols() - end).setZero();
+  if (begin == end) return;
+  auto seen = X.row(i).segment(begin, end - begin).array();
+  seen = (seen - seen.maxCoeff()).exp();
+  seen /= seen.sum();
+  context.work.exps += static_cast<double>(end - begin);
+}
+
+template <class T>
 void scale_rows(OutArg<T> X, std::span<const T> factor) {
   X.array().colwise() *= column(factor);
 }
@@ -79,6 +90,7 @@ void half_squared_norms(const InArg<T>& X, std::span<T> half) {
   template void raise_to_column_maxima<T>(const InArg<T>&, std::span<T>);         \
   template void row_sums<T>(const InArg<T>&, std::span<T>);                       \
   template void add_column_sums<T>(const InArg<T>&, std::span<T>);                \
+  template void softmax_within<T>(Context&, OutArg<T>, Index, Index, Index);      \
   template void scale_rows<T>(OutArg<T>, std::span<const T>);                     \
   template void half_squared_norms<T>(const InArg<T>&, std::span<T>);
 ATTNBENCH_INSTANTIATE(float)

@@ -45,6 +45,7 @@ struct ExperimentEntry {
   Description text;
   std::vector<Parameter> parameters;
   std::vector<Metric> metrics;
+  int matrices = 0;  // nq x nk matrices in double that a cell holds at once
   std::function<void(const Task&, Recorder&)> run;
   // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then
   // not used; done is called with each cell's place in `tasks` as soon as its measurements are complete.

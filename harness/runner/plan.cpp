@@ -9,6 +9,7 @@
 
 #include "harness/core/approximation.hpp"
 #include "harness/core/error.hpp"
+#include "harness/inputs/memory_limit.hpp"
 #include "harness/runner/experiment.hpp"
 
 namespace attnbench {
@@ -142,7 +143,7 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
             p.logit_scale = scale;
             if (!(scale > 0) || !std::isfinite(scale))
               throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
-            refuse_absurd_sizes(p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
+            refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
             all.push_back(p);
           }
   return all;
@@ -169,6 +170,15 @@ Axis parse_axis(const std::string& text) {
   if (axis.values.size() > most_axis_values)
     throw Misuse(fmt::format("--sweep {}: more than {} values", axis.name, most_axis_values));
   return axis;
+}
+
+double cell_bytes(const Cell& cell) {
+  const auto& shape = cell.problem.shape;
+  const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);
+  // The head as it was drawn in double, as it is used, and the output.
+  const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
+  const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
+  return heads + find<ExperimentEntry>(cell.experiment.name()).matrices * sizeof(double) * pairs;
 }
 
 std::vector<Cell> expand(const RunRequest& request) {
@@ -202,6 +212,8 @@ std::vector<Cell> expand(const RunRequest& request) {
       for (const auto& experiment : experiments)
         for (const auto& method : methods) {
           Cell cell{experiment, method, input, problem, request.seed, request.threads};
+          refuse_beyond_memory(cell_bytes(cell), experiment.name() + " at n=" + std::to_string(problem.shape.nk),
+                               "give a smaller n");
           if (problem.heads > 1 && !timing)
             throw Misuse(
                 fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",

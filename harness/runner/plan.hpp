@@ -34,6 +34,9 @@ struct RunRequest {
   int threads = 1;
 };
 
+// About how many bytes a cell takes: its heads, and the n x n matrices of its experiment.
+double cell_bytes(const Cell& cell);
+
 // Every cell of the request, sorted by input so that what is exact is computed once, without duplicates. An axis
 // applies to each method, input and experiment that has the parameter; one that applies to nothing throws Misuse, as
 // does any unknown name or a size that cannot be.
