@@ -98,6 +98,7 @@ const bool registered = add(ExperimentEntry{
                 {"kl_estimate_to_exact_undefined", "1", "share of rows with negative entries"},
                 {"fraction_negative", "1", "share of entries of A' below zero"},
                 {"fraction_nonpositive_normalisers", "1", "share of rows whose weights do not sum to more than zero"}},
+    .headline = {.metric = "relative_output_error", .label = "|A'V - AV| / |AV|  (Frobenius)"},
     .matrices = 4,
     .run = measure,
 });

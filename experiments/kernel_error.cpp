@@ -122,6 +122,7 @@ const bool registered = add(ExperimentEntry{
                 {"batches", "1",
                  "[pairs, 64, 6]: count, mean, sums of squared, cubed and fourth deviations, and share of "
                  "the largest, of K' / K in 64 batches of draws"}},
+    .headline = {.metric = "relative_mse", .label = "relative MSE  E (K'/K - 1)^2", .theory = "relative_mse_theory"},
     .run = measure,
 });
 

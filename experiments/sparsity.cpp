@@ -64,6 +64,7 @@ const bool registered = add(ExperimentEntry{
                 {"gini", "1", "mean Gini coefficient of a row: 0 uniform, 1 - 1/n one-hot"},
                 {"hoyer", "1", "mean Hoyer sparsity of a row: 0 uniform, 1 one-hot"},
                 {"rows_with_negative_entries", "1", "share of rows left out of entropy, support, top mass and Gini"}},
+    .headline = {.metric = "effective_support", .label = "effective support exp(H)"},
     .matrices = 3,
     .run = measure,
 });

@@ -214,6 +214,7 @@ const bool registered = add(ExperimentEntry{
                 {"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"},
                 {"flops", "1", "FLOPs of a call by the method's cost formula"},
                 {"exps", "1", "exponentials of a call by the method's cost formula"}},
+    .headline = {.metric = "seconds", .label = "seconds per call"},
     .run_group = run_group,
 });
 

@@ -296,3 +296,20 @@ TEST_CASE("speed validates, times in turns, and pairs with softmax", "[end-to-en
   for (const std::string metric : {"seconds,s,2", "speedup,1,2", "rounding_error"})
     CHECK(rows.find(metric) != std::string::npos);
 }
+
+TEST_CASE("a run is drawn by report without anything else being said", "[end-to-end]") {
+  const Folder folder;
+  REQUIRE(
+      program(
+          "run attention-error --method performer --method uniform --sweep m=4,8 -n 32 -d 8 --replicates 2 --results " +
+          (folder / "r.db"))
+          .code == 0);
+  const auto outcome = program("report " + (folder / "r.db") + " -o " + (folder / "page"));
+  INFO(outcome.text);
+  REQUIRE(outcome.code == 0);
+  std::ifstream csv(folder / "page/runs.attention-error-m.csv");
+  const std::string numbers{std::istreambuf_iterator<char>(csv), {}};
+  CHECK(numbers.find("performer,measured,4") != std::string::npos);
+  CHECK(numbers.find("uniform,reference") != std::string::npos);
+  CHECK(fs::exists(folder / "page/index.html"));
+}

@@ -2,7 +2,7 @@
 // independent, trigonometric against positive. Relative to the kernel, trigonometric features win on independent q and
 // k at every scale (|q - k| and |q + k| have one law, and the factor is 1/2); where small weights matter little, as in
 // the normalised output, they lose as the scale grows: recipe output-error.
-#include "experiments/recipes/figure.hpp"
+#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,6 +1,6 @@
 // The error of the normalised output against the budget, on random and on real heads, with the uniform null; and at the
 // sizes of Performer's Fig. 4. Orderings flip with the scale of the input, which that figure does not state.
-#include "experiments/recipes/figure.hpp"
+#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,6 +1,6 @@
 // Rank against length, and the spectrum at one length: source 000's argument. Linear attention's rank is capped at its
 // features, banding raises it, softmax is full, and a causal mask makes everything full (structurally).
-#include "experiments/recipes/figure.hpp"
+#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,6 +1,6 @@
 // How concentrated attention rows are: source 000's second argument. Softmax rows are sparse where logits are large,
 // linear attention with elementwise features is near average pooling, a finite random-feature matrix is neither.
-#include "experiments/recipes/figure.hpp"
+#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 namespace {

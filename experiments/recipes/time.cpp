@@ -1,5 +1,5 @@
 // Time against sequence length, with the exponent: softmax quadratic, the rest linear in n.
-#include "experiments/recipes/figure.hpp"
+#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 namespace {

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "harness/cli/command.hpp"
+#include "harness/runner/figure.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -89,8 +90,11 @@ int run_command(const std::vector<std::string>& words) {
   expand(arguments->request);  // misuse shows before a results file is made
   Store store(arguments->results);
   const auto summary = run(arguments->request, store, store.begin_run(command_line, environment_json()));
-  std::cout << fmt::format("{} cells x {} replicates: {} run, {} were there already; in {}\n", summary.cells,
-                           arguments->request.replicates, summary.ran, summary.already, arguments->results);
+  const Figure figure = figure_of_run(arguments->request);
+  store.put_figure("runs", figure.name, 0, figure.json);
+  std::cout << fmt::format(
+      "{} cells x {} replicates: {} run, {} were there already; in {} (attnbench report draws it)\n", summary.cells,
+      arguments->request.replicates, summary.ran, summary.already, arguments->results);
   if (summary.not_done > 0)
     std::cout << fmt::format("{} not done; the first: {}\n", summary.not_done, summary.first_reason);
   return 0;

@@ -38,6 +38,12 @@ struct Metric {
   std::string name, unit, text;
 };
 
+// What a figure of a run shows first.
+struct Headline {
+  std::string metric, label;
+  std::string theory = {};  // a metric that is its closed form
+};
+
 struct ExperimentEntry {
   static constexpr const char* kind = "experiment";
   static constexpr const char* plural = "experiments";
@@ -45,6 +51,7 @@ struct ExperimentEntry {
   Description text;
   std::vector<Parameter> parameters;
   std::vector<Metric> metrics;
+  Headline headline;
   int matrices = 0;  // nq x nk matrices in double that a cell holds at once
   std::function<void(const Task&, Recorder&)> run;
   // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then

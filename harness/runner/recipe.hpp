@@ -1,17 +1,11 @@
 // Recipes: published figures as configurations. One says what to run and how to draw it; the store keeps both.
 #pragma once
 
-#include "harness/runner/plan.hpp"
+#include "harness/runner/figure.hpp"
 
 namespace attnbench {
 
 enum class RecipeSize { smoke, quick, full };
-
-// One figure as data: scripts/plot.py draws it from the store and knows no recipe.
-struct Figure {
-  std::string name;
-  std::string json;  // the format is documented in docs/figures.md
-};
 
 struct RecipeEntry {
   static constexpr const char* kind = "recipe";

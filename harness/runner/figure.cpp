@@ -1,0 +1,77 @@
+#include "harness/runner/figure.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+
+Figure figure(std::string name, const Description& section, std::string title, std::string caption,
+              const std::vector<Panel>& panels) {
+  auto list = nlohmann::json::array();
+  for (const auto& p : panels)
+    list.push_back({{"title", p.title},
+                    {"kind", p.kind},
+                    {"where", p.where},
+                    {"x", p.x},
+                    {"x_label", p.x_label},
+                    {"x_scale", p.x_scale},
+                    {"y", p.y},
+                    {"y_label", p.y_label},
+                    {"y_scale", p.y_scale},
+                    {"interval", p.interval},
+                    {"theory", p.theory},
+                    {"references", p.references},
+                    {"series", p.series},
+                    {"slope", p.slope},
+                    {"normalise_x", p.normalise_x}});
+  const nlohmann::json json{{"title", std::move(title)},
+                            {"caption", std::move(caption)},
+                            {"recipe_title", section.summary},
+                            {"statement", section.formula},
+                            {"panels", list}};
+  return {std::move(name), json.dump()};
+}
+
+Figure figure_of_run(const RunRequest& request) {
+  const Params experiment("experiments", request.experiment);
+  const auto& entry = find<ExperimentEntry>(experiment.name());
+  std::vector<std::string> axes;
+  if (request.n.size() > 1) axes.push_back("n");
+  if (request.d.size() > 1) axes.push_back("d");
+  for (const auto& axis : request.sweep)
+    if (axis.values.size() > 1) axes.push_back(axis.name);
+  if (axes.empty()) axes.push_back("n");
+
+  // When the axis is a parameter of some methods, the others are references over the whole range.
+  std::vector<std::string> with_axis, without_axis;
+  for (const auto& spec : request.methods) {
+    const Params method("methods", spec);
+    (method.has(axes[0]) ? with_axis : without_axis).push_back(method.spec());
+  }
+  if (with_axis.empty()) without_axis.clear();
+  std::vector<std::string> series{"method"};
+  for (size_t i = 1; i < axes.size(); ++i) series.push_back(axes[i]);
+
+  std::vector<Panel> panels;
+  for (const auto& input : request.inputs)
+    panels.push_back({.title = Params("inputs", input).spec(),
+                      .where = {{"experiment", experiment.name()}, {"input", Params("inputs", input).spec()}},
+                      .x = {axes[0]},
+                      .x_label = axes[0],
+                      .x_scale = "log2",
+                      .y = entry.headline.metric,
+                      .y_label = entry.headline.label,
+                      .y_scale = "log10",
+                      .interval = entry.timing() ? "median" : "mean",
+                      .theory = entry.headline.theory,
+                      .references = without_axis,
+                      .series = series,
+                      .slope = entry.timing()});
+  const Description section{
+      .name = "runs", .summary = "Runs", .formula = "What attnbench run has measured into this results file."};
+  return figure(fmt::format("{}-{}", experiment.name(), axes[0]), section, entry.text.summary,
+                "All methods of the results file with this experiment and input.", panels);
+}
+
+}  // namespace attnbench

@@ -1,0 +1,40 @@
+// Figures as data: the JSON of docs/figures.md, built with names instead of braces. scripts/plot.py draws them from the
+// store and knows no recipe.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "harness/runner/plan.hpp"
+
+namespace attnbench {
+
+struct Figure {
+  std::string name;
+  std::string json;
+};
+
+// One panel. Members are the fields of docs/figures.md.
+struct Panel {
+  std::string title;
+  std::string kind = "curve";
+  nlohmann::json where;
+  std::vector<std::string> x = {};  // a size or a parameter; of several, the one that a cell has
+  std::string x_label, x_scale = "linear";
+  std::string y, y_label, y_scale = "linear";
+  std::string interval = "mean";
+  std::string theory = {};
+  std::vector<std::string> references = {};
+  std::vector<std::string> series = {"method"};
+  bool slope = false;
+  bool normalise_x = false;
+};
+
+// section: the description of what the figure belongs to, whose summary and formula head its section on the page.
+Figure figure(std::string name, const Description& section, std::string title, std::string caption,
+              const std::vector<Panel>& panels);
+
+// The figure of a run that a user asked for: the experiment's headline metric against the first axis with several
+// values, a panel for each input, with every method that the store has there.
+Figure figure_of_run(const RunRequest& request);
+
+}  // namespace attnbench
