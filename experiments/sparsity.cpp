@@ -15,7 +15,7 @@ void measure(const Task& task, Recorder& record) {
   const Matrix<double>& A = applied.attention;
   const Index n = A.cols(), top = task.cell.experiment.integer("top");
   const double threshold = 1 / (10 * static_cast<double>(n));
-  Moments entropies, supports, relative_supports, below, masses, ginis, hoyers;
+  Moments entropies, supports, participations, relative_supports, below, masses, ginis, hoyers;
   std::vector<double> entropy_rows;
   double negative = 0;
   for (Index i = 0; i < A.rows(); ++i) {
@@ -30,6 +30,7 @@ void measure(const Task& task, Recorder& record) {
     entropy_rows.push_back(h);
     entropies.add(h);
     supports.add(std::exp(h));
+    participations.add(inverse_participation(p));
     const Index seen = task.cell.problem.shape.mask.visible(i, n);
     if (seen > 0) relative_supports.add(std::exp(h) / static_cast<double>(seen));
     masses.add(top_mass(p, top));
@@ -41,6 +42,7 @@ void measure(const Task& task, Recorder& record) {
   if (entropies.count == 0) return;
   record.scalar("entropy", "nat", entropies.mean);
   record.scalar("effective_support", "1", supports.mean);
+  record.scalar("inverse_participation", "1", participations.mean);
   if (relative_supports.count > 0) record.scalar("relative_support", "1", relative_supports.mean);
   record.scalar("top_mass", "1", masses.mean);
   record.scalar("gini", "1", ginis.mean);
@@ -58,6 +60,7 @@ const bool registered = add(ExperimentEntry{
     .metrics = {{"entropy", "nat", "mean entropy of a row"},
                 {"entropy_rows", "nat", "entropy of each row without negative entries"},
                 {"effective_support", "1", "mean of exp(entropy): keys that a row attends to"},
+                {"inverse_participation", "1", "mean of 1 / sum_j A_ij^2; at most the effective support"},
                 {"relative_support", "1", "mean of exp(entropy) over the keys that the row sees; 1 is average pooling"},
                 {"fraction_below", "1", "mean share of entries with |A_ij| < 1/(10 n)"},
                 {"top_mass", "1", "mean mass of a row's k largest entries"},

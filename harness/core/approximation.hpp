@@ -91,11 +91,10 @@ struct Claims {
   bool row_stochastic = false;           // rows of A sum to one
   bool non_negative = false;             // entries of A are >= 0
   bool permutation_equivariant = false;  // reordering keys with their values changes nothing
-  bool reads_queries_and_keys = true;
-  std::string no_causal_form;         // why there is none; empty: there is one
-  bool causal_exact = false;          // with a causal mask, row i depends on keys j <= i only
-  std::optional<Index> rank_at_most;  // of A without a causal mask
-  std::string exact_when;             // a parameter assignment for which the method equals its exact counterpart
+  std::string no_causal_form;            // why there is none; empty: there is one
+  bool causal_exact = false;             // with a causal mask, row i depends on keys j <= i only
+  std::optional<Index> rank_at_most;     // of A without a causal mask
+  std::string exact_when;                // a parameter assignment for which the method equals its exact counterpart
   std::optional<KernelTheory> kernel;
 };
 

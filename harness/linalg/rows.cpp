@@ -22,12 +22,6 @@ auto row(std::span<T> v) {
 }  // namespace
 
 template <class T>
-void exponentiate(Context& context, OutArg<T> X) {
-  for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = X.row(i).array().exp();
-  context.work.exps += static_cast<double>(X.size());
-}
-
-template <class T>
 void exponentiate_rows(Context& context, OutArg<T> X, std::span<const T> shift) {
   for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = (X.row(i).array() - shift[static_cast<size_t>(i)]).exp();
   context.work.exps += static_cast<double>(X.size());
@@ -83,7 +77,6 @@ void half_squared_norms(const InArg<T>& X, std::span<T> half) {
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                  \
-  template void exponentiate<T>(Context&, OutArg<T>);                             \
   template void exponentiate_rows<T>(Context&, OutArg<T>, std::span<const T>);    \
   template void exponentiate_columns<T>(Context&, OutArg<T>, std::span<const T>); \
   template void row_maxima<T>(const InArg<T>&, std::span<T>);                     \

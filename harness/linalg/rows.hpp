@@ -7,9 +7,6 @@
 
 namespace attnbench {
 
-// X_ij = exp(X_ij).
-template <class T>
-void exponentiate(Context& context, OutArg<T> X);
 // X_ij = exp(X_ij - shift_i).
 template <class T>
 void exponentiate_rows(Context& context, OutArg<T> X, std::span<const T> shift);
