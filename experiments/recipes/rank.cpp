@@ -22,7 +22,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
   const Index n = longest(size);
   RunRequest request{.experiment = "rank",
                      .methods = methods,
-                     .inputs = {"gaussian", "model"},
+                     .inputs = {"gaussian", "gaussian:scale=0.5", "model"},
                      .n = {n / 16, n / 8, n / 4, n / 2, n},
                      .causal = false,
                      .replicates = size == RecipeSize::full    ? 10
@@ -68,6 +68,8 @@ std::vector<Figure> figures(RecipeSize size) {
           {ranks("gaussian, bidirectional", "gaussian", 0, "numerical_rank", "numerical rank"),
            ranks("real head, bidirectional", "model", 0, "numerical_rank", "numerical rank"),
            ranks("gaussian, bidirectional", "gaussian", 0, "effective_rank", "effective rank"),
+           ranks("gaussian, scale 0.5, bidirectional", "gaussian:scale=0.5", 0, "effective_rank", "effective rank"),
+           ranks("real head, bidirectional", "model", 0, "effective_rank", "effective rank"),
            ranks("real head, causal", "model", 1, "effective_rank", "effective rank")}),
       figure(
           "spectrum", text, "Normalised cumulative spectrum",

@@ -19,7 +19,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
   const Index n = size == RecipeSize::smoke ? 64 : 1024;
   RunRequest request{.experiment = "sparsity",
                      .methods = methods,
-                     .inputs = {"gaussian", "model"},
+                     .inputs = {"gaussian", "gaussian:scale=0.5", "model"},
                      .n = {n / 16, n / 8, n / 4, n / 2, n},
                      .causal = false,
                      .replicates = size == RecipeSize::full    ? 10
@@ -47,8 +47,11 @@ std::vector<Figure> figures(RecipeSize) {
       "rows, 95 % intervals over inputs; bidirectional, d = 64. The real head is layer 2, head 1 of the byte-level "
       "transformer.",
       {panel("gaussian", "gaussian", "relative_support", "effective support / n", "log10"),
+       panel("gaussian, scale 0.5", "gaussian:scale=0.5", "relative_support", "effective support / n", "log10"),
        panel("real head", "model", "relative_support", "effective support / n", "log10"),
        panel("gaussian", "gaussian", "fraction_below", "share of entries below 1/(10 n)", "linear"),
+       panel("gaussian, scale 0.5", "gaussian:scale=0.5", "fraction_below", "share of entries below 1/(10 n)",
+             "linear"),
        panel("real head", "model", "fraction_below", "share of entries below 1/(10 n)", "linear")})};
 }
 
