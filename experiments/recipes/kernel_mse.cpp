@@ -66,9 +66,9 @@ std::vector<Figure> figures(RecipeSize) {
              "inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller |q + k|.",
              panels),
       figure("kernel-mse-real", text, "Error of the kernel estimate on a real head",
-             "Layer 2, head 1 of the byte-level transformer, d = 64. Where points lie far below their closed form the "
-             "error cannot be estimated by sampling: it comes from draws too rare to be seen (share_of_largest), and "
-             "the closed form is the truth.",
+             "Layer 2, head 1 of the byte-level transformer, d = 64. Points of positive features lie far below their "
+             "closed forms, which are above the axes (the CSV has them): the error comes from draws too rare to be "
+             "sampled (share_of_largest), and the closed form is the truth.",
              {panel("model", "real head")})};
 }
 
