@@ -51,15 +51,15 @@ std::vector<std::vector<Moments>> sample(const Task& task, const HeadData<double
 }
 
 void measure(const Task& task, Recorder& record) {
-  const auto claims = find<MethodEntry>(task.cell.method.name()).claims(task.cell.method, task.cell.problem.shape);
-  if (!claims.kernel) throw Skip(task.cell.method.spec() + " declares no kernel that it estimates");
+  const auto theory_of = find<MethodEntry>(task.cell.method.name()).theory(task.cell.method, task.cell.problem.shape, nullptr);
+  if (!theory_of) throw Skip(task.cell.method.spec() + " declares no kernel that it estimates");
   const Index draws = task.cell.experiment.integer("draws");
   const auto whole = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
   const Index count = std::min({task.cell.experiment.integer("pairs"), whole.Q.rows(), whole.K.rows()});
   const auto head = chosen_pairs(whole, count);
   const auto pairs = geometry(head);
   std::vector<double> log_targets;
-  for (const auto& pair : pairs) log_targets.push_back(std::log(claims.kernel->mean(pair)));
+  for (const auto& pair : pairs) log_targets.push_back(std::log(theory_of->mean(pair)));
 
   const auto ratios = sample(task, head, log_targets, draws);
   std::vector<double> norms, bias, bias_error, mse, mse_error, theory, kept;
@@ -79,9 +79,9 @@ void measure(const Task& task, Recorder& record) {
     variances.add(all.variance());
     errors.add(mse.back());
     shares.add(all.share_of_largest());
-    if (claims.kernel->variance) {
-      const double mean = claims.kernel->mean(pairs[p]);
-      theory.push_back(claims.kernel->variance(pairs[p]) / (mean * mean));
+    if (theory_of->variance) {
+      const double mean = theory_of->mean(pairs[p]);
+      theory.push_back(theory_of->variance(pairs[p]) / (mean * mean));
       theories.add(theory.back());
     }
   }

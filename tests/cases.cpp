@@ -28,7 +28,7 @@ void add_change(const Params& start, const Parameter& parameter, const std::stri
 
 void add_variants(const Params& start, const std::set<std::string>& settled, std::vector<Params>& variants) {
   for (const Parameter& p : start.declared()) {
-    if (settled.contains(p.name)) continue;
+    if (settled.contains(p.name) || p.published) continue;  // what a library does is tested where it is transcribed
     std::vector<std::string> values;
     if (p.kind == Parameter::Kind::flag) values = {"false", "true"};
     if (p.kind == Parameter::Kind::choice) values = p.choices;

@@ -31,7 +31,7 @@ Params performer(const std::string& features, const std::string& projection, Ind
 
 KernelTheory theory(const std::string& features, const std::string& projection, Index m, Index d) {
   const Shape shape{.nq = 1, .nk = 1, .d = d, .dv = 1};
-  return find<MethodEntry>("performer").claims(performer(features, projection, m), shape).kernel.value();
+  return find<MethodEntry>("performer").theory(performer(features, projection, m), shape, nullptr).value();
 }
 
 double variance(const std::string& features, const std::string& projection, Index m, const Pair& pair) {
@@ -255,7 +255,7 @@ std::unique_ptr<Approximation<double>> with_addend(const Setting& setting, Index
 // The registered map with its projection multiplied by a factor: 2 pi is the trap of sin(2 pi omega.x).
 Make scaled_projection(double factor) {
   return [=](const Setting& setting, std::uint64_t seed, Index replicate) {
-    const Tensors state{{"projection", factor * draw_projection(draw_of(setting, seed, replicate))}};
+    const Tensors state{{"projection", factor * draw_projection(draw_of(setting, seed, replicate), setting.m)}};
     return make_approximation<double>(draw_of(setting, seed, replicate, &state));
   };
 }

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,18 +25,6 @@ struct Score {
   double z;
 };
 using Scores = std::vector<Score>;
-
-// The z-score of a sample mean. Estimates of exponentials are skewed, and a plain t-statistic's tail at 4.5 standard
-// errors would be off by a factor of 3: this is Johnson's statistic (1978, JASA 73:536, eq. 2.5), whose first skewness
-// term is gone. A sample without variance scores 0 when it is right and infinity when it is not.
-inline double score(const Moments& sample, double expected) {
-  const double deviation = sample.mean - expected, variance = sample.variance();
-  if (variance == 0) return deviation == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), deviation);
-  const double third = sample.m3 / sample.count;
-  const double corrected =
-      deviation + third / (6 * variance * sample.count) + third / (3 * variance * variance) * deviation * deviation;
-  return corrected / std::sqrt(variance / sample.count);
-}
 
 inline void append(Scores& all, const Scores& more) { all.insert(all.end(), more.begin(), more.end()); }
 

@@ -9,20 +9,46 @@
 namespace attnbench {
 namespace {
 
+// A map of q and k as they come, d^1/4 larger than scaled ones.
+template <class T>
+class Unscaled final : public FeatureMap<T> {
+ public:
+  Unscaled(std::unique_ptr<FeatureMap<T>> map, Index d)
+      : map_(std::move(map)), factor_(std::pow(static_cast<T>(d), T(0.25))) {}
+  Index features() const override { return map_->features(); }
+  Form form() const override { return map_->form(); }
+  void map(Context& context, const In<T>& X, Side side, Index first, Out<T> block,
+           std::span<T> log_scale) const override {
+    map_->map(context, Matrix<T>(factor_ * X), side, first, block, log_scale);
+  }
+  Tensors state() const override { return map_->state(); }
+
+ private:
+  std::unique_ptr<FeatureMap<T>> map_;
+  T factor_;
+};
+
+template <class T>
+std::unique_ptr<FeatureMap<T>> make_map(const Draw& draw) {
+  auto map = make_feature_map<T>(draw);
+  if (draw.params.text("inputs") == "scaled") return map;
+  return std::make_unique<Unscaled<T>>(std::move(map), draw.shape.d);
+}
+
 template <class T>
 class Linear final : public LinearAttention<T> {
  public:
-  explicit Linear(const Draw& draw)
-      : LinearAttention<T>(make_feature_map<T>(draw), draw.params.text("inputs") == "unscaled"
-                                                          ? std::pow(static_cast<T>(draw.shape.d), T(0.25))
-                                                          : T(1)) {}
+  explicit Linear(const Draw& draw) : LinearAttention<T>(make_map<T>(draw)) {}
 };
 
 Claims claims(const Params& params, const Shape& shape) {
+  return linear_claims(find<FeatureMapEntry>(params.text("features")), params, shape);
+}
+
+std::optional<KernelTheory> theory(const Params& params, const Shape& shape, const Head<double>* calibration) {
   const auto& map = find<FeatureMapEntry>(params.text("features"));
-  Claims claims = linear_claims(map, params, shape);
-  if (map.theory && params.text("inputs") == "scaled") claims.kernel = map.theory(params, shape.d, nullptr);
-  return claims;
+  if (!map.theory || params.text("inputs") != "scaled") return std::nullopt;
+  return map.theory(params, shape.d, {}, calibration);
 }
 
 const bool registered = add(method<Linear>({
@@ -40,6 +66,7 @@ const bool registered = add(method<Linear>({
         [](const Params& params, const Shape& shape) {
           return linear_cost(find<FeatureMapEntry>(params.text("features")), params, shape);
         },
+    .theory = theory,
 }));
 
 }  // namespace

@@ -37,20 +37,12 @@ template <class T>
 class LinearAttention<T>::Features {
  public:
   Features(const LinearAttention& owner, Index rows)
-      : owner_(owner), block_(rows, owner.map_->features()), log_scale_(static_cast<size_t>(rows)) {
-    if (owner.input_factor_ != 1) unscaled_.resize(rows, 0);
-  }
+      : owner_(owner), block_(rows, owner.map_->features()), log_scale_(static_cast<size_t>(rows)) {}
 
   // Maps rows [first, first + count) of X.
   void map(Context& context, const In<T>& X, Side side, Index first_row, Index count) {
     count_ = count;
-    const In<T> part = attnbench::rows(X, first_row, count);
-    if (owner_.input_factor_ == 1) {
-      owner_.map_->map(context, part, side, first_row, block(), log_scale());
-    } else {
-      unscaled_ = part * owner_.input_factor_;
-      owner_.map_->map(context, unscaled_, side, first_row, block(), log_scale());
-    }
+    owner_.map_->map(context, attnbench::rows(X, first_row, count), side, first_row, block(), log_scale());
   }
 
   // Exponents to values with one log scale a row (its largest exponent); values are left as they are.
@@ -65,7 +57,7 @@ class LinearAttention<T>::Features {
 
  private:
   const LinearAttention& owner_;
-  Matrix<T> block_, unscaled_;
+  Matrix<T> block_;
   std::vector<T> log_scale_;
   Index count_ = 0;
 };
@@ -148,8 +140,10 @@ struct LinearAttention<T>::State {
 };
 
 template <class T>
-LinearAttention<T>::LinearAttention(std::unique_ptr<FeatureMap<T>> map, T input_factor)
-    : map_(std::move(map)), input_factor_(input_factor) {}
+std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::given(const In<T>& K, Context& context) const {
+  auto map = map_->given_keys(context, K);
+  return map ? std::make_unique<const LinearAttention>(std::move(map)) : nullptr;
+}
 
 template <class T>
 void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
@@ -172,7 +166,10 @@ void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& co
 
 template <class T>
 void LinearAttention<T>::stream(const Head<T>& head, Mask mask, Context& context, const Sink& sink) const {
-  if (mask.causal)
+  const Index unpadded = Mask{.keys = mask.keys}.visible(0, head.K.rows());
+  if (const auto same = given(attnbench::rows(head.K, 0, unpadded), context))
+    same->stream(head, mask, context, sink);
+  else if (mask.causal)
     stream_causal(head, mask, context, sink);
   else
     stream_bidirectional(head, mask, context, sink);
@@ -276,6 +273,7 @@ void LinearAttention<T>::add_visible_in_chunk(const Head<T>& head, Mask mask, In
 template <class T>
 void LinearAttention<T>::weights(const Head<T>& head, Index i, Index j, Context& context, Out<T> block,
                                  std::span<T> log_rows, std::span<T> log_columns) const {
+  if (const auto same = given(head.K, context)) return same->weights(head, i, j, context, block, log_rows, log_columns);
   Features queries(*this, block.rows()), keys(*this, block.cols());
   queries.map(context, head.Q, Side::query, i, block.rows());
   keys.map(context, head.K, Side::key, j, block.cols());
@@ -324,6 +322,32 @@ void LinearAttention<T>::kernel(const Head<T>& head, Context& context, Out<T> bl
 }
 
 template <class T>
+void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::span<T> values,
+                                  std::span<T> log_scale) const {
+  if (const auto same = given(head.K, context)) return same->diagonal(head, context, values, log_scale);
+  Features queries(*this, std::min(query_block, head.Q.rows())), keys(*this, std::min(query_block, head.Q.rows()));
+  for (Index first_row = 0; first_row < head.Q.rows(); first_row += query_block) {
+    const Index count = std::min(query_block, head.Q.rows() - first_row);
+    queries.map(context, head.Q, Side::query, first_row, count);
+    keys.map(context, head.K, Side::key, first_row, count);
+    for (Index i = 0; i < count; ++i) {
+      const auto place = static_cast<size_t>(first_row + i);
+      auto q = queries.block().row(i).array();
+      const auto k = keys.block().row(i).array();
+      if (map_->form() == Form::exponents) {
+        q += k;
+        log_scale[place] = q.maxCoeff();
+        values[place] = (q - log_scale[place]).exp().sum();
+        context.work.exps += static_cast<double>(q.size());
+      } else {
+        log_scale[place] = queries.log_scale()[static_cast<size_t>(i)] + keys.log_scale()[static_cast<size_t>(i)];
+        values[place] = (q * k).sum();
+      }
+    }
+  }
+}
+
+template <class T>
 void LinearAttention<T>::attention_rows(const Head<T>& head, Mask mask, Index first_row, Context& context,
                                         Out<T> A) const {
   std::vector<T> log_rows(static_cast<size_t>(A.rows())), log_columns(static_cast<size_t>(A.cols()));
@@ -344,6 +368,8 @@ void LinearAttention<T>::factors(const Head<T>& head, Mask mask, Context& contex
   if (mask.causal) throw Skip("a causal attention matrix has no factors of rank F: the mask is applied entry by entry");
   const Index nq = head.Q.rows(), nk = head.K.rows(), F = map_->features();
   const Index visible = mask.visible(0, nk);
+  if (const auto same = given(attnbench::rows(head.K, 0, visible), context))
+    return same->factors(head, mask, context, L, R);
   R = Matrix<T>::Zero(nk, F);
   L = Matrix<T>::Zero(nq, F);
   if (visible == 0) return;

@@ -20,8 +20,7 @@ namespace attnbench {
 template <class T>
 class LinearAttention : public Approximation<T>, public Kernel<T>, public Factored<T>, public Rows<T> {
  public:
-  // input_factor multiplies q and k before the map: 1 for scaled inputs, d^1/4 for the papers that use unscaled ones.
-  explicit LinearAttention(std::unique_ptr<FeatureMap<T>> map, T input_factor = 1);
+  explicit LinearAttention(std::unique_ptr<FeatureMap<T>> map) : map_(std::move(map)) {}
 
   void attend(const Head<T>&, Mask, Context&, Out<T> out) const override;
   Tensors state() const override { return map_->state(); }
@@ -30,6 +29,8 @@ class LinearAttention : public Approximation<T>, public Kernel<T>, public Factor
   const Rows<T>* rows() const override { return this; }
 
   void kernel(const Head<T>&, Context&, Out<T> block, std::span<T> log_rows, std::span<T> log_columns) const override;
+  void diagonal(const Head<T>&, Context&, std::span<T> values, std::span<T> log_scale) const override;
+  void normalisers(const Head<T>&, Mask, Context&, std::span<T> values, std::span<T> log_scale) const override;
   void factors(const Head<T>&, Mask, Context&, Matrix<T>& L, Matrix<T>& R) const override;
   void attention_rows(const Head<T>&, Mask, Index first, Context&, Out<T> A) const override;
 
@@ -41,14 +42,14 @@ class LinearAttention : public Approximation<T>, public Kernel<T>, public Factor
   // them as log-sum-exp over the features when the products underflowed.
   T stabilise_row(const Head<T>&, Index i, Index j, Context&, std::span<T> row, T log_row,
                   std::span<const T> log_columns) const;
-  // phi(q_i).z over the visible keys, as value_i exp(log_scale_i).
-  void normalisers(const Head<T>&, Mask, Context&, std::span<T> values, std::span<T> log_scale) const;
 
  private:
   struct State;
   class Features;
   using Sink = std::function<void(Index first, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale)>;
 
+  // The same attention with the map for these keys, when the map depends on all of them (FeatureMap::given_keys).
+  std::unique_ptr<const LinearAttention> given(const In<T>& K, Context&) const;
   void stream(const Head<T>&, Mask, Context&, const Sink&) const;
   void stream_bidirectional(const Head<T>&, Mask, Context&, const Sink&) const;
   void stream_causal(const Head<T>&, Mask, Context&, const Sink&) const;
@@ -57,7 +58,6 @@ class LinearAttention : public Approximation<T>, public Kernel<T>, public Factor
   State absorb_all(const Head<T>&, Index keys, Context&) const;
 
   std::unique_ptr<FeatureMap<T>> map_;
-  T input_factor_;
 };
 
 }  // namespace attnbench

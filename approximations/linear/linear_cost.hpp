@@ -6,7 +6,7 @@
 namespace attnbench {
 
 inline Claims linear_claims(const FeatureMapEntry& map, const Params& params, const Shape& shape) {
-  return {.row_stochastic = true,
+  return {.row_stochastic = !map.may_vanish,
           .non_negative = map.non_negative,
           .permutation_equivariant = true,
           .causal_exact = true,

@@ -96,15 +96,18 @@ const bool registered = add(method<Softmax>({
           return Claims{.row_stochastic = true,
                         .non_negative = true,
                         .permutation_equivariant = true,
-                        .causal_exact = true,
-                        .kernel = KernelTheory{.target = "exp(q.k)",
-                                               .mean = [](const Pair& p) { return p.softmax(); },
-                                               .variance = [](const Pair&) { return 0.0; }}};
+                        .causal_exact = true};
         },
     .cost =
         [](const Params&, const Shape& shape) {
           const double pairs = static_cast<double>(shape.nq * shape.nk) * (shape.mask.causal ? 0.5 : 1.0);
           return Work{.flops = 2 * pairs * static_cast<double>(shape.d + shape.dv), .exps = pairs};
+        },
+    .theory =
+        [](const Params&, const Shape&, const Head<double>*) {
+          return std::optional(KernelTheory{.target = "exp(q.k)",
+                                            .mean = [](const Pair& p) { return p.softmax(); },
+                                            .variance = [](const Pair&) { return 0.0; }});
         },
 }));
 

@@ -118,8 +118,9 @@ const bool registered = add(method<Truncated>({
         [](const Params& params, const Shape& shape) {
           const Params base = params.nested("base");
           const Claims linear = find<MethodEntry>(base.name()).claims(base, shape);
-          return Claims{
-              .row_stochastic = params.flag("renormalise"), .non_negative = linear.non_negative, .causal_exact = true};
+          return Claims{.row_stochastic = params.flag("renormalise") && linear.row_stochastic,
+                        .non_negative = linear.non_negative,
+                        .causal_exact = true};
         },
     .cost =
         [](const Params& params, const Shape& shape) {
@@ -135,6 +136,11 @@ const bool registered = add(method<Truncated>({
           if (!params.flag("renormalise"))  // the full rows' normalisers
             work += linear_cost(map, base, Shape{.nq = shape.nq, .nk = shape.nk, .d = shape.d, .dv = 1});
           return work;
+        },
+    .fitted =
+        [](const Params& params) {
+          const Params base = params.nested("base");
+          return find<MethodEntry>(base.name()).fitted(base);
         },
 }));
 

@@ -110,7 +110,7 @@ int run(const std::vector<std::string>& words) {
   const Params params("methods", arguments.spec);
   const AttentionFile file = read_attention_file(arguments.input);
   refuse_absurd_sizes(file.nq, file.nk, file.d, file.dv);
-  const bool fitted = find<MethodEntry>(params.name()).fitted;
+  const bool fitted = find<MethodEntry>(params.name()).fitted(params);
   if (fitted && arguments.calibrate.empty() && arguments.state.empty())
     std::cerr << "attnbench: " << params.name()
               << " learns from the input itself (in sample); --calibrate FILE names another\n";

@@ -60,9 +60,9 @@ void print_claims(const Params& params) {
   if (!claims.no_causal_form.empty()) std::cout << "  no causal form: " << claims.no_causal_form << "\n";
   if (claims.rank_at_most) std::cout << fmt::format("  rank of A at most {}\n", *claims.rank_at_most);
   if (!claims.exact_when.empty()) std::cout << "  exact when " << claims.exact_when << "\n";
-  if (claims.kernel)
-    std::cout << fmt::format("  its kernel estimates {}{}\n", claims.kernel->target,
-                             claims.kernel->variance ? ", with a closed form of the variance" : "");
+  if (const auto theory = entry.theory(params, example_shape, nullptr))
+    std::cout << fmt::format("  its kernel estimates {}{}\n", theory->target,
+                             theory->variance ? ", with a closed form of the variance" : "");
   const Work work = entry.cost(params, example_shape);
   std::cout << fmt::format("\nwork of one call at that shape: {:.3g} FLOPs, {:.3g} exponentials\n", work.flops,
                            work.exps);

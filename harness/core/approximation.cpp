@@ -4,6 +4,42 @@
 
 namespace attnbench {
 
+template <class T>
+void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> values, std::span<T> log_scale) const {
+  Matrix<T> one(1, 1);
+  for (Index i = 0; i < head.Q.rows(); ++i) {
+    const auto place = static_cast<size_t>(i);
+    T log_column;
+    kernel({rows(head.Q, i, 1), rows(head.K, i, 1), rows(head.V, i, 1), head.extra}, context, one,
+           log_scale.subspan(place, 1), {&log_column, 1});
+    values[place] = one(0, 0);
+    log_scale[place] += log_column;
+  }
+}
+
+template <class T>
+void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
+                            std::span<T> log_scale) const {
+  const Index nk = head.K.rows();
+  Matrix<T> row(1, nk);
+  Eigen::Array<T, 1, Eigen::Dynamic> log_columns(nk);
+  for (Index i = 0; i < head.Q.rows(); ++i) {
+    const auto place = static_cast<size_t>(i);
+    const Index seen = mask.visible(i, nk);
+    values[place] = 0;
+    log_scale[place] = -std::numeric_limits<T>::infinity();
+    if (seen == 0) continue;
+    kernel({rows(head.Q, i, 1), head.K, head.V, head.extra}, context, row, log_scale.subspan(place, 1),
+           {log_columns.data(), static_cast<size_t>(nk)});
+    const T largest = log_columns.head(seen).maxCoeff();
+    values[place] = (row.row(0).head(seen).array() * (log_columns.head(seen) - largest).exp()).sum();
+    log_scale[place] += largest;
+  }
+}
+
+template class Kernel<float>;
+template class Kernel<double>;
+
 const Matrix<double>* Draw::injected(const std::string& name, Index rows, Index columns) const {
   if (!state) return nullptr;
   const auto found = state->find(name);

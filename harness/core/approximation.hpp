@@ -9,6 +9,7 @@
 
 #include "harness/core/problem.hpp"
 #include "harness/core/registry.hpp"
+#include "harness/core/theory.hpp"
 #include "harness/linalg/context.hpp"
 #include "harness/random/streams.hpp"
 
@@ -22,6 +23,10 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void kernel(const Head<T>& head, Context&, Out<T> block, std::span<T> log_rows,
                       std::span<T> log_columns) const = 0;
+  // The diagonal of it alone, K_ii = value_i exp(log_scale_i), for nq = nk.
+  virtual void diagonal(const Head<T>& head, Context&, std::span<T> values, std::span<T> log_scale) const;
+  // sum_j K_ij over the keys that row i sees, as value_i exp(log_scale_i).
+  virtual void normalisers(const Head<T>& head, Mask, Context&, std::span<T> values, std::span<T> log_scale) const;
 };
 
 // A = L R^T without forming A: L is nq x F, R is nk x F. Only for masks without causality.
@@ -70,23 +75,8 @@ struct Draw {
   const Matrix<double>* injected(const std::string& name, Index rows, Index columns) const;
 };
 
-// A pair (q, k), scaled, as the closed forms see it.
-struct Pair {
-  Index d;
-  double q2, k2, qk;                                  // |q|^2, |k|^2, q.k
-  double plus2() const { return q2 + k2 + 2 * qk; }   // |q + k|^2
-  double minus2() const { return q2 + k2 - 2 * qk; }  // |q - k|^2
-  double softmax() const { return std::exp(qk); }
-};
-
-// What a method's kernel estimates: the mean over draws and the mean squared error about it, for one pair.
-struct KernelTheory {
-  std::string target;  // "exp(q.k)", ...
-  std::function<double(const Pair&)> mean;
-  std::function<double(const Pair&)> variance;  // empty: no closed form is known
-};
-
-// What a spec promises, given its parameters. Everything here is tested for every registered method.
+// What a spec promises, given its parameters. Everything here is tested for every registered method. Parameters that
+// stand for what a published library does (Parameter::published) change no claim: `check` shows which they break.
 struct Claims {
   bool row_stochastic = false;           // rows of A sum to one
   bool non_negative = false;             // entries of A are >= 0
@@ -95,7 +85,6 @@ struct Claims {
   bool causal_exact = false;             // with a causal mask, row i depends on keys j <= i only
   std::optional<Index> rank_at_most;     // of A without a causal mask
   std::string exact_when;                // a parameter assignment for which the method equals its exact counterpart
-  std::optional<KernelTheory> kernel;
 };
 
 template <class T>
@@ -107,11 +96,20 @@ struct MethodEntry {
 
   Description text;
   std::vector<Parameter> parameters;
-  bool fitted = false;  // learns from the calibration head
   MakeApproximation<float> f32;
   MakeApproximation<double> f64;
   std::function<Claims(const Params&, const Shape&)> claims;
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
+  // Whether this spec learns from the calibration head.
+  std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
+  // What the kernel estimates, when that spec learns from that head (null: it is not known yet, and what depends on it
+  // is left out). Nothing: no kernel is estimated, or nothing is known of it.
+  std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
+      [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
+  // What a user of this spec should know beforehand: padded, unbalanced, known to hurt.
+  std::function<std::vector<std::string>(const Params&, const Shape&)> caveats = [](const Params&, const Shape&) {
+    return std::vector<std::string>();
+  };
 };
 
 // Checks that the shape makes sense for this spec (sizes, a causal form), throwing Misuse, then draws.

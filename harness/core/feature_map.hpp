@@ -25,6 +25,12 @@ class FeatureMap {
   virtual void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block,
                    std::span<T> log_scale) const = 0;
   virtual Tensors state() const { return {}; }
+  // Maps of published libraries whose features of one token depend on all keys (K, n x d): the map for these keys.
+  // Null: this one serves any keys, as every map should.
+  virtual std::unique_ptr<FeatureMap> given_keys(Context&, const In<T>& K) const {
+    (void)K;
+    return nullptr;
+  }
 };
 
 template <class T>
@@ -42,9 +48,14 @@ struct FeatureMapEntry {
   // Work of mapping one token, with the exponentials that the engine applies for it.
   std::function<Work(const Params&, Index d)> token_work = [](const Params&, Index) { return Work{}; };
   bool non_negative = false;  // every feature is >= 0
-  // Random maps: mean and variance of the kernel estimate for m rows of an ensemble. Deterministic ones: the kernel
-  // itself, variance 0, ensemble null. Empty where no closed form is known.
-  std::function<std::optional<KernelTheory>(const Params&, Index d, const SharedLaw& ensemble)> theory = {};
+  bool may_vanish = false;    // all features of a token may be 0, so a row may be left without weight
+  // Whether it learns from the calibration head.
+  std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
+  // Random maps: mean and variance of the kernel estimate with that ensemble, for a map that learns from that head
+  // (null: not known yet). Deterministic ones: the kernel itself, variance 0. Empty where no closed form is known.
+  std::function<std::optional<KernelTheory>(const Params&, Index d, const EnsembleLaw&,
+                                            const Head<double>* calibration)>
+      theory = {};
 };
 
 template <template <class> class Map>
@@ -54,14 +65,15 @@ FeatureMapEntry feature_map(FeatureMapEntry entry) {
   return entry;
 }
 
-// The map that the spec's `features` parameter names.
+// The map that the spec's `features` parameter names, drawn for whom its `share` parameter says.
 template <class T>
 std::unique_ptr<FeatureMap<T>> make_feature_map(const Draw& draw) {
   const auto& entry = find<FeatureMapEntry>(draw.params.text("features"));
+  const Draw shared = shared_draw(draw);
   if constexpr (std::is_same_v<T, float>)
-    return entry.f32(draw);
+    return entry.f32(shared);
   else
-    return entry.f64(draw);
+    return entry.f64(shared);
 }
 
 }  // namespace attnbench

@@ -17,6 +17,11 @@ Parameter Parameter::integer(std::string name, long value, std::string help, dou
 Parameter Parameter::real(std::string name, double value, std::string help, double minimum, double maximum) {
   return {Kind::real, std::move(name), fmt::format("{}", value), std::move(help), minimum, maximum};
 }
+Parameter Parameter::real_or(std::string name, std::string word, std::string help, double minimum, double bound) {
+  Parameter p{Kind::real, std::move(name), word, std::move(help), minimum, std::nextafter(bound, minimum)};
+  p.word = std::move(word);
+  return p;
+}
 Parameter Parameter::flag(std::string name, bool value, std::string help) {
   return {Kind::flag, std::move(name), value ? "true" : "false", std::move(help)};
 }
@@ -34,6 +39,11 @@ Parameter Parameter::entry(std::string name, std::string value, std::string help
   p.catalogue = std::move(catalogue);
   p.family = std::move(family);
   return p;
+}
+
+Parameter Parameter::as_published() && {
+  published = true;
+  return std::move(*this);
 }
 
 namespace {
@@ -74,9 +84,11 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
       return std::to_string(number);
     }
     case Parameter::Kind::real: {
+      if (!p.word.empty() && value == p.word) return value;
       double number = 0;
       if (!parse_number(value, number) || !std::isfinite(number) || number < p.minimum || number > p.maximum)
-        refuse(fmt::format("a number from {} to {}", p.minimum, p.maximum));
+        refuse(fmt::format("{}a number from {:.6g} to {:.6g}", p.word.empty() ? "" : p.word + " or ", p.minimum,
+                           p.maximum));
       return fmt::format("{}", number + 0.0);  // -0 is spelled 0
     }
     case Parameter::Kind::flag:

@@ -24,15 +24,21 @@ struct Parameter {
   std::vector<std::string> choices = {};  // Kind::choice
   std::string catalogue = {};             // Kind::entry: the plural of what it names ("features", "projections", ...)
   std::string family = {};                // Kind::entry: only entries of this family, when not empty
+  std::string word = {};                  // Kind::real: a word that may stand in place of a number ("auto")
+  bool published = false;                 // what some library does instead of the method: no claim holds for it
 
   static Parameter integer(std::string name, long value, std::string help, double minimum, double maximum = 1e9);
   static Parameter real(std::string name, double value, std::string help, double minimum, double maximum);
+  // A number below `bound` (exclusive), or `word`, which is the default.
+  static Parameter real_or(std::string name, std::string word, std::string help, double minimum, double bound);
   static Parameter flag(std::string name, bool value, std::string help);
   static Parameter choice(std::string name, std::string value, std::string help, std::vector<std::string> choices);
   static Parameter text(std::string name, std::string value, std::string help);
   // A parameter whose value names another entry; that entry's own parameters then belong to the spec as well.
   static Parameter entry(std::string name, std::string value, std::string help, std::string catalogue,
                          std::string family = "");
+  // The same, marked as what a published library does.
+  Parameter as_published() &&;
 };
 
 // The values of one spec: every declared parameter, given or default, checked. Unknown, duplicate and out-of-range

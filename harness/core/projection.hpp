@@ -1,22 +1,27 @@
 // The second plug point: ensembles of projection vectors omega (the rows of W) for random feature maps.
 #pragma once
 
-#include <memory>
-
 #include "harness/core/approximation.hpp"
 
 namespace attnbench {
 
-// What the closed forms need to know of an ensemble. t may be negative: exp(omega.z) with |z|^2 = t < 0 stands for the
-// mean of cos(omega.y) with |y|^2 = -t, by analytic continuation.
-class EnsembleLaw {
- public:
-  virtual ~EnsembleLaw() = default;
-  virtual double moment(double t) const = 0;                 // E exp(omega.z), |z|^2 = t
-  virtual double pair_moment(double t, int sign) const = 0;  // E exp((omega_1 + sign omega_2).z), same block
-  virtual double dependent_pairs(Index m) const = 0;         // ordered pairs of distinct rows in one block, among m
+// What is known of an ensemble in closed form. t may be negative: exp(omega.z) with |z|^2 = t < 0 stands for the mean of
+// cos(omega.y) with |y|^2 = -t, by analytic continuation. alpha < 1/2 tilts by exp(alpha |omega|^2) (methods.md A5).
+struct EnsembleLaw {
+  // E exp(alpha |omega|^2 + omega.z), |z|^2 = t. Empty: not known, nor is anything else.
+  std::function<double(double t, double alpha)> moment = {};
+  bool exact = true;     // false: the moment is an approximation
+  bool gaussian = true;  // each row is marginally N(0, I_d)
+  // Ordered pairs of distinct dependent rows among the first m. Empty: how rows depend on each other is not known.
+  std::function<double(Index m)> dependent_pairs = {};
+  // E exp(alpha (|omega_1|^2 + |omega_2|^2) + (omega_1 + sign omega_2).z) for such a pair.
+  std::function<double(double t, int sign, double alpha)> pair_moment = {};
+  // Geometry: in blocks of `block` rows, the cosine between any two and the norm of each.
+  Index block = 0;
+  std::optional<double> cosine = {}, norm = {};
+
+  bool independent(Index m) const { return dependent_pairs && dependent_pairs(m) == 0; }
 };
-using SharedLaw = std::shared_ptr<const EnsembleLaw>;  // null: no closed form is known
 
 struct ProjectionEntry {
   static constexpr const char* kind = "projection";
@@ -26,11 +31,18 @@ struct ProjectionEntry {
   std::vector<Parameter> parameters;
   // m x d rows, in double. The rows for a smaller m are the first rows for a larger one (paired comparisons).
   std::function<Matrix<double>(const Draw&, Index m, Index d)> draw;
-  std::function<SharedLaw(const Params&, Index d)> law;
+  std::function<EnsembleLaw(const Params&, Index d)> law;
+  // What a user should know before taking m rows of it in d dimensions.
+  std::function<std::vector<std::string>(const Params&, Index m, Index d)> caveats =
+      [](const Params&, Index, Index) { return std::vector<std::string>(); };
 };
 
-// The rows that the spec's `projection` and `m` parameters ask for, m x d: the injected state tensor "projection" when
-// there is one, drawn otherwise. Specs that share an ensemble share its rows.
-Matrix<double> draw_projection(const Draw& draw);
+// The same draw for all who share it: the spec's `share` parameter says head (nobody), layer (all heads) or step (all
+// heads and all replicates).
+Draw shared_draw(const Draw& draw);
+
+// m rows of the ensemble that the spec's `projection` parameter names, m x d: the injected state tensor "projection"
+// when there is one, drawn otherwise. Specs that share an ensemble share its rows.
+Matrix<double> draw_projection(const Draw& draw, Index m);
 
 }  // namespace attnbench

@@ -29,13 +29,18 @@ std::vector<double> chi(Generator& generator, Index count, Index d) {
   return norms;
 }
 
-Matrix<double> haar_orthogonal(Generator& generator, Index d) {
-  const Matrix<double> gaussian = standard_normal(generator, d, d);
+Matrix<double> haar_factor(const Matrix<double>& gaussian) {
   const Eigen::HouseholderQR<Eigen::MatrixXd> qr(gaussian);
   Eigen::MatrixXd q = qr.householderQ();
-  for (Index j = 0; j < d; ++j)
+  for (Index j = 0; j < q.cols(); ++j)
     if (qr.matrixQR()(j, j) < 0) q.col(j) = -q.col(j);
   return q;
 }
+
+Matrix<double> raw_qr_factor(const Matrix<double>& gaussian) {
+  return Eigen::MatrixXd(Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian).householderQ());
+}
+
+Matrix<double> haar_orthogonal(Generator& generator, Index d) { return haar_factor(standard_normal(generator, d, d)); }
 
 }  // namespace attnbench

@@ -41,8 +41,12 @@ class Streams {
 Matrix<double> standard_normal(Generator& generator, Index rows, Index columns);
 // count independent chi variates with d degrees of freedom (the norm of a standard normal vector).
 std::vector<double> chi(Generator& generator, Index count, Index d);
-// A Haar-distributed d x d orthogonal matrix: the QR factor of a Gaussian matrix with the signs of R's diagonal moved
-// into Q. Without that, Householder QR gives Q_00 < 0 always and positive features a bias of -15 % (methods.md B).
+// A Haar-distributed orthogonal matrix from a d x d matrix of standard normal numbers: its QR factor with the signs of
+// R's diagonal moved into Q. Without that, Householder QR gives Q_00 < 0 always and positive features a bias of -15 %
+// (methods.md B): raw_qr_factor, what published libraries take.
+Matrix<double> haar_factor(const Matrix<double>& gaussian);
+Matrix<double> raw_qr_factor(const Matrix<double>& gaussian);
+// haar_factor of a fresh draw.
 Matrix<double> haar_orthogonal(Generator& generator, Index d);
 
 }  // namespace attnbench

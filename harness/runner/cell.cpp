@@ -31,7 +31,7 @@ std::string parameters_json(const Cell& cell) {
   add(cell.method);
   add(cell.input);
   add(cell.experiment);
-  if (find<MethodEntry>(cell.method.name()).fitted)
+  if (find<MethodEntry>(cell.method.name()).fitted(cell.method))
     object["calibration"] = find<InputEntry>(cell.input.name()).has_calibration ? "held out" : "in sample";
   return object.dump();
 }

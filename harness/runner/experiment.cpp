@@ -16,7 +16,7 @@ template <class T>
 std::unique_ptr<Approximation<T>> Task::method(Index head, Index draw) const {
   std::optional<HeadData<double>> calibration;
   std::optional<Head<double>> view;
-  if (find<MethodEntry>(cell.method.name()).fitted) {
+  if (find<MethodEntry>(cell.method.name()).fitted(cell.method)) {
     calibration = draw_cell_head(cell, replicate, head, Purpose::calibration);
     view.emplace(calibration->view());
   }

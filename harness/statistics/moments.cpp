@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace attnbench {
 
@@ -42,6 +43,15 @@ double Moments::variance_standard_error() const {
 }
 
 double Moments::share_of_largest() const { return sum_of_magnitudes > 0 ? largest_magnitude / sum_of_magnitudes : 0; }
+
+double score(const Moments& sample, double expected) {
+  const double deviation = sample.mean - expected, variance = sample.variance();
+  if (variance == 0) return deviation == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), deviation);
+  const double third = sample.m3 / sample.count;
+  const double corrected =
+      deviation + third / (6 * variance * sample.count) + third / (3 * variance * variance) * deviation * deviation;
+  return corrected / std::sqrt(variance / sample.count);
+}
 
 Moments moments(std::span<const double> values) {
   Moments all;

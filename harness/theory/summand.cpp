@@ -4,21 +4,25 @@
 
 namespace attnbench {
 
-std::optional<KernelTheory> average_of_summands(std::string target, Index m, SharedLaw law, SummandMoments moments) {
-  if (!law) return std::nullopt;
-  return KernelTheory{
-      .target = std::move(target),
-      .mean = [=](const Pair& p) { return moments.mean(p, *law); },
-      .variance =
-          [=](const Pair& p) {
-            const double mean = moments.mean(p, *law), count = static_cast<double>(m);
-            const double pairs = law->dependent_pairs(m);
-            const double covariance = pairs > 0 ? moments.cross(p, *law) - mean * mean : 0;
-            const double variance =
-                (moments.second(p, *law) - mean * mean) / count + pairs * covariance / (count * count);
-            return std::max(0.0, variance);  // rounding leaves -1e-17 where the estimate is exact
-          },
+std::optional<KernelTheory> average_of_summands(std::string target, Index m, const EnsembleLaw& law,
+                                                SummandMoments moments) {
+  if (!law.moment) return std::nullopt;
+  KernelTheory theory{
+      .target = std::move(target), .mean = [=](const Pair& p) { return moments.mean(p, law); }, .exact = law.exact};
+  const bool independent = law.independent(m);
+  if (law.exact && law.gaussian && independent) {
+    theory.summands = m;
+    theory.correlation = moments.correlation;
+  }
+  if (!law.exact || !moments.second || !law.dependent_pairs || (!independent && !moments.cross)) return theory;
+  theory.variance = [=](const Pair& p) {
+    const double mean = moments.mean(p, law), count = static_cast<double>(m);
+    const double pairs = law.dependent_pairs(m);
+    const double covariance = pairs > 0 ? moments.cross(p, law) - mean * mean : 0;
+    const double variance = (moments.second(p, law) - mean * mean) / count + pairs * covariance / (count * count);
+    return std::max(0.0, variance);  // rounding leaves -1e-17 where the estimate is exact
   };
+  return theory;
 }
 
 }  // namespace attnbench

@@ -2,6 +2,9 @@
 //   phi(x) = m^-1/2 exp(W x - |x|^2/2),  rows of W marginally N(0, I_d)       E[phi(q).phi(k)] = exp(q.k)
 //   one row: X = exp(omega.(q+k) - (|q|^2+|k|^2)/2);  MSE (iid) = exp(2 q.k) (exp(|q+k|^2) - 1) / m      methods.md A1
 // O(n m d) time, m features.
+//
+// Published libraries compute exp(L - c) + epsilon with L = W x - |x|^2/2 and a stabiliser c of their own. Without the
+// epsilon every c that is one number a query and one number for all keys cancels; with it, it does not.
 #include <cmath>
 
 #include "approximations/linear/features/random_features.hpp"
@@ -11,35 +14,86 @@
 namespace attnbench {
 namespace {
 
+// What a published library does instead; the method itself at the defaults.
+struct Published {
+  explicit Published(const Params& params)
+      : epsilon(params.real("epsilon")), plain(params.text("epsilon_kind") == "plain"), c(params.text("stabiliser")) {}
+  double epsilon;
+  bool plain;     // m^-1/2 exp(L - c) + epsilon instead of m^-1/2 (exp(L - c) + epsilon)
+  std::string c;  // full: max L; projection-only: max W x; per-key: max L of each key, never restored
+  bool departs() const { return epsilon != 0 || c != "full"; }
+};
+
 template <class T>
 class PositiveFeatures final : public FeatureMap<T> {
  public:
   explicit PositiveFeatures(const Draw& draw)
-      : W_(draw_projection(draw).cast<T>()), log_norm_(T(0.5) * std::log(static_cast<T>(W_.rows()))) {}
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()),
+        log_norm_(T(0.5) * std::log(static_cast<T>(W_.rows()))),
+        published_(draw.params) {}
 
   Index features() const override { return W_.rows(); }
-  Form form() const override { return Form::exponents; }
-  void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
+  Form form() const override { return key_maximum_ ? Form::values : Form::exponents; }
+  void map(Context& context, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const override {
     multiply_transposed<T>(context, X, W_, block);  // b x m
     half_squared_norms<T>(X, log_scale);
+    if (key_maximum_) return as_published(context, side, block, log_scale);
     for (Index i = 0; i < X.rows(); ++i) block.row(i).array() -= log_scale[static_cast<size_t>(i)] + log_norm_;
   }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
+  std::unique_ptr<FeatureMap<T>> given_keys(Context& context, const In<T>& K) const override {
+    if (!published_.departs() || key_maximum_) return nullptr;
+    auto given = std::make_unique<PositiveFeatures>(*this);
+    Matrix<T> exponents(K.rows(), W_.rows());
+    multiply_transposed<T>(context, K, W_, exponents);
+    if (published_.c == "full") exponents.colwise() -= T(0.5) * K.rowwise().squaredNorm();
+    given->key_maximum_ = K.rows() == 0 ? T(0) : exponents.maxCoeff();
+    return given;
+  }
+
  private:
+  // block holds W x and log_scale |x|^2/2; they become features and the stabilisers that were taken out of them.
+  void as_published(Context& context, Side side, Out<T>& block, std::span<T> log_scale) const {
+    const T norm = std::exp(-log_norm_), epsilon = static_cast<T>(published_.epsilon);
+    for (Index i = 0; i < block.rows(); ++i) {
+      T& scale = log_scale[static_cast<size_t>(i)];
+      auto row = block.row(i).array();
+      const T half_norm = scale, largest = row.maxCoeff();
+      const bool per_key = side == Side::key && published_.c == "per-key";
+      if (side == Side::query || per_key)
+        scale = published_.c == "projection-only" ? largest : largest - half_norm;
+      else
+        scale = *key_maximum_;
+      row = (row - half_norm - scale).exp();
+      row = row * norm + (published_.plain ? epsilon : epsilon * norm);
+      if (per_key) scale = 0;
+    }
+    context.work.exps += static_cast<double>(block.size());
+  }
+
   Matrix<T> W_;  // m x d
   T log_norm_;
+  Published published_;
+  std::optional<T> key_maximum_;  // over all keys and features: a published variant that has seen its keys
 };
 
-std::optional<KernelTheory> theory(const Params& params, Index, const SharedLaw& ensemble) {
+std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLaw& ensemble, const Head<double>*) {
   return average_of_summands(
-      "exp(q.k)", params.integer("m"), ensemble,
+      "exp(q.k)", projection_vectors(params), ensemble,
       {.mean = [](const Pair& p,
-                  const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2) / 2) * law.moment(p.plus2()); },
+                  const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2) / 2) * law.moment(p.plus2(), 0); },
        .second = [](const Pair& p,
-                    const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.moment(4 * p.plus2()); },
+                    const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.moment(4 * p.plus2(), 0); },
        .cross = [](const Pair& p,
-                   const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.pair_moment(p.plus2(), 1); }});
+                   const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.pair_moment(p.plus2(), 1, 0); },
+       // exp((q + k_j).(q + k_l))                                                                    methods.md A4
+       .correlation =
+           [](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
+             const Matrix<double> z = K.rowwise() + q.row(0);
+             multiply_transposed<double>(context, z, z, block);
+             block = block.array().exp();
+           }});
 }
 
 const bool registered = add(feature_map<PositiveFeatures>({
@@ -49,13 +103,18 @@ const bool registered = add(feature_map<PositiveFeatures>({
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 1",
              .cost = "O(n m d) time, m features",
              .family = "random"},
-    .parameters = random_feature_parameters(),
-    .features = [](const Params& params, Index) { return params.integer("m"); },
-    .token_work =
-        [](const Params& params, Index d) {
-          const double m = static_cast<double>(params.integer("m"));
-          return Work{.flops = 2 * m * static_cast<double>(d), .exps = m};
-        },
+    .parameters = random_feature_parameters(
+        {Parameter::real("epsilon", 0, "added to every feature: a bias towards the mean of V", 0, 1).as_published(),
+         Parameter::choice("epsilon_kind", "scaled", "m^-1/2 (exp + epsilon), or plain: m^-1/2 exp + epsilon",
+                           {"scaled", "plain"})
+             .as_published(),
+         Parameter::choice("stabiliser", "full",
+                           "what is subtracted from the exponents: the maximum of W x - |x|^2/2, of W x alone (keys "
+                           "underflow in float as |k| grows), or each key's own, never restored (biased)",
+                           {"full", "projection-only", "per-key"})
+             .as_published()}),
+    .features = [](const Params& params, Index) { return projection_vectors(params); },
+    .token_work = [](const Params& params, Index d) { return projection_work(params, d, 1); },
     .non_negative = true,
     .theory = theory,
 }));

@@ -1,13 +1,47 @@
-// What random feature maps have in common: the parameters that say which projection vectors they draw.
+// What random feature maps have in common: how many projection vectors they draw, which, and who shares them.
 #pragma once
 
 #include "harness/core/feature_map.hpp"
 
 namespace attnbench {
 
-inline std::vector<Parameter> random_feature_parameters() {
-  return {Parameter::integer("m", 256, "number of projection vectors omega", 1, 1 << 20),
-          Parameter::entry("projection", "orthogonal", "ensemble of the projection vectors", "projections")};
+// For maps that make one feature of each projection vector.
+inline std::vector<Parameter> random_feature_parameters(std::vector<Parameter> own = {}) {
+  std::vector<Parameter> all{
+      Parameter::integer("m", 256, "number of projection vectors omega", 1, 1 << 20),
+      Parameter::entry("projection", "orthogonal", "ensemble of the projection vectors", "projections"),
+      Parameter::choice("share", "head", "who shares a draw: nobody (head), the heads of a layer, every step as well",
+                        {"head", "layer", "step"})};
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+// For maps that make two: what m counts decides what is compared at equal m.
+inline std::vector<Parameter> paired_feature_parameters() {
+  return random_feature_parameters({Parameter::choice(
+      "count", "omegas", "what m counts: projection vectors (2m features) or features (m/2 vectors)",
+      {"omegas", "features"})});
+}
+
+// The number of projection vectors.
+inline Index projection_vectors(const Params& params) {
+  const Index m = params.integer("m");
+  if (!params.has("count") || params.text("count") == "omegas") return m;
+  if (m % 2 != 0)
+    throw Misuse(params.spec() + ": m counts features, of which each projection vector makes two; expected an even m");
+  return m / 2;
+}
+
+// As a T holds it: what an instance of that type drew is then what its state gives back.
+template <class T>
+Matrix<double> rounded(const Matrix<double>& X) {
+  return X.cast<T>().template cast<double>();
+}
+
+// Work of mapping one token: the projection, and so many exponentials (sines, cosines) a projection vector.
+inline Work projection_work(const Params& params, Index d, double exps_each) {
+  const double m = static_cast<double>(projection_vectors(params));
+  return {.flops = 2 * m * static_cast<double>(d), .exps = exps_each * m};
 }
 
 }  // namespace attnbench

@@ -16,7 +16,7 @@ template <class T>
 class TrigFeatures final : public FeatureMap<T> {
  public:
   explicit TrigFeatures(const Draw& draw)
-      : W_(draw_projection(draw).cast<T>()), norm_(1 / std::sqrt(static_cast<T>(W_.rows()))) {}
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()), norm_(1 / std::sqrt(static_cast<T>(W_.rows()))) {}
 
   Index features() const override { return 2 * W_.rows(); }
   Form form() const override { return Form::values; }
@@ -39,18 +39,26 @@ class TrigFeatures final : public FeatureMap<T> {
   T norm_;
 };
 
-std::optional<KernelTheory> theory(const Params& params, Index, const SharedLaw& ensemble) {
+std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLaw& ensemble, const Head<double>*) {
   return average_of_summands(
-      "exp(q.k)", params.integer("m"), ensemble,
+      "exp(q.k)", projection_vectors(params), ensemble,
       {.mean = [](const Pair& p,
-                  const EnsembleLaw& law) { return std::exp((p.q2 + p.k2) / 2) * law.moment(-p.minus2()); },
+                  const EnsembleLaw& law) { return std::exp((p.q2 + p.k2) / 2) * law.moment(-p.minus2(), 0); },
        .second =
            [](const Pair& p, const EnsembleLaw& law) {
-             return std::exp(p.q2 + p.k2) * (1 + law.moment(-4 * p.minus2())) / 2;  // cos^2 = (1 + cos of twice) / 2
+             return std::exp(p.q2 + p.k2) * (1 + law.moment(-4 * p.minus2(), 0)) / 2;  // cos^2 = (1 + cos of twice) / 2
            },
        .cross =
            [](const Pair& p, const EnsembleLaw& law) {
-             return std::exp(p.q2 + p.k2) * (law.pair_moment(-p.minus2(), 1) + law.pair_moment(-p.minus2(), -1)) / 2;
+             return std::exp(p.q2 + p.k2) *
+                    (law.pair_moment(-p.minus2(), 1, 0) + law.pair_moment(-p.minus2(), -1, 0)) / 2;
+           },
+       // cosh((q - k_j).(q - k_l))                                                                   methods.md A4
+       .correlation =
+           [](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
+             const Matrix<double> delta = K.rowwise() - q.row(0);
+             multiply_transposed<double>(context, delta, delta, block);
+             block = block.array().cosh();
            }});
 }
 
@@ -61,13 +69,9 @@ const bool registered = add(feature_map<TrigFeatures>({
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, eq. 4",
              .cost = "O(n m d) time, 2m features",
              .family = "random"},
-    .parameters = random_feature_parameters(),
-    .features = [](const Params& params, Index) { return 2 * params.integer("m"); },
-    .token_work =
-        [](const Params& params, Index d) {
-          const double m = static_cast<double>(params.integer("m"));
-          return Work{.flops = 2 * m * static_cast<double>(d), .exps = 2 * m};  // a sine and a cosine
-        },
+    .parameters = paired_feature_parameters(),
+    .features = [](const Params& params, Index) { return 2 * projection_vectors(params); },
+    .token_work = [](const Params& params, Index d) { return projection_work(params, d, 2); },  // a sine and a cosine
     .theory = theory,
 }));
 

@@ -1,17 +1,9 @@
 // Independent projection vectors, omega ~ N(0, I_d): the baseline of every closed form. methods.md A, B.
-#include <cmath>
-
 #include "harness/core/projection.hpp"
+#include "harness/theory/normal_rows.hpp"
 
 namespace attnbench {
 namespace {
-
-class IidLaw final : public EnsembleLaw {
- public:
-  double moment(double t) const override { return std::exp(t / 2); }
-  double pair_moment(double t, int) const override { return std::exp(t); }
-  double dependent_pairs(Index) const override { return 0; }
-};
 
 Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
   auto generator = draw.streams.stream("projection", "iid", d, draw.head, draw.replicate);
@@ -26,7 +18,11 @@ const bool registered = add(ProjectionEntry{
              .cost = "m d normal variates"},
     .parameters = {},
     .draw = draw_rows,
-    .law = [](const Params&, Index) { return std::make_shared<const IidLaw>(); },
+    .law =
+        [](const Params&, Index d) {
+          return EnsembleLaw{.moment = [d](double t, double alpha) { return normal_moment(d, t, alpha); },
+                             .dependent_pairs = [](Index) { return 0.0; }};
+        },
 });
 
 }  // namespace

@@ -1,0 +1,18 @@
+// Asymmetric dense-exponential random features. Likhosherstov et al., arXiv:2302.00787, Theorem 4.2: A = aI, and
+//   B1 = sqrt(1-4a) G, B2 = sqrt(1-4a) G^-T,  G = P^(1/2),  P M1 P = M2,  M1 = Q^T Q / n, M2 = K^T K / n     methods.md A6
+// which is OPRF on q' = q G, k' = k G^-T with a at its optimum there.
+#include "approximations/linear/features/oprf.hpp"
+
+namespace attnbench {
+namespace {
+
+const bool registered = add(transformed_oprf<TransformKind::full>(
+    {.name = "aderf",
+     .summary = "OPRF after the linear map that evens out the second moments of q and k (ADERF)",
+     .formula = "phi(x) = OPRF(x G) for queries, OPRF(x G^-T) for keys, G^2 M1 G^2 = M2",
+     .reference = "Likhosherstov et al. 2023, arXiv:2302.00787, Theorem 4.2",
+     .cost = "O(n d (m + d)) time, m features",
+     .family = "random"}));
+
+}  // namespace
+}  // namespace attnbench

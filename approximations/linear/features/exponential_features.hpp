@@ -1,0 +1,45 @@
+// The engine of positive random features: exponentials of a projection. Likhosherstov et al., arXiv:2205.15317, eq. 6,
+// and arXiv:2302.00787, eq. 5, with whatever linear transform of x brought to the projection.
+//   phi(x)_i = exp(offset_i + w_i.x - |x|^2/2)                    one feature a row w_i of W, or
+//   phi(x)   = [the same with w_i; the same with -w_i]            two
+// methods.md A1, A3, A5, A6: offsets hold m^-1/2, the determinant and the quadratic form of omega_i.
+#pragma once
+
+#include "approximations/linear/features/random_features.hpp"
+#include "harness/linalg/rows.hpp"
+
+namespace attnbench {
+
+template <class T>
+class ExponentialFeatures : public FeatureMap<T> {
+ public:
+  // W is m x d, offsets m x 1. state: what makes the same instance again.
+  ExponentialFeatures(const Matrix<double>& W, const Matrix<double>& offsets, bool both_signs, Tensors state)
+      : W_(W.cast<T>()),
+        offsets_(offsets.transpose().template cast<T>()),
+        both_signs_(both_signs),
+        state_(std::move(state)) {}
+
+  Index features() const override { return (both_signs_ ? 2 : 1) * W_.rows(); }
+  Form form() const override { return Form::exponents; }
+  void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
+    const Index b = X.rows(), m = W_.rows();
+    Out<T> left(block.data(), b, m, block.outerStride());
+    multiply_transposed<T>(context, X, W_, left);
+    half_squared_norms<T>(X, log_scale);
+    for (Index i = 0; i < b; ++i) {
+      const auto constant = offsets_.row(0).array() - log_scale[static_cast<size_t>(i)];
+      if (both_signs_) block.row(i).tail(m).array() = constant - left.row(i).array();
+      left.row(i).array() += constant;
+    }
+  }
+  Tensors state() const override { return state_; }
+
+ private:
+  Matrix<T> W_;        // m x d
+  Matrix<T> offsets_;  // 1 x m
+  bool both_signs_;
+  Tensors state_;
+};
+
+}  // namespace attnbench

@@ -1,0 +1,140 @@
+#include "approximations/linear/input_transform.hpp"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+
+#include "harness/linalg/rows.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Symmetric = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
+
+// Second moments of rows, uncentred, lifted to be well away from singular: by 1e-9 of their mean, or to I at zero.
+Eigen::MatrixXd second_moments(const Matrix<double>& X) {
+  Eigen::MatrixXd M = X.transpose() * X / static_cast<double>(std::max<Index>(1, X.rows()));
+  const double mean = M.trace() / static_cast<double>(M.rows());
+  M.diagonal().array() += mean > 0 ? 1e-9 * mean : 1.0;
+  return M;
+}
+
+Eigen::MatrixXd power(const Eigen::MatrixXd& M, double exponent) {
+  const Symmetric spectrum(M);
+  return spectrum.eigenvectors() *
+         spectrum.eigenvalues().cwiseMax(std::numeric_limits<double>::min()).array().pow(exponent).matrix().asDiagonal() *
+         spectrum.eigenvectors().transpose();
+}
+
+// The geometric mean of M1^-1 and M2: P M1 P = M2. G = P^1/2.
+Eigen::MatrixXd full(const Eigen::MatrixXd& M1, const Eigen::MatrixXd& M2) {
+  const Eigen::MatrixXd root = power(M1, 0.5), inverse_root = power(M1, -0.5);
+  const Eigen::MatrixXd P = inverse_root * power(root * M2 * root, 0.5) * inverse_root;
+  return power((P + P.transpose()) / 2, 0.5);
+}
+
+Eigen::MatrixXd diagonal(const Eigen::MatrixXd& M1, const Eigen::MatrixXd& M2) {
+  return (M2.diagonal().array() / M1.diagonal().array()).pow(0.25).matrix().asDiagonal();
+}
+
+}  // namespace
+
+InputTransform transform_of(const Matrix<double>& G, const Matrix<double>& shift) {
+  return {G, Matrix<double>(G.inverse().transpose()), shift};
+}
+
+InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool centre) {
+  const Index d = head.Q.cols();
+  Matrix<double> Q = head.Q, K = head.K;
+  const Matrix<double> mean_q = Q.colwise().mean(), mean_k = K.colwise().mean();
+  if (centre) {
+    Q.rowwise() -= mean_q.row(0);
+    K.rowwise() -= mean_k.row(0);
+  }
+  Matrix<double> G = Matrix<double>::Identity(d, d);
+  if (kind == TransformKind::diagonal) G = diagonal(second_moments(Q), second_moments(K));
+  if (kind == TransformKind::full) G = full(second_moments(Q), second_moments(K));
+  InputTransform fitted = transform_of(G, Matrix<double>::Zero(1, d));
+  if (centre) fitted.shift = -(mean_q * fitted.query + mean_k * fitted.key);
+  return fitted;
+}
+
+const Head<double>& calibration_of(const Draw& draw, const std::string& what) {
+  if (!draw.calibration)
+    throw Misuse(draw.params.spec() + ": " + what + " is learnt from a head, and there is none; give one to learn from");
+  return *draw.calibration;
+}
+
+KernelTheory transformed(KernelTheory theory, InputTransform transform) {
+  const auto inside = [transform](const auto& f) {
+    return [=](const Pair& pair) {
+      const Eigen::Map<const Matrix<double>> q(pair.q.data(), 1, pair.d), k(pair.k.data(), 1, pair.d);
+      const Matrix<double> q1 = transform.of_queries(q), k1 = transform.of_keys(k);
+      const auto span = [](const Matrix<double>& x) { return std::span(x.data(), static_cast<size_t>(x.size())); };
+      return f(pair_of(span(q1), span(k1)), q1.row(0).dot(transform.shift.row(0)));
+    };
+  };
+  KernelTheory outer = theory;
+  outer.mean = inside([=](const Pair& p, double qc) { return theory.mean(p) * std::exp(-qc); });
+  if (theory.variance)
+    outer.variance = inside([=](const Pair& p, double qc) { return theory.variance(p) * std::exp(-2 * qc); });
+  if (theory.correlation)
+    outer.correlation = [=](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
+      theory.correlation(context, transform.of_queries(q), transform.of_keys(K), block);
+    };
+  return outer;
+}
+
+template <class T>
+TransformedInputs<T>::TransformedInputs(std::unique_ptr<FeatureMap<T>> map, const InputTransform& transform,
+                                        Tensors state)
+    : map_(std::move(map)),
+      query_(transform.query.cast<T>()),
+      key_(transform.key.cast<T>()),
+      shift_(transform.shift.cast<T>()),
+      state_(std::move(state)) {}
+
+template <class T>
+TransformedInputs<T>::TransformedInputs(std::unique_ptr<FeatureMap<T>> map, const TransformedInputs& other)
+    : map_(std::move(map)), query_(other.query_), key_(other.key_), shift_(other.shift_), state_(other.state_) {}
+
+template <class T>
+Matrix<T> TransformedInputs<T>::transformed(Context& context, const In<T>& X, Side side) const {
+  Matrix<T> moved(X.rows(), X.cols());
+  multiply<T>(context, X, side == Side::query ? query_ : key_, moved);
+  if (side == Side::key) moved.rowwise() += shift_.row(0);
+  return moved;
+}
+
+template <class T>
+void TransformedInputs<T>::map(Context& context, const In<T>& X, Side side, Index first_position, Out<T> block,
+                               std::span<T> log_scale) const {
+  const Matrix<T> moved = transformed(context, X, side);
+  map_->map(context, moved, side, first_position, block, log_scale);
+  if (side == Side::key) return;
+  for (Index i = 0; i < X.rows(); ++i) {  // exp(-q'.c): the shift leaves the kernel as it was, not only the attention
+    const T factor = moved.row(i).dot(shift_.row(0));
+    if (form() == Form::exponents)
+      block.row(i).array() -= factor;
+    else
+      log_scale[static_cast<size_t>(i)] -= factor;
+  }
+}
+
+template <class T>
+Tensors TransformedInputs<T>::state() const {
+  Tensors all = map_->state();
+  all.insert(state_.begin(), state_.end());
+  return all;
+}
+
+template <class T>
+std::unique_ptr<FeatureMap<T>> TransformedInputs<T>::given_keys(Context& context, const In<T>& K) const {
+  auto given = map_->given_keys(context, transformed(context, K, Side::key));
+  return given ? std::unique_ptr<FeatureMap<T>>(new TransformedInputs(std::move(given), *this)) : nullptr;
+}
+
+template class TransformedInputs<float>;
+template class TransformedInputs<double>;
+
+}  // namespace attnbench

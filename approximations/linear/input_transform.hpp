@@ -1,0 +1,55 @@
+// Maps of q and k that leave every weight exp(q.k) alone, up to a factor a query: softmax attention does not change, the
+// variance of random features does. methods.md 0.
+//   q' = q G,  k' = k G^-T + c        exp(q.k) = exp(q'.k') exp(-q'.c)
+// Fitted to a head: G = I, diagonal (arXiv:2302.00787, SADERF) or full (ADERF), both minimising the mean of |q' + k'|^2;
+// c = -(mean q' + mean k') then takes the means out of it.
+#pragma once
+
+#include "harness/core/feature_map.hpp"
+
+namespace attnbench {
+
+enum class TransformKind { none, diagonal, full };
+
+struct InputTransform {
+  Matrix<double> query, key;  // G and G^-T, d x d
+  Matrix<double> shift;       // c, 1 x d
+
+  Matrix<double> of_queries(const Matrix<double>& Q) const { return Q * query; }
+  Matrix<double> of_keys(const Matrix<double>& K) const { return (K * key).rowwise() + shift.row(0); }
+  HeadData<double> of(const Head<double>& head) const { return {of_queries(head.Q), of_keys(head.K), head.V}; }
+};
+
+// Directions in which a head has no extent are left as they are: any invertible G is right, however well it was fitted.
+InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool centre);
+InputTransform transform_of(const Matrix<double>& G, const Matrix<double>& shift);
+
+// The head that a draw's method learns from; throws Misuse, saying what wants it, when there is none.
+const Head<double>& calibration_of(const Draw& draw, const std::string& what);
+
+// What is known of an estimate that is made of transformed inputs, from what is known of it at its own.
+KernelTheory transformed(KernelTheory theory, InputTransform transform);
+
+// A feature map that acts on transformed inputs.
+template <class T>
+class TransformedInputs final : public FeatureMap<T> {
+ public:
+  // state: what makes this transform again, beside the state of the map.
+  TransformedInputs(std::unique_ptr<FeatureMap<T>> map, const InputTransform& transform, Tensors state);
+
+  Index features() const override { return map_->features(); }
+  Form form() const override { return map_->form(); }
+  void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block, std::span<T> log_scale) const override;
+  Tensors state() const override;
+  std::unique_ptr<FeatureMap<T>> given_keys(Context&, const In<T>& K) const override;
+
+ private:
+  TransformedInputs(std::unique_ptr<FeatureMap<T>> map, const TransformedInputs& other);
+  Matrix<T> transformed(Context&, const In<T>& X, Side) const;
+
+  std::unique_ptr<FeatureMap<T>> map_;
+  Matrix<T> query_, key_, shift_;
+  Tensors state_;
+};
+
+}  // namespace attnbench

@@ -1,0 +1,25 @@
+// Ensembles that are drawn in blocks of d rows, the last one possibly partial.
+#pragma once
+
+#include "harness/core/projection.hpp"
+
+namespace attnbench {
+
+// Ordered pairs of distinct rows of one block, among the first m.
+inline double pairs_in_blocks(Index m, Index block) {
+  const auto pairs = [](Index rows) { return static_cast<double>(rows) * static_cast<double>(rows - 1); };
+  return static_cast<double>(m / block) * pairs(block) + pairs(m % block);
+}
+
+// m rows of dimension d from blocks of that many rows: make(b) is block b, block x d or larger.
+template <class MakeBlock>
+Matrix<double> stacked_blocks(Index m, Index d, Index block, const MakeBlock& make) {
+  Matrix<double> W(m, d);
+  for (Index first = 0; first < m; first += block) {
+    const Index count = std::min(block, m - first);
+    W.middleRows(first, count) = make(first / block).topLeftCorner(count, d);
+  }
+  return W;
+}
+
+}  // namespace attnbench
