@@ -2,11 +2,13 @@
 // The matrix is read off the timed path (attend with V = I). The uniform null belongs into every comparison.
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"
 #include "harness/runner/experiment.hpp"
 #include "harness/statistics/moments.hpp"
+#include "harness/theory/delta_method.hpp"
 
 namespace attnbench {
 namespace {
@@ -36,34 +38,68 @@ void record_divergence(const Matrix<double>& from, const Matrix<double>& to, con
 }
 
 // The share of rows whose normaliser sum_j K_ij over visible keys is not positive: such a row means nothing.
-void record_normalisers(const Task& task, const Exact& exact, Recorder& record) {
-  const auto method = task.method<double>(0, task.replicate);
-  if (!method->kernel()) return;
-  const Index nq = exact.head.Q.rows(), nk = exact.head.K.rows();
-  Matrix<double> block(nq, nk);
-  std::vector<double> log_rows(static_cast<size_t>(nq)), log_columns(static_cast<size_t>(nk));
-  method->kernel()->kernel(exact.head.view(), task.context, block, log_rows, log_columns);
-  const Eigen::Map<const Eigen::Array<double, 1, Eigen::Dynamic>> columns(log_columns.data(), nk);
+void record_normalisers(const Approximation<double>& method, const Task& task, const Exact& exact, Recorder& record) {
+  if (!method.kernel()) return;
+  const auto rows = static_cast<size_t>(exact.head.Q.rows());
   const auto& mask = task.cell.problem.shape.mask;
-  double bad = 0;
-  for (Index i = 0; i < nq; ++i) {
-    const Index seen = mask.visible(i, nk);
-    if (seen == 0) continue;
-    const double largest = columns.head(seen).maxCoeff();
-    const double sum = (block.row(i).head(seen).array() * (columns.head(seen) - largest).exp()).sum();
-    // A positive map's sum may underflow to zero here; only a map of any sign can be truly non-positive.
-    if (sum < 0 || (sum == 0 && block.row(i).head(seen).minCoeff() < 0)) ++bad;
-  }
-  record.scalar("fraction_nonpositive_normalisers", "1", bad / static_cast<double>(nq));
+  std::vector<double> values(rows), log_scale(rows);
+  method.kernel()->normalisers(exact.head.view(), mask, task.context, values, log_scale);
+  Index seeing = 0, bad = 0;
+  for (size_t i = 0; i < rows; ++i)
+    if (mask.visible(static_cast<Index>(i), exact.head.K.rows()) > 0) {
+      ++seeing;
+      if (values[i] <= 0) ++bad;
+    }
+  if (seeing > 0)
+    record.scalar("fraction_nonpositive_normalisers", "1", static_cast<double>(bad) / static_cast<double>(seeing));
 }
 
-void measure(const Task& task, Recorder& record) {
-  const auto exact = task.exact.get(task.cell, task.replicate);
-  const auto [A, output] = task.applied();
-  const Matrix<double>& truth = exact->attention;
+// The delta method's prediction of output_mse and of the output's bias, over at most 64 rows that the seed chooses,
+// for the first replicate alone when n is large.
+void record_delta_method(const Task& task, const Exact& exact, Recorder& record) {
+  constexpr Index most_rows = 64, small = 1024;
+  // A row costs n^2: at n = 4096 the 64 of one input take some seconds, and inputs of that size hardly differ.
+  if (exact.head.K.rows() > small && task.replicate > 0) return;
+  const auto theory = task.theory(0);
+  if (!theory || !theory->correlation) return;
+  const auto& head = exact.head;
+  const Index nq = head.Q.rows(), nk = head.K.rows(), dv = head.V.cols();
+  std::vector<Index> chosen(static_cast<size_t>(nq));
+  std::iota(chosen.begin(), chosen.end(), Index{0});
+  if (nq > most_rows) {
+    Generator generator = Streams(task.cell.seed).stream("delta method", nq, task.replicate);
+    for (Index i = 0; i < most_rows; ++i)  // Fisher and Yates, as far as it is needed
+      std::swap(chosen[static_cast<size_t>(i)],
+                chosen[static_cast<size_t>(i + static_cast<Index>(generator() % static_cast<std::uint64_t>(nq - i)))]);
+    chosen.resize(static_cast<size_t>(most_rows));
+  }
+  // Beside the number of summands it depends on the map and the input alone, which specs of other m share.
+  const Params single = task.cell.method.with("m", task.cell.method.has("count") ? "2" : "1");
+  const auto error = task.exact.remembered(
+      task.cell, task.replicate, "delta method " + single.spec(), [&](std::vector<double>& squared_and_bias) {
+        squared_and_bias.assign(2, 0);
+        for (const Index i : chosen) {
+          const Index seen = task.cell.problem.shape.mask.visible(i, nk);
+          if (seen == 0) continue;
+          const RowError row =
+              delta_method(task.context, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
+          squared_and_bias[0] += row.squared_error;
+          for (const double b : row.bias) squared_and_bias[1] += b * b;
+        }
+        for (double& x : squared_and_bias) x /= static_cast<double>(dv * std::ssize(chosen));
+      });
+  const double m = static_cast<double>(theory->summands);
+  record.scalar("output_mse_theory", "1", error[0] / m);
+  record.scalar("output_bias_theory", "1", std::sqrt(error[1]) / m);
+}
+
+void record_output(const Matrix<double>& output, const Exact& exact, Recorder& record) {
+  record.scalar("relative_output_error", "1", (output - exact.output).norm() / exact.output.norm());
+  record.scalar("output_mse", "1", (output - exact.output).squaredNorm() / static_cast<double>(output.size()));
+}
+
+void record_matrix(const Matrix<double>& A, const Matrix<double>& truth, Recorder& record) {
   record.scalar("relative_frobenius", "1", (A - truth).norm() / truth.norm());
-  record.scalar("relative_output_error", "1", (output - exact->output).norm() / exact->output.norm());
-  record.scalar("output_mse", "1", (output - exact->output).squaredNorm() / static_cast<double>(output.size()));
   Moments l1;
   std::vector<double> rows;
   for (Index i = 0; i < A.rows(); ++i) {
@@ -75,7 +111,19 @@ void measure(const Task& task, Recorder& record) {
   record_divergence(truth, A, "kl_exact_to_estimate", record);
   record_divergence(A, truth, "kl_estimate_to_exact", record);
   record.scalar("fraction_negative", "1", static_cast<double>((A.array() < 0).count()) / static_cast<double>(A.size()));
-  record_normalisers(task, *exact, record);
+}
+
+void measure(const Task& task, Recorder& record) {
+  const auto exact = task.exact.get(task.cell, task.replicate);
+  if (task.cell.experiment.flag("matrix")) {
+    const auto [A, output] = task.applied();
+    record_output(output, *exact, record);
+    record_matrix(A, exact->attention(), record);
+  } else {
+    record_output(task.output(), *exact, record);
+  }
+  record_normalisers(*task.method<double>(0, task.replicate), task, *exact, record);
+  record_delta_method(task, *exact, record);
 }
 
 const bool registered = add(ExperimentEntry{
@@ -83,8 +131,8 @@ const bool registered = add(ExperimentEntry{
              .summary = "error of the attention matrix and of the output against exact softmax",
              .formula = "|A' - A|_F / |A|_F, |A'V - AV|_F / |AV|_F, row L1, KL both ways",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 4, for the output's MSE",
-             .cost = "O(n^2) memory; the exact matrix once an input"},
-    .parameters = {},
+             .cost = "O(n^2) memory; the exact matrix once an input; matrix=false: what the method and softmax cost"},
+    .parameters = {Parameter::flag("matrix", true, "compare the matrices as well; false: outputs alone, at any n")},
     .metrics = {{"relative_frobenius", "1", "|A' - A|_F / |A|_F"},
                 {"relative_output_error", "1", "|A'V - AV|_F / |AV|_F"},
                 {"output_mse", "1", "mean squared error of the entries of the output"},
@@ -97,9 +145,13 @@ const bool registered = add(ExperimentEntry{
                 {"kl_estimate_to_exact_infinite", "1", "share of rows where it is infinite"},
                 {"kl_estimate_to_exact_undefined", "1", "share of rows with negative entries"},
                 {"fraction_negative", "1", "share of entries of A' below zero"},
-                {"fraction_nonpositive_normalisers", "1", "share of rows whose weights do not sum to more than zero"}},
+                {"fraction_nonpositive_normalisers", "1", "share of rows whose weights do not sum to more than zero"},
+                {"output_mse_theory", "1",
+                 "what the delta method predicts for output_mse, to first order in 1/m (independent vectors)"},
+                {"output_bias_theory", "1",
+                 "the root mean square of the output's bias that it predicts: rows are biased by O(1/m)"}},
     .headline = {.metric = "relative_output_error", .label = "|A'V - AV| / |AV|  (Frobenius)"},
-    .matrices = 4,
+    .matrices = [](const Params& params) { return params.flag("matrix") ? 4 : 0; },
     .run = measure,
 });
 

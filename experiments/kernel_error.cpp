@@ -1,16 +1,23 @@
 // Bias, variance and mean squared error of a method's estimate of the kernel it targets, over many draws, with the
 // closed form beside it. methods.md A, B. Everything is relative to the target, pair by pair, in double.
+//
+// Levels are kept apart: a replicate is one input; within it, draws grow until the standard error of the mean squared
+// error is within `precision` of it, or `draws` is reached. Estimates of exponentials have heavy tails: where one draw
+// decides the mean squared error, no number of draws at hand estimates it, and it is left out (estimable = 0).
 #include <algorithm>
 #include <cmath>
 
 #include "harness/runner/experiment.hpp"
-#include "harness/statistics/moments.hpp"
+#include "harness/statistics/intervals.hpp"
 
 namespace attnbench {
 namespace {
 
-constexpr Index batches =
-    64;  // draws are kept as moments of 64 batches: intervals and tails can be had from them later
+// Draw t belongs to batch t mod 64, whatever the number of draws: intervals and tails can be had from batches later.
+constexpr Index batches = 64;
+constexpr Index first_draws = 4 * batches;
+constexpr Index kept_a_batch = 16;  // draws kept as they are, for quantiles: all are alike, so the first will do
+constexpr double quantiles[] = {0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99};
 
 // Evenly spaced tokens of the head: pair p is (q_i, k_i) for i = p n / pairs.
 HeadData<double> chosen_pairs(const HeadData<double>& head, Index pairs) {
@@ -23,79 +30,189 @@ HeadData<double> chosen_pairs(const HeadData<double>& head, Index pairs) {
   return chosen;
 }
 
-std::vector<Pair> geometry(const HeadData<double>& head) {
-  std::vector<Pair> pairs;
-  for (Index p = 0; p < head.Q.rows(); ++p)
-    pairs.push_back(
-        {head.Q.cols(), head.Q.row(p).squaredNorm(), head.K.row(p).squaredNorm(), head.Q.row(p).dot(head.K.row(p))});
-  return pairs;
+struct Target {
+  Pair pair;
+  double mean;
+};
+
+std::vector<Target> targets_of(const HeadData<double>& head, const KernelTheory& theory) {
+  std::vector<Target> targets;
+  const auto d = static_cast<size_t>(head.Q.cols());
+  for (Index p = 0; p < head.Q.rows(); ++p) {
+    const Pair pair = pair_of({head.Q.row(p).data(), d}, {head.K.row(p).data(), d});
+    targets.push_back({pair, theory.mean(pair)});
+    if (std::abs(targets.back().mean) < 1e-12 * pair.softmax())
+      throw Skip("the kernel " + theory.target + " of pair " + std::to_string(p) +
+                 " is zero: there is no error relative to it");
+  }
+  return targets;
 }
 
-// estimate / target of each pair for each draw, as moments of batches: [pairs][batch].
-std::vector<std::vector<Moments>> sample(const Task& task, const HeadData<double>& head,
-                                         const std::vector<double>& log_targets, Index draws) {
-  const auto pairs = static_cast<size_t>(head.Q.rows());
-  std::vector<std::vector<Moments>> ratios(pairs, std::vector<Moments>(batches));
-  Matrix<double> block(head.Q.rows(), head.K.rows());
-  std::vector<double> log_rows(pairs), log_columns(pairs);
-  for (Index t = 0; t < draws; ++t) {
-    const auto method = task.method<double>(0, task.replicate * draws + t);
-    method->kernel()->kernel(head.view(), task.context, block, log_rows, log_columns);
-    for (size_t p = 0; p < pairs; ++p) {
-      const auto i = static_cast<Index>(p);
-      ratios[p][static_cast<size_t>(t * batches / draws)].add(block(i, i) *
-                                                              std::exp(log_rows[p] + log_columns[p] - log_targets[p]));
+// What one batch of draws says of each pair's estimate / target.
+struct Batch {
+  std::vector<Moments> ratio, squared_error;
+  std::vector<std::vector<double>> kept;  // ratios of the first draws, a pair each
+  double largest_squares = 0;             // the largest sum over pairs of squared errors of one draw
+};
+
+class Sample {
+ public:
+  Sample(const Task& task, const HeadData<double>& head, const std::vector<Target>& targets)
+      : head_(head), targets_(targets), draw_(task.cell, task.replicate, 0), batches_(batches) {
+    for (Batch& batch : batches_) {
+      batch.ratio.resize(targets.size());
+      batch.squared_error.resize(targets.size());
+      batch.kept.resize(targets.size());
     }
   }
-  return ratios;
-}
+
+  // Draws up to `total`, a multiple of 64, on top of those that are there.
+  void grow(const Task& task, Index total) {
+    task.context.for_blocks(batches, 1, [&](Context& single, Index b, Index) {
+      std::vector<double> values(targets_.size()), log_scale(targets_.size());
+      Batch& batch = batches_[static_cast<size_t>(b)];
+      for (Index t = drawn_ + b; t < total; t += batches) {
+        // Replicates have draws of their own, so that their errors are independent.
+        const auto method = draw_(task.replicate * (Index{1} << 32) + t);
+        method->kernel()->diagonal(head_.view(), single, values, log_scale);
+        double squares = 0;
+        for (size_t p = 0; p < targets_.size(); ++p) {
+          const double target = targets_[p].mean;
+          const double ratio =
+              std::copysign(values[p], values[p] * target) * std::exp(log_scale[p] - std::log(std::abs(target)));
+          if (!std::isfinite(ratio)) throw NumericallyInvalid("the kernel estimate of a pair overflows");
+          batch.ratio[p].add(ratio);
+          batch.squared_error[p].add((ratio - 1) * (ratio - 1));
+          squares += (ratio - 1) * (ratio - 1);
+          if (std::ssize(batch.kept[p]) < kept_a_batch) batch.kept[p].push_back(ratio);
+        }
+        batch.largest_squares = std::max(batch.largest_squares, squares);
+      }
+    });
+    drawn_ = total;
+  }
+
+  Index drawn() const { return drawn_; }
+  const std::vector<Batch>& by_batch() const { return batches_; }
+
+  Moments ratio(size_t p) const { return merged(p, &Batch::ratio); }
+  Moments squared_error(size_t p) const { return merged(p, &Batch::squared_error); }
+
+  // The mean over pairs of the squared errors, one number a batch: pairs share draws, so only batches are independent.
+  Moments mean_squared_error() const {
+    Moments all;
+    for (const Batch& batch : batches_) {
+      double sum = 0;
+      for (const Moments& pair : batch.squared_error) sum += pair.mean;
+      all.add(sum / static_cast<double>(targets_.size()));
+    }
+    return all;
+  }
+
+  // The share of the draw that errs most in the sum of all squared errors.
+  double share_of_worst_draw() const {
+    double sum = 0, largest = 0;
+    for (const Batch& batch : batches_) {
+      largest = std::max(largest, batch.largest_squares);
+      for (const Moments& pair : batch.squared_error) sum += pair.mean * pair.count;
+    }
+    return sum > 0 ? largest / sum : 0;
+  }
+
+ private:
+  Moments merged(size_t p, std::vector<Moments> Batch::*member) const {
+    Moments all;
+    for (const Batch& batch : batches_) all.merge((batch.*member)[p]);
+    return all;
+  }
+
+  const HeadData<double>& head_;
+  const std::vector<Target>& targets_;
+  MethodDraws draw_;
+  std::vector<Batch> batches_;
+  Index drawn_ = 0;
+};
 
 void measure(const Task& task, Recorder& record) {
-  const auto theory_of = find<MethodEntry>(task.cell.method.name()).theory(task.cell.method, task.cell.problem.shape, nullptr);
-  if (!theory_of) throw Skip(task.cell.method.spec() + " declares no kernel that it estimates");
-  const Index draws = task.cell.experiment.integer("draws");
+  const Params& method = task.cell.method;
+  const auto theory = task.theory(0);
+  if (!theory) throw Skip(method.spec() + " declares no kernel that it estimates");
+  if (method.has("share") && method.text("share") == "step")
+    throw Skip(method.spec() + " has one draw for all steps; over draws it errs as with share=layer");
+  const Index most = task.cell.experiment.integer("draws") / batches * batches;
+  const double precision = task.cell.experiment.real("precision");
   const auto whole = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
   const Index count = std::min({task.cell.experiment.integer("pairs"), whole.Q.rows(), whole.K.rows()});
   const auto head = chosen_pairs(whole, count);
-  const auto pairs = geometry(head);
-  std::vector<double> log_targets;
-  for (const auto& pair : pairs) log_targets.push_back(std::log(theory_of->mean(pair)));
+  const auto targets = targets_of(head, *theory);
 
-  const auto ratios = sample(task, head, log_targets, draws);
-  std::vector<double> norms, bias, bias_error, mse, mse_error, theory, kept;
-  Moments biases, variances, errors, theories, shares;
-  for (size_t p = 0; p < pairs.size(); ++p) {
-    Moments all;
-    for (const auto& batch : ratios[p]) {
-      all.merge(batch);
-      kept.insert(kept.end(), {batch.count, batch.mean, batch.m2, batch.m3, batch.m4, batch.share_of_largest()});
+  Sample sample(task, head, targets);
+  Moments squares;
+  for (Index total = std::min(first_draws, most);; total = std::min(2 * total, most)) {
+    sample.grow(task, total);
+    squares = sample.mean_squared_error();
+    if (total == most || squares.standard_error() <= precision * squares.mean) break;
+  }
+  // A normal sample of N errors has a largest square of about 2 ln N / N of their sum.
+  const double share = sample.share_of_worst_draw();
+  const bool estimable = share <= std::max(0.1, 20 / static_cast<double>(sample.drawn()));
+
+  std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
+  Moments biases, variances, target_biases, theories, shares;
+  Moments batch_bias;
+  for (const Batch& batch : sample.by_batch()) {
+    double sum = 0;
+    for (const Moments& pair : batch.ratio) sum += pair.mean - 1;
+    batch_bias.add(sum / static_cast<double>(targets.size()));
+  }
+  for (size_t p = 0; p < targets.size(); ++p) {
+    const Moments ratio = sample.ratio(p), squared = sample.squared_error(p);
+    std::vector<double> draws;
+    for (const Batch& batch : sample.by_batch()) {
+      const Moments& m = batch.ratio[p];
+      kept.insert(kept.end(), {m.count, m.mean, m.m2, m.m3, m.m4, m.share_of_largest()});
+      draws.insert(draws.end(), batch.kept[p].begin(), batch.kept[p].end());
     }
-    norms.push_back(pairs[p].plus2());
-    bias.push_back(all.mean - 1);
-    bias_error.push_back(all.standard_error());
-    mse.push_back(all.m2 / all.count + (all.mean - 1) * (all.mean - 1));
-    mse_error.push_back(all.variance_standard_error());
+    std::sort(draws.begin(), draws.end());
+    for (const double q : quantiles) quantile_values.push_back(quantile(draws, q));
+    norms.push_back(targets[p].pair.plus2());
+    bias.push_back(ratio.mean - 1);
+    bias_error.push_back(ratio.standard_error());
+    mse.push_back(squared.mean);
+    mse_error.push_back(squared.standard_error());
     biases.add(bias.back());
-    variances.add(all.variance());
-    errors.add(mse.back());
-    shares.add(all.share_of_largest());
-    if (theory_of->variance) {
-      const double mean = theory_of->mean(pairs[p]);
-      theory.push_back(theory_of->variance(pairs[p]) / (mean * mean));
-      theories.add(theory.back());
+    variances.add(ratio.variance());
+    shares.add(ratio.share_of_largest());
+    target_biases.add(targets[p].mean / targets[p].pair.softmax() - 1);
+    if (theory->variance) {
+      closed.push_back(theory->variance(targets[p].pair) / (targets[p].mean * targets[p].mean));
+      theories.add(closed.back());
     }
   }
   record.scalar("relative_bias", "1", biases.mean);
-  record.scalar("relative_variance", "1", variances.mean);
-  record.scalar("relative_mse", "1", errors.mean);
-  if (!theory.empty()) record.scalar("relative_mse_theory", "1", theories.mean);
+  record.scalar("relative_bias_standard_error", "1", batch_bias.standard_error());
+  if (estimable) {
+    record.scalar("relative_variance", "1", variances.mean);
+    record.scalar("relative_mse", "1", squares.mean);
+    record.scalar("relative_mse_standard_error", "1", squares.standard_error());
+    if (squares.mean > 0) {
+      record.scalar("log_mse", "1", std::log(squares.mean));
+      record.scalar("log_mse_standard_error", "1", squares.standard_error() / squares.mean);
+    }
+  }
+  if (!closed.empty()) record.scalar("relative_mse_theory", "1", theories.mean);
+  record.scalar("estimable", "1", estimable ? 1 : 0);
+  record.scalar("draws_used", "1", static_cast<double>(sample.drawn()));
+  record.scalar("share_of_worst_draw", "1", share);
   record.scalar("share_of_largest", "1", shares.mean);
+  record.scalar("target_bias", "1", target_biases.mean);
   record.array("pair_plus_norm2", "1", {count}, std::move(norms));
   record.array("pair_bias", "1", {count}, std::move(bias));
   record.array("pair_bias_standard_error", "1", {count}, std::move(bias_error));
   record.array("pair_mse", "1", {count}, std::move(mse));
   record.array("pair_mse_standard_error", "1", {count}, std::move(mse_error));
-  if (!theory.empty()) record.array("pair_mse_theory", "1", {count}, std::move(theory));
+  if (!closed.empty()) record.array("pair_mse_theory", "1", {count}, std::move(closed));
+  record.array("pair_quantiles", "1", {count, std::ssize(quantiles)}, std::move(quantile_values));
   record.array("batches", "1", {count, batches, 6}, std::move(kept));
 }
 
@@ -105,20 +222,35 @@ const bool registered = add(ExperimentEntry{
              .formula = "E (K'_ii / K_ii - 1)^2 over draws, pairs (q_i, k_i) evenly spaced over the head",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 2 and Theorem 2",
              .cost = "draws x (one construction + pairs x features)"},
-    .parameters = {Parameter::integer("draws", 4096, "draws of the method in each replicate", 64),
-                   Parameter::integer("pairs", 16, "pairs (q_i, k_i)", 1, 4096)},
+    .parameters = {Parameter::integer("draws", 16384, "draws of the method in each replicate, at most", 64),
+                   Parameter::integer("pairs", 16, "pairs (q_i, k_i)", 1, 4096),
+                   Parameter::real("precision", 0.05,
+                                   "draws end when the standard error of the MSE is within this of it; 0: all draws", 0,
+                                   1)},
     .metrics = {{"relative_bias", "1", "mean over pairs of E K' / K - 1"},
+                {"relative_bias_standard_error", "1", "its standard error over draws, within this input"},
                 {"relative_variance", "1", "mean over pairs of Var K' / K^2"},
-                {"relative_mse", "1", "mean over pairs of E (K' / K - 1)^2"},
+                {"relative_mse", "1", "mean over pairs of E (K' / K - 1)^2; left out where it is not estimable"},
+                {"relative_mse_standard_error", "1", "its standard error over draws, within this input"},
+                {"log_mse", "1", "its natural logarithm"},
+                {"log_mse_standard_error", "1", "the standard error of that"},
                 {"relative_mse_theory", "1", "its closed form, where one is known"},
-                {"share_of_largest", "1",
-                 "share of the largest draw in the sum of draws: near 1, nothing is estimable"},
+                {"estimable", "1",
+                 "0 when one draw holds more than a tenth of all squared errors: the variance cannot "
+                 "be estimated with that many draws"},
+                {"draws_used", "1", "draws that it took"},
+                {"share_of_worst_draw", "1", "share of the draw that errs most in the sum of squared errors"},
+                {"share_of_largest", "1", "share of the largest draw in the sum of draws, mean over pairs"},
+                {"target_bias", "1", "mean over pairs of K / exp(q.k) - 1: what the method targets against softmax"},
                 {"pair_plus_norm2", "1", "|q + k|^2 of each pair"},
                 {"pair_bias", "1", "E K' / K - 1 of each pair"},
                 {"pair_bias_standard_error", "1", "its standard error"},
-                {"pair_mse", "1", "E (K' / K - 1)^2 of each pair"},
-                {"pair_mse_standard_error", "1", "its standard error, from the fourth moment"},
+                {"pair_mse", "1", "E (K' / K - 1)^2 of each pair, estimable or not"},
+                {"pair_mse_standard_error", "1", "its standard error"},
                 {"pair_mse_theory", "1", "its closed form"},
+                {"pair_quantiles", "1",
+                 "[pairs, 7]: the 1, 5, 25, 50, 75, 95 and 99 % quantiles of K' / K over 1024 "
+                 "draws at most"},
                 {"batches", "1",
                  "[pairs, 64, 6]: count, mean, sums of squared, cubed and fourth deviations, and share of "
                  "the largest, of K' / K in 64 batches of draws"}},

@@ -47,7 +47,7 @@ const bool registered = add(ExperimentEntry{
                 {"effective_rank_squared", "1", "exp of the entropy of sigma^2 / sum sigma^2"},
                 {"spectral_norm", "1", "sigma_1"}},
     .headline = {.metric = "effective_rank", .label = "effective rank"},
-    .matrices = 4,
+    .matrices = [](const Params&) { return 4; },
     .run = measure,
 });
 

@@ -68,7 +68,7 @@ const bool registered = add(ExperimentEntry{
                 {"hoyer", "1", "mean Hoyer sparsity of a row: 0 uniform, 1 one-hot"},
                 {"rows_with_negative_entries", "1", "share of rows left out of entropy, support, top mass and Gini"}},
     .headline = {.metric = "effective_support", .label = "effective support exp(H)"},
-    .matrices = 3,
+    .matrices = [](const Params&) { return 3; },
     .run = measure,
 });
 

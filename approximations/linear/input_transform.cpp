@@ -22,7 +22,12 @@ Eigen::MatrixXd second_moments(const Matrix<double>& X) {
 Eigen::MatrixXd power(const Eigen::MatrixXd& M, double exponent) {
   const Symmetric spectrum(M);
   return spectrum.eigenvectors() *
-         spectrum.eigenvalues().cwiseMax(std::numeric_limits<double>::min()).array().pow(exponent).matrix().asDiagonal() *
+         spectrum.eigenvalues()
+             .cwiseMax(std::numeric_limits<double>::min())
+             .array()
+             .pow(exponent)
+             .matrix()
+             .asDiagonal() *
          spectrum.eigenvectors().transpose();
 }
 
@@ -61,7 +66,8 @@ InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool 
 
 const Head<double>& calibration_of(const Draw& draw, const std::string& what) {
   if (!draw.calibration)
-    throw Misuse(draw.params.spec() + ": " + what + " is learnt from a head, and there is none; give one to learn from");
+    throw Misuse(draw.params.spec() + ": " + what +
+                 " is learnt from a head, and there is none; give one to learn from");
   return *draw.calibration;
 }
 
@@ -79,8 +85,9 @@ KernelTheory transformed(KernelTheory theory, InputTransform transform) {
   if (theory.variance)
     outer.variance = inside([=](const Pair& p, double qc) { return theory.variance(p) * std::exp(-2 * qc); });
   if (theory.correlation)
-    outer.correlation = [=](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
-      theory.correlation(context, transform.of_queries(q), transform.of_keys(K), block);
+    outer.correlation = [=](Context& context, const In<double>& q, const In<double>& J, const In<double>& K,
+                            Out<double> block) {
+      theory.correlation(context, transform.of_queries(q), transform.of_keys(J), transform.of_keys(K), block);
     };
   return outer;
 }

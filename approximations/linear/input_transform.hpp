@@ -1,8 +1,8 @@
-// Maps of q and k that leave every weight exp(q.k) alone, up to a factor a query: softmax attention does not change, the
-// variance of random features does. methods.md 0.
+// Maps of q and k that leave every weight exp(q.k) alone, up to a factor a query: softmax attention does not change,
+// the variance of random features does. methods.md 0.
 //   q' = q G,  k' = k G^-T + c        exp(q.k) = exp(q'.k') exp(-q'.c)
-// Fitted to a head: G = I, diagonal (arXiv:2302.00787, SADERF) or full (ADERF), both minimising the mean of |q' + k'|^2;
-// c = -(mean q' + mean k') then takes the means out of it.
+// Fitted to a head: G = I, diagonal (arXiv:2302.00787, SADERF) or full (ADERF), both minimising the mean of |q' +
+// k'|^2; c = -(mean q' + mean k') then takes the means out of it.
 #pragma once
 
 #include "harness/core/feature_map.hpp"

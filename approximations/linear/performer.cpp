@@ -15,9 +15,7 @@ TransformKind transform_kind(const Params& params) {
   return name == "full" ? TransformKind::full : name == "diagonal" ? TransformKind::diagonal : TransformKind::none;
 }
 
-bool moves_inputs(const Params& params) {
-  return params.text("transform") != "none" || params.text("shift") != "none";
-}
+bool moves_inputs(const Params& params) { return params.text("transform") != "none" || params.text("shift") != "none"; }
 
 const FeatureMapEntry& map_entry(const Params& params) { return find<FeatureMapEntry>(params.text("features")); }
 
@@ -36,8 +34,7 @@ std::optional<KernelTheory> theory(const Params& params, const Shape& shape, con
     if (!known || !known->exact || !law.gaussian) return std::nullopt;
     return KernelTheory{.target = known->target, .mean = known->mean};
   }
-  const InputTransform transform =
-      fit_transform(*calibration, transform_kind(params), params.text("shift") == "mean");
+  const InputTransform transform = fit_transform(*calibration, transform_kind(params), params.text("shift") == "mean");
   const HeadData<double> moved = transform.of(*calibration);
   const Head<double> view = moved.view();
   auto inner = map.theory(params, shape.d, law, &view);
@@ -47,10 +44,10 @@ std::optional<KernelTheory> theory(const Params& params, const Shape& shape, con
 
 // What the shape of attention allows a map to be moved by: only exp(q.k) is left alone.
 void refuse_other_kernels(const Draw& draw) {
-  const auto known = map_entry(draw.params).theory
-                         ? map_entry(draw.params).theory(draw.params, draw.shape.d, law_of(draw.params, draw.shape.d),
-                                                         nullptr)
-                         : std::nullopt;
+  const auto known =
+      map_entry(draw.params).theory
+          ? map_entry(draw.params).theory(draw.params, draw.shape.d, law_of(draw.params, draw.shape.d), nullptr)
+          : std::nullopt;
   if (known && known->target != "exp(q.k)")
     throw Misuse(draw.params.spec() + ": transform and shift leave softmax attention alone, but this map estimates " +
                  known->target + "; remove them");
@@ -62,11 +59,10 @@ std::unique_ptr<FeatureMap<T>> make_map(const Draw& draw) {
   refuse_other_kernels(draw);
   const Index d = draw.shape.d;
   const auto *given_G = draw.injected("transform", d, d), *given_shift = draw.injected("shift", 1, d);
-  InputTransform fitted =
-      given_G && given_shift
-          ? transform_of(*given_G, *given_shift)
-          : fit_transform(calibration_of(draw, "its transform"), transform_kind(draw.params),
-                          draw.params.text("shift") == "mean");
+  InputTransform fitted = given_G && given_shift
+                              ? transform_of(*given_G, *given_shift)
+                              : fit_transform(calibration_of(draw, "its transform"), transform_kind(draw.params),
+                                              draw.params.text("shift") == "mean");
   const Matrix<double> G = fitted.query.cast<T>().template cast<double>(),
                        shift = fitted.shift.cast<T>().template cast<double>();
   fitted = transform_of(G, shift);

@@ -45,7 +45,11 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
   shape.mask.offset = arguments.causal ? file.nk - file.nq : 0;
   NamedTensors result{{"out", tensor_of(file.leading, file.nq, file.dv)}};
   if (arguments.matrix) result["attention"] = tensor_of(file.leading, file.nq, file.nk);
-  if (arguments.kernel) result["kernel"] = tensor_of(file.leading, file.nq, file.nk);
+  if (arguments.kernel) {
+    result["kernel"] = tensor_of(file.leading, file.nq, file.nk);
+    result["kernel_log_rows"] = tensor_of(file.leading, file.nq, 1);
+    result["kernel_log_columns"] = tensor_of(file.leading, file.nk, 1);
+  }
   Context context(allowed_cores());
   for (Index b = 0; b < file.batches; ++b)
     for (Index h = 0; h < file.heads; ++h) {
@@ -72,6 +76,8 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
         for (Index j = 0; j < file.nk; ++j)
           block(i, j) *= std::exp(log_rows[static_cast<size_t>(i)] + log_columns[static_cast<size_t>(j)]);
       append(result["kernel"], block);
+      for (const T x : log_rows) result["kernel_log_rows"].values.push_back(static_cast<double>(x));
+      for (const T x : log_columns) result["kernel_log_columns"].values.push_back(static_cast<double>(x));
     }
   return result;
 }
@@ -91,11 +97,14 @@ int run(const std::vector<std::string>& words) {
       "output", options::value(&arguments.output), ".safetensors to write: out, and attention and kernel when asked")(
       "causal", options::bool_switch(&arguments.causal), "row i sees no later token")(
       "matrix", options::bool_switch(&arguments.matrix), "also write the attention matrix")(
-      "kernel", options::bool_switch(&arguments.kernel), "also write the kernel estimate (before normalising)")(
+      "kernel", options::bool_switch(&arguments.kernel),
+      "also write the kernel estimate before normalising, and the logarithms of what stabilised it: a library that "
+      "does not take its stabilisers out again has kernel_ij exp(-kernel_log_rows_i - kernel_log_columns_j)")(
       "precision", options::value(&arguments.precision)->default_value("f32"), "f32 or f64")(
       "state", options::value(&arguments.state),
-      "tensors to use instead of drawing: projection [m, d], codebook [c, d]")(
-      "calibrate", options::value(&arguments.calibrate), "file that fitted methods learn from (default: the input)")(
+      "tensors to use instead of drawing or learning: projection [m, d], codebook [c, d], a [1, 1] and what else the "
+      "method has")("calibrate", options::value(&arguments.calibrate),
+                    "file that fitted methods learn from (default: the input)")(
       "seed", options::value(&arguments.seed)->default_value(1), "base seed");
   if (!parse_arguments("attend", visible, words, {{"spec", 1}})) return 0;
   for (const auto& [value, name] :

@@ -33,14 +33,16 @@ inline Pair pair_of(std::span<const double> q, std::span<const double> k) {
 
 // What a method's kernel estimates, for one pair: the mean over draws and the mean squared error about it.
 struct KernelTheory {
-  std::string target;                       // "exp(q.k)", ...
-  std::function<double(const Pair&)> mean;  // of the estimate
+  std::string target;                                // "exp(q.k)", ...
+  std::function<double(const Pair&)> mean;           // of the estimate
   std::function<double(const Pair&)> variance = {};  // empty: no closed form is known
   bool exact = true;                                 // false: the mean is an approximation, and is not claimed
   // Where the estimate is the mean of independent summands X (one a projection vector): their number, and
-  // E X_j X_l / (E X_j E X_l) for a query q (1 x d) and keys K (n x d), as block (n x n). Empty: not known.
+  // E X_j X_l / (E X_j E X_l) for a query q (1 x d), keys j in J (b x d) and keys l in K (n x d), as block (b x n).
+  // Empty: not known.
   Index summands = 0;
-  std::function<void(Context&, const In<double>& q, const In<double>& K, Out<double> block)> correlation = {};
+  std::function<void(Context&, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block)>
+      correlation = {};
 };
 
 }  // namespace attnbench

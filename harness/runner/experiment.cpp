@@ -12,20 +12,51 @@ void Recorder::array(std::string metric, std::string unit, std::vector<Index> sh
   measurements_.push_back({std::move(metric), std::move(unit), std::move(shape), std::move(values)});
 }
 
+namespace {
+// The head that a fitted method learns from; nothing for others.
+std::optional<HeadData<double>> calibration_of(const Cell& cell, Index replicate, Index head) {
+  if (!find<MethodEntry>(cell.method.name()).fitted(cell.method)) return std::nullopt;
+  return draw_cell_head(cell, replicate, head, Purpose::calibration);
+}
+
 template <class T>
-std::unique_ptr<Approximation<T>> Task::method(Index head, Index draw) const {
-  std::optional<HeadData<double>> calibration;
+std::unique_ptr<Approximation<T>> make(const Cell& cell, Index head, Index draw,
+                                       const std::optional<HeadData<double>>& calibration, const Tensors* state) {
   std::optional<Head<double>> view;
-  if (find<MethodEntry>(cell.method.name()).fitted(cell.method)) {
-    calibration = draw_cell_head(cell, replicate, head, Purpose::calibration);
-    view.emplace(calibration->view());
-  }
+  if (calibration) view.emplace(calibration->view());
   return make_approximation<T>({.shape = cell.problem.shape,
                                 .params = cell.method,
                                 .streams = Streams(cell.seed),
                                 .head = head,
                                 .replicate = draw,
-                                .calibration = view ? &*view : nullptr});
+                                .calibration = view ? &*view : nullptr,
+                                .state = state});
+}
+}  // namespace
+
+MethodDraws::MethodDraws(const Cell& cell, Index replicate, Index head) : cell_(cell), head_(head) {
+  const auto calibration = calibration_of(cell, replicate, head);
+  if (!calibration) return;
+  const Tensors first = make<double>(cell, head, 0, calibration, nullptr)->state(),
+                second = make<double>(cell, head, 1, calibration, nullptr)->state();
+  for (const auto& [name, tensor] : first)
+    if (second.contains(name) && second.at(name) == tensor) fitted_[name] = tensor;
+}
+
+std::unique_ptr<Approximation<double>> MethodDraws::operator()(Index draw) const {
+  return make<double>(cell_, head_, draw, std::nullopt, fitted_.empty() ? nullptr : &fitted_);
+}
+
+template <class T>
+std::unique_ptr<Approximation<T>> Task::method(Index head, Index draw) const {
+  return make<T>(cell, head, draw, calibration_of(cell, replicate, head), nullptr);
+}
+
+std::optional<KernelTheory> Task::theory(Index head) const {
+  const auto calibration = calibration_of(cell, replicate, head);
+  std::optional<Head<double>> view;
+  if (calibration) view.emplace(calibration->view());
+  return find<MethodEntry>(cell.method.name()).theory(cell.method, cell.problem.shape, view ? &*view : nullptr);
 }
 
 template std::unique_ptr<Approximation<float>> Task::method<float>(Index, Index) const;
@@ -33,20 +64,31 @@ template std::unique_ptr<Approximation<double>> Task::method<double>(Index, Inde
 
 namespace {
 template <class T>
-Task::Applied apply(const Task& task) {
-  const auto exact = task.exact.get(task.cell, task.replicate);
-  const HeadData<T> head = exact->head.cast<T>();
-  const auto method = task.method<T>(0, task.replicate);
-  const auto& mask = task.cell.problem.shape.mask;
+Matrix<double> output_of(const Task& task, const Approximation<T>& method, const HeadData<T>& head) {
   Matrix<T> output(head.Q.rows(), head.V.cols());
-  method->attend(head.view(), mask, task.context, output);
+  method.attend(head.view(), task.cell.problem.shape.mask, task.context, output);
   require_finite<T>(output, "output");
-  return {attention_matrix(*method, head.view(), mask, task.context), output.template cast<double>()};
+  return output.template cast<double>();
+}
+
+template <class T>
+Task::Applied apply(const Task& task) {
+  const HeadData<T> head = task.exact.get(task.cell, task.replicate)->head.template cast<T>();
+  const auto method = task.method<T>(0, task.replicate);
+  Matrix<double> output = output_of(task, *method, head);
+  return {attention_matrix(*method, head.view(), task.cell.problem.shape.mask, task.context), std::move(output)};
 }
 }  // namespace
 
 Task::Applied Task::applied() const {
   return cell.problem.shape.precision == Precision::f32 ? apply<float>(*this) : apply<double>(*this);
+}
+
+Matrix<double> Task::output() const {
+  const auto& head = exact.get(cell, replicate)->head;
+  if (cell.problem.shape.precision == Precision::f32)
+    return output_of<float>(*this, *method<float>(0, replicate), head.cast<float>());
+  return output_of<double>(*this, *method<double>(0, replicate), head);
 }
 
 }  // namespace attnbench

@@ -16,6 +16,18 @@ class Recorder {
   std::vector<Measurement> measurements_;
 };
 
+// Many draws of a cell's method for one head, fitted once: what two draws share is what was fitted.
+class MethodDraws {
+ public:
+  MethodDraws(const Cell& cell, Index replicate, Index head);
+  std::unique_ptr<Approximation<double>> operator()(Index draw) const;
+
+ private:
+  const Cell& cell_;
+  Index head_;
+  Tensors fitted_;
+};
+
 // One replicate of one cell.
 struct Task {
   const Cell& cell;
@@ -26,12 +38,16 @@ struct Task {
   // The method, drawn for that head with that draw's streams. Fitted methods learn from the calibration head.
   template <class T>
   std::unique_ptr<Approximation<T>> method(Index head, Index draw) const;
+  // What the method's kernel estimates, given what it learns from.
+  std::optional<KernelTheory> theory(Index head) const;
   // The attention matrix of the method in the cell's precision, and its output, from the same instance.
   struct Applied {
     Matrix<double> attention;  // nq x nk
     Matrix<double> output;     // nq x dv
   };
   Applied applied() const;
+  // That output alone, which takes no n x n matrix.
+  Matrix<double> output() const;
 };
 
 struct Metric {
@@ -52,7 +68,8 @@ struct ExperimentEntry {
   std::vector<Parameter> parameters;
   std::vector<Metric> metrics;
   Headline headline;
-  int matrices = 0;  // nq x nk matrices in double that a cell holds at once
+  // nq x nk matrices in double that a cell holds at once.
+  std::function<int(const Params&)> matrices = [](const Params&) { return 0; };
   std::function<void(const Task&, Recorder&)> run;
   // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then
   // not used; done is called with each cell's place in `tasks` as soon as its measurements are complete.

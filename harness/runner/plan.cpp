@@ -178,7 +178,7 @@ double cell_bytes(const Cell& cell) {
   // The head as it was drawn in double, as it is used, and the output.
   const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
   const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
-  return heads + 8.0 * find<ExperimentEntry>(cell.experiment.name()).matrices * pairs;
+  return heads + 8.0 * find<ExperimentEntry>(cell.experiment.name()).matrices(cell.experiment) * pairs;
 }
 
 std::vector<Cell> expand(const RunRequest& request) {

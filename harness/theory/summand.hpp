@@ -13,7 +13,8 @@ namespace attnbench {
 // the variance that needs it. correlation: as in KernelTheory, for independent normal vectors.
 struct SummandMoments {
   std::function<double(const Pair&, const EnsembleLaw&)> mean, second = {}, cross = {};
-  std::function<void(Context&, const In<double>& q, const In<double>& K, Out<double> block)> correlation = {};
+  std::function<void(Context&, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block)>
+      correlation = {};
 };
 
 // Var of the mean of m summands = Var X / m + P Cov(X_1, X_2) / m^2, P ordered dependent pairs (methods.md B). Nothing

@@ -1,6 +1,7 @@
 // Hyperbolic positive random features. Choromanski et al., arXiv:2009.14794, Lemma 1 (hyp+).
-//   phi(x) = (2m)^-1/2 exp(-|x|^2/2) [exp(W x); exp(-W x)],  rows of W marginally N(0, I_d)   E[phi(q).phi(k)] = exp(q.k)
-//   one row: X = exp(-(|q|^2+|k|^2)/2) cosh(omega.(q+k));  MSE (iid) = (1 - exp(-|q+k|^2)) / 2 times positive's
+//   phi(x) = (2m)^-1/2 exp(-|x|^2/2) [exp(W x); exp(-W x)],  rows of W marginally N(0, I_d)   E[phi(q).phi(k)] =
+//   exp(q.k) one row: X = exp(-(|q|^2+|k|^2)/2) cosh(omega.(q+k));  MSE (iid) = (1 - exp(-|q+k|^2)) / 2 times
+//   positive's
 // methods.md A3. m vectors make 2m features: sample by sample the antithetic pair of positive features.
 #include <cmath>
 
@@ -34,14 +35,14 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
            },
        .cross =
            [](const Pair& p, const EnsembleLaw& law) {
-             return std::exp(-(p.q2 + p.k2)) *
-                    (law.pair_moment(p.plus2(), 1, 0) + law.pair_moment(p.plus2(), -1, 0)) / 2;
+             return std::exp(-(p.q2 + p.k2)) * (law.pair_moment(p.plus2(), 1, 0) + law.pair_moment(p.plus2(), -1, 0)) /
+                    2;
            },
        // cosh((q + k_j).(q + k_l))                                                                   methods.md A4
        .correlation =
-           [](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
-             const Matrix<double> z = K.rowwise() + q.row(0);
-             multiply_transposed<double>(context, z, z, block);
+           [](Context& context, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block) {
+             multiply_transposed<double>(context, Matrix<double>(J.rowwise() + q.row(0)),
+                                         Matrix<double>(K.rowwise() + q.row(0)), block);
              block = block.array().cosh();
            }});
 }

@@ -1,6 +1,6 @@
 // Optimal positive random features (FAVOR++). Likhosherstov et al., arXiv:2205.15317, eq. 6 and Theorem 3.2.
-//   phi(x) = m^-1/2 (1-4A)^(d/4) exp(A |omega|^2 + sqrt(1-4A) omega.x - |x|^2/2),  A < 1/8       E[phi(q).phi(k)] = exp(q.k)
-//   one row (iid): E X^2 = (1-4A)^d (1-8A)^(-d/2) exp(2 (1-4A) |q+k|^2 / (1-8A) - |q|^2 - |k|^2)             methods.md A5
+//   phi(x) = m^-1/2 (1-4A)^(d/4) exp(A |omega|^2 + sqrt(1-4A) omega.x - |x|^2/2),  A < 1/8       E[phi(q).phi(k)] =
+//   exp(q.k) one row (iid): E X^2 = (1-4A)^d (1-8A)^(-d/2) exp(2 (1-4A) |q+k|^2 / (1-8A) - |q|^2 - |k|^2) methods.md A5
 // A = 0 is positive features. A < 0 bounds each feature; the optimum is learnt from the norms of a head.
 #include "approximations/linear/features/oprf.hpp"
 
@@ -12,8 +12,8 @@ namespace attnbench {
 
 double mean_squared_sum(const Head<double>& head) {
   const auto mean_norm2 = [](const In<double>& X) { return X.rowwise().squaredNorm().mean(); };
-  return std::max(0.0, mean_norm2(head.Q) + mean_norm2(head.K) +
-                           2 * head.Q.colwise().mean().dot(head.K.colwise().mean()));
+  return std::max(0.0,
+                  mean_norm2(head.Q) + mean_norm2(head.K) + 2 * head.Q.colwise().mean().dot(head.K.colwise().mean()));
 }
 
 double oprf_a(const Draw& draw, const Head<double>* head) {
@@ -32,8 +32,7 @@ std::optional<KernelTheory> oprf_theory(const Params& params, Index d, const Ens
                                {.mean = [](const Pair& p, const EnsembleLaw&) { return p.softmax(); }});
   const double A = *a, root = std::pow(1 - 4 * A, static_cast<double>(d) / 2);
   const double c = (1 - 4 * A) / (2 * (1 - 8 * A));
-  const double log_constant =
-      static_cast<double>(d) * (std::log1p(-4 * A) - std::log1p(-8 * A) / 2);  // of E X_j X_l
+  const double log_constant = static_cast<double>(d) * (std::log1p(-4 * A) - std::log1p(-8 * A) / 2);  // of E X_j X_l
   return average_of_summands(
       "exp(q.k)", m, ensemble,
       {.mean =
@@ -49,12 +48,15 @@ std::optional<KernelTheory> oprf_theory(const Params& params, Index d, const Ens
              return root * root * std::exp(-(p.q2 + p.k2)) * law.pair_moment((1 - 4 * A) * p.plus2(), 1, 2 * A);
            },
        .correlation =
-           [=](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
-             const Matrix<double> z = K.rowwise() + q.row(0);
-             const Eigen::ArrayXd own = (c - 0.5) * z.rowwise().squaredNorm().array();
-             multiply_transposed<double>(context, z, z, block);
-             for (Index j = 0; j < z.rows(); ++j)
-               block.row(j) = (2 * c * block.row(j).array() + own.transpose() + (own[j] + log_constant)).exp();
+           [=](Context& context, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block) {
+             const Matrix<double> z_j = J.rowwise() + q.row(0), z_l = K.rowwise() + q.row(0);
+             const auto own = [=](const Matrix<double>& z) {
+               return Eigen::ArrayXd((c - 0.5) * z.rowwise().squaredNorm().array());
+             };
+             const Eigen::ArrayXd own_j = own(z_j) + log_constant, own_l = own(z_l);
+             multiply_transposed<double>(context, z_j, z_l, block);
+             for (Index j = 0; j < z_j.rows(); ++j)
+               block.row(j) = (2 * c * block.row(j).array() + own_l.transpose() + own_j[j]).exp();
            }});
 }
 

@@ -89,9 +89,9 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
                    const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.pair_moment(p.plus2(), 1, 0); },
        // exp((q + k_j).(q + k_l))                                                                    methods.md A4
        .correlation =
-           [](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
-             const Matrix<double> z = K.rowwise() + q.row(0);
-             multiply_transposed<double>(context, z, z, block);
+           [](Context& context, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block) {
+             multiply_transposed<double>(context, Matrix<double>(J.rowwise() + q.row(0)),
+                                         Matrix<double>(K.rowwise() + q.row(0)), block);
              block = block.array().exp();
            }});
 }

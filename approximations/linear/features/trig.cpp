@@ -16,7 +16,8 @@ template <class T>
 class TrigFeatures final : public FeatureMap<T> {
  public:
   explicit TrigFeatures(const Draw& draw)
-      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()), norm_(1 / std::sqrt(static_cast<T>(W_.rows()))) {}
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()),
+        norm_(1 / std::sqrt(static_cast<T>(W_.rows()))) {}
 
   Index features() const override { return 2 * W_.rows(); }
   Form form() const override { return Form::values; }
@@ -50,14 +51,14 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
            },
        .cross =
            [](const Pair& p, const EnsembleLaw& law) {
-             return std::exp(p.q2 + p.k2) *
-                    (law.pair_moment(-p.minus2(), 1, 0) + law.pair_moment(-p.minus2(), -1, 0)) / 2;
+             return std::exp(p.q2 + p.k2) * (law.pair_moment(-p.minus2(), 1, 0) + law.pair_moment(-p.minus2(), -1, 0)) /
+                    2;
            },
        // cosh((q - k_j).(q - k_l))                                                                   methods.md A4
        .correlation =
-           [](Context& context, const In<double>& q, const In<double>& K, Out<double> block) {
-             const Matrix<double> delta = K.rowwise() - q.row(0);
-             multiply_transposed<double>(context, delta, delta, block);
+           [](Context& context, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block) {
+             multiply_transposed<double>(context, Matrix<double>(J.rowwise() - q.row(0)),
+                                         Matrix<double>(K.rowwise() - q.row(0)), block);
              block = block.array().cosh();
            }});
 }
