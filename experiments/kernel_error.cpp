@@ -52,7 +52,6 @@ std::vector<Target> targets_of(const HeadData<double>& head, const KernelTheory&
 struct Batch {
   std::vector<Moments> ratio, squared_error;
   std::vector<std::vector<double>> kept;  // ratios of the first draws, a pair each
-  double largest_squares = 0;             // the largest sum over pairs of squared errors of one draw
 };
 
 class Sample {
@@ -75,7 +74,6 @@ class Sample {
         // Replicates have draws of their own, so that their errors are independent.
         const auto method = draw_(task.replicate * (Index{1} << 32) + t);
         method->kernel()->diagonal(head_.view(), single, values, log_scale);
-        double squares = 0;
         for (size_t p = 0; p < targets_.size(); ++p) {
           const double target = targets_[p].mean;
           const double ratio =
@@ -83,10 +81,8 @@ class Sample {
           if (!std::isfinite(ratio)) throw NumericallyInvalid("the kernel estimate of a pair overflows");
           batch.ratio[p].add(ratio);
           batch.squared_error[p].add((ratio - 1) * (ratio - 1));
-          squares += (ratio - 1) * (ratio - 1);
           if (std::ssize(batch.kept[p]) < kept_a_batch) batch.kept[p].push_back(ratio);
         }
-        batch.largest_squares = std::max(batch.largest_squares, squares);
       }
     });
     drawn_ = total;
@@ -109,15 +105,18 @@ class Sample {
     return all;
   }
 
-  // The share of the draw that errs most in the sum of all squared errors.
-  double share_of_worst_draw() const {
-    double sum = 0, largest = 0;
-    for (const Batch& batch : batches_) {
-      largest = std::max(largest, batch.largest_squares);
-      for (const Moments& pair : batch.squared_error) sum += pair.mean * pair.count;
+  // Of all squared errors, the share of those pairs whose own are decided by one draw: more than a tenth of their sum.
+  // (A normal sample of N errors has a largest square of about 2 ln N / N of their sum.)
+  double share_of_heavy_pairs() const {
+    double heavy = 0, all = 0;
+    for (size_t p = 0; p < targets_.size(); ++p) {
+      const Moments squared = squared_error(p);
+      all += squared.mean;
+      if (squared.share_of_largest() > std::max(0.1, 20 / static_cast<double>(drawn_))) heavy += squared.mean;
     }
-    return sum > 0 ? largest / sum : 0;
+    return all > 0 ? heavy / all : 0;
   }
+  bool estimable() const { return share_of_heavy_pairs() <= 0.1; }
 
  private:
   Moments merged(size_t p, std::vector<Moments> Batch::*member) const {
@@ -151,11 +150,9 @@ void measure(const Task& task, Recorder& record) {
   for (Index total = std::min(first_draws, most);; total = std::min(2 * total, most)) {
     sample.grow(task, total);
     squares = sample.mean_squared_error();
-    if (total == most || squares.standard_error() <= precision * squares.mean) break;
+    if (total == most || (squares.standard_error() <= precision * squares.mean && sample.estimable())) break;
   }
-  // A normal sample of N errors has a largest square of about 2 ln N / N of their sum.
-  const double share = sample.share_of_worst_draw();
-  const bool estimable = share <= std::max(0.1, 20 / static_cast<double>(sample.drawn()));
+  const bool estimable = sample.estimable();
 
   std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
   Moments biases, variances, target_biases, theories, shares;
@@ -203,7 +200,7 @@ void measure(const Task& task, Recorder& record) {
   if (!closed.empty()) record.scalar("relative_mse_theory", "1", theories.mean);
   record.scalar("estimable", "1", estimable ? 1 : 0);
   record.scalar("draws_used", "1", static_cast<double>(sample.drawn()));
-  record.scalar("share_of_worst_draw", "1", share);
+  record.scalar("share_of_heavy_pairs", "1", sample.share_of_heavy_pairs());
   record.scalar("share_of_largest", "1", shares.mean);
   record.scalar("target_bias", "1", target_biases.mean);
   record.array("pair_plus_norm2", "1", {count}, std::move(norms));
@@ -227,33 +224,35 @@ const bool registered = add(ExperimentEntry{
                    Parameter::real("precision", 0.05,
                                    "draws end when the standard error of the MSE is within this of it; 0: all draws", 0,
                                    1)},
-    .metrics = {{"relative_bias", "1", "mean over pairs of E K' / K - 1"},
-                {"relative_bias_standard_error", "1", "its standard error over draws, within this input"},
-                {"relative_variance", "1", "mean over pairs of Var K' / K^2"},
-                {"relative_mse", "1", "mean over pairs of E (K' / K - 1)^2; left out where it is not estimable"},
-                {"relative_mse_standard_error", "1", "its standard error over draws, within this input"},
-                {"log_mse", "1", "its natural logarithm"},
-                {"log_mse_standard_error", "1", "the standard error of that"},
-                {"relative_mse_theory", "1", "its closed form, where one is known"},
-                {"estimable", "1",
-                 "0 when one draw holds more than a tenth of all squared errors: the variance cannot "
-                 "be estimated with that many draws"},
-                {"draws_used", "1", "draws that it took"},
-                {"share_of_worst_draw", "1", "share of the draw that errs most in the sum of squared errors"},
-                {"share_of_largest", "1", "share of the largest draw in the sum of draws, mean over pairs"},
-                {"target_bias", "1", "mean over pairs of K / exp(q.k) - 1: what the method targets against softmax"},
-                {"pair_plus_norm2", "1", "|q + k|^2 of each pair"},
-                {"pair_bias", "1", "E K' / K - 1 of each pair"},
-                {"pair_bias_standard_error", "1", "its standard error"},
-                {"pair_mse", "1", "E (K' / K - 1)^2 of each pair, estimable or not"},
-                {"pair_mse_standard_error", "1", "its standard error"},
-                {"pair_mse_theory", "1", "its closed form"},
-                {"pair_quantiles", "1",
-                 "[pairs, 7]: the 1, 5, 25, 50, 75, 95 and 99 % quantiles of K' / K over 1024 "
-                 "draws at most"},
-                {"batches", "1",
-                 "[pairs, 64, 6]: count, mean, sums of squared, cubed and fourth deviations, and share of "
-                 "the largest, of K' / K in 64 batches of draws"}},
+    .metrics =
+        {{"relative_bias", "1", "mean over pairs of E K' / K - 1"},
+         {"relative_bias_standard_error", "1", "its standard error over draws, within this input"},
+         {"relative_variance", "1", "mean over pairs of Var K' / K^2"},
+         {"relative_mse", "1", "mean over pairs of E (K' / K - 1)^2; left out where it is not estimable"},
+         {"relative_mse_standard_error", "1", "its standard error over draws, within this input"},
+         {"log_mse", "1", "its natural logarithm"},
+         {"log_mse_standard_error", "1", "the standard error of that"},
+         {"relative_mse_theory", "1", "its closed form, where one is known"},
+         {"estimable", "1",
+          "0 when more than a tenth of all squared errors belongs to pairs where one draw holds more than a tenth: "
+          "that many draws do not estimate the variance"},
+         {"draws_used", "1", "draws that it took"},
+         {"share_of_heavy_pairs", "1",
+          "share, in all squared errors, of pairs where one draw holds more than a tenth of its pair's"},
+         {"share_of_largest", "1", "share of the largest draw in the sum of draws, mean over pairs"},
+         {"target_bias", "1", "mean over pairs of K / exp(q.k) - 1: what the method targets against softmax"},
+         {"pair_plus_norm2", "1", "|q + k|^2 of each pair"},
+         {"pair_bias", "1", "E K' / K - 1 of each pair"},
+         {"pair_bias_standard_error", "1", "its standard error"},
+         {"pair_mse", "1", "E (K' / K - 1)^2 of each pair, estimable or not"},
+         {"pair_mse_standard_error", "1", "its standard error"},
+         {"pair_mse_theory", "1", "its closed form"},
+         {"pair_quantiles", "1",
+          "[pairs, 7]: the 1, 5, 25, 50, 75, 95 and 99 % quantiles of K' / K over 1024 "
+          "draws at most"},
+         {"batches", "1",
+          "[pairs, 64, 6]: count, mean, sums of squared, cubed and fourth deviations, and share of "
+          "the largest, of K' / K in 64 batches of draws"}},
     .headline = {.metric = "relative_mse", .label = "relative MSE  E (K'/K - 1)^2", .theory = "relative_mse_theory"},
     .run = measure,
 });

@@ -123,6 +123,9 @@ int run(const std::vector<std::string>& words) {
   if (fitted && arguments.calibrate.empty() && arguments.state.empty())
     std::cerr << "attnbench: " << params.name()
               << " learns from the input itself (in sample); --calibrate FILE names another\n";
+  for (const auto& caveat :
+       find<MethodEntry>(params.name()).caveats(params, {.nq = file.nq, .nk = file.nk, .d = file.d, .dv = file.dv}))
+    std::cerr << "attnbench: note: " << caveat << "\n";
   const AttentionFile calibration = arguments.calibrate.empty() ? file : read_attention_file(arguments.calibrate);
   if (calibration.heads != file.heads || calibration.d != file.d)
     throw Misuse(fmt::format("--calibrate {}: {} heads with d = {}; expected {} heads with d = {} as in the input",

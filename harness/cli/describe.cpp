@@ -23,7 +23,7 @@ std::string allowed(const Parameter& p) {
     case Parameter::Kind::integer:
       return fmt::format("integer from {:.0f} to {:.0f}", p.minimum, p.maximum);
     case Parameter::Kind::real:
-      return fmt::format("number from {} to {}", p.minimum, p.maximum);
+      return fmt::format("{}number from {:.6g} to {:.6g}", p.word.empty() ? "" : p.word + " or ", p.minimum, p.maximum);
     case Parameter::Kind::flag:
       return "true or false";
     case Parameter::Kind::choice:
@@ -37,12 +37,51 @@ std::string allowed(const Parameter& p) {
   return {};
 }
 
-void print_parameters(const std::vector<Parameter>& parameters) {
-  if (parameters.empty()) return;
-  std::cout << "\nparameters\n";
-  for (const auto& p : parameters)
+void print_parameters(const std::vector<Parameter>& parameters, bool published, const std::string& heading) {
+  bool any = false;
+  for (const auto& p : parameters) {
+    if (p.published != published) continue;
+    if (!any) std::cout << "\n" << heading << "\n";
+    any = true;
     std::cout << fmt::format("  {:<14}{} [default {}; {}]\n", p.name, p.help,
                              p.default_value.empty() ? "none" : p.default_value, allowed(p));
+  }
+}
+
+// Relative mean squared errors of the kernel estimate with each ensemble that has a closed form, for pairs of unit
+// vectors: what a choice of ensemble is worth, and which ones do harm.
+void print_ensembles(const Params& params) {
+  constexpr Index d = 64;
+  constexpr double cosines[] = {1, 0.5, 0, -0.5, -1};
+  const auto& entry = find<MethodEntry>(params.name());
+  const auto errors = [&](const std::string& ensemble) {
+    std::vector<double> all;
+    const auto theory = entry.theory(params.with("projection", ensemble), {.nq = 1, .nk = 1, .d = d, .dv = 1}, nullptr);
+    if (theory && theory->variance)
+      for (const double cosine : cosines) {
+        const Pair pair{.d = d, .q2 = 1, .k2 = 1, .qk = cosine};
+        all.push_back(theory->variance(pair) / std::pow(theory->mean(pair), 2));
+      }
+    return all;
+  };
+  const auto print = [](const std::string& name, const std::vector<double>& numbers) {
+    std::cout << fmt::format("  {:<23}", name);
+    for (const double x : numbers) std::cout << fmt::format("{:>10.3g}", x);
+  };
+  const auto orthogonal = errors("orthogonal");
+  if (orthogonal.empty()) return;
+  std::cout << fmt::format(
+      "\nrelative MSE of its kernel estimate, closed form, |q| = |k| = 1, d = {}, by the cosine of q and k\n", d);
+  print("", {std::begin(cosines), std::end(cosines)});
+  std::cout << "\n";
+  for (const auto& name : catalogue("projections").names()) {
+    const auto numbers = errors(name);
+    if (numbers.empty()) continue;
+    print(name, numbers);
+    bool worse = false;
+    for (size_t i = 0; i < numbers.size(); ++i) worse |= numbers[i] > orthogonal[i] * (1 + 1e-9) + 1e-14;
+    std::cout << (name != "iid" && worse ? "   worse than orthogonal\n" : "\n");
+  }
 }
 
 void print_claims(const Params& params) {
@@ -63,6 +102,8 @@ void print_claims(const Params& params) {
   if (const auto theory = entry.theory(params, example_shape, nullptr))
     std::cout << fmt::format("  its kernel estimates {}{}\n", theory->target,
                              theory->variance ? ", with a closed form of the variance" : "");
+  if (params.has("features") && params.has("projection")) print_ensembles(params);
+  for (const auto& caveat : entry.caveats(params, example_shape)) std::cout << "\nnote: " << caveat << "\n";
   const Work work = entry.cost(params, example_shape);
   std::cout << fmt::format("\nwork of one call at that shape: {:.3g} FLOPs, {:.3g} exponentials\n", work.flops,
                            work.exps);
@@ -89,7 +130,10 @@ int run(const std::vector<std::string>& arguments) {
     print_line("formula", text.formula);
     print_line("reference", text.reference);
     print_line("cost", text.cost);
-    print_parameters(params.declared());
+    print_parameters(params.declared(), false, "parameters");
+    print_parameters(
+        params.declared(), true,
+        "what published libraries do instead (no claim holds for it; attnbench check SPEC says which break)");
     if (plural == "methods") print_claims(params);
     if (plural == "experiments") {
       std::cout << "\nmetrics\n";

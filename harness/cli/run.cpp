@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <set>
 
 #include "harness/cli/command.hpp"
 #include "harness/runner/figure.hpp"
@@ -87,7 +88,10 @@ std::optional<Arguments> parse(const std::string& command, const std::vector<std
 int run_command(const std::vector<std::string>& words) {
   const auto arguments = parse("run", words);
   if (!arguments) return 0;
-  expand(arguments->request);  // misuse shows before a results file is made
+  std::set<std::string> caveats;
+  for (const Cell& cell : expand(arguments->request))  // misuse shows before a results file is made
+    for (const auto& caveat : find<MethodEntry>(cell.method.name()).caveats(cell.method, cell.problem.shape))
+      if (caveats.insert(caveat).second) std::cerr << "attnbench: note: " << caveat << "\n";
   Store store(arguments->results);
   const auto summary = run(arguments->request, store, store.begin_run(command_line, environment_json()));
   const Figure figure = figure_of_run(arguments->request);

@@ -41,6 +41,23 @@ Matrix<double> raw_qr_factor(const Matrix<double>& gaussian) {
   return Eigen::MatrixXd(Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian).householderQ());
 }
 
-Matrix<double> haar_orthogonal(Generator& generator, Index d) { return haar_factor(standard_normal(generator, d, d)); }
+Matrix<double> haar_orthogonal(Generator& generator, Index d) {
+  Matrix<double> Q = Matrix<double>::Identity(d, d);
+  const Matrix<double> normal = standard_normal(generator, 1, d * (d + 1) / 2);
+  const double* next = normal.data();
+  if (*next++ < 0) Q(d - 1, d - 1) = -1;
+  Eigen::RowVectorXd product(d);
+  for (Index size = 2; size <= d; ++size) {
+    Eigen::VectorXd v = Eigen::Map<const Eigen::VectorXd>(next, size);
+    next += size;
+    const double sign = v[0] < 0 ? -1 : 1;
+    v[0] += sign * v.norm();
+    auto corner = Q.bottomRightCorner(size, size);
+    product.head(size).noalias() = v.transpose() * corner;
+    corner.noalias() -= (2 / v.squaredNorm() * v) * product.head(size);
+    corner.col(0) *= -sign;  // the reflection takes e1 to -sign x / |x|, whose first coordinate is never positive
+  }
+  return Q;
+}
 
 }  // namespace attnbench
