@@ -1,7 +1,8 @@
 """From replicates to what a panel draws: points with intervals, references, endings, and notes about them.
 
 Intervals have level 95 %. "mean": mean over replicates, Student t. "median": median of all samples, with the
-distribution-free interval between two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1).
+distribution-free interval between two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1). Ratios of
+two methods are formed replicate by replicate; their mean and interval are those of the log ratio, back-transformed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from results import PROBLEM, SPECS, Results, parameter_columns, plain, select, s
 from scipy import special
 
 LEVEL = 0.95
-COLUMNS = ("series", "role", "x", "y", "low", "high", "theory", "replicates", "samples", "exponent", "note")
+COLUMNS = ("series", "role", "x", "y", "low", "high", "theory", "value", "replicates", "samples", "exponent", "note")
 EXPONENT_POINTS = 3
 # How `attnbench run` spells a condition on a cell; all others are --name VALUE.
 OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
@@ -28,6 +29,8 @@ class Panel:
 
     points   COLUMNS, one row a point: role is "measured", "reference" (a method without the x axis has x = NaN) or
              "ending" (a cell that was not done: y is NaN and the note says why). A point with a note is not drawn.
+             Of a map, a tile at x, y with its value: "ratio" (log10 of the ratio) or "winner" (log10 of how many times
+             the least is below the next, low and high its interval where it was measured).
     missing  why there is nothing to draw, and the command that would change it; "" when there is something
     """
 
@@ -75,6 +78,11 @@ def median_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 INTERVALS = {"mean": mean_interval, "median": median_interval}
 
 
+def ratio_interval(logs: np.ndarray) -> tuple[float, float, float]:
+    """The exponential of the mean log ratio and of its interval."""
+    return tuple(float(v) for v in np.exp(mean_interval(logs)))  # type: ignore[return-value]
+
+
 def fitted_exponent(x: np.ndarray, y: np.ndarray) -> float:
     """Least-squares slope of log y over log x at the last points; NaN for fewer than two."""
     kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
@@ -87,11 +95,12 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     panel = Panel(description, pd.DataFrame(columns=list(COLUMNS)))
     cells = _panel_cells(results.cells, description)
     measured = _with_values(results, cells, description["y"])
-    rows = (
-        _profile_rows(panel, measured, results)
-        if description["kind"] == "profile"
-        else _curve_rows(panel, measured, results)
-    )
+    if description["kind"] == "profile":
+        rows = _profile_rows(panel, measured, results)
+    else:
+        rows = (_map_rows if description["kind"] == "map" else _curve_rows)(
+            panel, _with_gaps(results, cells, measured), results
+        )
     rows += _ending_rows(results, cells)
     if rows:
         panel.points = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -99,47 +108,54 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     _say_what_is_absent(panel, results, cells, measured)
     if description.get("slope"):
         _fit_exponents(panel)
-    if len(measured):
+    if len(measured) and not description.get("ratio_to"):
         panel.unit = str(measured["unit"].iloc[0])
     return panel
 
 
 def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFrame:
-    """Cells of the panel with columns x, series and role."""
+    """Cells of the panel with columns x, upwards (the second axis of a map), series and role."""
     where = description.get("where", {})
-    axes = axis_names(description)
-    references = description.get("references", [])
+    axes = [*axis_names(description), *axis_names(description, "y_axis")]
+    references = [*description.get("references", []), *filter(None, [description.get("ratio_to")])]
     chosen = select(cells, where, axes)
     # A reference lacks the parameters of the methods beside it, so only conditions on the problem bind it.
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
     baseline = select(cells, {**problem, "method": references})
     chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
-    x = pd.Series(np.nan, chosen.index)
-    for axis in axes:
-        if axis in chosen:
-            x = x.fillna(pd.to_numeric(chosen[axis].map(plain), errors="coerce"))
     series = description.get("series", ["method"])
     return chosen.assign(
-        x=x,
+        x=_along(chosen, axis_names(description)),
+        upwards=_along(chosen, axis_names(description, "y_axis")),
         series=[_series(cell, series, axes) for _, cell in chosen.iterrows()],
         role=np.where(chosen.index.isin(baseline.index), "reference", "measured"),
     )
 
 
-def axis_names(description: dict[str, Any]) -> list[str]:
-    """The columns that may give x: of a list, the first that a cell has (budgets go by many names)."""
-    axis = description.get("x") or []
-    return axis if isinstance(axis, list) else [axis]
+def axis_names(description: dict[str, Any], axis: str = "x") -> list[str]:
+    """The columns that may give x (or y_axis): of a list, the first that a cell has (budgets go by many names)."""
+    names = description.get(axis) or []
+    return names if isinstance(names, list) else [names]
+
+
+def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series:
+    """The number of each cell on an axis of those names; NaN where it has none."""
+    place = pd.Series(np.nan, cells.index)
+    for name in names:
+        if name in cells:
+            place = place.fillna(pd.to_numeric(cells[name].map(plain), errors="coerce"))
+    return place
 
 
 def _series(cell: pd.Series, columns: list[str], axes: list[str]) -> str:
-    """The name of a curve: its specs without the parameters that the x axis sweeps; other columns as name=value."""
+    """The name of a curve: its specs without the parameters that the axes sweep; other columns that the cell has as
+    name=value."""
     parts = []
     for column in columns:
         value = plain(cell.get(column))
         if column in SPECS:
             parts.append(without_parameters(value, axes))
-        else:
+        elif not pd.isna(value):
             parts.append(f"{column}={value:.15g}" if isinstance(value, float) else f"{column}={value}")
     return " ".join(parts)
 
@@ -150,9 +166,18 @@ def _with_values(results: Results, cells: pd.DataFrame, metric: str) -> pd.DataF
     return rows.merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
 
 
+def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """The same and one row with the value NaN and no unit for every done replicate that has no such metric: what could
+    not be estimated is known to be missing, and the rest alone would not be its mean."""
+    done = results.replicates.loc[results.replicates["ending"] == "done", ["key", "replicate"]]
+    there = pd.MultiIndex.from_frame(measured[["key", "replicate"]])
+    gaps = done[~pd.MultiIndex.from_frame(done).isin(there)].merge(cells, left_on="key", right_index=True)
+    return pd.concat([measured, gaps.assign(values=[np.array(np.nan)] * len(gaps))], ignore_index=True)
+
+
 def _row(series: str, role: str, **values: Any) -> dict[str, Any]:
-    blank = {"x": np.nan, "y": np.nan, "low": np.nan, "high": np.nan, "theory": np.nan, "replicates": 0, "samples": 0}
-    return {"series": series, "role": role, **blank, "exponent": np.nan, "note": "", **values}
+    blank = dict.fromkeys(("x", "y", "low", "high", "theory", "value", "exponent"), np.nan)
+    return {"series": series, "role": role, **blank, "replicates": 0, "samples": 0, "note": "", **values}
 
 
 def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
@@ -160,17 +185,23 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
     description = panel.description
     kind = description.get("interval", "mean")
     theory = _theory_by_replicate(results, description)
+    if description.get("ratio_to"):
+        measured, theory = _divided(panel, measured, theory)
     without_axis = measured[measured["x"].isna() & (measured["role"] == "measured")]
     if len(without_axis):
         specs = without_axis.groupby(without_axis["method"].map(lambda spec: split_spec(spec)[0]))["series"].nunique()
         names = ", ".join(f"{name} ({count} specs)" if count > 1 else name for name, count in specs.items())
         panel.notes.append(f"Not drawn, no number for {' or '.join(axis_names(description)) or 'x'}: {names}.")
-    drawn = measured.drop(without_axis.index)
-    rows, pooled = [], set()
+    drawn = measured[measured["x"].notna() | (measured["role"] != "measured")]
+    rows, pooled, lacking = [], set(), 0
     for (role, series, x), group in drawn.groupby(["role", "series", "x"], dropna=False):
         samples = np.concatenate([np.ravel(v) if kind == "median" else [np.mean(v)] for v in group["values"]])
-        y, low, high = INTERVALS[kind](samples)
+        y, low, high = ratio_interval(np.log(samples)) if description.get("ratio_to") else INTERVALS[kind](samples)
         closed = [theory[key] for key in zip(group["key"], group["replicate"]) if key in theory]
+        gaps = int(group["unit"].isna().sum())
+        lacking += gaps > 0
+        if gaps and not closed:
+            continue
         rows.append(
             _row(
                 series,
@@ -180,13 +211,95 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
                 low=float(low),
                 high=float(high),
                 theory=float(np.mean(closed)) if closed else np.nan,
-                replicates=len(group),
-                samples=len(samples),
+                replicates=len(group) - gaps,
+                samples=len(samples) - gaps,
             )
         )
         pooled |= _varying(group)
     _say_what_is_pooled(panel, pooled)
+    if lacking:
+        what = f"ratio to {description['ratio_to']}" if description.get("ratio_to") else description["y"]
+        panel.notes.append(f"{lacking} point{'s' if lacking > 1 else ''} not drawn: a replicate has no {what}.")
     return rows
+
+
+def _divided(
+    panel: Panel, measured: pd.DataFrame, theory: dict[tuple[str, int], np.ndarray]
+) -> tuple[pd.DataFrame, dict[tuple[str, int], np.ndarray]]:
+    """Values and closed forms over those of the method `ratio_to`: of the same replicate of the same input and problem,
+    at the same x, or anywhere when that method has no x. A ratio that is not positive is a gap."""
+    name = panel.description["ratio_to"]
+    axes = axis_names(panel.description)
+    where = ["replicate", "input", *(column for column in PROBLEM if column in measured)]
+    below = measured[measured["method"].map(lambda spec: without_parameters(spec, axes)) == name]
+    by_place = {
+        (x, *place): (float(np.mean(values)), theory.get((key, replicate)))
+        for key, replicate, values, x, *place in zip(
+            below["key"], below["replicate"], below["values"], below["x"].fillna(np.inf), *(below[c] for c in where)
+        )
+    }
+    rest = measured.drop(below.index)
+    ratios, closed = [], {}
+    for key, replicate, values, x, *place in zip(
+        rest["key"], rest["replicate"], rest["values"], rest["x"], *(rest[c] for c in where)
+    ):
+        denominator, formula = by_place.get((x, *place)) or by_place.get((np.inf, *place)) or (np.nan, None)
+        ratio = float(np.mean(values)) / denominator if denominator else np.nan
+        ratios.append(ratio if ratio > 0 else np.nan)
+        if formula and (key, replicate) in theory:
+            closed[key, replicate] = theory[key, replicate] / formula
+    return rest.assign(values=[np.array(r) for r in ratios], unit=rest["unit"].where(np.isfinite(ratios))), closed
+
+
+def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
+    """One row a tile. Values are closed forms where the description names them and a cell has one, else measured."""
+    description = panel.description
+    theory = _theory_by_replicate(results, description)
+    values = [
+        float(theory.get((key, r), np.mean(v)))
+        for key, r, v in zip(measured["key"], measured["replicate"], measured["values"])
+    ]
+    drawn = measured.assign(number=values)[measured["x"].notna().to_numpy() & measured["upwards"].notna().to_numpy()]
+    rows = []
+    for (x, y), tile in drawn.groupby(["x", "upwards"]):
+        by_series = {
+            series: group.groupby("replicate")["number"].mean()
+            for series, group in tile.groupby("series")
+            if group["number"].notna().all()
+        }
+        row = _winner_row(by_series) if description.get("winner") else _ratio_row(by_series, description["ratio"])
+        if row:
+            rows.append({**row, "x": x, "y": y})
+    return rows
+
+
+def _log10_ratio(a: pd.Series, b: pd.Series) -> tuple[float, float, float, int]:
+    """Mean over the replicates that both have of log10 a / b, its interval, and how many. Closed forms may be zero:
+    then it is infinite, or NaN where both are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log10((a / b).dropna().to_numpy(float))
+        value, low, high = mean_interval(logs) if len(logs) else (np.nan,) * 3
+    return float(value), float(low), float(high), len(logs)
+
+
+def _ratio_row(by_series: dict[str, pd.Series], methods: list[str]) -> dict[str, Any] | None:
+    if not set(methods) <= set(by_series):
+        return None
+    value, low, high, count = _log10_ratio(*(by_series[method] for method in methods))
+    if np.isnan(value):
+        return None
+    return _row(" / ".join(methods), "ratio", value=value, low=low, high=high, replicates=count, samples=count)
+
+
+def _winner_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
+    """The method with the least mean, and how far below the next."""
+    order = sorted(by_series, key=lambda series: (by_series[series].mean(), series))
+    if not order:
+        return None
+    if len(order) == 1:
+        return _row(order[0], "winner", value=np.inf, replicates=len(by_series[order[0]]))
+    value, low, high, count = _log10_ratio(by_series[order[1]], by_series[order[0]])
+    return _row(order[0], "winner", value=value, low=low, high=high, replicates=count, samples=count)
 
 
 def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[tuple[str, int], np.ndarray]:
@@ -237,7 +350,7 @@ def _varying(group: pd.DataFrame) -> set[str]:
     return varying or {column for column in SPECS if group[column].nunique() > 1}
 
 
-_ADDED = {"key", "replicate", "metric", "unit", "values", "x", "series", "role", "length"}
+_ADDED = {"key", "replicate", "metric", "unit", "values", "x", "upwards", "series", "role", "length"}
 
 
 def _say_what_is_pooled(panel: Panel, columns: set[str]) -> None:
@@ -265,7 +378,8 @@ def is_log(scale: str | None) -> bool:
 def _mark_undrawable(panel: Panel) -> None:
     """Notes on points that the axes cannot show, and a sentence that counts them."""
     points, description = panel.points, panel.description
-    value = points["role"] != "ending"
+    # A point whose measurement has gaps (NaN) stays for its closed form.
+    value = points["role"].isin(["measured", "reference"]) & (points["y"].notna() | points["theory"].isna())
     not_finite = value & (~np.isfinite(points["y"].astype(float)) | np.isinf(points["x"].astype(float)))
     not_positive = (
         value
@@ -293,10 +407,16 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
     description = panel.description
     seen = set(measured[measured["role"] == "reference"]["method"])
     absent = [name for name in description.get("references", []) if name not in seen]
-    if len(panel.role("measured")) == 0:
+    drawn = points_of(panel)
+    if len(drawn) == 0:
         panel.missing = _what_is_needed(results, cells, description)
     elif absent:
         panel.notes.append(f"No data for the reference {', '.join(absent)}.")
+
+
+def points_of(panel: Panel) -> pd.DataFrame:
+    """What a panel has beside references and endings: points, or the tiles of a map."""
+    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner")])
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:
@@ -311,13 +431,16 @@ def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str
         found = ", ".join(sorted(there)) or "no measurement"
         return f"no data: none of the cells ({len(cells)}) has {description['y']}; they have {found}"
     axis = " or ".join(axis_names(description)) or "its index"
+    if description["kind"] == "map":
+        axis += f" and {' or '.join(axis_names(description, 'y_axis'))}"
     return f"no data: no value of {description['y']} can be drawn against {axis}"
 
 
 def needed_command(description: dict[str, Any]) -> str:
     """The attnbench run that makes the cells of a panel, as far as its description fixes them."""
     where = dict(description.get("where", {}))
-    words = ["attnbench run", shlex.quote(str(where.pop("experiment", "EXPERIMENT")))]
+    experiment = where.pop("experiment", "EXPERIMENT")
+    words = ["attnbench run", shlex.quote(str(experiment[0] if isinstance(experiment, list) else experiment))]
     methods = where.pop("method", "SPEC")
     words += ["--method", *(shlex.quote(str(m)) for m in (methods if isinstance(methods, list) else [methods]))]
     words += [shlex.quote(reference) for reference in description.get("references", [])]
@@ -328,8 +451,9 @@ def needed_command(description: dict[str, Any]) -> str:
         words += [OPTIONS.get(name, f"--{name}"), *(shlex.quote(str(value)) for value in values)]
     if causal not in (0, False, "0"):
         words.append("--causal")
-    if description["kind"] == "curve" and axis_names(description):
-        words += ["--sweep", f"{axis_names(description)[0]}=..."]
+    if description["kind"] != "profile":
+        for names in (axis_names(description), axis_names(description, "y_axis")):
+            words += ["--sweep", f"{names[0]}=..."] if names else []
     if where:  # parameters of the specs, which stand in the specs
         words.append(f"# with {', '.join(f'{name}={wanted}' for name, wanted in where.items())}")
     return " ".join(words)

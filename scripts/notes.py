@@ -16,7 +16,7 @@ LONGEST_REASON = 110  # characters; the CSV file has all of it
 
 def notes(panels: list[Panel]) -> list[str]:
     """Sentences under the figure: intervals, fits, endings, and what each panel says about itself."""
-    said = _interval_notes(panels)
+    said = _interval_notes(panels) + _map_notes(panels)
     if any(panel.points["exponent"].notna().any() for panel in panels):
         said.append("Exponents: least squares on logarithms over the last three points.")
     said += _ending_notes(panels)
@@ -34,7 +34,9 @@ def _interval_notes(panels: list[Panel]) -> list[str]:
     notes = []
     for kind, centre, method in (("mean", "mean", "Student t"), ("median", "median", "order statistics")):
         drawn = [
-            p.points[p.points["role"] != "ending"] for p in panels if p.description.get("interval", "mean") == kind
+            p.points[p.points["role"].isin(["measured", "reference"]) & p.points["y"].notna()]
+            for p in panels
+            if p.description.get("interval", "mean") == kind
         ]
         points = pd.concat(drawn) if drawn else pd.DataFrame()
         if len(points) == 0:
@@ -47,6 +49,18 @@ def _interval_notes(panels: list[Panel]) -> list[str]:
             notes.append(f"{words}; {_interval_marks(points)}: its {LEVEL * 100:g} % interval ({method}).")
         else:
             notes.append(f"{words}, too few for an interval.")
+    return notes
+
+
+def _map_notes(panels: list[Panel]) -> list[str]:
+    roles = set().union(*(panel.points["role"] for panel in panels))
+    notes = []
+    if "ratio" in roles:
+        notes.append("Hatched: the ratio is below 1; the line is at 1.")
+    if "winner" in roles:
+        notes.append(
+            f"Tiles: the least, by its mark; hollow: the {LEVEL * 100:g} % interval of its ratio to the next holds 1."
+        )
     return notes
 
 

@@ -1,4 +1,4 @@
-"""How one panel is drawn: axes, series with their intervals and closed forms, references, endings."""
+"""How one panel is drawn: axes, series with their intervals and closed forms, references, endings; or a map."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from aggregate import Panel, axis_names, is_log
+from aggregate import Panel, axis_names, is_log, points_of
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from results import natural_order
-from ticks import limits, linear_ticks, log_ticks
+from ticks import limits, linear_ticks, log_ticks, superscript
 
 INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
 # Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), so that they stay apart in grey; ordered so that the
@@ -55,6 +56,7 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.5,
     "axes.axisbelow": True,
     "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
     "lines.markersize": 4.6,
     "text.parse_math": False,
     "axes.unicode_minus": True,
@@ -87,6 +89,11 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[flo
         _say_no_data(axes, panel.missing, width)
     set_axis(axes, "x", panel, _x_values(panel))
     set_axis(axes, "y", panel, _y_values(panel))
+    if panel.description["kind"] == "map":
+        _draw_map(axes, panel, looks)
+        return
+    if panel.description.get("ratio_to") and not panel.missing:
+        axes.axhline(1, color=INK, linewidth=0.8, zorder=1.2)
     for series, points in panel.role("reference").groupby("series"):
         _draw_reference(axes, points, looks[series])
     for series, points in panel.role("measured").groupby("series"):
@@ -120,9 +127,13 @@ def balanced(text: str, width: int) -> str:
 def axis_label(panel: Panel, axis: str) -> str:
     """The axis label with the unit of the measurement, where the description has not said it."""
     description = panel.description
-    default = "/".join(axis_names(description)) or "index" if axis == "x" else description["y"]
+    is_map = description["kind"] == "map"
+    if axis == "y" and not is_map:
+        default = description["y"] + (f" / that of {description['ratio_to']}" if description.get("ratio_to") else "")
+    else:
+        default = "/".join(axis_names(description, "x" if axis == "x" else "y_axis")) or "index"
     label = str(description.get(f"{axis}_label") or default)
-    if axis == "x" or panel.unit in ("", "1") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
+    if axis == "x" or is_map or panel.unit in ("", "1") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
         return label
     return f"{label} ({panel.unit})"
 
@@ -167,6 +178,95 @@ def _draw_series(axes: Axes, points: pd.DataFrame, look: Look, has_theory: bool)
             linewidth=1.1,
             zorder=2,
         )
+
+
+# Maps: a tile at every point, as wide as the way to its neighbours.
+
+
+def _draw_map(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
+    axes.grid(False)
+    tiles = points_of(panel)
+    if len(tiles) == 0:
+        return
+    (draw_winners if panel.description.get("winner") else draw_ratios)(axes, panel, tiles, looks)
+
+
+def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
+    """log10 of the ratio as a colour that is pale at 0; below 0 hatched, with a line at 0: so grey shows the sign."""
+    x, y, values = _grid(tiles)
+    x_edges, y_edges = _edges(x, axes.get_xscale()), _edges(y, axes.get_yscale())
+    finite = np.abs(values[np.isfinite(values)])
+    # Where one of the two goes to zero the ratio leaves every scale: the colours serve the inner nine tenths.
+    bound = max(float(np.ceil(np.quantile(finite, 0.9))) if len(finite) else 1.0, 1.0)
+    mesh = axes.pcolormesh(
+        x_edges,
+        y_edges,
+        np.clip(values, -bound, bound),
+        cmap="PuOr",
+        norm=Normalize(-bound, bound),
+        linewidth=0,
+        rasterized=True,
+        zorder=1,
+    )
+    if min(values.shape) > 1 and np.isfinite(values).any():
+        # Between the centres of tiles, and on to the edges of the outermost.
+        smooth = np.pad(np.clip(np.where(np.isnan(values), 0, values), -bound, bound), 1, mode="edge")
+        places = [np.concatenate([e[:1], p, e[-1:]]) for p, e in ((x, x_edges), (y, y_edges))]
+        hatched = axes.contourf(*places, smooth, levels=[-2 * bound, 0], colors="none", hatches=["///"], zorder=2)
+        for collection in hatched.collections:
+            collection.set_edgecolor(FAINT)
+            collection.set_linewidth(0)
+        if smooth.min() < 0 < smooth.max():
+            axes.contour(*places, smooth, levels=[0], colors=[INK], linewidths=1.2, zorder=3)
+    bar = axes.figure.colorbar(mesh, ax=axes, extend="both", fraction=0.06, pad=0.03, use_gridspec=False)
+    bar.outline.set_linewidth(0.5)
+    ticks = [tick for tick in range(-int(bound), int(bound) + 1) if tick % max(1, int(bound) // 3) == 0]
+    bar.set_ticks(ticks, labels=[f"10{superscript(k)}" if k else "1" for k in ticks])
+    bar.ax.minorticks_off()
+    label = panel.description.get("value_label") or f"{panel.description['y']}: " + " / ".join(
+        panel.description["ratio"]
+    )
+    bar.set_label(textwrap.fill(str(label), 40))
+
+
+def draw_winners(axes: Axes, _: Panel, tiles: pd.DataFrame, looks: dict[str, Look]) -> None:
+    """The colour and the marker of the least at every point; hollow where the next may be as low."""
+    x, y, _values = _grid(tiles)
+    x_edges, y_edges = _edges(x, axes.get_xscale()), _edges(y, axes.get_yscale())
+    size = min(7.0, 0.6 * 72 * min(2.2 / len(x), 1.7 / len(y)))
+    for _, tile in tiles.iterrows():
+        look = looks[tile["series"]]
+        i, j = int(np.searchsorted(x, tile["x"])), int(np.searchsorted(y, tile["y"]))
+        axes.fill_between(
+            x_edges[i : i + 2], y_edges[j], y_edges[j + 1], color=look.colour, alpha=0.25, linewidth=0, zorder=1
+        )
+        undecided = bool(tile["low"] <= 0)
+        axes.plot(
+            tile["x"],
+            tile["y"],
+            marker=look.marker,
+            markersize=size,
+            color=look.colour,
+            markerfacecolor=PAPER if undecided else look.colour,
+            markeredgewidth=0.8,
+            zorder=3,
+        )
+
+
+def _grid(tiles: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places along x and y, and the values [y, x], NaN where there is no tile."""
+    table = tiles.pivot_table(index="y", columns="x", values="value", aggfunc="first", dropna=False)
+    return table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
+
+
+def _edges(places: np.ndarray, scale: str) -> np.ndarray:
+    """Edges of tiles: half way between neighbours, and as far beyond the outermost."""
+    if len(places) == 1:
+        return np.array([places[0] / 1.5, places[0] * 1.5]) if scale == "log" else places[0] + np.array([-0.5, 0.5])
+    spaced = np.log(places) if scale == "log" else places
+    between = (spaced[1:] + spaced[:-1]) / 2
+    edges = np.concatenate([[2 * spaced[0] - between[0]], between, [2 * spaced[-1] - between[-1]]])
+    return np.exp(edges) if scale == "log" else edges
 
 
 def _marked(x: np.ndarray, row: int, logarithmic: bool) -> list[int]:
@@ -230,23 +330,41 @@ def _draw_endings(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
 
 def _x_values(panel: Panel) -> np.ndarray:
     endings = panel.points[panel.points["role"] == "ending"]
+    if panel.description["kind"] == "map":
+        return _map_limits(panel, "x")
     drawn = pd.concat([panel.role("measured"), panel.role("reference"), endings])["x"].to_numpy(float)
     if is_log(panel.description.get("x_scale")):
         drawn = drawn[drawn > 0]
     return drawn[np.isfinite(drawn)]
 
 
+def _map_limits(panel: Panel, axis: str) -> np.ndarray:
+    places = np.unique(points_of(panel)[axis].to_numpy(float))
+    scale = "log" if is_log(panel.description.get(f"{axis}_scale")) else "linear"
+    return _edges(places, scale)[[0, -1]] if len(places) else places
+
+
 def _y_values(panel: Panel) -> np.ndarray:
-    """Values that the y axis must hold: all points and closed forms, and intervals unless they are far wider."""
+    """Values that the y axis must hold: all points, and closed forms and intervals unless they are far away."""
+    if panel.description["kind"] == "map":
+        return _map_limits(panel, "y")
     drawn = pd.concat([panel.role("measured"), panel.role("reference")])
-    y = drawn["y"].to_numpy(float)
-    edges = drawn[["low", "high", "theory"]].to_numpy(float).ravel()
-    edges = edges[np.isfinite(edges)]
-    if len(y) and is_log(
-        panel.description.get("y_scale")
-    ):  # an interval that nearly reaches zero would flatten the rest
-        edges = edges[(edges >= y.min() / 10) & (edges <= y.max() * 10)]
-    return np.concatenate([y, edges])
+    y = drawn["y"].dropna().to_numpy(float)
+    if len(y) == 0:  # closed forms of what could not be measured
+        y = drawn["theory"].dropna().to_numpy(float)
+    if panel.description.get("ratio_to"):
+        y = np.append(y, 1.0)
+    gaps = drawn["y"].isna()
+    parts = [y]
+    # An interval that nearly reaches zero would flatten the rest. Where nothing could be measured the closed form is
+    # the point, as far as the axes can hold it.
+    for chosen, room in ((drawn[["low", "high", "theory"]][~gaps], 10), (drawn[["theory"]][gaps], 1e4)):
+        edges = chosen.to_numpy(float).ravel()
+        edges = edges[np.isfinite(edges)]
+        if len(y) and is_log(panel.description.get("y_scale")):
+            edges = edges[(edges >= y.min() / room) & (edges <= y.max() * room)]
+        parts.append(edges)
+    return np.concatenate(parts)
 
 
 def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
@@ -260,7 +378,10 @@ def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
         axis.set_minor_locator(FixedLocator([]))
         return
     crosses = which == "y" and (panel.points["role"] == "ending").any()
-    low, high = limits(values, bool(base), below=0.14 if crosses else 0.05)
+    if panel.description["kind"] == "map":
+        low, high = float(values.min()), float(values.max())
+    else:
+        low, high = limits(values, bool(base), below=0.14 if crosses else 0.05)
     getattr(axes, f"set_{which}lim")(low, high)
     room = _tick_room(axes, values) if which == "x" else 7
     ticks, minor, labels = log_ticks(low, high, base, room) if base else linear_ticks(low, high, room)

@@ -85,6 +85,8 @@ def numbers(panels: list[Panel]) -> str:
         table.insert(0, "panel_title", str(panel.description.get("title", "")))
         table.insert(0, "panel", position)
         table["unit"] = panel.unit
+        if panel.description["kind"] != "map":
+            table = table.drop(columns="value")
         tables.append(table)
     return pd.concat(tables).to_csv(index=False, lineterminator="\n") if tables else ""
 
@@ -135,7 +137,7 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
 
 def series_looks(panels: list[Panel]) -> dict[str, Look]:
     """One look a series, in the order of the legend: references come last, dotted in ink and without markers."""
-    points = pd.concat([panel.points for panel in panels])
+    points = pd.concat([panel.points[panel.points["role"] != "ratio"] for panel in panels])
     references = set(points.loc[points["role"] == "reference", "series"])
     names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))
     looks = {}
@@ -151,8 +153,9 @@ def series_looks(panels: list[Panel]) -> dict[str, Look]:
 
 def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], width: float) -> Any:
     """One legend under the panels, in as many columns as fit into the width (inches); None without series."""
-    with_theory = [panel.has_theory for panel in panels if len(panel.points)]
-    handles = [_entry(panels, series, look, not all(with_theory), int(width * 13)) for series, look in looks.items()]
+    with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
+    joined = bool(with_theory) and not all(with_theory)
+    handles = [_entry(panels, series, look, joined, int(width * 13)) for series, look in looks.items()]
     if not handles:
         return None
     if any(with_theory):

@@ -18,7 +18,7 @@ from typing import Any
 
 from panels import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
 from plot import Drawn, draw, write_files
-from results import Misuse, Results, read
+from results import Misuse, Results, Verdict, read
 
 PAGE = "index.html"
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
@@ -32,7 +32,10 @@ def page(results: Results, drawings: list[Drawn]) -> str:
     recipes = [
         (recipe, list(group)) for recipe, group in itertools.groupby(drawings, key=lambda drawn: drawn.figure.recipe)
     ]
-    sections = [_recipe(recipe, group) for recipe, group in recipes] or [_nothing(results)]
+    sections = [
+        _recipe(recipe, group, [verdict for verdict in results.verdicts if verdict.recipe == recipe])
+        for recipe, group in recipes
+    ] or [_nothing(results)]
     return TEMPLATE.substitute(
         light=_variables([*PAPER_NAMES.items(), *((c, f"series-{i}") for i, c in enumerate(COLOURS))]),
         dark=_variables(
@@ -86,7 +89,7 @@ def _contents(recipes: list[tuple[str, list[Drawn]]]) -> str:
     return "\n".join(f'<li><a href="#{anchor}">{escape(title)}</a></li>' for anchor, title in links)
 
 
-def _recipe(recipe: str, drawings: list[Drawn]) -> str:
+def _recipe(recipe: str, drawings: list[Drawn], verdicts: list[Verdict]) -> str:
     anchor = f"recipe-{_anchor(recipe)}"
     statement = _first(drawings, "statement")
     parts = [
@@ -95,7 +98,16 @@ def _recipe(recipe: str, drawings: list[Drawn]) -> str:
     ]
     if statement:
         parts.append(f'<p class="statement">{escape(statement)}</p>')
+    if verdicts:
+        parts += ['<dl class="verdicts">', *map(_verdict, verdicts), "</dl>"]
     return "\n".join([*parts, *map(_figure, drawings), "</section>"])
+
+
+def _verdict(verdict: Verdict) -> str:
+    return (
+        f'<div><dt class="{escape(verdict.outcome.lower())}">{escape(verdict.outcome)}</dt>'
+        f'<dd>{escape(verdict.statement)} <span class="numbers">{escape(verdict.numbers)}</span></dd></div>'
+    )
 
 
 def _figure(drawn: Drawn) -> str:
@@ -256,6 +268,14 @@ h3 { font-size: 1.05rem; margin: 0 0 .6rem; }
 header p, .files, figcaption { color: var(--faint); }
 nav ol { list-style: none; margin: 1.4rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; }
 .statement { max-width: 46rem; font-size: 1.06rem; margin: .4rem 0 0; }
+.verdicts { max-width: 52rem; margin: 1.1rem 0 0; }
+.verdicts div { display: grid; grid-template-columns: 7.6rem 1fr; gap: 0 1rem; padding: .45rem 0;
+  border-top: 1px solid var(--rule); }
+.verdicts dt { font-size: .78rem; font-weight: 700; letter-spacing: .05em; padding-top: .2rem; }
+.verdicts dt.fail { text-decoration: underline 3px; text-underline-offset: .2em; }
+.verdicts dt.ambiguous { color: var(--faint); }
+.verdicts dd { margin: 0; }
+.verdicts .numbers { color: var(--faint); }
 figure { margin: 2.2rem 0 0; break-inside: avoid; }
 figure svg { display: block; max-width: 100%; height: auto; }
 figcaption { font-size: .92rem; max-width: 46rem; }

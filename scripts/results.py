@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-NEWEST_SCHEMA = 1
+NEWEST_SCHEMA = 2
+KINDS = ("curve", "profile", "map")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
 PROBLEM = (
@@ -53,6 +55,16 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """One row of table `verdict`: what a recipe's numbers say of its statement."""
+
+    recipe: str
+    outcome: str
+    statement: str
+    numbers: str
+
+
+@dataclass(frozen=True)
 class Results:
     """
     cells         index key; the columns of PROBLEM and SPECS, and one column a parameter (NaN where a cell has none)
@@ -60,6 +72,7 @@ class Results:
     measurements  key, replicate, metric, unit, values (float64 array in its stored shape; a scalar has shape ())
                   of the replicates that are done
     runs          file, id, started, command, environment (dict)
+    verdicts      in the order of their recipes; of a recipe that several files have judged, those of the last file
     superseded    cells left out because a newer source version measured the same
     """
 
@@ -67,6 +80,7 @@ class Results:
     replicates: pd.DataFrame
     measurements: pd.DataFrame
     figures: list[Figure]
+    verdicts: list[Verdict]
     runs: pd.DataFrame
     superseded: int
 
@@ -146,11 +160,15 @@ def read(paths: Sequence[Path]) -> Results:
     measurements = measurements.drop_duplicates(["key", "replicate", "metric"])
     current = _current(cells, replicates)
     figures = {(figure.recipe, figure.name): figure for file in files for figure in file[4]}
+    judged: dict[str, list[Verdict]] = {}
+    for file in files:
+        judged |= {recipe: list(group) for recipe, group in groupby(file[5], key=lambda verdict: verdict.recipe)}
     return Results(
         cells=_with_parameters(cells.loc[current]),
         replicates=replicates[replicates["key"].isin(current)].reset_index(drop=True),
         measurements=measurements[measurements["key"].isin(current)].reset_index(drop=True),
         figures=sorted(figures.values(), key=lambda figure: (figure.recipe, figure.position, figure.name)),
+        verdicts=[verdict for recipe in sorted(judged) for verdict in judged[recipe]],
         runs=runs,
         superseded=len(cells) - len(current),
     )
@@ -182,7 +200,9 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _read_file(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, list[Figure]]:
+def _read_file(
+    path: Path,
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, list[Figure], list[Verdict]]:
     with closing(_open(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
@@ -199,6 +219,14 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd
             )
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
             rows = connection.execute("SELECT recipe, name, position, json FROM figure").fetchall()
+            (schema,) = connection.execute("PRAGMA user_version").fetchone()
+            judged = (
+                connection.execute(
+                    "SELECT recipe, outcome, statement, numbers FROM verdict ORDER BY recipe, position"
+                ).fetchall()
+                if schema > 1  # the first schema has no verdicts
+                else []
+            )
         except (sqlite3.Error, pd.errors.DatabaseError) as error:
             cause = " ".join(str(error.__cause__ or error).split())
             raise Misuse(f"{path}: {cause}; expected the tables of a results file of attnbench; run it again") from None
@@ -208,7 +236,14 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd
     ]
     runs["environment"] = [json.loads(text or "{}") for text in runs["environment"]]
     runs.insert(0, "file", str(path))
-    return cells, replicates, measurements, runs, [_figure(path, *row) for row in rows]
+    return (
+        cells,
+        replicates,
+        measurements,
+        runs,
+        [_figure(path, *row) for row in rows],
+        [Verdict(*row) for row in judged],
+    )
 
 
 def _values(shape: str, value: float | None, array: bytes | None) -> np.ndarray:
@@ -217,18 +252,24 @@ def _values(shape: str, value: float | None, array: bytes | None) -> np.ndarray:
     return np.frombuffer(array, "<f8").reshape(json.loads(shape))
 
 
+def _is_map(panel: dict[str, Any]) -> bool:
+    return bool(panel["x"] and panel["y_axis"]) and (bool(panel.get("winner")) or len(panel.get("ratio", [])) == 2)
+
+
 def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Figure:
     try:
         description = json.loads(text)
         whole = bool(description["panels"]) and all(
-            panel["kind"] in ("curve", "profile") and panel["y"] for panel in description["panels"]
+            panel["kind"] in KINDS and panel["y"] and (panel["kind"] != "map" or _is_map(panel))
+            for panel in description["panels"]
         )
     except (ValueError, KeyError, TypeError):
         whole = False
     if not whole:
         raise Misuse(
             f"{path}: figure {recipe}/{name} is no figure description; expected a JSON object with panels, each "
-            "with its y and a kind, curve or profile; correct the recipe"
+            f"with its y and a kind, one of {', '.join(KINDS)} (a map with x, y_axis and winner or a ratio of two); "
+            "correct the recipe"
         )
     return Figure(recipe, name, int(position), description)
 

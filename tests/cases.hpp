@@ -94,7 +94,8 @@ Matrix<T> attend(const Approximation<T>& method, const HeadData<T>& head, Mask m
 // negative entries, where nothing cancels. It holds for normalisers that cancel and for inverses alike.
 std::vector<double> row_conditions(const Case& one, const Approximation<double>& method);
 
-// The largest |got - want| of any row over size times that row's condition; infinite when something is no number.
+// The largest |got - want| of any row over that row's condition and its size, or `size` where that is larger; infinite
+// when something is no number.
 double worst_error(const Matrix<double>& got, const Matrix<double>& want, const std::vector<double>& condition,
                    double size);
 

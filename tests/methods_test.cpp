@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "harness/core/feature_map.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
@@ -70,7 +71,8 @@ Matrix<double> normalised(const Matrix<double>& block, const std::vector<double>
     if (seen == 0) continue;
     const double largest = *std::max_element(log_columns.begin(), log_columns.begin() + seen);
     for (Index j = 0; j < seen; ++j) A(i, j) = block(i, j) * std::exp(log_columns[static_cast<size_t>(j)] - largest);
-    A.row(i) /= A.row(i).sum();
+    const double sum = A.row(i).sum();
+    A.row(i) /= sum == 0 ? INFINITY : sum;  // a row without weight is 0
   }
   return A;
 }
@@ -84,9 +86,20 @@ Matrix<double> all_rows(const Rows<double>& rows_of, const HeadData<double>& hea
   return A;
 }
 
+// |G| |G^-1| of a map's linear transform of its inputs: what rounding may do to G^-T, relative to itself. 1 without
+// one.
+double transform_condition(const Tensors& state) {
+  for (const char* name : {"G", "transform"})
+    if (const auto found = state.find(name); found != state.end()) {
+      const auto sigma = singular_values(found->second);
+      return sigma.front() / sigma.back();
+    }
+  return 1;
+}
+
 // What rounding may do in float to a weight relative to itself: its exponents, of magnitude up to L, are dot products
-// of length d, each off by d eps of the product of the norms; then the sums over at most 64 features and nk keys, in
-// numerator and normaliser.
+// of length d, each off by d eps of the product of the norms; then the sums over features and nk keys, in numerator and
+// normaliser.
 double float_rounding(const Case& one, const Tensors& state) {
   const auto& head = one.problem.head;
   const double q = head.Q.rowwise().norm().maxCoeff(), k = head.K.rowwise().norm().maxCoeff();
@@ -95,7 +108,10 @@ double float_rounding(const Case& one, const Tensors& state) {
     L = W->second.rowwise().norm().maxCoeff() * (q + k) + (q * q + k * k) / 2;
   // Linformer's keys are sums over the sequence: |E k| is at most the norm of E times that of all of K.
   if (const auto E = state.find("E"); E != state.end()) L = q * E->second.rowwise().norm().maxCoeff() * head.K.norm();
-  return 2 * (static_cast<double>(one.shape.d) * L + 64 + static_cast<double>(one.shape.nk)) *
+  Index features = 64;
+  if (one.params.has("features"))
+    features = find<FeatureMapEntry>(one.params.text("features")).features(one.params, one.shape.d);
+  return 2 * (static_cast<double>(one.shape.d) * L + static_cast<double>(features + one.shape.nk)) *
          static_cast<double>(std::numeric_limits<float>::epsilon());
 }
 
@@ -156,13 +172,17 @@ TEST_CASE("kernel estimates are the transcription's weights, scale included", "[
     std::vector<double> log_rows(static_cast<size_t>(one.shape.nq)), log_columns(static_cast<size_t>(one.shape.nk));
     Context context;
     method->kernel()->kernel(head.view(), context, K, log_rows, log_columns);
+    const double transform = transform_condition(method->state());
     double worst = 0;
     for (Index i = 0; i < K.rows(); ++i)
       for (Index j = 0; j < K.cols(); ++j) {
-        const double scale = std::exp(log_rows[static_cast<size_t>(i)] + log_columns[static_cast<size_t>(j)]);
-        // Signed features add terms of that scale that cancel; positive ones are right relative to themselves.
-        const double size = one.claims.non_negative ? (*want)(i, j) : scale;
-        worst = std::max(worst, std::abs(K(i, j) * scale - (*want)(i, j)) / size);
+        const double log_row = log_rows[static_cast<size_t>(i)], log_column = log_columns[static_cast<size_t>(j)];
+        const double weight = K(i, j) * std::exp(log_row + log_column - want->log(i, j));
+        // A transform fitted to a single token moves others far away: exponents beyond the 50 of the tolerance round in
+        // proportion.
+        const double exponent = std::max(1.0, transform * (std::abs(log_row) + std::abs(log_column)) / 50);
+        const double error = std::abs(weight - want->weight(i, j)) / (want->magnitude(i, j) * exponent);
+        if (!(error <= worst)) worst = std::isnan(error) ? INFINITY : error;
       }
     CHECK(worst < tolerance);
   });
@@ -199,11 +219,22 @@ TEST_CASE("kernel, rows and factors are second paths to what attend computes", "
   });
 }
 
+// A feature that jumps where omega.x = 0 is another one when rounding takes omega.x across. Where a float's may,
+// nothing is compared: such cases are counted, and must be few.
 TEST_CASE("float agrees with double as far as float's rounding allows", "[methods]") {
-  for_each_case([](const Case& one) {
+  int jumping = 0, undecided = 0;
+  for_each_case([&](const Case& one) {
     INFO(to_string(one));
     const auto single = one.draw<float>();
     const Tensors state = single->state();
+    if (oracle::jumps(one.params)) {
+      ++jumping;
+      const double rounding = static_cast<double>(one.shape.d) * std::numeric_limits<float>::epsilon();
+      if (oracle::distance_to_jump(state, one.problem.head) <= rounding) {
+        ++undecided;
+        return;
+      }
+    }
     const auto exact = one.draw<double>(&state);  // the same draw, rounded to float
     const auto& head = one.problem.head;
     const Matrix<double> got = attend(*single, head.cast<float>(), one.shape.mask).cast<double>();
@@ -216,6 +247,9 @@ TEST_CASE("float agrees with double as far as float's rounding allows", "[method
     CHECK(got.allFinite());
     CHECK(worst_error(got, want, condition, size_of(head.V)) < rounding);
   });
+  CAPTURE(jumping, undecided);
+  CHECK(jumping > 0);
+  CHECK(5 * undecided <= jumping);
 }
 
 TEST_CASE("threads and repetition change no bit, and inputs stay as they are", "[methods]") {

@@ -60,6 +60,7 @@ Answer normalise(const Weights& weights, const HeadData<double>& head, const Set
         sum += weights.value(i, j) * scale;
         absolute += weights.magnitude(i, j) * scale;
       }
+    if (sum == 0) continue;
     answer.condition[static_cast<size_t>(i)] = static_cast<double>(absolute / std::abs(sum));
     std::vector<Real> out(static_cast<size_t>(dv), 0);
     for (Index j = 0; j < nk; ++j)
@@ -95,87 +96,424 @@ Weights softmax_weights(const HeadData<double>& head) {
   return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) { return dot(head.Q, i, head.K, j); });
 }
 
-// methods.md A1: mean over omega of exp(omega.q - |q|^2/2) exp(omega.k - |k|^2/2). Extended precision holds exponents
-// down to -11000, so taking out the largest exponent of a row is enough up to |omega| (|q| + |k|) of that size.
-Weights positive_weights(const HeadData<double>& head, const Tensors& state) {
-  const Matrix<double>& W = state.at("projection");
-  const auto features = [&](const Matrix<double>& X, std::vector<Real>& log_scale) {
-    Table phi(X.rows(), W.rows());
-    for (Index i = 0; i < X.rows(); ++i) {
+// What a feature map is given: queries and keys, one a row.
+struct Inputs {
+  Table q, k;
+};
+
+Table table(const Matrix<double>& X) {
+  Table rows(X.rows(), X.cols());
+  for (Index i = 0; i < X.rows(); ++i)
+    for (Index l = 0; l < X.cols(); ++l) rows(i, l) = static_cast<Real>(X(i, l));
+  return rows;
+}
+
+Real dot(const Table& X, Index i, const Matrix<double>& W, Index f) {
+  Real sum = 0;
+  for (Index l = 0; l < X.columns; ++l) sum += X(i, l) * static_cast<Real>(W(f, l));
+  return sum;
+}
+
+Real absolute_dot(const Table& X, Index i, const Matrix<double>& W, Index f) {
+  Real sum = 0;
+  for (Index l = 0; l < X.columns; ++l) sum += std::abs(X(i, l) * static_cast<Real>(W(f, l)));
+  return sum;
+}
+
+Real dot(const Table& X, Index i, const Table& Y, Index j) {
+  Real sum = 0;
+  for (Index l = 0; l < X.columns; ++l) sum += X(i, l) * Y(j, l);
+  return sum;
+}
+
+Real count(const Matrix<double>& W) { return static_cast<Real>(W.rows()); }
+
+// Weights sum_f exp(of_queries(i, f) + of_keys(j, f)). Extended precision holds exponents down to -11000, so taking out
+// the largest exponent of a row is enough up to |omega| (|q| + |k|) of that size.
+Weights of_exponents(Table of_queries, Table of_keys) {
+  const auto exponentiate = [](Table& phi) {
+    std::vector<Real> log_scale;
+    for (Index i = 0; i < phi.rows; ++i) {
       Real largest = -INFINITY;
-      for (Index f = 0; f < W.rows(); ++f) {
-        phi(i, f) = dot(X, i, W, f) - dot(X, i, X, i) / 2;
-        largest = std::max(largest, phi(i, f));
-      }
-      for (Index f = 0; f < W.rows(); ++f) phi(i, f) = std::exp(phi(i, f) - largest);
+      for (Index f = 0; f < phi.columns; ++f) largest = std::max(largest, phi(i, f));
+      for (Index f = 0; f < phi.columns; ++f) phi(i, f) = std::exp(phi(i, f) - largest);
       log_scale.push_back(largest);
     }
-    return phi;
+    return log_scale;
   };
-  std::vector<Real> log_q, log_k;
-  const Table phi_q = features(head.Q, log_q), phi_k = features(head.K, log_k);
-  Weights weights(head.Q.rows(), head.K.rows());
-  for (Index i = 0; i < phi_q.rows; ++i)
-    for (Index j = 0; j < phi_k.rows; ++j) {
-      Real sum = 0;
-      for (Index f = 0; f < W.rows(); ++f) sum += phi_q(i, f) * phi_k(j, f);
-      weights.value(i, j) = weights.magnitude(i, j) = sum / static_cast<Real>(W.rows());
+  const auto log_q = exponentiate(of_queries), log_k = exponentiate(of_keys);
+  Weights weights(of_queries.rows, of_keys.rows);
+  for (Index i = 0; i < of_queries.rows; ++i)
+    for (Index j = 0; j < of_keys.rows; ++j) {
+      weights.value(i, j) = weights.magnitude(i, j) = dot(of_queries, i, of_keys, j);
       weights.log(i, j) = log_q[static_cast<size_t>(i)] + log_k[static_cast<size_t>(j)];
     }
   return weights;
 }
 
-// methods.md A2: exp((|q|^2 + |k|^2)/2) mean over omega of cos(omega.(q - k)). The method adds cos cos and sin sin,
-// each at most 1, hence the magnitude. The angles are taken once a token, then the cosine of their difference (in
-// double: it is off by 1e-16, which no condition makes visible, and ten times faster).
-Weights trig_weights(const HeadData<double>& head, const Tensors& state) {
-  const Matrix<double>& W = state.at("projection");
-  const auto angles = [&](const Matrix<double>& X) {
-    Table angle(X.rows(), W.rows());
-    for (Index i = 0; i < X.rows(); ++i)
-      for (Index f = 0; f < W.rows(); ++f) angle(i, f) = dot(X, i, W, f);
-    return angle;
+// The same for exponents that are a function (X, row, feature) of both sides.
+template <class Exponent>
+Weights of_exponents(const Inputs& in, Index features, const Exponent& exponent) {
+  const auto of = [&](const Table& X) {
+    Table phi(X.rows, features);
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index f = 0; f < features; ++f) phi(i, f) = exponent(X, i, f);
+    return phi;
   };
-  const Table of_q = angles(head.Q), of_k = angles(head.K);
-  Weights weights(head.Q.rows(), head.K.rows());
-  for (Index i = 0; i < of_q.rows; ++i)
-    for (Index j = 0; j < of_k.rows; ++j) {
-      Real sum = 0;
-      for (Index f = 0; f < W.rows(); ++f) sum += std::cos(static_cast<double>(of_q(i, f) - of_k(j, f)));
-      weights.value(i, j) = sum / static_cast<Real>(W.rows());
-      weights.magnitude(i, j) = 1;
-      weights.log(i, j) = (dot(head.Q, i, head.Q, i) + dot(head.K, j, head.K, j)) / 2;
+  return of_exponents(of(in.q), of(in.k));
+}
+
+// Features of any sign, and beside each what its rounding is relative to.
+struct Features {
+  Features(Index rows, Index columns) : value(rows, columns), magnitude(rows, columns) {}
+  Table value, magnitude;
+};
+
+// Weights exp(log_factor) sum_f of_queries(i, f) of_keys(j, f).
+Weights of_values(const Features& of_queries, const Features& of_keys, Real log_factor) {
+  Weights weights(of_queries.value.rows, of_keys.value.rows);
+  for (Index i = 0; i < of_queries.value.rows; ++i)
+    for (Index j = 0; j < of_keys.value.rows; ++j) {
+      weights.value(i, j) = dot(of_queries.value, i, of_keys.value, j);
+      weights.magnitude(i, j) = dot(of_queries.magnitude, i, of_keys.magnitude, j);
+      weights.log(i, j) = log_factor;
     }
   return weights;
 }
 
-// methods.md C: sum over channels of (elu(q) + 1)(elu(k) + 1).
-Weights elu_weights(const HeadData<double>& head, const Tensors&) {
-  const auto phi = [](double x) { return x > 0 ? 1 + static_cast<Real>(x) : std::exp(static_cast<Real>(x)); };
-  Weights weights(head.Q.rows(), head.K.rows());
-  for (Index i = 0; i < head.Q.rows(); ++i)
-    for (Index j = 0; j < head.K.rows(); ++j) {
+// methods.md A1: mean over omega of exp(omega.q - |q|^2/2) exp(omega.k - |k|^2/2).
+Weights positive_weights(const Inputs& in, const Tensors& state, const Params&) {
+  const Matrix<double>& W = state.at("projection");
+  return of_exponents(in, W.rows(), [&](const Table& X, Index i, Index f) {
+    return dot(X, i, W, f) - dot(X, i, X, i) / 2 - std::log(count(W)) / 2;
+  });
+}
+
+// methods.md A3: the same with omega and with -omega, both over 2m.
+Weights hyperbolic_weights(const Inputs& in, const Tensors& state, const Params&) {
+  const Matrix<double>& W = state.at("projection");
+  return of_exponents(in, 2 * W.rows(), [&](const Table& X, Index i, Index f) {
+    const Real u = f < W.rows() ? dot(X, i, W, f) : -dot(X, i, W, f - W.rows());
+    return u - dot(X, i, X, i) / 2 - std::log(2 * count(W)) / 2;
+  });
+}
+
+// methods.md A5: (1-4A)^(d/4) exp(A |omega|^2 + (1-4A)^(1/2) omega.x - |x|^2/2).
+Weights oprf_weights(const Inputs& in, const Tensors& state, const Params&) {
+  const Matrix<double>& W = state.at("projection");
+  const Real A = static_cast<Real>(state.at("a")(0, 0)), d = static_cast<Real>(W.cols());
+  return of_exponents(in, W.rows(), [&](const Table& X, Index i, Index f) {
+    return d / 4 * std::log(1 - 4 * A) + A * dot(W, f, W, f) + std::sqrt(1 - 4 * A) * dot(X, i, W, f) -
+           dot(X, i, X, i) / 2 - std::log(count(W)) / 2;
+  });
+}
+
+// methods.md A6: det(I-4A)^(1/4) exp(omega' A omega + omega' (I-4A)^(1/2) U' x - |x|^2/2), A diagonal.
+Weights sderf_weights(const Inputs& in, const Tensors& state, const Params&) {
+  const Matrix<double>&W = state.at("projection"), &a = state.at("a"), &U = state.at("U");
+  const auto turned = [&](const Table& X) {  // rows U' x
+    Table Y(X.rows, X.columns);
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index l = 0; l < X.columns; ++l)
+        for (Index c = 0; c < X.columns; ++c) Y(i, l) += static_cast<Real>(U(c, l)) * X(i, c);
+    return Y;
+  };
+  const auto exponents = [&](const Table& X) {
+    const Table Y = turned(X);
+    Table phi(X.rows, W.rows());
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index f = 0; f < W.rows(); ++f) {
+        phi(i, f) = -dot(X, i, X, i) / 2 - std::log(count(W)) / 2;
+        for (Index l = 0; l < X.columns; ++l) {
+          const Real omega = static_cast<Real>(W(f, l)), width = 1 - 4 * static_cast<Real>(a(0, l));
+          phi(i, f) += std::log(width) / 4 + (1 - width) / 4 * omega * omega + std::sqrt(width) * omega * Y(i, l);
+        }
+      }
+    return phi;
+  };
+  return of_exponents(exponents(in.q), exponents(in.k));
+}
+
+// The inverse of a small matrix by elimination with pivoting.
+Table inverse(Table M) {
+  const Index d = M.rows;
+  Table result(d, d);
+  for (Index i = 0; i < d; ++i) result(i, i) = 1;
+  for (Index c = 0; c < d; ++c) {
+    Index pivot = c;
+    for (Index i = c; i < d; ++i)
+      if (std::abs(M(i, c)) > std::abs(M(pivot, c))) pivot = i;
+    const Real head = M(pivot, c);
+    for (Index l = 0; l < d; ++l) {
+      std::swap(M(pivot, l), M(c, l));
+      std::swap(result(pivot, l), result(c, l));
+      M(c, l) /= head;
+      result(c, l) /= head;
+    }
+    for (Index i = 0; i < d; ++i) {
+      if (i == c) continue;
+      const Real factor = M(i, c);
+      for (Index l = 0; l < d; ++l) {
+        M(i, l) -= factor * M(c, l);
+        result(i, l) -= factor * result(c, l);
+      }
+    }
+  }
+  return result;
+}
+
+// methods.md 0: q' = q G, k' = k G^-T.
+Inputs transformed(const Inputs& in, const Matrix<double>& G) {
+  const Table back = inverse(table(G));
+  Inputs out{Table(in.q.rows, in.q.columns), Table(in.k.rows, in.k.columns)};
+  for (Index l = 0; l < G.cols(); ++l)
+    for (Index c = 0; c < G.rows(); ++c) {
+      for (Index i = 0; i < in.q.rows; ++i) out.q(i, l) += in.q(i, c) * static_cast<Real>(G(c, l));
+      for (Index j = 0; j < in.k.rows; ++j) out.k(j, l) += in.k(j, c) * back(l, c);
+    }
+  return out;
+}
+
+// methods.md A6: OPRF of the transformed inputs; G is diagonal for SADERF.
+Weights transformed_oprf_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  return oprf_weights(transformed(in, state.at("G")), state, params);
+}
+
+// methods.md A11, and exp of A7: exp(omega.x), with the norm factor of keys where the spec says so.
+Weights simplified_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  const Matrix<double>& W = state.at("projection");
+  const bool key_norm = params.has("key_norm") && params.flag("key_norm");
+  const auto exponents = [&](const Table& X, bool norm) {
+    Table phi(X.rows, W.rows());
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index f = 0; f < W.rows(); ++f)
+        phi(i, f) = dot(X, i, W, f) - (norm ? dot(X, i, X, i) / 2 : 0) - std::log(count(W)) / 2;
+    return phi;
+  };
+  return of_exponents(exponents(in.q, false), exponents(in.k, key_norm));
+}
+
+// The mean over omega of cos(omega.(q - k)), methods.md A2, A7. The methods add cos cos and sin sin, each at most 1,
+// hence the magnitude. The angles are taken once a token, then the cosine of their difference (in double: it is off by
+// 1e-16, which no condition makes visible, and ten times faster).
+Weights gaussian_weights(const Inputs& in, const Tensors& state, const Params&) {
+  const Matrix<double>& W = state.at("projection");
+  const auto angles = [&](const Table& X) {
+    Table angle(X.rows, W.rows());
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index f = 0; f < W.rows(); ++f) angle(i, f) = dot(X, i, W, f);
+    return angle;
+  };
+  const Table of_q = angles(in.q), of_k = angles(in.k);
+  Weights weights(in.q.rows, in.k.rows);
+  for (Index i = 0; i < of_q.rows; ++i)
+    for (Index j = 0; j < of_k.rows; ++j) {
       Real sum = 0;
-      for (Index l = 0; l < head.Q.cols(); ++l) sum += phi(head.Q(i, l)) * phi(head.K(j, l));
+      for (Index f = 0; f < W.rows(); ++f) sum += std::cos(static_cast<double>(of_q(i, f) - of_k(j, f)));
+      weights.value(i, j) = sum / count(W);
+      weights.magnitude(i, j) = 1;
+    }
+  return weights;
+}
+
+// methods.md A2: exp((|q|^2 + |k|^2)/2) times that.
+Weights trig_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  Weights weights = gaussian_weights(in, state, params);
+  for (Index i = 0; i < in.q.rows; ++i)
+    for (Index j = 0; j < in.k.rows; ++j) weights.log(i, j) = (dot(in.q, i, in.q, i) + dot(in.k, j, in.k, j)) / 2;
+  return weights;
+}
+
+// Weights of elementwise features: mean over omega of f(omega.q) f(omega.k), where f gets the number of the row of W.
+// power: of omega.x, of whose terms' sizes the magnitude is made; 0 for bounded f.
+template <class F>
+Weights elementwise_weights(const Inputs& in, const Matrix<double>& W, int power, const F& f) {
+  const auto of = [&](const Table& X) {
+    Features phi(X.rows, W.rows());
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index row = 0; row < W.rows(); ++row) {
+        phi.value(i, row) = f(dot(X, i, W, row), row);
+        phi.magnitude(i, row) = std::pow(absolute_dot(X, i, W, row), power);
+      }
+    return phi;
+  };
+  return of_values(of(in.q), of(in.k), -std::log(count(W)));
+}
+
+// methods.md A7.
+template <class F>
+auto generalised_weights(int power, const F& f) {
+  return [=](const Inputs& in, const Tensors& state, const Params&) {
+    return elementwise_weights(in, state.at("projection"), power, [&](Real u, Index) { return f(u); });
+  };
+}
+
+// methods.md A7: sqrt(2) cos(omega.x + b).
+Weights phase_weights(const Inputs& in, const Tensors& state, const Params&) {
+  const Matrix<double>& phases = state.at("phases");
+  return elementwise_weights(in, state.at("projection"), 0, [&](Real u, Index row) {
+    return std::sqrt(Real(2)) * std::cos(u + static_cast<Real>(phases(0, row)));
+  });
+}
+
+// methods.md A8: mean over features of prod_t (r_t.q)(r_t.k) / (N! P(N)).
+Weights maclaurin_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  const Matrix<double>&degrees = state.at("degrees"), &vectors = state.at("vectors");
+  const Real rate = static_cast<Real>(params.real("rate"));
+  const bool poisson = params.text("degrees") == "poisson";
+  const auto of = [&](const Table& X) {
+    Features phi(X.rows, degrees.rows());
+    for (Index i = 0; i < X.rows; ++i) {
+      Index row = 0;
+      for (Index f = 0; f < degrees.rows(); ++f) {
+        const Index N = static_cast<Index>(degrees(f, 0));
+        Real factorial = 1;
+        for (Index t = 2; t <= N; ++t) factorial *= static_cast<Real>(t);
+        const Real probability = poisson ? std::exp(-rate) * std::pow(rate, static_cast<Real>(N)) / factorial
+                                         : std::pow(Real(2), -static_cast<Real>(N + 1));
+        Real value = 1 / std::sqrt(factorial * probability), magnitude = value;
+        for (Index t = 0; t < N; ++t, ++row) {
+          value *= dot(X, i, vectors, row);
+          magnitude *= absolute_dot(X, i, vectors, row);
+        }
+        phi.value(i, f) = value;
+        phi.magnitude(i, f) = magnitude;
+      }
+    }
+    return phi;
+  };
+  return of_values(of(in.q), of(in.k), -std::log(count(degrees)));
+}
+
+// methods.md A9: CountSketches convolved, of one power or of all terms of the series of exp.
+Weights tensor_sketch_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  const Matrix<double>&buckets = state.at("buckets"), &signs = state.at("signs");
+  const Index m = params.integer("m"), degree = params.integer("degree");
+  const bool series = params.text("series") == "taylor";
+  // x's CountSketch by that row of the hashes, and the same without signs of any kind.
+  const auto sketch = [&](const Table& X, Index i, Index row, bool absolute) {
+    std::vector<Real> C(static_cast<size_t>(m), 0);
+    for (Index l = 0; l < X.columns; ++l) {
+      const Real x = static_cast<Real>(signs(row, l)) * X(i, l);
+      C[static_cast<size_t>(buckets(row, l))] += absolute ? std::abs(x) : x;
+    }
+    return C;
+  };
+  const auto convolved = [&](const std::vector<Real>& a, const std::vector<Real>& b) {
+    std::vector<Real> c(a.size(), 0);
+    for (size_t s = 0; s < a.size(); ++s)
+      for (size_t t = 0; t < b.size(); ++t) c[(s + t) % c.size()] += a[s] * b[t];
+    return c;
+  };
+  const auto features = [&](const Table& X, bool absolute) {
+    Table phi(X.rows, series ? 1 + degree * m : m);
+    for (Index i = 0; i < X.rows; ++i) {
+      Index row = 0, column = 0;
+      if (series) phi(i, column++) = 1;
+      Real factorial = 1;
+      for (Index p = 1; p <= degree; ++p) {
+        factorial *= static_cast<Real>(p);
+        if (!series && p < degree) continue;
+        std::vector<Real> TS = sketch(X, i, row++, absolute);
+        for (Index t = 1; t < p; ++t) TS = convolved(TS, sketch(X, i, row++, absolute));
+        for (const Real entry : TS) phi(i, column++) = series ? entry / std::sqrt(factorial) : entry;
+      }
+    }
+    return phi;
+  };
+  const auto of = [&](const Table& X) {
+    Features phi(0, 0);
+    phi.value = features(X, false);
+    phi.magnitude = features(X, true);
+    return phi;
+  };
+  return of_values(of(in.q), of(in.k), 0);
+}
+
+// methods.md C: sum over channels of (elu(q) + 1)(elu(k) + 1).
+Weights elu_weights(const Inputs& in, const Tensors&, const Params&) {
+  const auto phi = [](Real x) { return x > 0 ? 1 + x : std::exp(x); };
+  Weights weights(in.q.rows, in.k.rows);
+  for (Index i = 0; i < in.q.rows; ++i)
+    for (Index j = 0; j < in.k.rows; ++j) {
+      Real sum = 0;
+      for (Index l = 0; l < in.q.columns; ++l) sum += phi(in.q(i, l)) * phi(in.k(j, l));
       weights.value(i, j) = weights.magnitude(i, j) = sum;
     }
   return weights;
 }
 
-const std::map<std::string, std::function<Weights(const HeadData<double>&, const Tensors&)>>& feature_maps() {
-  static const std::map<std::string, std::function<Weights(const HeadData<double>&, const Tensors&)>> table{
-      {"positive", positive_weights}, {"trig", trig_weights}, {"elu", elu_weights}};
+using FeatureMapWeights = std::function<Weights(const Inputs&, const Tensors&, const Params&)>;
+
+const std::map<std::string, FeatureMapWeights>& feature_maps() {
+  static const std::map<std::string, FeatureMapWeights> table{
+      {"positive", positive_weights},
+      {"hyperbolic", hyperbolic_weights},
+      {"trig", trig_weights},
+      {"oprf", oprf_weights},
+      {"sderf", sderf_weights},
+      {"aderf", transformed_oprf_weights},
+      {"saderf", transformed_oprf_weights},
+      {"simplified", simplified_weights},
+      {"exp", simplified_weights},
+      {"gaussian", gaussian_weights},
+      {"gaussian-phase", phase_weights},
+      {"identity", generalised_weights(1, [](Real u) { return u; })},
+      {"relu", generalised_weights(1, [](Real u) { return u > 0 ? u : 0; })},
+      {"relu2", generalised_weights(2, [](Real u) { return u > 0 ? u * u : 0; })},
+      {"step", generalised_weights(0, [](Real u) { return Real(u > 0 ? 1 : 0); })},
+      {"sign", generalised_weights(0, [](Real u) { return Real(u > 0   ? 1
+                                                               : u < 0 ? -1
+                                                                       : 0); })},
+      {"abs", generalised_weights(1, [](Real u) { return std::abs(u); })},
+      {"square", generalised_weights(2, [](Real u) { return u * u; })},
+      {"erf", generalised_weights(0, [](Real u) { return std::erf(u); })},
+      {"cos", generalised_weights(0, [](Real u) { return std::cos(u); })},
+      {"maclaurin", maclaurin_weights},
+      {"tensor-sketch", tensor_sketch_weights},
+      {"elu", elu_weights}};
   return table;
 }
 
-// Linear attention of either kind, before the mask: `linear` may act on unscaled inputs, d^1/4 larger (methods.md 0).
-Weights linear_weights(const Params& params, const Tensors& state, HeadData<double> head) {
+// Linear attention of either kind, before the mask: `linear` may act on unscaled inputs, d^1/4 larger, `performer` on
+// q' = q G and k' = k G^-T + c, where exp(q.k) = exp(q'.k') exp(-q'.c) (methods.md 0).
+Weights fresh_linear_weights(const Params& params, const Tensors& state, const HeadData<double>& head) {
+  Inputs in{table(head.Q), table(head.K)};
   if (params.has("inputs") && params.text("inputs") == "unscaled") {
-    const double factor = std::sqrt(std::sqrt(static_cast<double>(head.Q.cols())));
-    for (Index i = 0; i < head.Q.size(); ++i) head.Q.data()[i] *= factor;
-    for (Index i = 0; i < head.K.size(); ++i) head.K.data()[i] *= factor;
+    const Real factor = std::sqrt(std::sqrt(static_cast<Real>(head.Q.cols())));
+    for (Real& x : in.q.entries) x *= factor;
+    for (Real& x : in.k.entries) x *= factor;
   }
-  return feature_maps().at(params.text("features"))(head, state);
+  const auto& map = feature_maps().at(params.text("features"));
+  if (!state.contains("transform")) return map(in, state, params);
+  const Matrix<double>& c = state.at("shift");
+  in = transformed(in, state.at("transform"));
+  for (Index j = 0; j < in.k.rows; ++j)
+    for (Index l = 0; l < in.k.columns; ++l) in.k(j, l) += static_cast<Real>(c(0, l));
+  Weights weights = map(in, state, params);
+  for (Index i = 0; i < in.q.rows; ++i)
+    for (Index j = 0; j < in.k.rows; ++j) weights.log(i, j) -= dot(in.q, i, c, 0);
+  return weights;
+}
+
+// The same, kept from the last call: tests ask for one head under several masks, of which the weights do not depend.
+const Weights& linear_weights(const Params& params, const Tensors& state, const HeadData<double>& head) {
+  static std::string spec;
+  static Tensors given;
+  static std::optional<Weights> last;
+  Tensors all = state;
+  all["Q"] = head.Q;
+  all["K"] = head.K;
+  const auto same = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.rows() == b.second.rows() && a.second.cols() == b.second.cols() &&
+           a.second == b.second;
+  };
+  if (!last || spec != params.spec() || !std::equal(all.begin(), all.end(), given.begin(), given.end(), same)) {
+    last = fresh_linear_weights(params, state, head);
+    spec = params.spec();
+    given = std::move(all);
+  }
+  return *last;
 }
 
 // methods.md D: exp(q.c) with c the code nearest to the key, ties to the lowest index.
@@ -309,17 +647,33 @@ std::optional<std::string> unknown_features(const Params& params) {
   return params.text("features");
 }
 
-std::optional<Matrix<double>> kernel(const Params& params, const Tensors& state, const HeadData<double>& head) {
+std::optional<Estimate> kernel(const Params& params, const Tensors& state, const HeadData<double>& head) {
   std::optional<Weights> weights;
   if (params.name() == "softmax") weights = softmax_weights(head);
   if (params.name() == "vq") weights = quantised_weights(head, state);
   if (params.has("features")) weights = linear_weights(params, state, head);
   if (!weights) return std::nullopt;
-  Matrix<double> K(head.Q.rows(), head.K.rows());
-  for (Index i = 0; i < K.rows(); ++i)
-    for (Index j = 0; j < K.cols(); ++j)
-      K(i, j) = static_cast<double>(weights->value(i, j) * std::exp(weights->log(i, j)));
-  return K;
+  const auto matrix = [](const Table& entries) {
+    Matrix<double> M(entries.rows, entries.columns);
+    for (Index i = 0; i < M.rows(); ++i)
+      for (Index j = 0; j < M.cols(); ++j) M(i, j) = static_cast<double>(entries(i, j));
+    return M;
+  };
+  return Estimate{matrix(weights->value), matrix(weights->magnitude), matrix(weights->log)};
+}
+
+bool jumps(const Params& params) {
+  return params.has("features") && (params.text("features") == "step" || params.text("features") == "sign");
+}
+
+double distance_to_jump(const Tensors& state, const HeadData<double>& head) {
+  const Matrix<double>& W = state.at("projection");
+  Real least = INFINITY;
+  for (const Table& X : {table(head.Q), table(head.K)})
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index f = 0; f < W.rows(); ++f)
+        least = std::min(least, std::abs(dot(X, i, W, f)) / absolute_dot(X, i, W, f));
+  return static_cast<double>(least);
 }
 
 Answer attention(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {

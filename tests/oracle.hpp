@@ -18,7 +18,8 @@ struct Answer {
   Matrix<double> A;    // nq x nk
   Matrix<double> out;  // nq x dv, A V
   // One a row: (sum of the absolute terms) / |their sum|, of the row's normaliser and, where A is a product of signed
-  // factors, of that product: how much a rounding error of the terms may grow. 1 where nothing cancels.
+  // factors, of that product: how much a rounding error of the terms may grow. 1 where nothing cancels. A row whose
+  // weights sum to exactly 0 is 0.
   std::vector<double> condition;
 };
 
@@ -27,9 +28,18 @@ bool transcribes(const std::string& method);
 // The feature map of this spec that has no transcription; nothing when there is one or none is needed.
 std::optional<std::string> unknown_features(const Params& params);
 
-// The weights that take the place of exp(q.k), nq x nk, before mask and normalisation; nothing for methods that have
-// none of their own (linformer).
-std::optional<Matrix<double>> kernel(const Params& params, const Tensors& state, const HeadData<double>& head);
+// The weights that take the place of exp(q.k), nq x nk, before mask and normalisation, over exp(log), and beside each
+// the sum of the absolute terms that it is the sum of, down to the products omega_l x_l where a feature is a power of
+// omega.x: what a relative rounding error refers to. Nothing for methods that have no weights of their own (linformer).
+struct Estimate {
+  Matrix<double> weight, magnitude, log;
+};
+std::optional<Estimate> kernel(const Params& params, const Tensors& state, const HeadData<double>& head);
+
+// Whether the features jump where omega.x = 0 (step, sign), and the least |omega.x| over sum_l |omega_l x_l| of any
+// token: a rounding error that large is seen, whatever its size.
+bool jumps(const Params& params);
+double distance_to_jump(const Tensors& state, const HeadData<double>& head);
 
 Answer attention(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask);
 

@@ -34,7 +34,7 @@ import results
 import ticks
 
 SCHEMA = """
-PRAGMA application_id = 0x61746e62; PRAGMA user_version = 1;
+PRAGMA application_id = 0x61746e62; PRAGMA user_version = 2;
 CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
 CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
   nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
@@ -44,8 +44,19 @@ CREATE TABLE replicate(cell INTEGER, replicate INTEGER, run INTEGER, ending TEXT
 CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT, shape TEXT, value REAL, array BLOB,
   PRIMARY KEY(cell, replicate, metric));
 CREATE TABLE figure(recipe TEXT, name TEXT, position INTEGER, json TEXT, PRIMARY KEY(recipe, name));
+CREATE TABLE verdict(recipe TEXT, position INTEGER, outcome TEXT, statement TEXT, numbers TEXT,
+  PRIMARY KEY(recipe, position));
 INSERT INTO run VALUES(1, '2026-01-05T10:00:00Z', 'attnbench run <x>', '{"cpu": {"model": "M"}, "clean": true}');
 """
+MAP = {
+    "title": "map",
+    "kind": "map",
+    "where": {"experiment": "error"},
+    "x": ["angle"],
+    "y_axis": ["length"],
+    "y": "mse",
+    "ratio": ["a", "b"],
+}
 CURVE = {
     "title": "panel",
     "kind": "curve",
@@ -345,6 +356,87 @@ class Aggregation(InTemporaryDirectory):
         self.assertAlmostEqual(softmax["high"].iloc[0], 5 + 12.706205, places=5)
         self.assertEqual(list(points[points["series"] == "local:m=4"]["x"]), [1 / 3, 2 / 3, 1])
 
+    def test_ratios_are_paired_by_replicate_of_the_same_input_and_problem(self) -> None:
+        with self.store() as store:
+            for n, factor in ((64, 1.0), (128, 100.0)):
+                store.cell("a:m=4", [2 * factor, 8 * factor], m=4, n=n, theory=6 * factor)
+                store.cell("b:m=4", [1 * factor, 16 * factor, 3.0], m=4, n=n, theory=3 * factor)
+        panel = self.panel(store, {**CURVE, "theory": "mse_theory", "ratio_to": "b", "series": ["method", "n"]})
+        points = panel.points
+        self.assertEqual(set(points["series"]), {"a n=64", "a n=128"})
+        half = 12.706205 * np.std(np.log([2, 0.5]), ddof=1) / 2**0.5
+        for _, point in points.iterrows():
+            self.assertAlmostEqual(point["y"], 1)  # geometric mean of 2 and 1/2
+            self.assertAlmostEqual(np.log(point["high"]), half, places=5)
+            self.assertAlmostEqual(np.log(point["low"]), -half, places=5)
+            self.assertAlmostEqual(point["theory"], 2)
+            self.assertEqual(point["replicates"], 2)
+        self.assertEqual(panel.unit, "1")
+
+    def test_a_ratio_to_a_method_without_the_axis_holds_at_every_x(self) -> None:
+        with self.store() as store:
+            store.cell("a:m=4", [4.0, 6.0], m=4, projection="iid")
+            store.cell("a:m=8", [2.0, 3.0], m=8, projection="iid")
+            store.cell("uniform", [2.0, 3.0])
+        where = {"experiment": "error", "projection": "iid"}
+        points = self.panel(store, {**CURVE, "where": where, "ratio_to": "uniform"}).points
+        self.assertEqual(list(points["x"]), [4, 8])
+        np.testing.assert_allclose(points["y"].astype(float), [2, 1])
+
+    def test_ratios_that_are_not_positive_are_not_drawn(self) -> None:
+        with self.store() as store:
+            store.cell("a:m=4", [4.0, -6.0], m=4)
+            store.cell("b:m=4", [4.0, 6.0], m=4)
+        panel = self.panel(store, {**CURVE, "ratio_to": "b"})
+        self.assertEqual(len(panel.role("measured")), 0)
+        self.assertIn("1 point not drawn: a replicate has no ratio to b.", panel.notes)
+
+    def test_a_point_with_a_gap_keeps_its_closed_form_alone(self) -> None:
+        with self.store() as store:
+            store.cell("a:m=4", [1.0, None], m=4, theory=2.0)
+            store.cell("a:m=8", [None, None], m=8, theory=1.0)
+            store.cell("a:m=16", [0.5, 0.5], m=16, theory=0.5)
+            store.cell("b:m=4", [1.0, None], m=4)
+        panel = self.panel(store, {**CURVE, "theory": "mse_theory"})
+        drawn = panel.role("measured")
+        self.assertEqual(list(drawn["x"]), [4, 8, 16])
+        self.assertEqual(list(drawn["theory"]), [2, 1, 0.5])
+        self.assertEqual(list(drawn["y"].notna()), [False, False, True])
+        self.assertIn("3 points not drawn: a replicate has no mse.", panel.notes)
+
+    def test_a_map_has_the_ratio_at_every_tile(self) -> None:
+        with self.store() as store:
+            for angle in (0.5, 1.0):
+                for length in (1, 2):
+                    place = {"angle": angle, "length": length}
+                    store.cell(f"a:angle={angle},length={length}", [10.0, 1000.0], **place)
+                    store.cell(f"b:angle={angle},length={length}", [1.0, 1.0], theory=100 * angle, **place)
+        tiles = self.panel(store, MAP).points
+        self.assertEqual(list(zip(tiles["x"], tiles["y"])), [(0.5, 1), (0.5, 2), (1, 1), (1, 2)])
+        np.testing.assert_allclose(tiles["value"].astype(float), 2)
+        self.assertEqual(set(tiles["role"]), {"ratio"})
+        with_theory = self.panel(store, {**MAP, "theory": "mse_theory"}).points
+        np.testing.assert_allclose(with_theory["value"].astype(float), 2 - np.log10([50, 50, 100, 100]))
+
+    def test_a_tile_where_a_closed_form_is_zero_is_infinite_and_where_both_are_is_absent(self) -> None:
+        with self.store() as store:
+            for angle, a, b in ((0.5, 0.0, 1.0), (1.0, 0.0, 0.0), (1.5, 1.0, 0.0)):
+                store.cell(f"a:angle={angle}", [a], angle=angle, length=1)
+                store.cell(f"b:angle={angle}", [b], angle=angle, length=1)
+        tiles = self.panel(store, MAP).points
+        self.assertEqual(list(zip(tiles["x"], tiles["value"])), [(0.5, -np.inf), (1.5, np.inf)])
+
+    def test_the_winner_is_the_least_mean_and_is_undecided_when_the_interval_says_so(self) -> None:
+        with self.store() as store:
+            for angle, a in ((0.5, [1.0, 1.1, 1.2]), (1.0, [1.0, 9.0, 3.0])):
+                store.cell(f"a:angle={angle}", a, angle=angle, length=1)
+                store.cell(f"b:angle={angle}", [4.0, 4.1, 5.0], angle=angle, length=1)
+                store.cell(f"c:angle={angle}", [0.1, None, 0.1], angle=angle, length=1)  # a gap: no candidate
+        tiles = self.panel(store, {**MAP, "ratio": [], "winner": True}).points
+        self.assertEqual(list(tiles["series"]), ["a", "a"])  # means 1.1 and 4.33 against 4.37
+        self.assertGreater(tiles["low"].iloc[0], 0)
+        self.assertLess(tiles["low"].iloc[1], 0)
+
     def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
         with self.store() as store:
             store.cell("performer:m=16", [1.0], m=16)
@@ -444,7 +536,83 @@ class Drawing(InTemporaryDirectory):
                 self.assertTrue(apart, (i, j))
 
 
+    def maps(self) -> Store:
+        with self.store() as store:
+            for i, angle in enumerate((0.5, 1.0, 1.5, 2.0)):
+                for j, length in enumerate((0.5, 1.0, 1.5)):
+                    place = {"angle": angle, "length": length}
+                    store.cell(f"a:angle={angle},length={length}", [1.0, 1.1], theory=10.0 ** (i - j), **place)
+                    store.cell(f"b:angle={angle},length={length}", [2.0, 0.9], theory=1.0, **place)
+            store.figure(
+                "maps",
+                {**MAP, "theory": "mse_theory", "value_label": "a / b"},
+                {**MAP, "winner": True},
+                {**CURVE, "x": "angle", "where": {"experiment": "error", "length": 1.0}, "x_scale": "linear"},
+                {**MAP, "where": {"experiment": "none"}},
+            )
+        return store
+
+    def test_maps_are_drawn_in_every_format_and_their_values_are_in_the_csv(self) -> None:
+        store = self.maps()
+        code, out, err = self.run_script(
+            plot, str(store.path), "-o", str(self.directory / "figures"), "--format", "svg,pdf,png"
+        )
+        self.assertEqual((code, err), (0, ""))
+        with open(self.directory / "figures" / "recipe.maps.csv") as file:
+            rows = list(csv.DictReader(file))
+        ratios = [row for row in rows if row["role"] == "ratio"]
+        self.assertEqual(len(ratios), 12)
+        self.assertEqual({row["series"] for row in ratios}, {"a / b"})
+        self.assertEqual(float(ratios[0]["value"]), 0)
+        self.assertEqual({row["series"] for row in rows if row["role"] == "winner"}, {"a"})
+
+    def test_the_panels_of_a_figure_with_maps_do_not_overlap(self) -> None:
+        figure = results.read([self.maps().path]).figures[0]
+        read = results.read([self.directory / "results.db"])
+        with plot.matplotlib.rc_context(panels.STYLE):
+            picture = plot.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+            renderer = picture.canvas.get_renderer()
+            parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
+            plot.plt.close(picture)
+        self.assertEqual(len(parts), 5)  # four panels and a colour bar
+        for i, part in enumerate(parts):
+            for j, other in enumerate(parts[:i]):
+                apart = part.x1 <= other.x0 or other.x1 <= part.x0 or part.y1 <= other.y0 or other.y1 <= part.y0
+                self.assertTrue(apart, (i, j))
+
+
 class Page(InTemporaryDirectory):
+    def test_verdicts_stand_at_the_head_of_their_recipe(self) -> None:
+        store = self.example()
+        connection = sqlite3.connect(store.path)
+        connection.executemany(
+            "INSERT INTO verdict VALUES('recipe',?,?,?,?)",
+            [(1, "FAIL", "second <claim>", "2 & 3"), (0, "CONDITIONAL", "first claim: at a", "1")],
+        )
+        connection.commit()
+        connection.close()
+        self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        page = (self.directory / "page" / "index.html").read_text()
+        in_order = ("It holds", "first claim: at a", "second &lt;claim&gt;", "2 &amp; 3", "<figure")
+        places = [page.index(words) for words in in_order]
+        self.assertEqual(places, sorted(places))
+        self.assertIn('<dt class="fail">FAIL</dt>', page)
+
+    def test_a_file_of_the_first_schema_has_no_verdicts(self) -> None:
+        store = self.example()
+        connection = sqlite3.connect(store.path)
+        connection.executescript("DROP TABLE verdict; PRAGMA user_version = 1")
+        connection.close()
+        self.assertEqual(results.read([store.path]).verdicts, [])
+
+    def test_a_recipe_that_two_files_judge_has_the_verdicts_of_the_last(self) -> None:
+        for name, outcomes in (("a.db", ["PASS", "FAIL"]), ("b.db", ["AMBIGUOUS"])):
+            with self.store(name) as store:
+                for i, outcome in enumerate(outcomes):
+                    store.connection.execute("INSERT INTO verdict VALUES('recipe',?,?,'s','n')", [i, outcome])
+        read = results.read([self.directory / "a.db", self.directory / "b.db"])
+        self.assertEqual([verdict.outcome for verdict in read.verdicts], ["AMBIGUOUS"])
+
     def test_the_page_is_whole_and_asks_for_nothing(self) -> None:
         store = self.example()
         code, out, _ = self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
@@ -489,11 +657,13 @@ class Errors(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 2")
+            newer.connection.execute("PRAGMA user_version = 3")
         with self.store("broken.db") as broken:
             broken.connection.execute("DROP TABLE measurement")
         with self.store("malformed.db") as malformed:
             malformed.connection.execute("INSERT INTO figure VALUES('r', 'f', 1, '{\"panels\": [{}]}')")
+        with self.store("map.db") as flat:
+            flat.figure("f", {**MAP, "y_axis": []})
         for path in (
             self.directory / "missing.db",
             self.directory,
@@ -502,6 +672,7 @@ class Errors(InTemporaryDirectory):
             newer.path,
             broken.path,
             malformed.path,
+            flat.path,
         ):
             for script in (plot, report):
                 with self.subTest(path=path.name, script=script.__name__):

@@ -312,7 +312,7 @@ TEST_CASE("a results file of a newer schema stays as it is") {
   const Folder folder;
   const fs::path path = folder / "newer.db";
   { const Store store(path); }
-  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 2");
+  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 3");
   const std::string before = bytes_of(path);
   CHECK(contains(refusal(path), "newer attnbench"));
   CHECK_THROWS_AS(Store::open_existing(path), Misuse);
@@ -557,6 +557,57 @@ TEST_CASE("a figure replaces the one of the same recipe and name") {
   CHECK(reader.execAndGet("SELECT count(*) FROM figure").getInt() == 2);
   CHECK(reader.execAndGet("SELECT json FROM figure WHERE name = 'mse'").getString() == R"({"new":1})");
   CHECK(reader.execAndGet("SELECT position FROM figure WHERE name = 'mse'").getInt() == 2);
+}
+
+TEST_CASE("verdicts replace those of the same recipe") {
+  const Folder folder;
+  const fs::path path = folder / "results.db";
+  Store store(path);
+  using Outcome = Verdict::Outcome;
+  store.put_verdicts("a", {{Outcome::fail, "old", "1"}, {Outcome::pass, "older", "2"}});
+  store.put_verdicts("b", {{Outcome::ambiguous, "of b", ""}});
+  store.put_verdicts("a", {{Outcome::conditional, "new", "3"}});
+  SQLite::Database reader(path.string());
+  CHECK(reader
+            .execAndGet("SELECT group_concat(recipe || position || outcome || statement || numbers, ';') FROM "
+                        "(SELECT * FROM verdict ORDER BY recipe, position)")
+            .getString() == "a0CONDITIONALnew3;b0AMBIGUOUSof b");
+}
+
+TEST_CASE("scalars of a cell come by replicate, of those that are done") {
+  const Folder folder;
+  Store store(folder / "results.db");
+  const auto run = store.begin_run("a", "{}");
+  store.record(run, cell("uniform"), 0, {}, 1, {scalar("error", 0.5), scalar("other", 7)});
+  store.record(run, cell("uniform"), 4, {}, 1, {scalar("error", 0.25), {"error_rows", "1", {1}, {9}}});
+  store.record(run, cell("uniform"), 5, {Ending::Kind::invalid, "overflow"}, 1, {scalar("error", 9)});
+  store.record(run, cell("zero"), 0, {}, 1, {scalar("error", 9)});
+  CHECK(store.scalars(cell("uniform").key, "error") == std::map<Index, double>{{0, 0.5}, {4, 0.25}});
+  CHECK(store.scalars(cell("uniform").key, "error_rows").empty());
+  CHECK(store.scalars("absent", "error").empty());
+}
+
+TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it is recorded into") {
+  const Folder folder;
+  const fs::path path = folder / "old.db";
+  std::string before;
+  {
+    Store store(path);
+    store.record(store.begin_run("a", "{}"), cell("uniform"), 0, {}, 1, {scalar("error", 1)});
+    before = csv(store, true);
+  }
+  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("DROP TABLE verdict; PRAGMA user_version = 1");
+  const std::string old = bytes_of(path);
+  CHECK(csv(Store::open_existing(path), true) == before);
+  CHECK(bytes_of(path) == old);
+  {
+    Store store(path);
+    store.put_verdicts("recipe", {{Verdict::Outcome::pass, "it holds", "1"}});
+    CHECK(csv(store, true) == before);
+  }
+  SQLite::Database reader(path.string());
+  CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 2);
+  CHECK(reader.execAndGet("SELECT count(*) FROM verdict").getInt() == 1);
 }
 
 TEST_CASE("adding a method, an input or a store file changes nobody's source version") {

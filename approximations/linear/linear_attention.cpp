@@ -359,7 +359,10 @@ void LinearAttention<T>::attention_rows(const Head<T>& head, Mask mask, Index fi
     const std::span<T> visible(A.data() + i * A.outerStride(), static_cast<size_t>(seen));
     stabilise_row(head, first_row + i, 0, context, visible, log_rows[static_cast<size_t>(i)], first(log_columns, seen));
     const T sum = A.row(i).sum();
-    if (sum != 0) A.row(i) /= sum;
+    if (sum == 0)
+      A.row(i).setZero();
+    else
+      A.row(i) /= sum;
   }
 }
 

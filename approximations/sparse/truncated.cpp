@@ -95,7 +95,10 @@ class Truncated final : public Approximation<T>, public Rows<T> {
           base_->stabilise_row(head, begin + i, seen.begin, context, window, log_rows[static_cast<size_t>(i)], columns);
       const auto r = static_cast<size_t>(begin + i);
       const T normaliser = renormalise_ ? row.sum() : full.value[r] * std::exp(full.log_scale[r] - log_scale);
-      if (normaliser != 0) row /= normaliser;
+      if (normaliser == 0)
+        row.setZero();
+      else
+        row /= normaliser;
     }
   }
 

@@ -9,8 +9,8 @@ namespace {
 
 const std::vector<std::string> methods{"performer:projection=iid", "performer",
                                        "performer:features=trig,projection=iid", "performer:features=trig"};
-// At these scales of N(0, scale^2) entries and d = 16 the second moments of positive features can still be estimated
-// from some ten thousand draws (methods.md, hygiene); beyond, only the closed form is known.
+// Standard deviations of the entries, d = 16. At the first the second moments of positive features can be estimated
+// from a thousand draws; at the second only for some pairs, and the closed form alone is known (methods.md, hygiene).
 const std::vector<double> scales{0.25, 0.5};
 
 std::string law(double scale) { return "gaussian:scale=" + nlohmann::json(scale).dump(); }
@@ -63,13 +63,15 @@ std::vector<Figure> figures(RecipeSize) {
   return {
       figure("kernel-mse", text, "Error of the kernel estimate",
              "Mean over 64 pairs of E (K'/K - 1)^2 for K = exp(q.k). Points are measured, with 95 % intervals over "
-             "inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller |q + k|.",
+             "inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller |q + k|. "
+             "Where single draws decide the error, it cannot be estimated and only the closed form is drawn.",
              panels),
-      figure("kernel-mse-real", text, "Error of the kernel estimate on a real head",
-             "Layer 2, head 1 of the byte-level transformer, d = 64. Points of positive features lie far below their "
-             "closed forms, which are above the axes (the CSV has them): the error comes from draws too rare to be "
-             "sampled (share_of_largest), and the closed form is the truth.",
-             {panel("model", "real head")})};
+      figure(
+          "kernel-mse-real", text, "Error of the kernel estimate on a real head",
+          "Layer 2, head 1 of the byte-level transformer, d = 64. The error of positive features comes from draws too "
+          "rare to be met: no number of draws at hand estimates it, and their closed forms lie far above the axes "
+          "(the CSV has them).",
+          {panel("model", "real head")})};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures});

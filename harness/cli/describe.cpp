@@ -56,7 +56,7 @@ void print_ensembles(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
   const auto errors = [&](const std::string& ensemble) {
     std::vector<double> all;
-    const auto theory = entry.theory(params.with("projection", ensemble), {.nq = 1, .nk = 1, .d = d, .dv = 1}, nullptr);
+    const auto theory = entry.theory(params.with_entry("projection", ensemble), {.nq = 1, .nk = 1, .d = d, .dv = 1}, nullptr);
     if (theory && theory->variance)
       for (const double cosine : cosines) {
         const Pair pair{.d = d, .q2 = 1, .k2 = 1, .qk = cosine};

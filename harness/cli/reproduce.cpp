@@ -1,4 +1,4 @@
-// attnbench reproduce: runs recipes, keeps their figures as data, and makes the page.
+// attnbench reproduce: runs recipes, keeps their figures and verdicts, and makes the page.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,10 +14,12 @@
 namespace attnbench {
 namespace {
 
-void reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::int64_t run_id) {
+// Returns whether no verdict is FAIL.
+bool reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::int64_t run_id) {
   const auto started = std::chrono::steady_clock::now();
   RunSummary total;
-  for (auto request : recipe.runs(size)) {
+  const auto requests = recipe.runs(size);
+  for (auto request : requests) {
     request.threads = allowed_cores();
     // Timings are of one thread: ratios then do not depend on how many cores the machine happens to have.
     if (find<ExperimentEntry>(parse_spec(request.experiment).name).timing()) request.threads = 1;
@@ -30,11 +32,21 @@ void reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::in
   Index position = 0;
   for (const auto& figure : recipe.figures(size))
     store.put_figure(recipe.text.name, figure.name, position++, figure.json);
+  std::vector<Verdict> verdicts;
+  if (recipe.judge) verdicts = recipe.judge(Results(store, requests), size);
+  store.put_verdicts(recipe.text.name, verdicts);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  std::cout << fmt::format("{:<22}{:>5} run {:>5} there already  {:>6.1f} s{}\n", recipe.text.name, total.ran,
+  std::cout << fmt::format("{:<30}{:>5} run {:>5} there already  {:>6.1f} s{}\n", recipe.text.name, total.ran,
                            total.already, seconds,
                            total.not_done ? fmt::format("  {} not done: {}", total.not_done, total.first_reason) : "")
             << std::flush;
+  bool holds = true;
+  for (const auto& verdict : verdicts) {
+    std::cout << fmt::format("  {:<12}{} [{}]\n", to_string(verdict.outcome), verdict.statement, verdict.numbers);
+    holds = holds && verdict.outcome != Verdict::Outcome::fail;
+  }
+  std::cout << std::flush;
+  return holds;
 }
 
 int run_command(const std::vector<std::string>& words) {
@@ -53,18 +65,21 @@ int run_command(const std::vector<std::string>& words) {
   if (names.empty()) names = catalogue("recipes").names();
   for (const auto& name : names) find<RecipeEntry>(name);  // misuse shows before anything runs
   const RecipeSize size = smoke ? RecipeSize::smoke : full ? RecipeSize::full : RecipeSize::quick;
+  bool holds = true;
   {
     Store store(results);
     const auto run_id = store.begin_run(command_line, environment_json());
-    for (const auto& name : names) reproduce(find<RecipeEntry>(name), size, store, run_id);
+    for (const auto& name : names) holds = reproduce(find<RecipeEntry>(name), size, store, run_id) && holds;
   }
   std::cout << "the page with the figures: " << std::flush;
-  return run_script("report.py", {results, "-o", std::filesystem::absolute(output).lexically_normal().string()});
+  const int drawn =
+      run_script("report.py", {results, "-o", std::filesystem::absolute(output).lexically_normal().string()});
+  return drawn != 0 ? drawn : holds ? 0 : 1;
 }
 
 const bool registered =
     add(CommandEntry{.text = {.name = "reproduce",
-                              .summary = "run the recipes and make the page with their figures",
+                              .summary = "run the recipes, judge them and make the page with their figures",
                               .formula = "reproduce [RECIPE...] [--quick|--full] [--results FILE] [-o DIR]"},
                      .run = run_command});
 

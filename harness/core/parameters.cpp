@@ -170,12 +170,26 @@ Params Params::with(const std::string& parameter, const std::string& value) cons
   return {plural_, spec};
 }
 
-Params Params::nested(const std::string& parameter) const {
+Params Params::with_entry(const std::string& parameter, const std::string& value) const {
+  const Params old = nested(parameter), next(catalogue_of(parameter), Spec{value, {}});
+  Spec spec = parse_spec(this->spec());
+  std::erase_if(spec.arguments, [&](const auto& argument) {
+    return argument.first == parameter || (old.has(argument.first) && !next.has(argument.first));
+  });
+  spec.arguments.emplace_back(parameter, value);
+  return {plural_, spec};
+}
+
+const std::string& Params::catalogue_of(const std::string& parameter) const {
   const auto declared =
       std::find_if(declared_.begin(), declared_.end(), [&](const auto& p) { return p.name == parameter; });
   if (declared == declared_.end() || declared->kind != Parameter::Kind::entry)
     throw std::logic_error(fmt::format("{}: '{}' names no entry", name_, parameter));
-  Params inner(declared->catalogue, Spec{text(parameter), {}});
+  return declared->catalogue;
+}
+
+Params Params::nested(const std::string& parameter) const {
+  Params inner(catalogue_of(parameter), Spec{text(parameter), {}});
   // Values are carried over until the nested declaration stops growing: a value may bring in parameters of its own.
   for (size_t i = 0; i < inner.ordered_.size(); ++i) {
     const auto key = inner.ordered_[i].first;

@@ -58,6 +58,8 @@ class Params {
 
   // The same configuration with one parameter changed. Throws Misuse as the constructor does.
   Params with(const std::string& parameter, const std::string& value) const;
+  // The same with another entry under an entry parameter; what only the old entry takes is left behind.
+  Params with_entry(const std::string& parameter, const std::string& value) const;
   // The configuration of the entry that this spec's entry parameter names: truncated's base, say.
   Params nested(const std::string& parameter) const;
 
@@ -69,6 +71,7 @@ class Params {
   std::vector<std::string> source_files() const;
 
  private:
+  const std::string& catalogue_of(const std::string& parameter) const;
   void declare(const std::string& plural, const std::string& name, const Spec& spec);
 
   std::string plural_;

@@ -6,13 +6,36 @@
 
 namespace attnbench {
 
+namespace {
+// One spelling of every spec, so that conditions are met whichever was written.
+std::string spelled(const std::string& plural, const std::string& spec) { return Params(plural, spec).spec(); }
+
+std::vector<std::string> spelled(const std::vector<std::string>& methods) {
+  std::vector<std::string> all;
+  for (const auto& method : methods) all.push_back(spelled("methods", method));
+  return all;
+}
+
+nlohmann::json spelled(nlohmann::json where) {
+  for (const auto& [column, plural] : {std::pair{"method", "methods"}, {"input", "inputs"}}) {
+    if (!where.contains(column)) continue;
+    auto& wanted = where[column];
+    if (wanted.is_string())
+      wanted = spelled(plural, wanted.get<std::string>());
+    else
+      for (auto& one : wanted) one = spelled(plural, one.get<std::string>());
+  }
+  return where;
+}
+}  // namespace
+
 Figure figure(std::string name, const Description& section, std::string title, std::string caption,
               const std::vector<Panel>& panels) {
   auto list = nlohmann::json::array();
   for (const auto& p : panels)
     list.push_back({{"title", p.title},
                     {"kind", p.kind},
-                    {"where", p.where},
+                    {"where", spelled(p.where)},
                     {"x", p.x},
                     {"x_label", p.x_label},
                     {"x_scale", p.x_scale},
@@ -21,10 +44,15 @@ Figure figure(std::string name, const Description& section, std::string title, s
                     {"y_scale", p.y_scale},
                     {"interval", p.interval},
                     {"theory", p.theory},
-                    {"references", p.references},
+                    {"references", spelled(p.references)},
                     {"series", p.series},
                     {"slope", p.slope},
-                    {"normalise_x", p.normalise_x}});
+                    {"normalise_x", p.normalise_x},
+                    {"ratio_to", p.ratio_to.empty() ? "" : spelled("methods", p.ratio_to)},
+                    {"y_axis", p.y_axis},
+                    {"ratio", spelled(p.ratio)},
+                    {"winner", p.winner},
+                    {"value_label", p.value_label}});
   const nlohmann::json json{{"title", std::move(title)},
                             {"caption", std::move(caption)},
                             {"recipe_title", section.summary},

@@ -13,7 +13,7 @@ struct Figure {
   std::string json;
 };
 
-// One panel. Members are the fields of docs/figures.md.
+// One panel. Members are the fields of docs/figures.md; specs in any spelling.
 struct Panel {
   std::string title;
   std::string kind = "curve";
@@ -21,12 +21,17 @@ struct Panel {
   std::vector<std::string> x = {};  // a size or a parameter; of several, the one that a cell has
   std::string x_label, x_scale = "linear";
   std::string y, y_label, y_scale = "linear";
+  std::vector<std::string> y_axis = {};  // map: as x, upwards
   std::string interval = "mean";
   std::string theory = {};
   std::vector<std::string> references = {};
   std::vector<std::string> series = {"method"};
   bool slope = false;
   bool normalise_x = false;
+  std::string ratio_to = {};            // curve: every series divided by this method's value at the same x
+  std::vector<std::string> ratio = {};  // map: the methods whose ratio is the colour ...
+  bool winner = false;                  // ... or which method has the least value
+  std::string value_label = {};         // map: of the colour bar
 };
 
 // section: the description of what the figure belongs to, whose summary and formula head its section on the page.

@@ -1,7 +1,9 @@
-// Recipes: published figures as configurations. One says what to run and how to draw it; the store keeps both.
+// Recipes: published figures as configurations. One says what to run, how to draw it and what its numbers say of the
+// published statement; the store keeps all of it.
 #pragma once
 
 #include "harness/runner/figure.hpp"
+#include "harness/runner/verdict.hpp"
 
 namespace attnbench {
 
@@ -15,6 +17,8 @@ struct RecipeEntry {
   std::vector<Parameter> parameters = {};
   std::function<std::vector<RunRequest>(RecipeSize)> runs;
   std::function<std::vector<Figure>(RecipeSize)> figures;
+  // One verdict a statement, from the measurements of `runs`. Empty: nothing is judged.
+  std::function<std::vector<Verdict>(const Results&, RecipeSize)> judge = {};
 };
 
 }  // namespace attnbench

@@ -48,8 +48,9 @@ double score(const Moments& sample, double expected) {
   const double deviation = sample.mean - expected, variance = sample.variance();
   if (variance == 0) return deviation == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), deviation);
   const double third = sample.m3 / sample.count;
-  const double corrected =
-      deviation + third / (6 * variance * sample.count) + third / (3 * variance * variance) * deviation * deviation;
+  const double a = third / (3 * variance * variance);
+  const double corrected = deviation + a * deviation * deviation + a * a / 3 * deviation * deviation * deviation +
+                           third / (6 * variance * sample.count);
   return corrected / std::sqrt(variance / sample.count);
 }
 

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
 
 // WITHOUT ROWID keeps the measurements of a replicate side by side in the order of export, which then sorts nothing.
 constexpr const char* schema = R"sql(
@@ -46,6 +46,13 @@ constexpr const char* schema = R"sql(
     recipe TEXT NOT NULL, name TEXT NOT NULL, position INTEGER NOT NULL, json TEXT NOT NULL,
     PRIMARY KEY(recipe, name));
 )sql";
+
+// What each schema has beyond the one before it, from 2 on: a new file takes all of it, an older file what it lacks.
+constexpr std::array<const char*, schema_version - 1> additions{R"sql(
+  CREATE TABLE verdict(
+    recipe TEXT NOT NULL, position INTEGER NOT NULL, outcome TEXT NOT NULL, statement TEXT NOT NULL,
+    numbers TEXT NOT NULL, PRIMARY KEY(recipe, position))
+)sql"};
 
 // SQLite names its write-ahead log after the file that a symbolic link points to, and takes ":memory:" for no file.
 fs::path resolved(const fs::path& path) {
@@ -97,10 +104,11 @@ void require_our_schema(const fs::path& path, std::int64_t application, std::int
         fmt::format("'{}' is an SQLite database of another program; expected a results file of attnbench; it "
                     "is left untouched: give another path",
                     path.string()));
-  if (version != schema_version)
-    throw Misuse(fmt::format("'{}' has results schema {}; this attnbench knows schema {}; {}, or give another path",
-                             path.string(), version, schema_version,
-                             version > schema_version ? "use the newer attnbench that wrote it" : "it may be damaged"));
+  if (version < 1 || version > schema_version)
+    throw Misuse(
+        fmt::format("'{}' has results schema {}; this attnbench knows schemas 1 to {}; {}, or give another path",
+                    path.string(), version, schema_version,
+                    version > schema_version ? "use the newer attnbench that wrote it" : "it may be damaged"));
 }
 
 void require_results_header(const fs::path& path, const SQLite::Database& database) {
@@ -162,16 +170,21 @@ void create_folder_of(const fs::path& path) {
 
 // The schema is one transaction in rollback mode, so that the file's header names us before a log can exist, and two
 // runs that start together agree on who creates it.
-void create_or_check_schema(const fs::path& path, SQLite::Database& database) {
+void create_or_update_schema(const fs::path& path, SQLite::Database& database) {
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
   const std::int64_t application = database.execAndGet("PRAGMA application_id").getInt64();
+  std::int64_t version = 1;
   if (empty && application == 0) {
     database.exec(schema);
-    database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
+    database.exec(fmt::format("PRAGMA application_id = {}", application_id));
   } else {
-    require_our_schema(path, application, database.execAndGet("PRAGMA user_version").getInt64());
+    version = database.execAndGet("PRAGMA user_version").getInt64();
+    require_our_schema(path, application, version);
   }
+  for (; version < schema_version; ++version)
+    database.exec(
+        fmt::format("{}; PRAGMA user_version = {}", additions[static_cast<size_t>(version - 1)], version + 1));
   transaction.commit();
 }
 
@@ -272,7 +285,7 @@ SQLite::Database open_for_recording(const fs::path& given, std::chrono::millisec
       throw SQLite::Exception("no write permission", SQLITE_READONLY);
     database.setBusyTimeout(static_cast<int>(wait.count()));
     if (filled) require_integrity(path, database);
-    create_or_check_schema(path, database);
+    create_or_update_schema(path, database);
     switch_to_log(database, wait);
     // NORMAL survives any kill; a power cut loses the last replicates but never breaks one.
     database.exec("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");

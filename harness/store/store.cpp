@@ -142,6 +142,20 @@ std::string to_string(Ending::Kind kind) {
   throw std::logic_error("an ending of no known kind");
 }
 
+std::string to_string(Verdict::Outcome outcome) {
+  switch (outcome) {
+    case Verdict::Outcome::pass:
+      return "PASS";
+    case Verdict::Outcome::fail:
+      return "FAIL";
+    case Verdict::Outcome::ambiguous:
+      return "AMBIGUOUS";
+    case Verdict::Outcome::conditional:
+      return "CONDITIONAL";
+  }
+  throw std::logic_error("a verdict of no known outcome");
+}
+
 Store::Store(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 
 Store::Store(const std::filesystem::path& path)
@@ -193,6 +207,21 @@ void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const
   });
 }
 
+std::map<Index, double> Store::scalars(const std::string& key, const std::string& metric) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(implementation_->database,
+                             "SELECT m.replicate, m.value FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
+                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
+                             "m.metric = ? AND r.ending = 'done' AND m.value IS NOT NULL");
+    select.bind(1, key);
+    select.bind(2, metric);
+    std::map<Index, double> values;
+    while (select.executeStep()) values[select.getColumn(0).getInt64()] = select.getColumn(1).getDouble();
+    return values;
+  });
+}
+
 void Store::put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json) {
   const std::lock_guard lock(implementation_->mutex);
   explained(implementation_->path, [&] {
@@ -205,6 +234,30 @@ void Store::put_figure(const std::string& recipe, const std::string& name, Index
     insert.bind(3, std::int64_t{position});
     insert.bind(4, json);
     insert.exec();
+  });
+}
+
+void Store::put_verdicts(const std::string& recipe, const std::vector<Verdict>& verdicts) {
+  const std::lock_guard lock(implementation_->mutex);
+  explained(implementation_->path, [&] {
+    SQLite::Database& database = implementation_->database;
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    SQLite::Statement remove(database, "DELETE FROM verdict WHERE recipe = ?");
+    remove.bind(1, recipe);
+    remove.exec();
+    SQLite::Statement insert(database,
+                             "INSERT INTO verdict(recipe, position, outcome, statement, numbers) VALUES(?,?,?,?,?)");
+    std::int64_t position = 0;
+    for (const Verdict& verdict : verdicts) {
+      insert.bind(1, recipe);
+      insert.bind(2, position++);
+      insert.bind(3, to_string(verdict.outcome));
+      insert.bind(4, verdict.statement);
+      insert.bind(5, verdict.numbers);
+      insert.exec();
+      insert.reset();
+    }
+    transaction.commit();
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,15 @@ struct Ending {
 };
 std::string to_string(Ending::Kind kind);
 
+// What a recipe's measurements say of its statement.
+struct Verdict {
+  enum class Outcome { pass, fail, ambiguous, conditional };
+  Outcome outcome;
+  std::string statement;  // what was claimed; conditional: with the region where it holds
+  std::string numbers;    // what decided, in one sentence
+};
+std::string to_string(Verdict::Outcome outcome);
+
 // What identifies a cell, and what readers select by. key is the hash of all that the numbers depend on.
 struct CellRow {
   std::string key;
@@ -46,9 +56,9 @@ struct CellRow {
 class Store {
  public:
   // Opens or creates. Throws Misuse when the path cannot be written, or is a file that is no results file (which is
-  // then left untouched), or was written by a newer schema.
+  // then left untouched), or was written by a newer schema. A file of an older schema is brought up to date.
   explicit Store(const std::filesystem::path& path);
-  // Opens an existing results file for reading; throws Misuse when there is none.
+  // Opens an existing results file, of this schema or an older one, for reading; throws Misuse when there is none.
   static Store open_existing(const std::filesystem::path& path);
   ~Store();
   Store(Store&&) noexcept;
@@ -64,8 +74,14 @@ class Store {
   void record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
               const std::vector<Measurement>& measurements);
 
+  // A scalar of that cell, by replicate; of replicates that are done.
+  std::map<Index, double> scalars(const std::string& key, const std::string& metric) const;
+
   // A figure description (JSON) of a recipe, by name; replaces an earlier one of the same recipe and name.
   void put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json);
+
+  // The verdicts of a recipe, in order; they replace all earlier ones of that recipe.
+  void put_verdicts(const std::string& recipe, const std::vector<Verdict>& verdicts);
 
   // Every measurement as a long table on `out`, one line a number: arrays have one line an element, with its index.
   // Sorted by content, so that equal results give equal text whatever the order of running; clock and run columns come

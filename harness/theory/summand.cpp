@@ -7,6 +7,7 @@ namespace attnbench {
 std::optional<KernelTheory> average_of_summands(std::string target, Index m, const EnsembleLaw& law,
                                                 SummandMoments moments) {
   if (!law.moment) return std::nullopt;
+  if (!law.gaussian) target = "what stands for " + target + " under rows that are not normal";
   KernelTheory theory{
       .target = std::move(target), .mean = [=](const Pair& p) { return moments.mean(p, law); }, .exact = law.exact};
   const bool independent = law.independent(m);

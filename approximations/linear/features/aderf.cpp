@@ -1,6 +1,6 @@
 // Asymmetric dense-exponential random features. Likhosherstov et al., arXiv:2302.00787, Theorem 4.2: A = aI, and
-//   B1 = sqrt(1-4a) G, B2 = sqrt(1-4a) G^-T,  G = P^(1/2),  P M1 P = M2,  M1 = Q^T Q / n, M2 = K^T K / n     methods.md A6
-// which is OPRF on q' = q G, k' = k G^-T with a at its optimum there.
+//   B1 = sqrt(1-4a) G, B2 = sqrt(1-4a) G^-T,  G = P^(1/2),  P M1 P = M2,  M1 = Q^T Q / n, M2 = K^T K / n
+// which is OPRF on q' = q G, k' = k G^-T with a at its optimum there. methods.md A6.
 #include "approximations/linear/features/oprf.hpp"
 
 namespace attnbench {

@@ -2,7 +2,8 @@
 // and arXiv:2302.00787, eq. 5, with whatever linear transform of x brought to the projection.
 //   phi(x)_i = exp(offset_i + w_i.x - |x|^2/2)                    one feature a row w_i of W, or
 //   phi(x)   = [the same with w_i; the same with -w_i]            two
-// methods.md A1, A3, A5, A6: offsets hold m^-1/2, the determinant and the quadratic form of omega_i.
+// methods.md A1, A3, A5, A6: offsets hold m^-1/2, the determinant and the quadratic form of omega_i. A11 leaves the
+// norm factor exp(-|x|^2/2) out, of queries or of both.
 #pragma once
 
 #include "approximations/linear/features/random_features.hpp"
@@ -10,23 +11,30 @@
 
 namespace attnbench {
 
+enum class NormFactor { both, keys, none };
+
 template <class T>
 class ExponentialFeatures : public FeatureMap<T> {
  public:
   // W is m x d, offsets m x 1. state: what makes the same instance again.
-  ExponentialFeatures(const Matrix<double>& W, const Matrix<double>& offsets, bool both_signs, Tensors state)
+  ExponentialFeatures(const Matrix<double>& W, const Matrix<double>& offsets, bool both_signs, Tensors state,
+                      NormFactor norm_factor = NormFactor::both)
       : W_(W.cast<T>()),
         offsets_(offsets.transpose().template cast<T>()),
         both_signs_(both_signs),
+        norm_factor_(norm_factor),
         state_(std::move(state)) {}
 
   Index features() const override { return (both_signs_ ? 2 : 1) * W_.rows(); }
   Form form() const override { return Form::exponents; }
-  void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
+  void map(Context& context, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const override {
     const Index b = X.rows(), m = W_.rows();
     Out<T> left(block.data(), b, m, block.outerStride());
     multiply_transposed<T>(context, X, W_, left);
-    half_squared_norms<T>(X, log_scale);
+    if (norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key))
+      half_squared_norms<T>(X, log_scale);
+    else
+      std::fill(log_scale.begin(), log_scale.end(), T(0));
     for (Index i = 0; i < b; ++i) {
       const auto constant = offsets_.row(0).array() - log_scale[static_cast<size_t>(i)];
       if (both_signs_) block.row(i).tail(m).array() = constant - left.row(i).array();
@@ -39,6 +47,7 @@ class ExponentialFeatures : public FeatureMap<T> {
   Matrix<T> W_;        // m x d
   Matrix<T> offsets_;  // 1 x m
   bool both_signs_;
+  NormFactor norm_factor_;
   Tensors state_;
 };
 

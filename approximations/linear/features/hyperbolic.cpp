@@ -1,8 +1,8 @@
 // Hyperbolic positive random features. Choromanski et al., arXiv:2009.14794, Lemma 1 (hyp+).
-//   phi(x) = (2m)^-1/2 exp(-|x|^2/2) [exp(W x); exp(-W x)],  rows of W marginally N(0, I_d)   E[phi(q).phi(k)] =
-//   exp(q.k) one row: X = exp(-(|q|^2+|k|^2)/2) cosh(omega.(q+k));  MSE (iid) = (1 - exp(-|q+k|^2)) / 2 times
-//   positive's
-// methods.md A3. m vectors make 2m features: sample by sample the antithetic pair of positive features.
+//   phi(x) = (2m)^-1/2 exp(-|x|^2/2) [exp(W x); exp(-W x)],  rows of W marginally N(0, I_d)
+//   E[phi(q).phi(k)] = exp(q.k);  one row: X = exp(-(|q|^2+|k|^2)/2) cosh(omega.(q+k))
+//   MSE (iid) = (1 - exp(-|q+k|^2)) / 2 times positive's                                              methods.md A3
+// m vectors make 2m features: sample by sample the antithetic pair of positive features.
 #include <cmath>
 
 #include "approximations/linear/features/exponential_features.hpp"

@@ -1,6 +1,7 @@
 // Optimal positive random features (FAVOR++). Likhosherstov et al., arXiv:2205.15317, eq. 6 and Theorem 3.2.
-//   phi(x) = m^-1/2 (1-4A)^(d/4) exp(A |omega|^2 + sqrt(1-4A) omega.x - |x|^2/2),  A < 1/8       E[phi(q).phi(k)] =
-//   exp(q.k) one row (iid): E X^2 = (1-4A)^d (1-8A)^(-d/2) exp(2 (1-4A) |q+k|^2 / (1-8A) - |q|^2 - |k|^2) methods.md A5
+//   phi(x) = m^-1/2 (1-4A)^(d/4) exp(A |omega|^2 + sqrt(1-4A) omega.x - |x|^2/2),  A < 1/8
+//   E[phi(q).phi(k)] = exp(q.k) for every A
+//   one row (iid): E X^2 = (1-4A)^d (1-8A)^(-d/2) exp(2 (1-4A) |q+k|^2 / (1-8A) - |q|^2 - |k|^2)      methods.md A5
 // A = 0 is positive features. A < 0 bounds each feature; the optimum is learnt from the norms of a head.
 #include "approximations/linear/features/oprf.hpp"
 

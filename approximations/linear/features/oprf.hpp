@@ -35,8 +35,8 @@ std::unique_ptr<FeatureMap<T>> make_transformed_oprf(const Draw& draw) {
   const Index d = draw.shape.d;
   const Matrix<double> none = Matrix<double>::Zero(1, d);
   const Matrix<double>* given = draw.injected("G", d, d);
-  const Matrix<double> G = rounded<T>(
-      given ? *given : fit_transform(calibration_of(draw, "its transform G"), kind, false).query);
+  const Matrix<double> G =
+      rounded<T>(given ? *given : fit_transform(calibration_of(draw, "its transform G"), kind, false).query);
   const InputTransform transform = transform_of(G, none);
   std::optional<HeadData<double>> moved;
   if (draw.calibration) moved = transform.of(*draw.calibration);

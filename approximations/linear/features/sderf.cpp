@@ -1,6 +1,7 @@
 // Symmetric dense-exponential random features. Likhosherstov et al., arXiv:2302.00787, Theorem 4.3.
-//   phi(x) = m^-1/2 D exp(omega' A omega + omega' B x - |x|^2/2),  A = diag(a), B = (I-4A)^(1/2) U^T, D = det(I-4A)^(1/4)
-//   M = M1 + M2 + mu1 mu2^T + mu2 mu1^T = U diag(lambda) U^T,  a_l = (1 - 2 lambda_l - sqrt((2 lambda_l+1)^2 + 8 lambda_l))/16
+//   phi(x) = m^-1/2 D exp(omega' A omega + omega' B x - |x|^2/2),  B = (I-4A)^(1/2) U^T,  D = det(I-4A)^(1/4)
+//   M = M1 + M2 + mu1 mu2^T + mu2 mu1^T = U diag(lambda) U^T,  A = diag(a)
+//   a_l = (1 - 2 lambda_l - sqrt((2 lambda_l + 1)^2 + 8 lambda_l)) / 16
 //   one row (iid): E X^2 = det(I-4A) det(I-8A)^(-1/2) exp(2 z' U (I-4A) (I-8A)^-1 U' z - |q|^2 - |k|^2), z = q + k
 // methods.md A6. M is the second moment of q_i + k_j over all pairs of a head: each of its axes is an OPRF of its own.
 #include <Eigen/Eigenvalues>
@@ -41,8 +42,7 @@ std::unique_ptr<FeatureMap<T>> make(const Draw& draw) {
   const Matrix<double> W = rounded<T>(draw_projection(draw, projection_vectors(draw.params)));
   const Eigen::ArrayXd a = fitted.a.row(0).transpose().array();
   const double constant = (-4 * a).log1p().sum() / 4 - 0.5 * std::log(static_cast<double>(W.rows()));
-  const Matrix<double> offsets =
-      (W.array().square().rowwise() * a.transpose()).rowwise().sum() + constant;
+  const Matrix<double> offsets = (W.array().square().rowwise() * a.transpose()).rowwise().sum() + constant;
   const Matrix<double> projected = W * (1 - 4 * a).sqrt().matrix().asDiagonal() * fitted.U.transpose();
   return std::make_unique<ExponentialFeatures<T>>(projected, offsets, false,
                                                   Tensors{{"projection", W}, {"a", fitted.a}, {"U", fitted.U}});

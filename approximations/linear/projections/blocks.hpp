@@ -11,6 +11,15 @@ inline double pairs_in_blocks(Index m, Index block) {
   return static_cast<double>(m / block) * pairs(block) + pairs(m % block);
 }
 
+// What one orthogonal block draws its directions from, and these: ensembles that share them differ in the norms alone.
+inline Generator directions_of_block(const Draw& draw, Index d, Index block) {
+  return draw.streams.stream("projection", "orthogonal", "directions", d, draw.head, draw.replicate, block);
+}
+inline Matrix<double> haar_of_block(const Draw& draw, Index d, Index block) {
+  auto directions = directions_of_block(draw, d, block);
+  return haar_orthogonal(directions, d);
+}
+
 // m rows of dimension d from blocks of that many rows: make(b) is block b, block x d or larger.
 template <class MakeBlock>
 Matrix<double> stacked_blocks(Index m, Index d, Index block, const MakeBlock& make) {

@@ -1,0 +1,246 @@
+// Generalised attention: any function f of random projections. Choromanski et al., arXiv:2009.14794, eq. 5, l = h = 1.
+//   phi(x) = m^-1/2 f(W x),  rows of W marginally N(0, I_d)            E[phi(q).phi(k)] = E f(omega.q) f(omega.k)
+// m features. The kernels are methods.md A7; t is the angle between q and k. Powers of ReLU have the arc-cosine kernels
+// of Cho and Saul 2009:
+//   E max(u,0)^p max(v,0)^p = |q|^p |k|^p J_p(t) / 2 pi,   J_0 = pi - t,   J_1 = sin t + (pi - t) cos t,
+//   J_2 = 3 sin t cos t + (pi - t) (1 + 2 cos^2 t),
+//   J_4 = 5 sin t cos t (11 + 10 cos^2 t) + (pi - t) (9 + 72 cos^2 t + 24 cos^4 t)
+// m^-1/2 stands in the log scale: the features of step and sign are then whole numbers, and a row whose weights cancel
+// has weight 0 instead of a rounding error.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "approximations/linear/features/random_features.hpp"
+#include "harness/linalg/products.hpp"
+#include "harness/theory/summand.hpp"
+
+namespace attnbench {
+namespace {
+
+constexpr double pi = std::numbers::pi;
+
+template <class T>
+using Apply = void (*)(Out<T> U);  // U = W x, b x m, becomes f(U)
+
+struct Function {
+  std::string name, summary, formula, reference, target;
+  Apply<float> f32;
+  Apply<double> f64;
+  double exps = 0;            // sines and the like, one a feature
+  bool non_negative = false;  // f >= 0
+  SummandMoments moments;
+  bool any_law = false;  // the moments hold for any ensemble that has its own
+};
+
+template <class T>
+class GeneralisedFeatures final : public FeatureMap<T> {
+ public:
+  GeneralisedFeatures(const Draw& draw, Apply<T> apply, double exps)
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()), apply_(apply), exps_(exps) {
+    if (draw.params.has("epsilon"))
+      addend_ = static_cast<T>(draw.params.real("epsilon") * std::sqrt(static_cast<double>(W_.rows())));
+  }
+
+  Index features() const override { return W_.rows(); }
+  Form form() const override { return Form::values; }
+  void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
+    multiply_transposed<T>(context, X, W_, block);
+    apply_(block);
+    if (addend_ != 0) block.array() += addend_;
+    context.work.exps += exps_ * static_cast<double>(block.size());
+    std::fill(log_scale.begin(), log_scale.end(), T(-0.5) * std::log(static_cast<T>(W_.rows())));
+  }
+  Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
+
+ private:
+  Matrix<T> W_;  // m x d
+  Apply<T> apply_;
+  double exps_;
+  T addend_ = 0;
+};
+
+struct Angle {
+  double lengths, t, sine, cosine;  // |q| |k|
+};
+
+Angle angle(const Pair& p) {
+  const double lengths = std::sqrt(p.q2 * p.k2), cosine = lengths > 0 ? std::clamp(p.qk / lengths, -1.0, 1.0) : 0;
+  return {lengths, std::acos(cosine), std::sqrt((1 - cosine) * (1 + cosine)), cosine};
+}
+
+// E max(u,0)^p max(v,0)^p.
+template <int p>
+double arc_cosine(const Pair& pair) {
+  const auto [lengths, t, s, c] = angle(pair);
+  if (lengths == 0) return 0;
+  double J = pi - t;
+  if (p == 1) J = s + (pi - t) * c;
+  if (p == 2) J = 3 * s * c + (pi - t) * (1 + 2 * c * c);
+  if (p == 4) J = 5 * s * c * (11 + 10 * c * c) + (pi - t) * (9 + 72 * c * c + 24 * c * c * c * c);
+  return std::pow(lengths, p) * J / (2 * pi);
+}
+
+// E u^2 v^2 and E u^4 v^4.
+double square_moment(const Pair& p) { return p.q2 * p.k2 + 2 * p.qk * p.qk; }
+double fourth_moment(const Pair& p) {
+  const double lengths2 = p.q2 * p.k2, qk2 = p.qk * p.qk;
+  return 9 * lengths2 * lengths2 + 72 * lengths2 * qk2 + 24 * qk2 * qk2;
+}
+
+double sign_kernel(const Pair& p) {
+  const Angle a = angle(p);
+  return a.lengths > 0 ? 1 - 2 * a.t / pi : 0;
+}
+
+double abs_kernel(const Pair& p) {
+  const auto [lengths, t, s, c] = angle(p);
+  return 2 / pi * lengths * (s + (pi / 2 - t) * c);
+}
+
+double erf_kernel(const Pair& p) { return 2 / pi * std::asin(2 * p.qk / std::sqrt((1 + 2 * p.q2) * (1 + 2 * p.k2))); }
+
+SummandMoments of_normal_rows(double (*mean)(const Pair&), double (*second)(const Pair&)) {
+  SummandMoments moments{.mean = [=](const Pair& p, const EnsembleLaw&) { return mean(p); }};
+  if (second) moments.second = [=](const Pair& p, const EnsembleLaw&) { return second(p); };
+  return moments;
+}
+
+// cos u cos v = (cos omega.(q-k) + cos omega.(q+k)) / 2: not the Gaussian kernel, for which a sine is missing.
+SummandMoments of_cosines() {
+  return {.mean = [](const Pair& p,
+                     const EnsembleLaw& law) { return (law.moment(-p.minus2(), 0) + law.moment(-p.plus2(), 0)) / 2; },
+          .second = [](const Pair& p, const EnsembleLaw& law) {  // cos^2 u cos^2 v = (1 + cos 2u) (1 + cos 2v) / 4
+            return (1 + law.moment(-4 * p.q2, 0) + law.moment(-4 * p.k2, 0)) / 4 +
+                   (law.moment(-4 * p.minus2(), 0) + law.moment(-4 * p.plus2(), 0)) / 8;
+          }};
+}
+
+// The same with what it does to a row u of U, which is overwritten: a lambda that captures nothing.
+template <class OfRow>
+Function with(Function f, OfRow) {
+  const auto each_row = [](auto U) {
+    for (Index i = 0; i < U.rows(); ++i) {
+      auto u = U.row(i).array();
+      OfRow()(u);
+    }
+  };
+  f.f32 = each_row;
+  f.f64 = each_row;
+  return f;
+}
+
+std::vector<Function> functions() {
+  const std::string generalised = "Choromanski et al. 2020, arXiv:2009.14794, eq. 5",
+                    arc_cosines = "Cho and Saul 2009, Kernel methods for deep learning, eq. 1";
+  return {
+      with({.name = "identity",
+            .summary = "random projections as they are, unbiased for q.k",
+            .formula = "W x",
+            .reference = generalised,
+            .target = "q.k",
+            .moments = of_normal_rows([](const Pair& p) { return p.qk; }, square_moment)},
+           [](auto&) {}),
+      with({.name = "relu",
+            .summary = "the positive part of random projections: generalised attention, arc-cosine kernel of order 1",
+            .formula = "max(W x, 0)",
+            .reference = generalised,
+            .target = "|q||k| (sin t + (pi - t) cos t) / 2 pi, t their angle",
+            .non_negative = true,
+            .moments = of_normal_rows(arc_cosine<1>, arc_cosine<2>)},
+           [](auto& u) { u = u.max(0); }),
+      with({.name = "relu2",
+            .summary = "the squared positive part of random projections: arc-cosine kernel of order 2",
+            .formula = "max(W x, 0)^2",
+            .reference = arc_cosines,
+            .target = "|q|^2|k|^2 (3 sin t cos t + (pi - t) (1 + 2 cos^2 t)) / 2 pi, t their angle",
+            .non_negative = true,
+            .moments = of_normal_rows(arc_cosine<2>, arc_cosine<4>)},
+           [](auto& u) { u = u.max(0).square(); }),
+      with({.name = "step",
+            .summary = "1 where a random projection is positive, 0 elsewhere: arc-cosine kernel of order 0",
+            .formula = "[W x > 0]",
+            .reference = arc_cosines,
+            .target = "(pi - t) / 2 pi, t the angle between q and k",
+            .non_negative = true,
+            .moments = of_normal_rows(arc_cosine<0>, arc_cosine<0>)},
+           [](auto& u) { u = (u > 0).template cast<typename std::decay_t<decltype(u)>::Scalar>(); }),
+      with({.name = "sign",
+            .summary = "signs of random projections: the angular kernel, any sign",
+            .formula = "sign(W x)",
+            .reference = "Charikar 2002, Similarity estimation techniques from rounding algorithms",
+            .target = "1 - 2 t / pi, t the angle between q and k",
+            .moments = of_normal_rows(sign_kernel, [](const Pair& p) { return p.q2 > 0 && p.k2 > 0 ? 1.0 : 0.0; })},
+           [](auto& u) { u = u.sign(); }),
+      with({.name = "abs",
+            .summary = "absolute values of random projections",
+            .formula = "|W x|",
+            .reference = generalised,
+            .target = "2/pi |q||k| (sin t + (pi/2 - t) cos t), t their angle",
+            .non_negative = true,
+            .moments = of_normal_rows(abs_kernel, square_moment)},
+           [](auto& u) { u = u.abs(); }),
+      with({.name = "square",
+            .summary = "squares of random projections",
+            .formula = "(W x)^2",
+            .reference = generalised,
+            .target = "|q|^2|k|^2 + 2 (q.k)^2",
+            .non_negative = true,
+            .moments = of_normal_rows(square_moment, fourth_moment)},
+           [](auto& u) { u = u.square(); }),
+      with({.name = "erf",
+            .summary = "the error function of random projections, any sign",
+            .formula = "erf(W x)",
+            .reference = "Williams 1998, Computation with infinite neural networks, eq. 11",
+            .target = "2/pi asin(2 q.k / ((1 + 2|q|^2) (1 + 2|k|^2))^1/2)",
+            .exps = 1,
+            .moments = of_normal_rows(erf_kernel, nullptr)},
+           [](auto& u) { u = u.unaryExpr([](auto x) { return std::erf(x); }); }),
+      with({.name = "cos",
+            .summary = "cosines of random projections without their sines: not the Gaussian kernel, any sign",
+            .formula = "cos(W x)",
+            .reference = generalised,
+            .target = "(exp(-|q-k|^2/2) + exp(-|q+k|^2/2)) / 2",
+            .exps = 1,
+            .moments = of_cosines(),
+            .any_law = true},
+           [](auto& u) { u = u.cos(); }),
+  };
+}
+
+FeatureMapEntry entry(const Function& f) {
+  std::vector<Parameter> own;
+  if (f.name == "relu")
+    own.push_back(Parameter::real("epsilon", 0,
+                                  "added to every feature m^-1/2 max(W x, 0), 1e-3 in Google's library: a bias towards "
+                                  "the mean of V",
+                                  0, 1)
+                      .as_published());
+  return {.text = {.name = f.name,
+                   .summary = f.summary,
+                   .formula = "phi(x) = m^-1/2 " + f.formula + ", W m x d",
+                   .reference = f.reference,
+                   .cost = "O(n m d) time, m features",
+                   .family = "random"},
+          .parameters = random_feature_parameters(std::move(own)),
+          .f32 = [=](const Draw& draw) { return std::make_unique<GeneralisedFeatures<float>>(draw, f.f32, f.exps); },
+          .f64 = [=](const Draw& draw) { return std::make_unique<GeneralisedFeatures<double>>(draw, f.f64, f.exps); },
+          .features = [](const Params& params, Index) { return projection_vectors(params); },
+          .token_work = [=](const Params& params, Index d) { return projection_work(params, d, f.exps); },
+          .non_negative = f.non_negative,
+          .may_vanish = f.name != "cos",  // of these functions f(0) = 0
+          .theory = [=](const Params& params, Index, const EnsembleLaw& law,
+                        const Head<double>*) -> std::optional<KernelTheory> {
+            if (!law.gaussian && !f.any_law) return std::nullopt;
+            return average_of_summands(f.target, projection_vectors(params), law, f.moments);
+          }};
+}
+
+const bool registered = [] {
+  bool all = true;
+  for (const Function& f : functions()) all = add(entry(f)) && all;
+  return all;
+}();
+
+}  // namespace
+}  // namespace attnbench

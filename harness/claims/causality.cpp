@@ -1,0 +1,70 @@
+// With a causal mask, row i depends on tokens j <= i + offset only. A token's q, k and v are moved far; no row before
+// it may change by one bit: what later tokens decide has no way into an earlier row, not even by rounding.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "harness/claims/structural.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr const char* claim = "causal";
+
+// Rows before `own_row` that differ in any bit.
+template <class T>
+double changed_rows(const Matrix<T>& before, const Matrix<T>& after, Index own_row) {
+  double changed = 0;
+  for (Index i = 0; i < own_row; ++i)
+    changed += std::memcmp(&after(i, 0), &before(i, 0), sizeof(T) * static_cast<size_t>(after.cols())) != 0;
+  return changed;
+}
+
+template <class T>
+Results test(const Subject& subject, const Case& one, std::uint64_t seed) {
+  const Mask mask = one.shape.mask;
+  const Index n = one.shape.nk;
+  const auto method = Drawing(subject, subject.params, one.shape, seed).draw<T>(0);
+  const HeadData<T> head = one.head.cast<T>();
+  const Matrix<T> before = attended(*method, head, mask);
+  Results results;
+  // Both sides of the edges of blocks of 64, and the ends; a first row of one key is the same whatever its weight.
+  for (const Index j : {Index(2), Index(63), Index(64), Index(65), Index(127), Index(128), n - 1}) {
+    const Index own_row = std::clamp<Index>(j - mask.offset, 0, one.shape.nq);
+    if (own_row == 0) continue;
+    const auto compare = [&](const char* what, const HeadData<T>& moved) {
+      results.push_back(compared(
+          claim,
+          fmt::format("earlier rows changed by {} {}, {}, {}", what, j, one.name(), sizeof(T) == 4 ? "f32" : "f64"),
+          changed_rows<T>(before, attended(*method, moved, mask), own_row), 0));
+    };
+    HeadData<T> far = head;
+    far.K.row(j) *= T(-30);
+    far.V.row(j).array() += T(1e6);
+    if (own_row < one.shape.nq) far.Q.row(own_row) *= T(-30);
+    compare("token", far);
+    // A stabiliser that is a maximum over all keys moves when they shrink, where one far token is below it.
+    HeadData<T> shrunk = head;
+    shrunk.K.bottomRows(n - j) *= T(0.5);
+    compare("tokens from", shrunk);
+  }
+  return results;
+}
+
+}  // namespace
+
+Results test_causality(const Subject& subject, std::uint64_t seed) {
+  Results results;
+  for (const Case& one : cases(subject, seed)) {
+    const Claims claims = subject.claims(subject.params, one.shape);
+    if (!claims.no_causal_form.empty()) return {skipped(claim, "no causal form: " + claims.no_causal_form)};
+    if (!claims.causal_exact) return {skipped(claim, "not claimed exactly")};
+    if (!one.shape.mask.causal) continue;
+    for (const Results& of_type : {test<double>(subject, one, seed), test<float>(subject, one, seed)})
+      results.insert(results.end(), of_type.begin(), of_type.end());
+  }
+  return results;
+}
+
+}  // namespace attnbench

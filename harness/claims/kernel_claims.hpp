@@ -1,0 +1,51 @@
+// Claims on the kernel estimate K(q, k) of one pair, over draws:
+//   exact-pairs  where the closed form of the variance is 0, every draw gives the mean
+//   unbiased     E K = mean, of a pair at a time, in units of sqrt(mean(q, q) mean(k, k)), the kernel's own scale
+//   variance     E (K - mean)^2 / variance = 1, averaged over the directions of a kind of pair
+// Each statistical test promises to find a least effect with probability 0.999 and takes the draws that this needs.
+#pragma once
+
+#include "harness/claims/drawing.hpp"
+#include "harness/claims/pairs.hpp"
+
+namespace attnbench {
+
+constexpr double least_bias = 0.02, least_variance_error = 0.1;
+// A normal test with threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
+constexpr double power_quantile = 3.1;
+// What the draws of one subject in one dimension may draw in numbers (entries of their state): 2^26 take about seven
+// seconds of a core, at 0.1 microseconds a number with the QR factors of orthogonal ensembles.
+constexpr double default_work = 67'108'864;
+
+// One number a draw makes, whose expectation is claimed.
+struct KernelTest {
+  std::string claim, tested;
+  Index first, count;  // the pairs that it averages over
+  double expected, least_effect;
+  double variance;  // of that number, by the closed form; 0: not known
+};
+
+// What is to be tested in one dimension.
+struct KernelPlan {
+  Drawing drawing;
+  Pairs pairs;
+  std::vector<double> mean, scale;  // of each pair: closed form and natural scale
+  std::vector<double> variance;     // empty: no closed form
+  std::vector<KernelTest> tests;    // statistical
+  std::vector<Index> exact;         // pairs of variance 0
+};
+
+// Closed forms and pairs in each dimension, at m = 2 d + d / 2 projection vectors (full blocks and a partial one) or
+// the spec's fewer; or the reason why the kernel's claims cannot be tested.
+struct KernelPlans {
+  std::vector<KernelPlan> plans;
+  std::string reason;
+  bool failed = false;   // the reason is an error, and no refusal
+  double tests() const;  // statistical, for the family's threshold
+};
+KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed);
+
+// threshold: of |z|, for the whole family. work: the cap, as default_work.
+Results test_kernel_claims(const KernelPlans& plans, double threshold, double work, Context& context);
+
+}  // namespace attnbench

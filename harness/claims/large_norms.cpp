@@ -1,0 +1,35 @@
+// exp(q.k) at |q| = |k| = 40 is e^1600: in float only what is stabilised survives, and published stabilisers do not
+// (anchors P2: keys underflow as |k| grows). Every number is finite, and where nothing cancels rows still sum to one.
+#include "harness/claims/structural.hpp"
+
+namespace attnbench {
+
+Results test_large_norms(const Subject& subject, std::uint64_t seed) {
+  constexpr const char* claim = "large-norms";
+  constexpr float norm = 40;
+  Results results;
+  for (const Case& one : cases(subject, seed)) {
+    const Drawing drawing(subject, subject.params, one.shape, seed);
+    const auto theory = drawing.theory();
+    if (!theory || theory->target != "exp(q.k)") return {skipped(claim, "its kernel is not exp(q.k)")};
+    const Claims claims = subject.claims(subject.params, one.shape);
+    HeadData<float> head = one.head.cast<float>();
+    head.Q.rowwise().normalize();
+    head.K.rowwise().normalize();
+    head.Q *= norm;
+    head.K *= norm;
+    const auto method = drawing.draw<float>(0);
+    const Matrix<float> out = attended(*method, head, one.shape.mask);
+    results.push_back(compared(claim, "numbers that are none, " + one.name(),
+                               static_cast<double>((!out.array().isFinite()).count()), 0));
+    if (!claims.row_stochastic || !claims.non_negative) continue;
+    head.V.setOnes();
+    const Matrix<float> sums = attended(*method, head, one.shape.mask);
+    // Sums over at most 600 keys and 2^20 features of one sign are right to 1e-3 in float, whatever the order.
+    results.push_back(compared(claim, "row sums less 1, " + one.name(),
+                               static_cast<double>((sums.array() - 1).abs().maxCoeff()), 1e-3));
+  }
+  return results;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,111 @@
+#include "harness/claims/print.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace attnbench {
+
+namespace {
+
+std::string numbers_of(const Result& result) {
+  if (result.outcome == Outcome::skipped || (!result.evidence && result.tested.empty())) return "-";
+  if (!result.evidence && result.limit == 0)
+    return result.deviation == 0 ? "none" : fmt::format("{:.3g}", result.deviation);
+  if (!result.evidence) return fmt::format("{:.1e}, at most {:.1e}", result.deviation, result.limit);
+  const auto& e = *result.evidence;
+  return fmt::format("z = {:+.1f}, {:+.2f} % [{:+.2f}, {:+.2f}], {:.0f} draws", e.z, 100 * e.effect,
+                     100 * e.interval.low, 100 * e.interval.high, e.draws);
+}
+
+// What the deciding test tested; where else the claim fails, or how many tests it passes; what would decide.
+std::string words_of(const Result& decides, const Results& results) {
+  std::string words = decides.tested;
+  if (!decides.reason.empty()) words += (words.empty() ? "" : ": ") + decides.reason;
+  if (decides.outcome == Outcome::skipped) return words;
+  if (decides.outcome == Outcome::undecided)
+    words += fmt::format("; {:.3g} draws would decide", decides.evidence->draws_to_decide);
+  std::string also;
+  size_t like_it = 0;
+  for (const Result& r : results) {
+    if (r.outcome != decides.outcome) continue;
+    if (++like_it <= 3 && &r != &decides && r.outcome == Outcome::fail) also += "; " + r.tested;
+  }
+  return words + also + (results.size() == 1 ? "" : fmt::format(" ({} of {} tests)", like_it, results.size()));
+}
+
+nlohmann::json json_of(const Result& result) {
+  nlohmann::json json{{"claim", result.claim}, {"tested", result.tested}, {"outcome", name_of(result.outcome)}};
+  if (!result.reason.empty()) json["reason"] = result.reason;
+  if (result.evidence) {
+    const auto& e = *result.evidence;
+    json["z"] = e.z;
+    json["effect"] = e.effect;
+    json["interval"] = {e.interval.low, e.interval.high};
+    json["draws"] = e.draws;
+    if (result.outcome == Outcome::undecided) json["draws_to_decide"] = e.draws_to_decide;
+  } else if (result.outcome != Outcome::skipped) {
+    json["deviation"] = result.deviation;
+    json["limit"] = result.limit;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string text_of(const SubjectReport& subject) {
+  struct Line {
+    std::string claim, outcome, numbers, words;
+  };
+  std::vector<Line> lines;
+  size_t width = 0;
+  for (const auto& [claim, meaning] : claim_meanings()) {
+    const Results results = of_claim(subject.results, claim);
+    if (results.empty()) continue;
+    const Result& decides = deciding(results);
+    lines.push_back({claim, name_of(decides.outcome), numbers_of(decides), words_of(decides, results)});
+    width = std::max(width, lines.back().numbers.size());
+  }
+  std::string text = subject.spec + "\n";
+  for (const Line& line : lines)
+    text += fmt::format("  {:<13} {:<9}  {:<{}}  {}\n", line.claim, line.outcome, line.numbers, width, line.words);
+  if (!subject.warning.empty()) text += "  " + subject.warning + "\n";
+  return text;
+}
+
+std::string summary_of(const Report& report, double seconds) {
+  double fixed = 0;
+  for (const SubjectReport& subject : report.subjects)
+    fixed += static_cast<double>(std::count_if(subject.results.begin(), subject.results.end(), [](const Result& r) {
+      return r.outcome != Outcome::skipped && !r.evidence;
+    }));
+  return fmt::format(
+      "{}: {} specs, {:.0f} statistical tests at a family-wise error rate of {:g} (|z| <= {:.2f}), {:.0f} exact ones, "
+      "{:.1f} s\n",
+      name_of(report.outcome()), report.subjects.size(), report.tests, report.settings.error_rate, report.threshold,
+      fixed, seconds);
+}
+
+std::string json_of(const Report& report, double seconds) {
+  auto subjects = nlohmann::json::array();
+  for (const SubjectReport& subject : report.subjects) {
+    auto results = nlohmann::json::array();
+    for (const Result& result : subject.results) results.push_back(json_of(result));
+    nlohmann::json json{{"spec", subject.spec}, {"results", results}};
+    if (!subject.warning.empty()) json["warning"] = subject.warning;
+    subjects.push_back(std::move(json));
+  }
+  return nlohmann::json{{"outcome", name_of(report.outcome())},
+                        {"seed", report.settings.seed},
+                        {"error_rate", report.settings.error_rate},
+                        {"tests", report.tests},
+                        {"threshold", report.threshold},
+                        {"seconds", seconds},
+                        {"subjects", std::move(subjects)}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace attnbench

@@ -1,0 +1,47 @@
+// What testing a claim gives.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/statistics/intervals.hpp"
+
+namespace attnbench {
+
+enum class Outcome { skipped, pass, undecided, fail };  // by what decides when a claim has several tests
+
+// Of a test over draws. effect: the deviation of the mean in the unit that the test states; interval: of the effect, at
+// the family's error rate for all tests together.
+struct Evidence {
+  double z = 0, effect = 0;
+  Interval interval;
+  double draws = 0;
+  double draws_to_decide = 0;  // undecided: how many would find the least effect that the test promises to find
+};
+
+struct Result {
+  std::string claim;   // "unbiased"
+  std::string tested;  // "d = 4, m = 10: q + k along +e1"
+  Outcome outcome = Outcome::skipped;
+  std::string reason = {};                // why it was skipped, or what was wrong beside the numbers
+  double deviation = 0, limit = 0;        // of a deterministic test
+  std::optional<Evidence> evidence = {};  // of a statistical one
+};
+using Results = std::vector<Result>;
+
+Result skipped(std::string claim, std::string reason);
+// Passes when deviation <= limit; not a number is no pass.
+Result compared(std::string claim, std::string tested, double deviation, double limit);
+
+// The larger deviation; infinite when either is no number.
+double worse(double a, double b);
+
+// The result that decides for a claim: the gravest outcome, and of those the largest deviation.
+const Result& deciding(const Results& results);
+// The results of one claim, in order; empty when it was not tested.
+Results of_claim(const Results& results, const std::string& claim);
+
+const char* name_of(Outcome outcome);
+
+}  // namespace attnbench

@@ -1,0 +1,135 @@
+// Claims on the attention matrix: its row sums, signs, symmetry under reordering and rank, and where it is exact.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "harness/claims/structural.hpp"
+#include "harness/linalg/spectrum.hpp"
+#include "harness/measures/attention_matrix.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr double tolerance = 1e-9;
+
+double size_of(const Matrix<double>& V) { return std::max(1.0, V.cwiseAbs().maxCoeff()); }
+
+Drawing drawing_of(const Subject& subject, const Case& one, std::uint64_t seed) {
+  return {subject, subject.params, one.shape, seed};
+}
+
+// In one order, whatever the library.
+Matrix<double> reordered(const Matrix<double>& X, std::uint64_t seed) {
+  Generator generator = Streams(seed).stream("check", "order");
+  std::vector<Index> order(static_cast<size_t>(X.rows()));
+  std::iota(order.begin(), order.end(), Index(0));
+  for (size_t j = order.size() - 1; j > 0; --j) std::swap(order[j], order[generator() % (j + 1)]);
+  Matrix<double> Y(X.rows(), X.cols());
+  for (Index j = 0; j < X.rows(); ++j) Y.row(j) = X.row(order[static_cast<size_t>(j)]);
+  return Y;
+}
+
+// How far the smallest entry is below 0.
+template <class T>
+double below_zero(const Subject& subject, const Case& one, std::uint64_t seed) {
+  Context context;
+  const HeadData<T> head = one.head.cast<T>();
+  const auto method = drawing_of(subject, one, seed).draw<T>(0);
+  return std::max(0.0, -attention_matrix(*method, head.view(), one.shape.mask, context).minCoeff());
+}
+
+}  // namespace
+
+Results test_row_sums(const Subject& subject, std::uint64_t seed) {
+  Results results;
+  for (const Case& one : cases(subject, seed)) {
+    const Claims claims = subject.claims(subject.params, one.shape);
+    if (!claims.row_stochastic) return {skipped("row-sums", "not claimed")};
+    const auto method = drawing_of(subject, one, seed).draw<double>(0);
+    const auto condition = row_conditions(*method, one, claims.non_negative, seed);
+    HeadData<double> constant = one.head;
+    constant.V.setOnes();
+    results.push_back(compare_rows("row-sums", "row sums less 1, " + one.name(),
+                                   attended(*method, constant, one.shape.mask),
+                                   Matrix<double>::Ones(one.shape.nq, one.shape.dv), condition, 1, tolerance));
+  }
+  return results;
+}
+
+Results test_non_negative(const Subject& subject, std::uint64_t seed) {
+  Results results;
+  for (const Case& one : cases(subject, seed)) {
+    if (!subject.claims(subject.params, one.shape).non_negative) return {skipped("non-negative", "not claimed")};
+    const std::string what = "below 0, " + one.name();
+    results.push_back(compared("non-negative", what + ", f64", below_zero<double>(subject, one, seed), 0));
+    results.push_back(compared("non-negative", what + ", f32", below_zero<float>(subject, one, seed), 0));
+  }
+  return results;
+}
+
+Results test_permutation(const Subject& subject, std::uint64_t seed) {
+  Results results;
+  for (const Case& one : cases(subject, seed)) {
+    const Claims claims = subject.claims(subject.params, one.shape);
+    if (!claims.permutation_equivariant) return {skipped("permutation", "not claimed")};
+    if (one.shape.mask.causal) continue;
+    const auto method = drawing_of(subject, one, seed).draw<double>(0);
+    const HeadData<double> other{one.head.Q, reordered(one.head.K, seed), reordered(one.head.V, seed)};
+    results.push_back(
+        compare_rows("permutation", "keys reordered, " + one.name(), attended(*method, other, one.shape.mask),
+                     attended(*method, one.head, one.shape.mask),
+                     row_conditions(*method, one, claims.non_negative, seed), size_of(one.head.V), tolerance));
+  }
+  return results;
+}
+
+Results test_rank(const Subject& subject, std::uint64_t seed) {
+  constexpr Index largest = 600;  // a second of singular values on a slow core
+  const auto bound_at = [&](Index n) {
+    return subject.claims(subject.params, {.nq = n, .nk = n, .d = 8, .dv = 5}).rank_at_most;
+  };
+  const auto claimed = bound_at(largest);
+  if (!claimed) return {skipped("rank", "no bound is claimed")};
+  const Index n = *claimed + std::max<Index>(16, *claimed / 8);
+  const auto bound = n <= largest ? bound_at(n) : std::nullopt;
+  if (!bound || *bound >= n)
+    return {skipped("rank", fmt::format("a bound of {} is seen in a larger matrix than {} x {} only",
+                                        bound.value_or(*claimed), std::min(n, largest), std::min(n, largest)))};
+  const Case one = gaussian_case({.nq = n, .nk = n, .d = 8, .dv = 5}, seed);
+  const auto method = drawing_of(subject, one, seed).draw<double>(0);
+  Context context;
+  Matrix<double> A = attention_matrix(*method, one.head.view(), one.shape.mask, context);
+  // Rows are brought to equal rounding: an ill-conditioned one would lift the others' zeros.
+  const auto condition = row_conditions(*method, one, subject.claims(subject.params, one.shape).non_negative, seed);
+  for (Index i = 0; i < n; ++i) A.row(i) /= condition[static_cast<size_t>(i)];
+  const double norm = A.norm();
+  const auto sigma = singular_values(std::move(A));
+  // A perturbation of every entry by 64 eps of its row's largest moves no singular value by more than this.
+  return {compared("rank", fmt::format("singular value {} over the norm, n = {}", *bound + 1, n),
+                   norm == 0 ? 0 : sigma[static_cast<size_t>(*bound)] / norm,
+                   64 * std::numeric_limits<double>::epsilon())};
+}
+
+Results test_exact_when(const Subject& subject, std::uint64_t seed) {
+  Results results;
+  const Subject softmax = subject_of(Params("methods", "softmax"));
+  for (const Case& one : cases(subject, seed)) {
+    const std::string assignments = subject.claims(subject.params, one.shape).exact_when;
+    if (assignments.empty()) return {skipped("exact-when", "not claimed")};
+    Params params = subject.params;
+    for (const auto& [key, value] : parse_spec("assignments:" + assignments).arguments)
+      params = params.with(key, value);
+    const auto method = Drawing(subject, params, one.shape, seed).draw<double>(0);
+    const auto exact = drawing_of(softmax, one, seed).draw<double>(0);
+    results.push_back(compare_rows("exact-when", fmt::format("{} against softmax, {}", assignments, one.name()),
+                                   attended(*method, one.head, one.shape.mask),
+                                   attended(*exact, one.head, one.shape.mask), row_conditions(*exact, one, true, seed),
+                                   size_of(one.head.V), tolerance));
+  }
+  return results;
+}
+
+}  // namespace attnbench

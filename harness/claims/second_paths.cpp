@@ -1,0 +1,89 @@
+// attend is the path that is timed; kernel(), rows() and factored() are others to the same matrix. For the same draw,
+//   attend = rownorm(K under the mask) V = A V = L (R^T V),
+// and the diagonal that a kernel offers by itself is the kernel's.
+#include <algorithm>
+#include <cmath>
+
+#include "harness/claims/structural.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr const char* claim = "second-paths";
+// Rounding gives 1e-12 times the row's condition at most (tests/methods_test.cpp).
+constexpr double tolerance = 1e-10;
+
+Matrix<double> normalised(const ScaledKernel& K, Mask mask) {
+  Matrix<double> A = Matrix<double>::Zero(K.block.rows(), K.block.cols());
+  for (Index i = 0; i < A.rows(); ++i) {
+    const Eigen::RowVectorXd row = K.row(i, mask);
+    if (row.isZero(0)) continue;  // no key with weight: the row is 0
+    A.row(i).head(row.size()) = row / row.sum();
+  }
+  return A;
+}
+
+// In ragged blocks, so that `first` matters.
+Matrix<double> all_rows(const Rows<double>& rows_of, const Case& one) {
+  constexpr Index block = 37;
+  Matrix<double> A(one.shape.nq, one.shape.nk);
+  Context context;
+  for (Index first = 0; first < A.rows(); first += block)
+    rows_of.attention_rows(one.head.view(), one.shape.mask, first, context,
+                           rows(A, first, std::min(block, A.rows() - first)));
+  return A;
+}
+
+// The diagonal is what statistics of the kernel are taken from, and may be computed in another way than the rest.
+Result compare_diagonal(const Kernel<double>& kernel, const ScaledKernel& K, const Case& one) {
+  const auto n = static_cast<size_t>(one.shape.nq);
+  std::vector<double> values(n), log_scale(n);
+  Context context;
+  kernel.diagonal(one.head.view(), context, values, log_scale);
+  double worst = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const auto place = static_cast<Index>(i);
+    const double want = K.block(place, place);
+    const double got = values[i] * std::exp(log_scale[i] - K.log_rows[i] - K.log_columns[i]);
+    // Signed features add terms of the size of the two scales, which their sum may be far below.
+    worst = worse(worst, std::abs(got - want) / std::max(1.0, std::abs(want)));
+  }
+  return compared(claim, "diagonal against kernel, " + one.name(), worst, tolerance);
+}
+
+}  // namespace
+
+Results test_second_paths(const Subject& subject, std::uint64_t seed) {
+  Results results;
+  for (const Case& one : cases(subject, seed)) {
+    const auto method = Drawing(subject, subject.params, one.shape, seed).draw<double>(0);
+    const auto* kernel = method->kernel();
+    const auto* rows_of = method->rows();
+    const auto* factored = one.shape.mask.causal ? nullptr : method->factored();
+    if (!kernel && !rows_of && !factored) continue;
+    const Matrix<double> out = attended(*method, one.head, one.shape.mask);
+    const auto condition = row_conditions(*method, one, subject.claims(subject.params, one.shape).non_negative, seed);
+    const double size = std::max(1.0, one.head.V.cwiseAbs().maxCoeff());
+    const auto compare = [&](const char* path, const Matrix<double>& other) {
+      results.push_back(compare_rows(claim, "attend against " + (path + (", " + one.name())), out, other, condition,
+                                     size, tolerance));
+    };
+    if (kernel) {
+      const ScaledKernel K(*kernel, one);
+      compare("kernel", normalised(K, one.shape.mask) * one.head.V);
+      if (one.shape.nq == one.shape.nk && !one.shape.mask.causal) results.push_back(compare_diagonal(*kernel, K, one));
+    }
+    if (rows_of) compare("rows", all_rows(*rows_of, one) * one.head.V);
+    if (factored) {
+      Matrix<double> L, R;
+      Context context;
+      factored->factors(one.head.view(), one.shape.mask, context, L, R);
+      compare("factors", L * (R.transpose() * one.head.V));
+    }
+  }
+  if (results.empty()) return {skipped(claim, "it offers no kernel, rows or factors")};
+  return results;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,21 @@
+#include "harness/claims/structural.hpp"
+
+namespace attnbench {
+
+const std::vector<StructuralClaim>& structural_claims() {
+  static const std::vector<StructuralClaim> all{
+      {"second-paths", "kernel, rows and factors give what attend gives: what is tested is what runs",
+       test_second_paths},
+      {"repeatable", "the same draw gives the same bits, twice and on any number of threads", test_repeatable},
+      {"row-sums", "rows of the attention matrix sum to one", test_row_sums},
+      {"non-negative", "no entry of the attention matrix is negative, in double and in float", test_non_negative},
+      {"permutation", "reordering keys with their values changes nothing", test_permutation},
+      {"causal", "under a causal mask no token changes an earlier row by one bit", test_causality},
+      {"rank", "the attention matrix has at most the claimed rank", test_rank},
+      {"exact-when", "it is softmax attention for the parameters for which it says so", test_exact_when},
+      {"large-norms", "finite in float at |q| = |k| = 40", test_large_norms},
+      {"geometry", "projection vectors have the angles and norms that their ensemble states", test_geometry}};
+  return all;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,42 @@
+#include "harness/claims/subject.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "harness/core/feature_map.hpp"
+
+namespace attnbench {
+
+Subject subject_of(const Params& params) {
+  const auto& entry = find<MethodEntry>(params.name());
+  Subject subject{.params = params,
+                  .claims = entry.claims,
+                  .theory = entry.theory,
+                  .fitted = entry.fitted(params),
+                  .f32 = make_approximation<float>,
+                  .f64 = make_approximation<double>};
+  const auto& declared = params.declared();
+  if (std::any_of(declared.begin(), declared.end(), [](const Parameter& p) { return p.catalogue == "projections"; }))
+    subject.law = [](const Params& at, Index d) { return find<ProjectionEntry>(at.text("projection")).law(at, d); };
+  return subject;
+}
+
+std::vector<Subject> all_subjects() {
+  std::vector<Params> chosen;
+  for (const auto& name : catalogue("methods").names()) chosen.emplace_back("methods", name);
+  for (const auto& name : catalogue("features").names()) {
+    const bool random = catalogue("features").description(name).family == "random";
+    const Params params("methods", (random ? "performer:features=" : "linear:features=") + name);
+    chosen.push_back(random && params.has("projection") ? params.with("projection", "iid") : params);
+  }
+  for (const auto& name : catalogue("projections").names())
+    for (const char* features : {"positive", "trig"})
+      chosen.push_back(Params("methods", std::string("performer:features=") + features).with("projection", name));
+  std::vector<Subject> subjects;
+  std::set<std::string> seen;
+  for (const Params& params : chosen)
+    if (seen.insert(params.spec()).second) subjects.push_back(subject_of(params));
+  return subjects;
+}
+
+}  // namespace attnbench

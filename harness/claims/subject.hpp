@@ -1,0 +1,35 @@
+// What is checked: a spec with everything that it declares, and the makers of what runs. Tests plant bugs by replacing
+// the makers, which leaves the claims as they are.
+#pragma once
+
+#include "harness/core/approximation.hpp"
+#include "harness/core/projection.hpp"
+
+namespace attnbench {
+
+struct Subject {
+  Params params;
+  std::function<Claims(const Params&, const Shape&)> claims;
+  std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory;
+  std::function<EnsembleLaw(const Params&, Index d)> law = {};  // of its projection vectors; empty: it has none
+  bool fitted = false;                                          // it learns from the calibration head
+  MakeApproximation<float> f32;
+  MakeApproximation<double> f64;
+
+  template <class T>
+  std::unique_ptr<Approximation<T>> make(const Draw& draw) const {
+    if constexpr (std::is_same_v<T, float>)
+      return f32(draw);
+    else
+      return f64(draw);
+  }
+};
+
+// From the registries.
+Subject subject_of(const Params& params);
+
+// Every method at its defaults, every random feature map with independent projection vectors, every deterministic one,
+// and every ensemble under positive and under trigonometric features, which see q + k and q - k. Not the product.
+std::vector<Subject> all_subjects();
+
+}  // namespace attnbench

@@ -1,0 +1,70 @@
+// attnbench check: does a method do what it claims?
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "harness/claims/print.hpp"
+#include "harness/cli/command.hpp"
+#include "harness/store/environment.hpp"
+
+namespace attnbench {
+namespace {
+
+std::string help_caption() {
+  std::string text = "claims\n";
+  for (const auto& [claim, meaning] : claim_meanings()) text += fmt::format("  {:<14}{}\n", claim, meaning);
+  return text +
+         "\nEvery claim passes, fails, is undecided (more draws would decide) or skipped with the reason. Effects are "
+         "in\n"
+         "units of sqrt(K(q,q) K(k,k)) (unbiased) and of the closed form (variance), with intervals that hold for all\n"
+         "tests together. Exit codes: 0 none fails, 1 one fails, 2 misuse, 3 some are undecided and none "
+         "fails.\n\noptions";
+}
+
+std::vector<Subject> named_subjects(const std::vector<std::string>& specs, std::uint64_t seed) {
+  std::vector<Subject> subjects;
+  for (const auto& spec : specs) {
+    subjects.push_back(subject_of(Params("methods", spec)));
+    cases(subjects.back(), seed);  // a spec that nothing can be drawn of is misuse, and shows now
+  }
+  return subjects;
+}
+
+int run(const std::vector<std::string>& words) {
+  CheckSettings settings;
+  std::vector<std::string> specs;
+  bool all = false, as_json = false;
+  options::options_description visible(help_caption());
+  visible.add_options()("spec", options::value(&specs), "method specs")(
+      "all", options::bool_switch(&all),
+      "every method, every random feature map with projection=iid, every ensemble with positive and with trig")(
+      "json", options::bool_switch(&as_json), "every result, as JSON")(
+      "error-rate", options::value(&settings.error_rate)->default_value(settings.error_rate),
+      "chance that any statistical test fails when all claims hold")(
+      "seed", options::value(&settings.seed)->default_value(settings.seed), "base seed")(
+      "threads", options::value(&settings.threads)->default_value(allowed_cores()), "the results do not depend on it");
+  if (!parse_arguments("check", visible, words, {{"spec", -1}})) return 0;
+  if (specs.empty() == !all) throw Misuse("check: give method specs or --all; see attnbench list methods");
+  if (!(settings.error_rate > 0 && settings.error_rate < 1))
+    throw Misuse(fmt::format("--error-rate {}: expected a number between 0 and 1", settings.error_rate));
+  if (settings.threads < 1) throw Misuse(fmt::format("--threads {}: expected at least 1", settings.threads));
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto report =
+      check(all ? all_subjects() : named_subjects(specs, settings.seed), settings, [&](const SubjectReport& subject) {
+        if (!as_json) std::cout << text_of(subject) << "\n" << std::flush;
+      });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::cout << (as_json ? json_of(report, seconds) : summary_of(report, seconds));
+  return report.exit_code();
+}
+
+const bool registered =
+    add(CommandEntry{.text = {.name = "check",
+                              .summary = "does it do what it claims? Every claim tested, at a stated error rate",
+                              .formula = "check SPEC...|--all [--json] [--error-rate P] [--seed S] [--threads T]"},
+                     .run = run});
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,78 @@
+// How a recipe judges its statement: it reads what was measured, compares replicate by replicate with a stated error
+// rate, and says PASS, FAIL, AMBIGUOUS (the intervals decide nothing: how many more replicates would) or CONDITIONAL
+// (where it holds).
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "harness/runner/plan.hpp"
+#include "harness/statistics/intervals.hpp"
+
+namespace attnbench {
+
+using Samples = std::map<Index, double>;  // by replicate
+
+// What the store has of a recipe's own cells: nothing of other runs or of older sources.
+class Results {
+ public:
+  Results(const Store& store, const std::vector<RunRequest>& requests);
+
+  // A scalar of the one cell that agrees with every condition, in the words of docs/figures.md: columns of the table
+  // `cell` and parameters; the experiment by its name or its spec, method and input by their specs in any spelling.
+  // Empty unless every replicate has it: those that could be estimated are no sample of all. Throws std::logic_error
+  // when no cell agrees, or several do.
+  Samples scalar(const nlohmann::json& where, const std::string& metric) const;
+
+ private:
+  struct Row {
+    nlohmann::json columns;
+    std::string key;
+  };
+  const Store& store_;
+  std::vector<Row> rows_;
+};
+
+// A number with the interval that misses it with probability error_rate; the interval is everything (minus to plus
+// infinity) for fewer than two replicates.
+struct Estimate {
+  double value = 0;
+  Interval interval = {};
+  Index replicates = 0;
+
+  bool below(double bound) const { return interval.high < bound; }
+  bool above(double bound) const { return interval.low > bound; }
+  std::string text() const;  // "0.42 (0.39 to 0.45)"
+};
+
+// Mean over replicates, Student's t.
+Estimate mean(const Samples& samples, double error_rate);
+// a / b of the replicates that both have and where both are above zero: the exponential of the mean log ratio and of
+// its Student t interval.
+Estimate ratio(const Samples& a, const Samples& b, double error_rate);
+
+// One of the comparisons that a verdict rests on; each has its share of the verdict's error rate (Bonferroni).
+struct Comparison {
+  std::string what;  // "m = 64, scale 0.5"
+  Estimate estimate;
+};
+// The error rate of one of so many comparisons, for a verdict that errs with probability 1e-3.
+inline double share_of_error_rate(size_t comparisons) { return 1e-3 / static_cast<double>(comparisons); }
+
+// PASS when all lie below the bound, FAIL when one lies above it, AMBIGUOUS else. The numbers are those of the
+// greatest, or of the one that failed or decided least.
+Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons);
+// PASS when all intervals hold the value and none is wider than the value +- resolution, FAIL when one does not hold
+// it, AMBIGUOUS else.
+Verdict all_contain(double value, double resolution, const std::string& statement,
+                    const std::vector<Comparison>& comparisons);
+
+// A part of the settings that a statement is about, such as one input scale.
+struct Region {
+  std::string name;
+  std::vector<Comparison> comparisons;
+};
+// Where all lie below the bound: PASS when they do in every region, CONDITIONAL, naming the regions, when in some, FAIL
+// when all lie above it everywhere, AMBIGUOUS else. The numbers are the ranges of the estimates.
+Verdict below_where(double bound, const std::string& statement, const std::vector<Region>& regions);
+
+}  // namespace attnbench

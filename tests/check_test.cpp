@@ -1,0 +1,456 @@
+// The claims gate: every planted bug fails the claim that it breaks and no other, what is not planted passes, and the
+// error rate, the promises and the program's answers are what they are said to be.
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/claims/print.hpp"
+#include "tests/catch.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+using Names = std::set<std::string>;
+
+Subject subject(const std::string& spec) { return subject_of(Params("methods", spec)); }
+
+Report checked(const Subject& one, double work = default_work, int threads = 1) {
+  return check({one}, {.threads = threads, .work = work});
+}
+
+Names claims_with(const Report& report, Outcome outcome) {
+  Names names;
+  for (const SubjectReport& one : report.subjects)
+    for (const Result& result : one.results)
+      if (result.outcome == outcome) names.insert(result.claim);
+  return names;
+}
+Names failing(const Report& report) { return claims_with(report, Outcome::fail); }
+
+void check_passes(const Report& report) {
+  for (const SubjectReport& one : report.subjects) {
+    INFO(text_of(one));
+    CHECK(deciding(one.results).outcome == Outcome::pass);
+    CHECK(one.warning.empty());
+  }
+}
+
+// attend altered by Alteration()(inner, head, mask, context, out); the kernel of the inner method, or no second path.
+template <class T, class Alteration>
+class Altered final : public Approximation<T> {
+ public:
+  explicit Altered(const Draw& draw) : inner_(make_approximation<T>(draw)) {}
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    Alteration::template attend<T>(*inner_, head, mask, context, out);
+  }
+  Tensors state() const override { return inner_->state(); }
+  const Kernel<T>* kernel() const override { return Alteration::keeps_kernel ? inner_->kernel() : nullptr; }
+
+ private:
+  std::unique_ptr<Approximation<T>> inner_;
+};
+
+template <template <class> class Method>
+Subject made_by(const std::string& spec) {
+  Subject planted = subject(spec);
+  planted.f32 = [](const Draw& draw) { return std::make_unique<Method<float>>(draw); };
+  planted.f64 = [](const Draw& draw) { return std::make_unique<Method<double>>(draw); };
+  return planted;
+}
+
+template <class Alteration>
+Subject altered(const std::string& spec) {
+  Subject planted = subject(spec);
+  planted.f32 = [](const Draw& draw) { return std::make_unique<Altered<float, Alteration>>(draw); };
+  planted.f64 = [](const Draw& draw) { return std::make_unique<Altered<double, Alteration>>(draw); };
+  return planted;
+}
+
+// The registered method with these projection vectors.
+template <class Project>
+Subject projected(const std::string& spec, const Project& project) {
+  Subject planted = subject(spec);
+  const auto with = [project](const Draw& draw, const auto& make) {
+    const Tensors state{{"projection", project(draw, draw.params.integer("m"))}};
+    Draw injected = draw;
+    injected.state = &state;
+    return make(injected);
+  };
+  planted.f32 = [with](const Draw& draw) { return with(draw, make_approximation<float>); };
+  planted.f64 = [with](const Draw& draw) { return with(draw, make_approximation<double>); };
+  return planted;
+}
+
+struct LeaksOneToken {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    if (mask.causal) ++mask.offset;
+    inner.attend(head, mask, context, out);
+  }
+};
+
+struct OnePercentOfLogitsMore {
+  static constexpr bool keeps_kernel = true;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    const Matrix<T> Q = T(1.01) * head.Q;
+    inner.attend({Q, head.K, head.V, head.extra}, mask, context, out);
+  }
+};
+
+// Weight 1 moves from key 0 to key 1, in one row.
+struct OneNegativeEntry {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    inner.attend(head, mask, context, out);
+    out.row(40) += head.V.row(1) - head.V.row(0);
+  }
+};
+
+struct SumsToOneAndAMillionth {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    inner.attend(head, mask, context, out);
+    out *= T(1) + T(1e-6);
+  }
+};
+
+// A tenth of the identity, which has full rank and is tied to positions.
+struct TenthOfTheIdentity {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    inner.attend(head, mask, context, out);
+    out *= T(0.9);
+    const Index behind = head.V.rows() - out.rows();
+    out += T(0.1) * head.V.bottomRows(head.V.rows() - behind);
+  }
+};
+
+struct NoNumber {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    inner.attend(head, mask, context, out);
+    out(out.rows() - 1, 0) = std::numeric_limits<T>::quiet_NaN();
+  }
+};
+
+// exp(2 q.k), everywhere.
+template <class T>
+class DoubledLogits final : public Approximation<T>, public Kernel<T> {
+ public:
+  explicit DoubledLogits(const Draw& draw) : inner_(make_approximation<T>(draw)) {}
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    const Matrix<T> Q = factor * head.Q, K = factor * head.K;
+    inner_->attend({Q, K, head.V, head.extra}, mask, context, out);
+  }
+  Tensors state() const override { return inner_->state(); }
+  const Kernel<T>* kernel() const override { return this; }
+  void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
+              std::span<T> log_columns) const override {
+    const Matrix<T> Q = factor * head.Q, K = factor * head.K;
+    inner_->kernel()->kernel({Q, K, head.V, head.extra}, context, block, log_rows, log_columns);
+  }
+
+ private:
+  static constexpr T factor = T(M_SQRT2);
+  std::unique_ptr<Approximation<T>> inner_;
+};
+
+// Every instance is another draw.
+template <class T>
+class HiddenRedraw final : public Approximation<T> {
+ public:
+  explicit HiddenRedraw(const Draw& draw) {
+    static Index count = 0;
+    Draw other = draw;
+    other.replicate = ++count;
+    inner_ = make_approximation<T>(other);
+  }
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    inner_->attend(head, mask, context, out);
+  }
+
+ private:
+  std::unique_ptr<Approximation<T>> inner_;
+};
+
+// Closed forms with another mean or variance.
+Subject with_theory(const std::string& spec, const std::function<void(KernelTheory&)>& change) {
+  Subject planted = subject(spec);
+  planted.theory = [stated = planted.theory, change](const Params& params, const Shape& shape,
+                                                     const Head<double>* calibration) {
+    auto theory = stated(params, shape, calibration);
+    change(*theory);
+    return theory;
+  };
+  return planted;
+}
+
+std::vector<Subject> unplanted() {
+  std::vector<Subject> all;
+  for (const char* spec : {"performer:m=16", "performer:features=trig,m=16", "performer:m=16,projection=iid", "local",
+                           "linear", "softmax", "uniform", "linformer"})
+    all.push_back(subject(spec));
+  return all;
+}
+
+struct Answer {
+  int code;
+  std::string text;
+};
+
+// Standard output of the program; its standard error is dropped.
+Answer program(const std::string& arguments) {
+  FILE* pipe = popen(fmt::format("'{}' {} 2>/dev/null", ATTNBENCH_PROGRAM, arguments).c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+}
+
+}  // namespace
+
+TEST_CASE("what is not planted passes every claim", "[statistics]") {
+  const Report report = check(unplanted(), {});
+  check_passes(report);
+  CHECK(report.exit_code() == 0);
+}
+
+TEST_CASE("what published libraries do fails the claim that it breaks", "[statistics]") {
+  struct Published {
+    std::string switches;
+    Names broken;    // must fail
+    Names possible;  // fail by less than the test promises to find, or with some draws only; no other may fail
+  };
+  const std::vector<Published> all{
+      {"sign_fix=false", {"unbiased", "variance"}, {}},
+      {"norms=same-block", {"unbiased"}, {"variance"}},
+      {"norms=sqrt-d", {"unbiased"}, {"variance"}},
+      // The stabiliser that scales an epsilon is a maximum over all keys, later ones included.
+      {"epsilon=1e-4", {"exact-pairs"}, {"causal", "unbiased"}},
+      {"epsilon=1e-4,epsilon_kind=plain", {"exact-pairs"}, {"causal", "unbiased"}},
+      {"stabiliser=per-key", {"exact-pairs", "unbiased", "variance"}, {"large-norms"}},
+      {"stabiliser=projection-only", {"causal", "large-norms"}, {}}};
+  for (const auto& [switches, broken, possible] : all) {
+    const Report report = checked(subject("performer:" + switches));
+    INFO(text_of(report.subjects[0]));
+    Names others = failing(report);
+    for (const auto& claim : broken) {
+      INFO(claim);
+      CHECK(others.erase(claim) == 1);
+    }
+    for (const auto& claim : possible) others.erase(claim);
+    CHECK(others == Names{});
+    CHECK(report.exit_code() == 1);
+    if (switches != "norms=same-block") continue;
+    for (const Result& result : of_claim(report.subjects[0].results, "unbiased")) {  // methods.md B
+      INFO(result.tested);
+      if (result.tested == "d = 4, m = 10: q + k along +e1") CHECK(result.outcome == Outcome::fail);
+      if (result.tested == "d = 4, m = 10: q + k along +1") CHECK(result.outcome == Outcome::pass);
+    }
+  }
+}
+
+TEST_CASE("sin(2 pi omega.x) and doubled logits are biased", "[statistics]") {
+  const Report trap = checked(projected("performer:features=trig,m=16", [](const Draw& draw, Index m) {
+    return Matrix<double>(2 * M_PI * draw_projection(draw, m));
+  }));
+  INFO(text_of(trap.subjects[0]));
+  CHECK(failing(trap) == Names{"unbiased", "variance"});
+  const Report doubled = checked(made_by<DoubledLogits>("performer:m=16"), 1e6);
+  INFO(text_of(doubled.subjects[0]));
+  CHECK(failing(doubled) == Names{"exact-pairs", "unbiased", "variance"});
+}
+
+TEST_CASE("vectors that are orthogonal across the wrong axis fail geometry, and the variance of trig features",
+          "[statistics]") {
+  // Row i is taken from a block of its own, as if the axes of [block, row] were exchanged: each row is right by itself,
+  // and what is orthogonal to it is not used.
+  const auto wrong_axis = [](const Draw& draw, Index m) {
+    const Index d = draw.shape.d;
+    Generator generator = draw.streams.stream("wrong axis");
+    Matrix<double> W(m, d);
+    for (Index i = 0; i < m; ++i) {
+      const Matrix<double> Q = haar_orthogonal(generator, d);
+      W.row(i) = chi(generator, 1, d)[0] * Q.row(i % d);
+    }
+    return W;
+  };
+  const Report trig = checked(projected("performer:features=trig,m=16", wrong_axis));
+  INFO(text_of(trig.subjects[0]));
+  CHECK(failing(trig) == Names{"geometry", "variance"});
+}
+
+TEST_CASE("an attend that is not its kernel fails the first gate, and the report says what that means",
+          "[statistics]") {
+  const Report report = checked(altered<OnePercentOfLogitsMore>("performer:m=16"));
+  INFO(text_of(report.subjects[0]));
+  CHECK(failing(report) == Names{"second-paths"});
+  CHECK(report.subjects[0].warning.find("not what attend runs") != std::string::npos);
+  CHECK(text_of(report.subjects[0]).find("not what attend runs") != std::string::npos);
+}
+
+TEST_CASE("bugs of the attention matrix fail the claims that they break", "[unit]") {
+  const auto fails = [](const Subject& planted, const Names& claims) {
+    const Report report = checked(planted);
+    INFO(text_of(report.subjects[0]));
+    CHECK(failing(report) == claims);
+    CHECK(report.exit_code() == 1);
+  };
+  fails(altered<LeaksOneToken>("uniform"), {"causal"});
+  fails(altered<LeaksOneToken>("linear"), {"causal"});
+  fails(altered<OneNegativeEntry>("local"), {"non-negative", "exact-when"});
+  fails(altered<SumsToOneAndAMillionth>("local"), {"row-sums", "exact-when"});
+  fails(altered<TenthOfTheIdentity>("linear"), {"rank", "permutation"});
+  fails(altered<NoNumber>("linear"), {"row-sums", "non-negative", "permutation", "rank"});
+  fails(made_by<HiddenRedraw>("linformer"), {"repeatable"});
+}
+
+// The promises, where they are least: at every pair by itself.
+TEST_CASE("a mean 2 % of its scale off and a variance 10 % off are found wherever they are", "[statistics]") {
+  for (const auto& [spec, sign] :
+       {std::pair<std::string, double>{"performer:m=16", 1}, {"performer:features=trig,m=16", -1}}) {
+    const Report biased = checked(with_theory(spec, [by = sign * least_bias](KernelTheory& theory) {
+      theory.mean = [stated = theory.mean, by](const Pair& p) { return stated(p) + by * std::exp((p.q2 + p.k2) / 2); };
+    }));
+    for (const Result& result : of_claim(biased.subjects[0].results, "unbiased")) {
+      INFO(result.tested);
+      CHECK(result.outcome == Outcome::fail);
+    }
+    const Report off = checked(with_theory(spec, [factor = 1 + sign * least_variance_error](KernelTheory& theory) {
+      theory.variance = [stated = theory.variance, factor](const Pair& p) { return stated(p) / factor; };
+    }));
+    INFO(text_of(off.subjects[0]));
+    CHECK(failing(off) == Names{"variance"});
+    for (const Result& result : of_claim(off.subjects[0].results, "variance")) CHECK(result.outcome == Outcome::fail);
+  }
+}
+
+TEST_CASE("the threshold is Bonferroni's over all statistical tests of all specs", "[unit]") {
+  constexpr double few = 2e4;  // numbers drawn: quick, and undecided
+  const Subject performer = subject("performer:m=16"), softmax = subject("softmax");
+  const Report one = check({performer}, {.work = few});
+  // 2 dimensions, 16 means and 2 variances in each.
+  CHECK(one.tests == 36);
+  CHECK(one.threshold == z_threshold(1e-6, 36));
+  CHECK(check({performer, softmax}, {.work = few}).threshold == one.threshold);  // exact in every draw: no such test
+  CHECK(check({performer, performer}, {.work = few}).threshold == z_threshold(1e-6, 72));
+  CHECK(check({performer}, {.error_rate = 1e-3, .work = few}).threshold == z_threshold(1e-3, 36));
+  double statistical = 0;
+  for (const Result& result : one.subjects[0].results) statistical += result.evidence.has_value();
+  CHECK(statistical == one.tests);
+}
+
+TEST_CASE("too little work leaves claims undecided, with the draws that would decide", "[unit]") {
+  const Report report = checked(subject("performer:m=16"), 2e4);
+  INFO(text_of(report.subjects[0]));
+  CHECK(claims_with(report, Outcome::undecided) == Names{"unbiased", "variance"});
+  CHECK(failing(report).empty());
+  CHECK(report.exit_code() == 3);
+  const double errors = (report.threshold + power_quantile) / least_bias;
+  for (const Result& result : of_claim(report.subjects[0].results, "unbiased")) {
+    if (result.outcome != Outcome::undecided || result.tested != "d = 4, m = 10: q + k along +e1") continue;
+    const auto theory = subject("performer:m=10")
+                            .theory(Params("methods", "performer:m=10"), {.nq = 1, .nk = 1, .d = 4, .dv = 1}, nullptr);
+    const Pairs pairs = mean_pairs(4, 1);
+    const Pair pair = pairs[1];
+    const double sigma2 = theory->variance(pair) / std::exp(pair.q2 + pair.k2);
+    CHECK(result.evidence->draws <= 500);  // 2e4 numbers, 40 a draw or a few more
+    CHECK(result.evidence->draws_to_decide >= sigma2 * errors * errors);
+    CHECK(result.evidence->draws_to_decide <= 3 * sigma2 * errors * errors);
+  }
+  CHECK(summary_of(report, 0).starts_with("UNDECIDED"));
+  // A failure beside it decides the exit code.
+  CHECK(checked(subject("performer:m=16,epsilon=1e-4"), 2e4).exit_code() == 1);
+}
+
+TEST_CASE("the results do not depend on the number of threads", "[statistics]") {
+  const auto json = [](int threads) {
+    return json_of(
+        check({subject("performer:m=16"), subject("performer:features=sderf,m=16")}, {.threads = threads, .work = 3e5}),
+        0);
+  };
+  const std::string one = json(1);
+  CHECK(json(2) == one);
+  CHECK(json(5) == one);
+}
+
+TEST_CASE("claims that cannot be tested are skipped with the reason", "[unit]") {
+  const auto reason = [](const std::string& spec, const std::string& claim) {
+    const Report report = checked(subject(spec), 2e4);
+    const Results results = of_claim(report.subjects[0].results, claim);
+    REQUIRE(results.size() == 1);
+    CHECK(results[0].outcome == Outcome::skipped);
+    return results[0].reason;
+  };
+  CHECK_THAT(reason("linformer", "causal"), ContainsSubstring("no causal form"));
+  CHECK_THAT(reason("linear", "unbiased"), ContainsSubstring("no closed form is known"));
+  CHECK_THAT(reason("performer:m=1000", "rank"), ContainsSubstring("bound of 1000"));
+  CHECK_THAT(reason("softmax", "variance"), ContainsSubstring("variance is 0"));
+  CHECK_THAT(reason("performer:projection=iid,m=8", "geometry"), ContainsSubstring("no geometry"));
+  Subject approximate = with_theory("performer:m=16", [](KernelTheory& theory) { theory.exact = false; });
+  const Report report = checked(approximate, 2e4);
+  for (const char* claim : {"exact-pairs", "unbiased", "variance"})
+    CHECK_THAT(of_claim(report.subjects[0].results, claim).at(0).reason, ContainsSubstring("not claimed exactly"));
+}
+
+TEST_CASE("every method, feature map and ensemble is in check --all", "[unit]") {
+  Names specs;
+  for (const Subject& one : all_subjects()) CHECK(specs.insert(one.params.spec()).second);
+  const auto has = [&](const std::string& spec) {
+    INFO(spec);
+    CHECK(specs.contains(Params("methods", spec).spec()));
+  };
+  for (const auto& name : catalogue("methods").names()) has(name);
+  for (const auto& name : catalogue("projections").names())
+    for (const std::string features : {"positive", "trig"})
+      has("performer:features=" + features + ",projection=" + name);
+  for (const auto& name : catalogue("features").names()) {
+    if (catalogue("features").description(name).family == "deterministic") {
+      has("linear:features=" + name);
+    } else {
+      const Params performer("methods", "performer:features=" + name);
+      has(performer.has("projection") ? performer.with("projection", "iid").spec() : performer.spec());
+    }
+  }
+}
+
+TEST_CASE("check exits with 0, 1 or 2, and its JSON holds every result", "[end-to-end]") {
+  const auto passes = program("check uniform softmax --json --seed 7");
+  CHECK(passes.code == 0);
+  const auto json = nlohmann::json::parse(passes.text);
+  CHECK(json["outcome"] == "PASS");
+  CHECK(json["seed"] == 7);
+  REQUIRE(json["subjects"].size() == 2);
+  CHECK(json["subjects"][0]["spec"] == "uniform");
+  for (const auto& result : json["subjects"][1]["results"])
+    CHECK((result["outcome"] == "PASS" || !result["reason"].get<std::string>().empty()));
+
+  const auto fails = program("check performer:m=8,epsilon=1e-4 --threads 1");
+  INFO(fails.text);
+  CHECK(fails.code == 1);
+  CHECK(fails.text.find("exact-pairs   FAIL") != std::string::npos);
+  CHECK(fails.text.find("family-wise error rate of 1e-06") != std::string::npos);
+
+  for (const char* misuse : {"check", "check preformer", "check performer:M=4", "check softmax --all",
+                             "check softmax --error-rate 0", "check softmax --threads 0", "check softmax --sed 1"}) {
+    INFO(misuse);
+    CHECK(program(misuse).code == 2);
+  }
+  const auto help = program("check --help");
+  CHECK(help.code == 0);
+  for (const auto& [claim, meaning] : claim_meanings()) CHECK(help.text.find(meaning) != std::string::npos);
+}

@@ -1,0 +1,226 @@
+// Recipes and their verdicts: every recipe's runs, figures and conditions fit together, and verdicts say what their
+// intervals say.
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/random/normal_distribution.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "harness/core/error.hpp"
+#include "harness/random/streams.hpp"
+#include "harness/runner/experiment.hpp"
+#include "harness/runner/recipe.hpp"
+#include "harness/runner/run.hpp"
+#include "tests/scores.hpp"
+
+using namespace attnbench;
+using Outcome = Verdict::Outcome;
+
+namespace {
+
+class TemporaryStore {
+ public:
+  TemporaryStore()
+      : path_(std::filesystem::temp_directory_path() / ("attnbench_recipes_" + std::to_string(getpid()) + ".db")) {
+    std::filesystem::remove(path_);
+    store_ = std::make_unique<Store>(path_);
+  }
+  ~TemporaryStore() {
+    store_.reset();
+    std::filesystem::remove(path_);
+  }
+  Store& operator*() { return *store_; }
+  Store* operator->() { return store_.get(); }
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<Store> store_;
+};
+
+Estimate interval(double low, double high) { return {(low + high) / 2, {low, high}, 8}; }
+Comparison compared(double low, double high) { return {"setting", interval(low, high)}; }
+Region region(const std::string& name, double low, double high) { return {name, {compared(low, high)}}; }
+
+bool near(double x, double y) { return std::abs(x - y) < 1e-6; }
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a mean and its interval are Student's", "[unit]") {
+  // mean 3, standard deviation sqrt(2.5), t(4, 0.975) = 2.776445: half width 2.776445 sqrt(2.5 / 5)
+  const Samples samples{{0, 1}, {1, 2}, {2, 3}, {5, 4}, {9, 5}};
+  const Estimate found = mean(samples, 0.05);
+  CHECK(near(found.value, 3));
+  CHECK(near(found.interval.low, 3 - 1.963243));
+  CHECK(near(found.interval.high, 3 + 1.963243));
+  CHECK(found.replicates == 5);
+  CHECK_FALSE(mean({{0, 1.0}}, 0.05).below(1e300));
+  CHECK_FALSE(mean({{0, 1.0}}, 0.05).above(-1e300));
+}
+
+TEST_CASE("a ratio is paired by replicate, on the logarithmic scale", "[unit]") {
+  const Samples b{{0, 1}, {1, 10}, {2, 100}, {3, 7}, {4, -1}, {6, 2}};
+  Samples a;
+  for (const auto& [replicate, value] : b) a[replicate] = (replicate % 2 ? 2.0 : 0.5) * value;
+  a[5] = 3;  // no partner
+  a[6] = 0;  // not positive
+  const Estimate found = ratio(a, b, 0.05);
+  CHECK(found.replicates == 4);
+  CHECK(near(found.value, 1));
+  CHECK(near(found.interval.low * found.interval.high, 1));
+  // logs +-ln 2, standard deviation ln 2 sqrt(4/3), t(3, 0.975) = 3.182446
+  CHECK(near(std::log(found.interval.high), 3.182446 * std::log(2.0) * std::sqrt(4.0 / 3) / 2));
+  CHECK(ratio({}, {}, 0.05).replicates == 0);
+}
+
+TEST_CASE("all below: pass, fail, or how many more replicates would decide", "[unit]") {
+  CHECK(all_below(1, "s", {compared(0.2, 0.4), compared(0.5, 0.9)}).outcome == Outcome::pass);
+  CHECK(all_below(1, "s", {compared(0.2, 0.4), compared(1.1, 1.3)}).outcome == Outcome::fail);
+  CHECK(all_below(1, "s", {compared(0.2, 1.2), compared(1.1, 1.3)}).outcome == Outcome::fail);
+  const Verdict open = all_below(1, "s", {compared(0.2, 0.4), compared(0.25, 1.25)});
+  CHECK(open.outcome == Outcome::ambiguous);
+  CHECK(has(open.numbers, "about 24 more replicates"));  // half width 0.5, distance 0.25: 8 (2^2 - 1)
+  CHECK(has(all_below(1, "s", {compared(0.5, 1.5)}).numbers, "any number of replicates"));
+  CHECK(all_below(1, "s", {}).outcome == Outcome::ambiguous);
+}
+
+TEST_CASE("all contain: a wide interval proves nothing", "[unit]") {
+  CHECK(all_contain(1, 0.25, "s", {compared(0.9, 1.2), compared(0.95, 1.05)}).outcome == Outcome::pass);
+  CHECK(all_contain(1, 0.25, "s", {compared(0.9, 1.2), compared(1.01, 1.05)}).outcome == Outcome::fail);
+  CHECK(all_contain(1, 0.25, "s", {compared(0.1, 3)}).outcome == Outcome::ambiguous);
+  CHECK(all_contain(1, 0.25, "s", {{"one replicate", mean({{0, 1.0}}, 0.01)}}).outcome == Outcome::ambiguous);
+  CHECK(all_contain(1, 0.25, "s", {}).outcome == Outcome::ambiguous);
+}
+
+TEST_CASE("below where: the regions are named", "[unit]") {
+  CHECK(below_where(1, "s", {region("a", 0.1, 0.2), region("b", 0.3, 0.4)}).outcome == Outcome::pass);
+  CHECK(below_where(1, "s", {region("a", 0.1, 0.2), region("b", 0.3, 0.4)}).statement == "s");
+  const Verdict mixed = below_where(1, "s", {region("a", 0.1, 0.2), region("b", 2, 3), region("c", 0.5, 2)});
+  CHECK(mixed.outcome == Outcome::conditional);
+  CHECK(mixed.statement == "s: holds at a; fails at b; undecided at c");
+  CHECK(below_where(1, "s", {region("a", 2, 3)}).outcome == Outcome::fail);
+  CHECK(below_where(1, "s", {region("a", 2, 3), region("b", 0.5, 2)}).outcome == Outcome::ambiguous);
+  const Verdict part = below_where(1, "s", {{"a", {compared(0.1, 0.2), compared(2, 3)}}});
+  CHECK(part.outcome == Outcome::conditional);
+  CHECK(has(part.statement, "holds in part at a"));
+  CHECK(below_where(1, "s", {{"a", {}}}).outcome == Outcome::ambiguous);
+}
+
+// A verdict errs with probability 1e-3 at most: of 2000 verdicts on nulls at most 10 do, the 1 - 1e-4 / 3 quantile of
+// Binomial(2000, 1e-3), for three seeds. Power: a deviation of 3 standard deviations is found by 12 replicates with
+// probability 0.9993 (noncentral t), so that fewer than 1988 of 2000 are found with probability 4e-9.
+TEST_CASE("verdicts err as often as they say", "[statistics]") {
+  constexpr size_t comparisons = 5;
+  constexpr int verdicts = 2000, replicates = 12;
+  for (const auto seed : base_seeds) {
+    Generator generator = Streams(seed).stream("verdict test");
+    boost::random::normal_distribution<double> normal;
+    const auto failures = [&](double shift) {
+      int count = 0;
+      for (int v = 0; v < verdicts; ++v) {
+        std::vector<Comparison> all;
+        for (size_t c = 0; c < comparisons; ++c) {
+          Samples samples;
+          for (Index r = 0; r < replicates; ++r) samples[r] = (c == 0 ? shift : 0) + normal(generator);
+          all.push_back({"", mean(samples, share_of_error_rate(comparisons))});
+        }
+        count += all_contain(0, 1e9, "", all).outcome == Outcome::fail;
+      }
+      return count;
+    };
+    CHECK(failures(0) <= 10);
+    CHECK(failures(3) >= 1988);
+  }
+}
+
+TEST_CASE("results are those of the recipe's own cells", "[unit]") {
+  TemporaryStore store;
+  const auto id = store->begin_run("test", "{}");
+  RunRequest request{.experiment = "kernel-error:draws=64,pairs=1",
+                     .methods = {"performer:projection=iid,m=4", "performer:m=4"},
+                     .inputs = {"pair"},
+                     .n = {1},
+                     .d = {4},
+                     .sweep = {{"length", {"0.1", "0.2"}}},
+                     .replicates = 3};
+  RunRequest other = request;  // of another run: not the recipe's
+  other.experiment = "kernel-error:draws=128,pairs=1";
+  run(request, *store, id);
+  run(other, *store, id);
+  const Results results(*store, {request});
+  const nlohmann::json one{{"method", "performer:m=4,projection=iid"}, {"input", "pair:length=0.1"}};
+  const Samples bias = results.scalar(one, "relative_bias");
+  CHECK(bias.size() == 3);
+  CHECK(results.scalar({{"method", "performer:projection=iid,m=4"}, {"length", 0.1}, {"d", 4}}, "relative_bias") ==
+        bias);
+  CHECK(results.scalar(one, "no such metric").empty());
+  CHECK(Results(*store, {request, other})
+            .scalar({{"experiment", "kernel-error:draws=64,pairs=1"},
+                     {"method", "performer:m=4,projection=iid"},
+                     {"input", "pair:length=0.1"}},
+                    "relative_bias") == bias);
+  for (const Cell& cell : expand(request))  // a replicate without it: the others are no sample of all
+    if (cell.row(false).input == "pair:length=0.1") store->record(id, cell.row(false), 3, {}, 1, {});
+  CHECK(results.scalar(one, "relative_bias").empty());
+  CHECK_THROWS_AS(results.scalar({{"method", "performer:m=4"}}, "relative_bias"), std::logic_error);  // two lengths
+  CHECK_THROWS_AS(results.scalar({{"method", "performer:m=8"}}, "relative_bias"), std::logic_error);
+  CHECK_THROWS_AS(results.scalar({{"experiment", "rank"}, {"length", 0.1}}, "relative_bias"), std::logic_error);
+}
+
+TEST_CASE("every recipe's cells exist and its figures name what it runs, at every size", "[unit]") {
+  for (const auto& name : catalogue("recipes").names())
+    for (const RecipeSize size : {RecipeSize::smoke, RecipeSize::quick, RecipeSize::full}) {
+      const auto& recipe = find<RecipeEntry>(name);
+      INFO(name);
+      std::vector<std::string> experiments, methods;
+      for (const auto& request : recipe.runs(size)) {
+        RunRequest few = request;  // the names and axes, without the product of all values
+        for (auto& axis : few.sweep) axis.values.resize(1);
+        few.n.resize(std::min<size_t>(few.n.size(), 1));
+        CHECK_FALSE(expand(few).empty());
+        for (const auto& cell : expand(few)) {
+          experiments.push_back(cell.experiment.name());
+          methods.push_back(cell.method.name());
+        }
+      }
+      CHECK_FALSE(recipe.figures(size).empty());
+      for (const auto& figure : recipe.figures(size))
+        for (const auto& panel : nlohmann::json::parse(figure.json)["panels"]) {
+          const auto& wanted = panel["where"]["experiment"];
+          for (const auto& one : wanted.is_array() ? wanted : nlohmann::json::array({wanted})) {
+            const std::string experiment = parse_spec(one.get<std::string>()).name;
+            CHECK(std::find(experiments.begin(), experiments.end(), experiment) != experiments.end());
+            const auto& metrics = find<ExperimentEntry>(experiment).metrics;
+            for (const std::string field : {"y", "theory"}) {
+              const auto metric = panel[field].get<std::string>();
+              INFO(metric);
+              CHECK((metric.empty() || std::any_of(metrics.begin(), metrics.end(),
+                                                   [&](const Metric& known) { return known.name == metric; })));
+            }
+          }
+        }
+    }
+}
+
+// The smallest size of every recipe that judges and does not time: all of it fits together, and no verdict fails.
+TEST_CASE("recipes that judge come to a verdict", "[statistics]") {
+  TemporaryStore store;
+  const auto id = store->begin_run("test", "{}");
+  for (const auto& name : catalogue("recipes").names()) {
+    const auto& recipe = find<RecipeEntry>(name);
+    if (!recipe.judge) continue;
+    INFO(name);
+    const auto requests = recipe.runs(RecipeSize::smoke);
+    for (const auto& request : requests) CHECK(run(request, *store, id).not_done == 0);
+    const auto verdicts = recipe.judge(Results(*store, requests), RecipeSize::smoke);
+    CHECK_FALSE(verdicts.empty());
+    for (const auto& verdict : verdicts) {
+      INFO(verdict.statement << " [" << verdict.numbers << "]");
+      CHECK(verdict.outcome != Outcome::fail);
+      CHECK_FALSE(verdict.statement.empty());
+      CHECK_FALSE(verdict.numbers.empty());
+    }
+  }
+}
