@@ -33,6 +33,7 @@ HeadData<double> chosen_pairs(const HeadData<double>& head, Index pairs) {
 struct Target {
   Pair pair;
   double mean;
+  double log_magnitude = std::log(std::abs(mean));
 };
 
 std::vector<Target> targets_of(const HeadData<double>& head, const KernelTheory& theory) {
@@ -77,7 +78,7 @@ class Sample {
         for (size_t p = 0; p < targets_.size(); ++p) {
           const double target = targets_[p].mean;
           const double ratio =
-              std::copysign(values[p], values[p] * target) * std::exp(log_scale[p] - std::log(std::abs(target)));
+              std::copysign(values[p], values[p] * target) * std::exp(log_scale[p] - targets_[p].log_magnitude);
           if (!std::isfinite(ratio)) throw NumericallyInvalid("the kernel estimate of a pair overflows");
           batch.ratio[p].add(ratio);
           batch.squared_error[p].add((ratio - 1) * (ratio - 1));
@@ -155,7 +156,7 @@ void measure(const Task& task, Recorder& record) {
   const bool estimable = sample.estimable();
 
   std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
-  Moments biases, variances, target_biases, theories, shares;
+  Moments biases, variances, target_biases, theories, shares, to_softmax, to_softmax_theory;
   Moments batch_bias;
   for (const Batch& batch : sample.by_batch()) {
     double sum = 0;
@@ -180,10 +181,14 @@ void measure(const Task& task, Recorder& record) {
     biases.add(bias.back());
     variances.add(ratio.variance());
     shares.add(ratio.share_of_largest());
-    target_biases.add(targets[p].mean / targets[p].pair.softmax() - 1);
+    // K' / exp(q.k) - 1 = c (K' / K - 1) + (c - 1).
+    const double c = targets[p].mean / targets[p].pair.softmax();
+    target_biases.add(c - 1);
+    to_softmax.add(c * c * squared.mean + 2 * c * (c - 1) * (ratio.mean - 1) + (c - 1) * (c - 1));
     if (theory->variance) {
       closed.push_back(theory->variance(targets[p].pair) / (targets[p].mean * targets[p].mean));
       theories.add(closed.back());
+      to_softmax_theory.add(c * c * closed.back() + (c - 1) * (c - 1));
     }
   }
   record.scalar("relative_bias", "1", biases.mean);
@@ -192,12 +197,16 @@ void measure(const Task& task, Recorder& record) {
     record.scalar("relative_variance", "1", variances.mean);
     record.scalar("relative_mse", "1", squares.mean);
     record.scalar("relative_mse_standard_error", "1", squares.standard_error());
+    record.scalar("softmax_mse", "1", to_softmax.mean);
     if (squares.mean > 0) {
       record.scalar("log_mse", "1", std::log(squares.mean));
       record.scalar("log_mse_standard_error", "1", squares.standard_error() / squares.mean);
     }
   }
-  if (!closed.empty()) record.scalar("relative_mse_theory", "1", theories.mean);
+  if (!closed.empty()) {
+    record.scalar("relative_mse_theory", "1", theories.mean);
+    record.scalar("softmax_mse_theory", "1", to_softmax_theory.mean);
+  }
   record.scalar("estimable", "1", estimable ? 1 : 0);
   record.scalar("draws_used", "1", static_cast<double>(sample.drawn()));
   record.scalar("share_of_heavy_pairs", "1", sample.share_of_heavy_pairs());
@@ -233,6 +242,8 @@ const bool registered = add(ExperimentEntry{
          {"log_mse", "1", "its natural logarithm"},
          {"log_mse_standard_error", "1", "the standard error of that"},
          {"relative_mse_theory", "1", "its closed form, where one is known"},
+         {"softmax_mse", "1", "mean over pairs of E (K' / exp(q.k) - 1)^2: the bias of the target counts"},
+         {"softmax_mse_theory", "1", "its closed form, where one is known"},
          {"estimable", "1",
           "0 when more than a tenth of all squared errors belongs to pairs where one draw holds more than a tenth: "
           "that many draws do not estimate the variance"},

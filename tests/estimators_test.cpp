@@ -89,7 +89,7 @@ const std::vector<Setting>& settings() {
                                           {4, 6, 20'000},
                                           {16, 16, 8000},
                                           {16, 24, 8000},
-                                          {64, 96, 9000}})
+                                          {64, 96, 12'000}})
           made.push_back({features, projection, d, m, draws});
     return made;
   }();

@@ -221,6 +221,43 @@ TEST_CASE("kernel, rows and factors are second paths to what attend computes", "
 
 // A feature that jumps where omega.x = 0 is another one when rounding takes omega.x across. Where a float's may,
 // nothing is compared: such cases are counted, and must be few.
+TEST_CASE("the diagonal and the normalisers of a kernel are those of its matrix", "[methods]") {
+  for_each_case([](const Case& one) {
+    const auto method = one.draw<double>();
+    const auto* kernel = method->kernel();
+    if (!kernel || one.shape.nk > 300) return;
+    INFO(to_string(one));
+    const auto& head = one.problem.head;
+    const auto nq = static_cast<size_t>(one.shape.nq);
+    Matrix<double> block(one.shape.nq, one.shape.nk);
+    std::vector<double> log_rows(nq), log_columns(static_cast<size_t>(one.shape.nk)), values(nq), log_scale(nq);
+    Context context;
+    kernel->kernel(head.view(), context, block, log_rows, log_columns);
+    kernel->normalisers(head.view(), one.shape.mask, context, values, log_scale);
+    const auto condition = row_conditions(one, *method);
+    for (size_t i = 0; i < nq; ++i) {
+      const auto row = static_cast<Index>(i);
+      double sum = 0, magnitude = 0;
+      for (Index j = 0; j < one.shape.mask.visible(row, one.shape.nk); ++j) {
+        const double weight =
+            block(row, j) * std::exp(log_rows[i] + log_columns[static_cast<size_t>(j)] - log_scale[i]);
+        sum += weight;
+        magnitude += std::abs(weight);
+      }
+      CHECK(std::abs(values[i] - sum) <= 100 * tolerance * condition[i] * std::max(magnitude, std::abs(values[i])));
+    }
+    if (one.shape.nq != one.shape.nk) return;
+    kernel->diagonal(head.view(), context, values, log_scale);
+    for (size_t i = 0; i < nq; ++i) {
+      const auto row = static_cast<Index>(i);
+      const double from_matrix = block(row, row) * std::exp(log_rows[i] + log_columns[i] - log_scale[i]);
+      // Terms of any sign are of the size of the row's largest weight.
+      const double size = std::max(std::abs(values[i]), block.row(row).cwiseAbs().maxCoeff());
+      CHECK(std::abs(values[i] - from_matrix) <= 100 * tolerance * size);
+    }
+  });
+}
+
 TEST_CASE("float agrees with double as far as float's rounding allows", "[methods]") {
   int jumping = 0, undecided = 0;
   for_each_case([&](const Case& one) {

@@ -169,6 +169,25 @@ TEST_CASE("results are those of the recipe's own cells", "[unit]") {
   CHECK_THROWS_AS(results.scalar({{"experiment", "rank"}, {"length", 0.1}}, "relative_bias"), std::logic_error);
 }
 
+TEST_CASE("specs in a panel may be spelled in any way", "[unit]") {
+  const Figure drawn = figure("f", {}, "title", "caption",
+                              {{.title = "panel",
+                                .where = {{"experiment", "kernel-error:pairs=4,draws=16384"},
+                                          {"input", nlohmann::json::array({"pair:angle=0", "gaussian"})},
+                                          {"method", "performer:projection=iid,m=4"},
+                                          {"d", 4}},
+                                .y = "relative_mse",
+                                .ratio_to = "performer:projection=orthogonal,m=8"}});
+  const auto panel = nlohmann::json::parse(drawn.json)["panels"][0];
+  CHECK(panel["where"] == nlohmann::json{{"experiment", "kernel-error:pairs=4"},
+                                         {"input", {"pair", "gaussian"}},
+                                         {"method", "performer:m=4,projection=iid"},
+                                         {"d", 4}});
+  CHECK(panel["ratio_to"] == "performer:m=8");
+  CHECK_THROWS_AS(
+      figure("f", {}, "t", "c", {{.title = "panel", .where = {{"method", "perfomer"}}, .y = "relative_mse"}}), Misuse);
+}
+
 TEST_CASE("every recipe's cells exist and its figures name what it runs, at every size", "[unit]") {
   for (const auto& name : catalogue("recipes").names())
     for (const RecipeSize size : {RecipeSize::smoke, RecipeSize::quick, RecipeSize::full}) {

@@ -11,11 +11,12 @@ namespace {
 
 using Symmetric = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 
-// Second moments of rows, uncentred, lifted to be well away from singular: by 1e-9 of their mean, or to I at zero.
+// Second moments of rows, uncentred, lifted to be well away from singular: by 1e-4 of their mean, or to I at zero. A G
+// fitted to keys in a few directions only would be as ill-conditioned as they are, and blow up every other key.
 Eigen::MatrixXd second_moments(const Matrix<double>& X) {
   Eigen::MatrixXd M = X.transpose() * X / static_cast<double>(std::max<Index>(1, X.rows()));
   const double mean = M.trace() / static_cast<double>(M.rows());
-  M.diagonal().array() += mean > 0 ? 1e-9 * mean : 1.0;
+  M.diagonal().array() += mean > 0 ? 1e-4 * mean : 1.0;
   return M;
 }
 

@@ -132,7 +132,7 @@ struct LinearAttention<T>::State {
       row_maxima<T>(block, log_scale);
       exponentiate_rows<T>(context, block, log_scale);
     } else {
-      std::fill(log_scale.begin(), log_scale.end(), scale[0]);
+      for (size_t i = 0; i < log_scale.size(); ++i) log_scale[i] = queries.log_scale()[i] + scale[0];
     }
     multiply<T>(context, block, S, numerators);
     multiply<T>(context, block, z, Out<T>(normalisers.data(), block.rows(), 1, 1));
@@ -290,9 +290,8 @@ T LinearAttention<T>::stabilise_row(const Head<T>& head, Index i, Index j, Conte
   const auto count = static_cast<Index>(row.size());
   Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>> weight(row.data(), count);
   const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> columns(log_columns.data(), count);
-  // Per-query factors cancel in values form (their sign does not enter), but not against the running state's scale.
   const bool exponents = map_->form() == Form::exponents;
-  const T scale = (exponents ? log_row : T(0)) + columns.maxCoeff();
+  const T scale = log_row + columns.maxCoeff();
   const Eigen::Array<T, 1, Eigen::Dynamic> scaled = weight * (columns - columns.maxCoeff()).exp();
   context.work.exps += static_cast<double>(count);
   // A sum this small may have lost products to underflow; a larger one is exact to rounding.

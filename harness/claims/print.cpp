@@ -82,10 +82,10 @@ std::string summary_of(const Report& report, double seconds) {
       return r.outcome != Outcome::skipped && !r.evidence;
     }));
   return fmt::format(
-      "{}: {} specs, {:.0f} statistical tests at a family-wise error rate of {:g} (|z| <= {:.2f}), {:.0f} exact ones, "
+      "{}: {} {}, {:.0f} statistical tests at a family-wise error rate of {:g} (|z| <= {:.2f}), {:.0f} exact ones, "
       "{:.1f} s\n",
-      name_of(report.outcome()), report.subjects.size(), report.tests, report.settings.error_rate, report.threshold,
-      fixed, seconds);
+      name_of(report.outcome()), report.subjects.size(), report.subjects.size() == 1 ? "spec" : "specs", report.tests,
+      report.settings.error_rate, report.threshold, fixed, seconds);
 }
 
 std::string json_of(const Report& report, double seconds) {

@@ -40,7 +40,7 @@ int run(const std::vector<std::string>& words) {
       "all", options::bool_switch(&all),
       "every method, every random feature map with projection=iid, every ensemble with positive and with trig")(
       "json", options::bool_switch(&as_json), "every result, as JSON")(
-      "error-rate", options::value(&settings.error_rate)->default_value(settings.error_rate),
+      "error-rate", options::value(&settings.error_rate)->default_value(settings.error_rate, "1e-6"),
       "chance that any statistical test fails when all claims hold")(
       "seed", options::value(&settings.seed)->default_value(settings.seed), "base seed")(
       "threads", options::value(&settings.threads)->default_value(allowed_cores()), "the results do not depend on it");

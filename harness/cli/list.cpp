@@ -23,8 +23,11 @@ void print(const Catalogue& entries, bool markdown) {
     return;
   }
   std::cout << entries.plural() << "\n";
-  for (const auto& name : entries.names())
-    std::cout << fmt::format("  {:<16}{}\n", name, entries.description(name).summary);
+  const auto names = entries.names();
+  size_t width = 14;
+  for (const auto& name : names) width = std::max(width, name.size());
+  for (const auto& name : names)
+    std::cout << fmt::format("  {:<{}}  {}\n", name, width, entries.description(name).summary);
 }
 
 int run(const std::vector<std::string>& arguments) {

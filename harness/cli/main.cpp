@@ -16,7 +16,7 @@ void print_help() {
   for (const auto& name : catalogue("commands").names())
     std::cout << fmt::format("  {:<11}{}\n", name, catalogue("commands").description(name).summary);
   std::cout
-      << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse.\n";
+      << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, 3 undecided.\n";
 }
 
 std::string shell_quoted(const std::string& word) {

@@ -7,7 +7,7 @@
 namespace attnbench {
 
 namespace {
-// One spelling of every spec, so that conditions are met whichever was written.
+// One spelling of every spec, so that conditions are met whichever was written. A bare experiment stays a name.
 std::string spelled(const std::string& plural, const std::string& spec) { return Params(plural, spec).spec(); }
 
 std::vector<std::string> spelled(const std::vector<std::string>& methods) {
@@ -17,7 +17,8 @@ std::vector<std::string> spelled(const std::vector<std::string>& methods) {
 }
 
 nlohmann::json spelled(nlohmann::json where) {
-  for (const auto& [column, plural] : {std::pair{"method", "methods"}, {"input", "inputs"}}) {
+  for (const auto& [column, plural] :
+       {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}}) {
     if (!where.contains(column)) continue;
     auto& wanted = where[column];
     if (wanted.is_string())

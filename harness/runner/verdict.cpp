@@ -77,7 +77,8 @@ Results::Results(const Store& store, const std::vector<RunRequest>& requests) : 
 
 Samples Results::scalar(const nlohmann::json& where, const std::string& metric) const {
   nlohmann::json wanted = where;
-  for (const auto& [column, plural] : {std::pair{"method", "methods"}, {"input", "inputs"}})
+  for (const auto& [column, plural] :
+       {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}})
     if (wanted.contains(column)) wanted[column] = Params(plural, wanted[column].get<std::string>()).spec();
   const Row* found = nullptr;
   for (const Row& row : rows_) {

@@ -7,11 +7,15 @@
 namespace attnbench {
 
 void Moments::add(double x) {
-  Moments one;
-  one.count = 1;
-  one.mean = x;
-  one.sum_of_magnitudes = one.largest_magnitude = std::abs(x);
-  merge(one);
+  const double before = count;
+  count += 1;
+  const double delta = x - mean, d_n = delta / count, d2 = d_n * d_n, square = delta * d_n * before;
+  m4 += square * d2 * (count * count - 3 * count + 3) + 6 * d2 * m2 - 4 * d_n * m3;
+  m3 += square * d_n * (count - 2) - 3 * d_n * m2;
+  m2 += square;
+  mean += d_n;
+  sum_of_magnitudes += std::abs(x);
+  largest_magnitude = std::max(largest_magnitude, std::abs(x));
 }
 
 void Moments::merge(const Moments& b) {

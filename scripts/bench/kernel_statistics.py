@@ -44,13 +44,14 @@ def numpy_mse(d: int, m: int, draws: int, pairs: int, scale: float, seed: int) -
     return float(total.mean() / draws)
 
 
-def attnbench_mse(program: Path, d: int, m: int, draws: int, pairs: int, scale: float, seed: int) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "results.db"
-        command = [str(program), "run", f"kernel-error:draws={draws},pairs={pairs},precision=0"]
-        command += ["--method", f"performer:m={m}", "--input", f"gaussian:scale={scale}", "-n", str(pairs), "-d", str(d)]
-        subprocess.run([*command, "--seed", str(seed), "--results", str(results)], check=True, stdout=subprocess.DEVNULL)
-        table = subprocess.run([str(program), "export", str(results)], check=True, capture_output=True, text=True).stdout
+def run_attnbench(program: Path, results: Path, d: int, m: int, draws: int, pairs: int, scale: float, seed: int) -> None:
+    command = [str(program), "run", f"kernel-error:draws={draws},pairs={pairs},precision=0"]
+    command += ["--method", f"performer:m={m}", "--input", f"gaussian:scale={scale}", "-n", str(pairs), "-d", str(d)]
+    subprocess.run([*command, "--seed", str(seed), "--results", str(results)], check=True, stdout=subprocess.DEVNULL)
+
+
+def attnbench_mse(program: Path, results: Path) -> float:
+    table = subprocess.run([str(program), "export", str(results)], check=True, capture_output=True, text=True).stdout
     rows = csv.DictReader(io.StringIO(table))
     return float(np.mean([float(row["value"]) for row in rows if row["metric"] == "pair_mse"]))
 
@@ -65,17 +66,19 @@ def main() -> int:
         print(f"{arguments.program} is not built; run scripts/build.sh release attnbench", file=sys.stderr)
         return 2
     print("  d    m  draws  pairs  numpy/attnbench  95 % interval      MSE numpy  MSE attnbench")
-    for d, m, draws, pairs in ((16, 64, 16384, 64), (64, 256, 1024, 64), (128, 256, 512, 64)):
+    for d, m, draws, pairs in ((16, 64, 32768, 64), (64, 256, 4096, 64), (128, 256, 2048, 64)):
         ratios: list[float] = []
         mses: list[tuple[float, float]] = []
         for turn in range(arguments.turns):
             size = (d, m, draws, pairs, arguments.scale, turn + 1)
-            started = time.perf_counter()
-            theirs = numpy_mse(*size)
-            between = time.perf_counter()
-            ours = attnbench_mse(arguments.program, *size)
-            ratios.append((between - started) / (time.perf_counter() - between))
-            mses.append((theirs, ours))
+            with tempfile.TemporaryDirectory() as folder:
+                results = Path(folder) / "results.db"
+                started = time.perf_counter()
+                theirs = numpy_mse(*size)
+                between = time.perf_counter()
+                run_attnbench(arguments.program, results, *size)
+                ratios.append((between - started) / (time.perf_counter() - between))
+                mses.append((theirs, attnbench_mse(arguments.program, results)))
         ratios.sort()
         k = {n: c for n, c in ((6, 0), (9, 1), (12, 2), (15, 3))}.get(arguments.turns, 0)
         means = np.mean(mses, axis=0)

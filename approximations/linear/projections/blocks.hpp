@@ -11,22 +11,19 @@ inline double pairs_in_blocks(Index m, Index block) {
   return static_cast<double>(m / block) * pairs(block) + pairs(m % block);
 }
 
-// What one orthogonal block draws its directions from, and these: ensembles that share them differ in the norms alone.
-inline Generator directions_of_block(const Draw& draw, Index d, Index block) {
-  return draw.streams.stream("projection", "orthogonal", "directions", d, draw.head, draw.replicate, block);
-}
-inline Matrix<double> haar_of_block(const Draw& draw, Index d, Index block) {
-  auto directions = directions_of_block(draw, d, block);
-  return haar_orthogonal(directions, d);
+// What orthogonal ensembles draw from, block after block a Haar matrix and then d norms: ensembles that draw both
+// differ in the norms alone. One stream a draw: seeding one takes as long as half a block of 16.
+inline Generator orthogonal_stream(const Draw& draw, Index d) {
+  return draw.streams.stream("projection", "orthogonal", d, draw.head, draw.replicate);
 }
 
-// m rows of dimension d from blocks of that many rows: make(b) is block b, block x d or larger.
+// m rows of dimension d from blocks of that many rows: make() is the next block, block x d or larger.
 template <class MakeBlock>
 Matrix<double> stacked_blocks(Index m, Index d, Index block, const MakeBlock& make) {
   Matrix<double> W(m, d);
   for (Index first = 0; first < m; first += block) {
     const Index count = std::min(block, m - first);
-    W.middleRows(first, count) = make(first / block).topLeftCorner(count, d);
+    W.middleRows(first, count) = make().topLeftCorner(count, d);
   }
   return W;
 }

@@ -33,9 +33,8 @@ namespace {
 
 Index padded(Index d) { return static_cast<Index>(std::bit_ceil(static_cast<std::size_t>(d))); }
 
-Matrix<double> draw_block(const Draw& draw, Index d, Index block) {
-  auto generator = draw.streams.stream("projection", "hadamard", d, draw.head, draw.replicate, block);
-  Matrix<double> signs(draw.params.integer("factors"), padded(d));
+Matrix<double> draw_block(const Params& params, Generator& generator, Index d) {
+  Matrix<double> signs(params.integer("factors"), padded(d));
   for (Index i = 0; i < signs.size(); ++i) signs.data()[i] = generator() >> 63 ? 1 : -1;
   return hadamard_block(signs);
 }
@@ -74,7 +73,8 @@ const bool registered = add(ProjectionEntry{
     .parameters = {Parameter::integer("factors", 3, "number of factors H D", 1, 3)},
     .draw =
         [](const Draw& draw, Index m, Index d) {
-          return stacked_blocks(m, d, padded(d), [&](Index block) { return draw_block(draw, d, block); });
+          Generator generator = draw.streams.stream("projection", "hadamard", d, draw.head, draw.replicate);
+          return stacked_blocks(m, d, padded(d), [&] { return draw_block(draw.params, generator, d); });
         },
     .law = law,
     .caveats =

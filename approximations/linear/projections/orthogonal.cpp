@@ -10,24 +10,16 @@
 namespace attnbench {
 namespace {
 
-// As libraries make a block: from the QR factor of a Gaussian one.
-Matrix<double> published_block(const Draw& draw, Index d, Index block, const std::vector<double>& norms) {
-  auto directions = directions_of_block(draw, d, block);
-  const Matrix<double> gaussian = standard_normal(directions, d, d);
-  Matrix<double> W = draw.params.flag("sign_fix") ? haar_factor(gaussian) : raw_qr_factor(gaussian);
-  const bool own_norms = draw.params.text("norms") == "same-block";
-  for (Index i = 0; i < d; ++i) W.row(i) *= own_norms ? gaussian.row(i).norm() : norms[static_cast<size_t>(i)];
-  return W;
-}
-
-Matrix<double> draw_block(const Draw& draw, Index d, Index block) {
-  auto radii = draw.streams.stream("projection", "orthogonal", "norms", d, draw.head, draw.replicate, block);
-  std::vector<double> norms = chi(radii, d, d);
-  if (draw.params.text("norms") == "sqrt-d") norms.assign(norms.size(), std::sqrt(static_cast<double>(d)));
-  if (!draw.params.flag("sign_fix") || draw.params.text("norms") == "same-block")
-    return published_block(draw, d, block, norms);
-  Matrix<double> W = haar_of_block(draw, d, block);
-  for (Index i = 0; i < d; ++i) W.row(i) *= norms[static_cast<size_t>(i)];
+Matrix<double> draw_block(const Params& params, Generator& generator, Index d) {
+  const auto& norms = params.text("norms");
+  const bool published = !params.flag("sign_fix") || norms == "same-block";  // from the QR factor of a Gaussian block
+  Matrix<double> W = published ? standard_normal(generator, d, d) : haar_orthogonal(generator, d);
+  std::vector<double> radii = chi(generator, d, d);
+  if (norms == "sqrt-d") radii.assign(radii.size(), std::sqrt(static_cast<double>(d)));
+  if (norms == "same-block")
+    for (Index i = 0; i < d; ++i) radii[static_cast<size_t>(i)] = W.row(i).norm();
+  if (published) W = params.flag("sign_fix") ? haar_factor(W) : raw_qr_factor(W);
+  for (Index i = 0; i < d; ++i) W.row(i) *= radii[static_cast<size_t>(i)];
   return W;
 }
 
@@ -48,8 +40,11 @@ const bool registered = add(ProjectionEntry{
                        "q + k along e1 of length 0.8, not along 1; sqrt-d: all norms sqrt(d), a kernel below exp(q.k)",
                        {"chi", "same-block", "sqrt-d"})
                        .as_published()},
-    .draw = [](const Draw& draw, Index m,
-               Index d) { return stacked_blocks(m, d, d, [&](Index block) { return draw_block(draw, d, block); }); },
+    .draw =
+        [](const Draw& draw, Index m, Index d) {
+          Generator generator = orthogonal_stream(draw, d);
+          return stacked_blocks(m, d, d, [&] { return draw_block(draw.params, generator, d); });
+        },
     .law =
         [](const Params&, Index d) {
           return EnsembleLaw{

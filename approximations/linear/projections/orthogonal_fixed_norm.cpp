@@ -31,8 +31,11 @@ const bool registered = add(ProjectionEntry{
     .parameters = {},
     .draw =
         [](const Draw& draw, Index m, Index d) {
-          return stacked_blocks(m, d, d, [&](Index block) -> Matrix<double> {
-            return std::sqrt(static_cast<double>(d)) * haar_of_block(draw, d, block);
+          Generator generator = orthogonal_stream(draw, d);
+          return stacked_blocks(m, d, d, [&]() -> Matrix<double> {
+            const Matrix<double> Q = haar_orthogonal(generator, d);
+            chi(generator, d, d);  // the norms of `orthogonal`, which shares the directions
+            return std::sqrt(static_cast<double>(d)) * Q;
           });
         },
     .law = law,

@@ -20,11 +20,10 @@ Matrix<double> corners(Index d) {
   return std::sqrt(count / (count - 1)) * S;
 }
 
-Matrix<double> draw_block(const Draw& draw, Index d, Index block) {
-  auto rotation = draw.streams.stream("projection", "simplex", "rotation", d, draw.head, draw.replicate, block);
-  auto radii = draw.streams.stream("projection", "simplex", "norms", d, draw.head, draw.replicate, block);
-  Matrix<double> W = corners(d) * haar_orthogonal(rotation, d);
-  const auto norms = chi(radii, d, d);
+Matrix<double> draw_block(const Matrix<double>& directions, Generator& generator) {
+  const Index d = directions.rows();
+  Matrix<double> W = directions * haar_orthogonal(generator, d);
+  const auto norms = chi(generator, d, d);
   for (Index i = 0; i < d; ++i) W.row(i) *= norms[static_cast<size_t>(i)];
   return W;
 }
@@ -46,8 +45,12 @@ const bool registered = add(ProjectionEntry{
              .reference = "Reid et al. 2023, arXiv:2301.13856",
              .cost = "O(m d^2) for the QR factors, once a draw"},
     .parameters = {},
-    .draw = [](const Draw& draw, Index m,
-               Index d) { return stacked_blocks(m, d, d, [&](Index block) { return draw_block(draw, d, block); }); },
+    .draw =
+        [](const Draw& draw, Index m, Index d) {
+          Generator generator = draw.streams.stream("projection", "simplex", d, draw.head, draw.replicate);
+          const Matrix<double> directions = corners(d);
+          return stacked_blocks(m, d, d, [&] { return draw_block(directions, generator); });
+        },
     .law = law,
     .caveats =
         [](const Params& params, Index, Index) {
