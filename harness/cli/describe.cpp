@@ -23,7 +23,8 @@ std::string allowed(const Parameter& p) {
     case Parameter::Kind::integer:
       return fmt::format("integer from {:.0f} to {:.0f}", p.minimum, p.maximum);
     case Parameter::Kind::real:
-      return fmt::format("{}number from {:.6g} to {:.6g}", p.word.empty() ? "" : p.word + " or ", p.minimum, p.maximum);
+      return p.word.empty() ? fmt::format("number from {} to {}", p.minimum, p.maximum)
+                            : fmt::format("{} or number from {} to below {:.6g}", p.word, p.minimum, p.maximum);
     case Parameter::Kind::flag:
       return "true or false";
     case Parameter::Kind::choice:
@@ -56,7 +57,8 @@ void print_ensembles(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
   const auto errors = [&](const std::string& ensemble) {
     std::vector<double> all;
-    const auto theory = entry.theory(params.with_entry("projection", ensemble), {.nq = 1, .nk = 1, .d = d, .dv = 1}, nullptr);
+    const auto theory =
+        entry.theory(params.with_entry("projection", ensemble), {.nq = 1, .nk = 1, .d = d, .dv = 1}, nullptr);
     if (theory && theory->variance)
       for (const double cosine : cosines) {
         const Pair pair{.d = d, .q2 = 1, .k2 = 1, .qk = cosine};

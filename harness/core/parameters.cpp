@@ -87,8 +87,8 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
       if (!p.word.empty() && value == p.word) return value;
       double number = 0;
       if (!parse_number(value, number) || !std::isfinite(number) || number < p.minimum || number > p.maximum)
-        refuse(fmt::format("{}a number from {:.6g} to {:.6g}", p.word.empty() ? "" : p.word + " or ", p.minimum,
-                           p.maximum));
+        refuse(p.word.empty() ? fmt::format("a number from {} to {}", p.minimum, p.maximum)
+                              : fmt::format("{} or a number from {} to below {:.6g}", p.word, p.minimum, p.maximum));
       return fmt::format("{}", number + 0.0);  // -0 is spelled 0
     }
     case Parameter::Kind::flag:
