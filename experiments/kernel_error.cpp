@@ -154,6 +154,9 @@ void measure(const Task& task, Recorder& record) {
     if (total == most || (squares.standard_error() <= precision * squares.mean && sample.estimable())) break;
   }
   const bool estimable = sample.estimable();
+  if (!estimable)
+    record.note("variance not estimable with " + std::to_string(sample.drawn()) + " draws" +
+                (theory->variance ? "; its closed form stands alone" : ""));
 
   std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
   Moments biases, variances, target_biases, theories, shares, to_softmax, to_softmax_theory;

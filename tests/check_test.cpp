@@ -391,7 +391,7 @@ TEST_CASE("the results do not depend on the number of threads", "[statistics]") 
 TEST_CASE("claims that cannot be tested are skipped with the reason", "[unit]") {
   const auto reason = [](const std::string& spec, const std::string& claim) {
     const Report report = checked(subject(spec), 2e4);
-    const Results results = of_claim(report.subjects[0].results, claim);
+    const ClaimResults results = of_claim(report.subjects[0].results, claim);
     REQUIRE(results.size() == 1);
     CHECK(results[0].outcome == Outcome::skipped);
     return results[0].reason;

@@ -22,13 +22,13 @@ double changed_rows(const Matrix<T>& before, const Matrix<T>& after, Index own_r
 }
 
 template <class T>
-Results test(const Subject& subject, const Case& one, std::uint64_t seed) {
+ClaimResults test(const Subject& subject, const Case& one, std::uint64_t seed) {
   const Mask mask = one.shape.mask;
   const Index n = one.shape.nk;
   const auto method = Drawing(subject, subject.params, one.shape, seed).draw<T>(0);
   const HeadData<T> head = one.head.cast<T>();
   const Matrix<T> before = attended(*method, head, mask);
-  Results results;
+  ClaimResults results;
   // Both sides of the edges of blocks of 64, and the ends; a first row of one key is the same whatever its weight.
   for (const Index j : {Index(2), Index(63), Index(64), Index(65), Index(127), Index(128), n - 1}) {
     const Index own_row = std::clamp<Index>(j - mask.offset, 0, one.shape.nq);
@@ -54,14 +54,14 @@ Results test(const Subject& subject, const Case& one, std::uint64_t seed) {
 
 }  // namespace
 
-Results test_causality(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_causality(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     const Claims claims = subject.claims(subject.params, one.shape);
     if (!claims.no_causal_form.empty()) return {skipped(claim, "no causal form: " + claims.no_causal_form)};
     if (!claims.causal_exact) return {skipped(claim, "not claimed exactly")};
     if (!one.shape.mask.causal) continue;
-    for (const Results& of_type : {test<double>(subject, one, seed), test<float>(subject, one, seed)})
+    for (const ClaimResults& of_type : {test<double>(subject, one, seed), test<float>(subject, one, seed)})
       results.insert(results.end(), of_type.begin(), of_type.end());
   }
   return results;

@@ -8,7 +8,7 @@ namespace {
 
 // What the action gives, or one result that says why it gave none.
 template <class Action>
-Results guarded(const std::string& claim, const Action& action) {
+ClaimResults guarded(const std::string& claim, const Action& action) {
   try {
     return action();
   } catch (const Misuse& e) {
@@ -32,21 +32,21 @@ KernelPlans planned(const Subject& subject, std::uint64_t seed) {
   }
 }
 
-Results test_structural_claims(const Subject& subject, const CheckSettings& settings) {
+ClaimResults test_structural_claims(const Subject& subject, const CheckSettings& settings) {
   const auto& claims = structural_claims();
-  std::vector<Results> parts(claims.size());
+  std::vector<ClaimResults> parts(claims.size());
   Context context(settings.threads);
   context.for_blocks(static_cast<Index>(claims.size()), 1, [&](Context&, Index i, Index) {
     const auto& claim = claims[static_cast<size_t>(i)];
     parts[static_cast<size_t>(i)] = guarded(claim.name, [&] { return claim.test(subject, settings.seed); });
   });
-  Results all;
-  for (const Results& part : parts) all.insert(all.end(), part.begin(), part.end());
+  ClaimResults all;
+  for (const ClaimResults& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
-std::string warning_of(const Results& results) {
-  const Results paths = of_claim(results, "second-paths");
+std::string warning_of(const ClaimResults& results) {
+  const ClaimResults paths = of_claim(results, "second-paths");
   if (deciding(paths).outcome != Outcome::fail) return {};
   return "its kernel is not what attend runs: exact-pairs, unbiased and variance say nothing of what runs";
 }
@@ -91,7 +91,7 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
   for (size_t s = 0; s < subjects.size(); ++s) {
     SubjectReport one{.spec = subjects[s].params.spec(), .results = test_structural_claims(subjects[s], settings)};
     Context context(settings.threads);
-    const Results kernel =
+    const ClaimResults kernel =
         guarded("unbiased", [&] { return test_kernel_claims(plans[s], report.threshold, settings.work, context); });
     one.results.insert(one.results.end(), kernel.begin(), kernel.end());
     one.warning = warning_of(one.results);

@@ -15,8 +15,8 @@ struct CheckSettings {
 
 struct SubjectReport {
   std::string spec;
-  Results results;      // claim by claim
-  std::string warning;  // what a failure says of the other results
+  ClaimResults results;  // claim by claim
+  std::string warning;   // what a failure says of the other results
 };
 
 struct Report {

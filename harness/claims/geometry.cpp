@@ -8,11 +8,11 @@
 
 namespace attnbench {
 
-Results test_geometry(const Subject& subject, std::uint64_t seed) {
+ClaimResults test_geometry(const Subject& subject, std::uint64_t seed) {
   constexpr const char* claim = "geometry";
   constexpr double tolerance = 1e-10;
   if (!subject.law) return {skipped(claim, "it has no ensemble of projection vectors")};
-  Results results;
+  ClaimResults results;
   for (const Index d : {4, 6, 16}) {
     const EnsembleLaw law = subject.law(subject.params, d);
     if (law.block == 0 || (!law.cosine && !law.norm)) return {skipped(claim, "its ensemble states no geometry")};

@@ -180,7 +180,7 @@ Result judged(const KernelTest& test, const Moments& seen, double threshold) {
   return result;
 }
 
-Results test_statistically(const KernelPlan& plan, double threshold, double work, Context& context) {
+ClaimResults test_statistically(const KernelPlan& plan, double threshold, double work, Context& context) {
   if (plan.tests.empty()) return {};
   const Index affordable = most_affordable(plan, work);
   // Each sample is fresh, and its size comes from the one before: a sample that decided its own size would favour the
@@ -195,13 +195,13 @@ Results test_statistically(const KernelPlan& plan, double threshold, double work
                                                                static_cast<double>(most_draws))));
     seen = sample(plan, begin, draws, context);
   } while (draws < affordable && most_needed(plan, seen, threshold) > static_cast<double>(draws));
-  Results results;
+  ClaimResults results;
   for (size_t t = 0; t < seen.size(); ++t) results.push_back(judged(plan.tests[t], seen[t], threshold));
   return results;
 }
 
-Results test_exact(const KernelPlan& plan) {
-  Results results;
+ClaimResults test_exact(const KernelPlan& plan) {
+  ClaimResults results;
   std::vector<double> worst(plan.exact.size()), values(static_cast<size_t>(plan.pairs.size()));
   for (Index i = 0; i < exact_draws; ++i) {
     kernel_on_pairs(*plan.drawing.draw<double>(i), plan.pairs, values);
@@ -239,13 +239,13 @@ KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed) {
   return all;
 }
 
-Results test_kernel_claims(const KernelPlans& all, double threshold, double work, Context& context) {
+ClaimResults test_kernel_claims(const KernelPlans& all, double threshold, double work, Context& context) {
   if (all.failed) return {{.claim = "unbiased", .tested = "", .outcome = Outcome::fail, .reason = all.reason}};
   if (!all.reason.empty())
     return {skipped("exact-pairs", all.reason), skipped("unbiased", all.reason), skipped("variance", all.reason)};
-  Results results;
+  ClaimResults results;
   for (const KernelPlan& plan : all.plans)
-    for (const Results& part : {test_exact(plan), test_statistically(plan, threshold, work, context)})
+    for (const ClaimResults& part : {test_exact(plan), test_statistically(plan, threshold, work, context)})
       results.insert(results.end(), part.begin(), part.end());
   const bool known = !all.plans[0].variance.empty();
   const auto explain = [&](const char* claim, const char* reason) {

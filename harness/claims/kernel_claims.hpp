@@ -46,6 +46,6 @@ struct KernelPlans {
 KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed);
 
 // threshold: of |z|, for the whole family. work: the cap, as default_work.
-Results test_kernel_claims(const KernelPlans& plans, double threshold, double work, Context& context);
+ClaimResults test_kernel_claims(const KernelPlans& plans, double threshold, double work, Context& context);
 
 }  // namespace attnbench

@@ -4,10 +4,10 @@
 
 namespace attnbench {
 
-Results test_large_norms(const Subject& subject, std::uint64_t seed) {
+ClaimResults test_large_norms(const Subject& subject, std::uint64_t seed) {
   constexpr const char* claim = "large-norms";
   constexpr float norm = 40;
-  Results results;
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     const Drawing drawing(subject, subject.params, one.shape, seed);
     const auto theory = drawing.theory();

@@ -21,7 +21,7 @@ std::string numbers_of(const Result& result) {
 }
 
 // What the deciding test tested; where else the claim fails, or how many tests it passes; what would decide.
-std::string words_of(const Result& decides, const Results& results) {
+std::string words_of(const Result& decides, const ClaimResults& results) {
   std::string words = decides.tested;
   if (!decides.reason.empty()) words += (words.empty() ? "" : ": ") + decides.reason;
   if (decides.outcome == Outcome::skipped) return words;
@@ -62,7 +62,7 @@ std::string text_of(const SubjectReport& subject) {
   std::vector<Line> lines;
   size_t width = 0;
   for (const auto& [claim, meaning] : claim_meanings()) {
-    const Results results = of_claim(subject.results, claim);
+    const ClaimResults results = of_claim(subject.results, claim);
     if (results.empty()) continue;
     const Result& decides = deciding(results);
     lines.push_back({claim, name_of(decides.outcome), numbers_of(decides), words_of(decides, results)});

@@ -27,8 +27,8 @@ Result test(const Subject& subject, const Case& one, std::uint64_t seed) {
 
 }  // namespace
 
-Results test_repeatable(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_repeatable(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     results.push_back(test<double>(subject, one, seed));
     results.push_back(test<float>(subject, one, seed));

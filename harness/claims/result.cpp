@@ -24,7 +24,7 @@ double worse(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::infinity() : std::max(a, b);
 }
 
-const Result& deciding(const Results& results) {
+const Result& deciding(const ClaimResults& results) {
   assert(!results.empty());
   const auto magnitude = [](const Result& r) {
     const double size = r.evidence ? std::abs(r.evidence->z) : r.deviation;
@@ -35,8 +35,8 @@ const Result& deciding(const Results& results) {
   });
 }
 
-Results of_claim(const Results& results, const std::string& claim) {
-  Results chosen;
+ClaimResults of_claim(const ClaimResults& results, const std::string& claim) {
+  ClaimResults chosen;
   std::copy_if(results.begin(), results.end(), std::back_inserter(chosen),
                [&](const Result& r) { return r.claim == claim; });
   return chosen;

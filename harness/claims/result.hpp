@@ -28,7 +28,7 @@ struct Result {
   double deviation = 0, limit = 0;        // of a deterministic test
   std::optional<Evidence> evidence = {};  // of a statistical one
 };
-using Results = std::vector<Result>;
+using ClaimResults = std::vector<Result>;
 
 Result skipped(std::string claim, std::string reason);
 // Passes when deviation <= limit; not a number is no pass.
@@ -38,9 +38,9 @@ Result compared(std::string claim, std::string tested, double deviation, double 
 double worse(double a, double b);
 
 // The result that decides for a claim: the gravest outcome, and of those the largest deviation.
-const Result& deciding(const Results& results);
+const Result& deciding(const ClaimResults& results);
 // The results of one claim, in order; empty when it was not tested.
-Results of_claim(const Results& results, const std::string& claim);
+ClaimResults of_claim(const ClaimResults& results, const std::string& claim);
 
 const char* name_of(Outcome outcome);
 

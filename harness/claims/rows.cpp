@@ -43,8 +43,8 @@ double below_zero(const Subject& subject, const Case& one, std::uint64_t seed) {
 
 }  // namespace
 
-Results test_row_sums(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_row_sums(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     const Claims claims = subject.claims(subject.params, one.shape);
     if (!claims.row_stochastic) return {skipped("row-sums", "not claimed")};
@@ -59,8 +59,8 @@ Results test_row_sums(const Subject& subject, std::uint64_t seed) {
   return results;
 }
 
-Results test_non_negative(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_non_negative(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     if (!subject.claims(subject.params, one.shape).non_negative) return {skipped("non-negative", "not claimed")};
     const std::string what = "below 0, " + one.name();
@@ -70,8 +70,8 @@ Results test_non_negative(const Subject& subject, std::uint64_t seed) {
   return results;
 }
 
-Results test_permutation(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_permutation(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     const Claims claims = subject.claims(subject.params, one.shape);
     if (!claims.permutation_equivariant) return {skipped("permutation", "not claimed")};
@@ -86,7 +86,7 @@ Results test_permutation(const Subject& subject, std::uint64_t seed) {
   return results;
 }
 
-Results test_rank(const Subject& subject, std::uint64_t seed) {
+ClaimResults test_rank(const Subject& subject, std::uint64_t seed) {
   constexpr Index largest = 600;  // a second of singular values on a slow core
   const auto bound_at = [&](Index n) {
     return subject.claims(subject.params, {.nq = n, .nk = n, .d = 8, .dv = 5}).rank_at_most;
@@ -113,8 +113,8 @@ Results test_rank(const Subject& subject, std::uint64_t seed) {
                    64 * std::numeric_limits<double>::epsilon())};
 }
 
-Results test_exact_when(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_exact_when(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   const Subject softmax = subject_of(Params("methods", "softmax"));
   for (const Case& one : cases(subject, seed)) {
     const std::string assignments = subject.claims(subject.params, one.shape).exact_when;

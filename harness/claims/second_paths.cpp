@@ -54,8 +54,8 @@ Result compare_diagonal(const Kernel<double>& kernel, const ScaledKernel& K, con
 
 }  // namespace
 
-Results test_second_paths(const Subject& subject, std::uint64_t seed) {
-  Results results;
+ClaimResults test_second_paths(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
   for (const Case& one : cases(subject, seed)) {
     const auto method = Drawing(subject, subject.params, one.shape, seed).draw<double>(0);
     const auto* kernel = method->kernel();

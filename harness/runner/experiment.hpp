@@ -10,10 +10,14 @@ class Recorder {
  public:
   void scalar(std::string metric, std::string unit, double value);
   void array(std::string metric, std::string unit, std::vector<Index> shape, std::vector<double> values);
+  // What a user should be told once the run is over, such as a number that could not be estimated.
+  void note(std::string text) { notes_.push_back(std::move(text)); }
   std::vector<Measurement> take() { return std::move(measurements_); }
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   std::vector<Measurement> measurements_;
+  std::vector<std::string> notes_;
 };
 
 // Many draws of a cell's method for one head, fitted once: what two draws share is what was fitted.

@@ -91,12 +91,14 @@ class Runner {
     return pending;
   }
 
-  void record(const Pending& task, Ending ending, std::vector<Measurement> measurements, double seconds) {
+  void record(const Pending& task, Ending ending, Recorder recorder, double seconds) {
+    std::vector<Measurement> measurements = recorder.take();
     if (ending.kind == Ending::Kind::done) ending = ending_of(measurements);
     if (ending.kind != Ending::Kind::done) measurements.clear();
     const std::scoped_lock lock(mutex_);
     store_.record(run_id_, task.row, task.replicate, ending, seconds, measurements);
     ++summary_.ran;
+    for (const auto& note : recorder.notes()) ++summary_.notes[note];
     if (ending.kind != Ending::Kind::done) {
       if (summary_.not_done++ == 0)
         summary_.first_reason = fmt::format("{} {}: {}", task.row.method, to_string(ending.kind), ending.reason);
@@ -119,7 +121,7 @@ class Runner {
       } catch (...) {
         ending = ending_of_current_exception();
       }
-      record(task, std::move(ending), recorder.take(), now() - started);
+      record(task, std::move(ending), std::move(recorder), now() - started);
     });
   }
 
@@ -137,7 +139,7 @@ class Runner {
       std::vector<bool> ended(members.size());
       const auto done = [&](size_t place, Ending ending, Recorder& recorder) {
         ended[place] = true;
-        record(*members[place], std::move(ending), recorder.take(), now() - started);
+        record(*members[place], std::move(ending), recorder, now() - started);
       };
       try {
         experiment_.run_group(tasks, done);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
 #include "harness/runner/experiment.hpp"
 #include "harness/runner/plan.hpp"
@@ -28,6 +29,7 @@ struct RunSummary {
   size_t already = 0;        // replicates that the store had
   size_t not_done = 0;       // of those run, how many ended other than done
   std::string first_reason;  // of the first that ended so
+  std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
 };
 
 // Statistics cells run side by side on request.threads threads; their numbers do not depend on it. Cells of timing

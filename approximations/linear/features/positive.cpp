@@ -104,19 +104,20 @@ const bool registered = add(feature_map<PositiveFeatures>({
              .cost = "O(n m d) time, m features",
              .family = "random"},
     .parameters = random_feature_parameters(
-        {Parameter::real(
-             "epsilon", 0,
-             "added to every feature, a bias towards the mean of V: 1e-4 with projection-only, for unit normal inputs "
-             "at d = 64 and m = 256, leaves an eighth of softmax's distance from it",
-             0, 1)
+        {Parameter::real("epsilon", 0,
+                         "added to every feature, a bias towards the mean of V: 1e-4 with projection-only lifts the "
+                         "kernel by 5 % for "
+                         "entries of N(0, 1/4) at d = 64, m = 256, and for N(0, 1) the output is all but the mean of V",
+                         0, 1)
              .as_published(),
          Parameter::choice("epsilon_kind", "scaled", "m^-1/2 (exp + epsilon), or plain: m^-1/2 exp + epsilon",
                            {"scaled", "plain"})
              .as_published(),
-         Parameter::choice("stabiliser", "full",
-                           "what is subtracted from the exponents: the maximum of W x - |x|^2/2, of W x alone (keys "
-                           "underflow in float as |k| grows), or each key's own, never restored (biased)",
-                           {"full", "projection-only", "per-key"})
+         Parameter::choice(
+             "stabiliser", "full",
+             "what is subtracted from the exponents: the maximum of W x - |x|^2/2, of W x alone (keys "
+             "underflow in float as |k| grows), or each key's own, never restored: -94 % in the first case above",
+             {"full", "projection-only", "per-key"})
              .as_published()}),
     .features = [](const Params& params, Index) { return projection_vectors(params); },
     .token_work = [](const Params& params, Index d) { return projection_work(params, d, 1); },
