@@ -330,8 +330,8 @@ TEST_CASE("fewer projection vectors are the first of more, and every head and re
 
 TEST_CASE("rows of an orthogonal block are orthogonal, also in a partial one", "[methods]") {
   const Params params("methods", "performer:projection=orthogonal,m=9");
-  const Matrix<double> W =
-      draw_projection({.shape = {.nq = 8, .nk = 8, .d = 6, .dv = 6}, .params = params, .streams = Streams(test_seed)}, 9);
+  const Matrix<double> W = draw_projection(
+      {.shape = {.nq = 8, .nk = 8, .d = 6, .dv = 6}, .params = params, .streams = Streams(test_seed)}, 9);
   for (Index i = 0; i < 9; ++i)
     for (Index j = 0; j < i; ++j)
       if (i / 6 == j / 6) CHECK(std::abs(W.row(i).dot(W.row(j))) < tolerance * W.row(i).norm() * W.row(j).norm());

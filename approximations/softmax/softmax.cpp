@@ -93,10 +93,8 @@ const bool registered = add(method<Softmax>({
     .parameters = {},
     .claims =
         [](const Params&, const Shape&) {
-          return Claims{.row_stochastic = true,
-                        .non_negative = true,
-                        .permutation_equivariant = true,
-                        .causal_exact = true};
+          return Claims{
+              .row_stochastic = true, .non_negative = true, .permutation_equivariant = true, .causal_exact = true};
         },
     .cost =
         [](const Params&, const Shape& shape) {

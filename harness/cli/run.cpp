@@ -99,7 +99,8 @@ int run_command(const std::vector<std::string>& words) {
   std::cout << fmt::format(
       "{} cells x {} replicates: {} run, {} were there already; in {} (attnbench report draws it)\n", summary.cells,
       arguments->request.replicates, summary.ran, summary.already, arguments->results);
-  for (const auto& [note, replicates] : summary.notes) std::cout << fmt::format("{} replicates: {}\n", replicates, note);
+  for (const auto& [note, replicates] : summary.notes)
+    std::cout << fmt::format("{} replicates: {}\n", replicates, note);
   if (summary.not_done > 0)
     std::cout << fmt::format("{} not done; the first: {}\n", summary.not_done, summary.first_reason);
   return 0;

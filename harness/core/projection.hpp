@@ -5,8 +5,8 @@
 
 namespace attnbench {
 
-// What is known of an ensemble in closed form. t may be negative: exp(omega.z) with |z|^2 = t < 0 stands for the mean of
-// cos(omega.y) with |y|^2 = -t, by analytic continuation. alpha < 1/2 tilts by exp(alpha |omega|^2) (methods.md A5).
+// What is known of an ensemble in closed form. t may be negative: exp(omega.z) with |z|^2 = t < 0 stands for the mean
+// of cos(omega.y) with |y|^2 = -t, by analytic continuation. alpha < 1/2 tilts by exp(alpha |omega|^2) (methods.md A5).
 struct EnsembleLaw {
   // E exp(alpha |omega|^2 + omega.z), |z|^2 = t. Empty: not known, nor is anything else.
   std::function<double(double t, double alpha)> moment = {};
@@ -33,8 +33,9 @@ struct ProjectionEntry {
   std::function<Matrix<double>(const Draw&, Index m, Index d)> draw;
   std::function<EnsembleLaw(const Params&, Index d)> law;
   // What a user should know before taking m rows of it in d dimensions.
-  std::function<std::vector<std::string>(const Params&, Index m, Index d)> caveats =
-      [](const Params&, Index, Index) { return std::vector<std::string>(); };
+  std::function<std::vector<std::string>(const Params&, Index m, Index d)> caveats = [](const Params&, Index, Index) {
+    return std::vector<std::string>();
+  };
 };
 
 // The same draw for all who share it: the spec's `share` parameter says head (nobody), layer (all heads) or step (all

@@ -25,10 +25,10 @@ class Progress {
 
 struct RunSummary {
   size_t cells = 0;
-  size_t ran = 0;            // replicates that this call ran
-  size_t already = 0;        // replicates that the store had
-  size_t not_done = 0;       // of those run, how many ended other than done
-  std::string first_reason;  // of the first that ended so
+  size_t ran = 0;                       // replicates that this call ran
+  size_t already = 0;                   // replicates that the store had
+  size_t not_done = 0;                  // of those run, how many ended other than done
+  std::string first_reason;             // of the first that ended so
   std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
 };
 

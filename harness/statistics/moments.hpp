@@ -26,9 +26,9 @@ struct Moments {
 Moments moments(std::span<const double> values);
 
 // The z-score of a sample mean. Estimates of exponentials are skewed, and a plain t-statistic's tail at 4.5 standard
-// errors would be off by a factor of 3: this is Hall's transformation (1992, JRSS B 54:221), whose first skewness term is
-// gone and which, unlike Johnson's quadratic one, is monotone: a mean 60 standard errors off scores as such. A sample
-// without variance scores 0 when it is right and infinity when it is not.
+// errors would be off by a factor of 3: this is Hall's transformation (1992, JRSS B 54:221), whose first skewness term
+// is gone and which, unlike Johnson's quadratic one, is monotone: a mean 60 standard errors off scores as such. A
+// sample without variance scores 0 when it is right and infinity when it is not.
 double score(const Moments& sample, double expected);
 
 }  // namespace attnbench
