@@ -1,8 +1,8 @@
 // Every estimator of exp(q.k) that there is, at equal budgets: which errs least at which length and angle. Budgets are
 // features (the width of phi, and so the memory and rank of attention) or the floating-point work of one attention,
 // exponentials counted as one operation; m is what an entry's own cost allows.
-// Errors are against exp(q.k), so that the truncated series of a tensor sketch pays for what it leaves out. SDERF and
-// ADERF learn from a head, and this one is a single pair: they know its direction, which no head of many tokens tells.
+// Errors are against exp(q.k), so that the truncated series of a tensor sketch pays for what it leaves out. Maps that
+// learn from a head learn from pairs of the same length and angle that point anywhere.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,10 +32,6 @@ const Specs estimators{"performer",
                        "performer:features=tensor-sketch",
                        "performer:features=maclaurin",
                        "performer:projection=sobol"};
-
-bool knows_direction(const std::string& method) {
-  return method.find("=sderf") != std::string::npos || method.find("=aderf") != std::string::npos;
-}
 
 enum class Equal { features, work };
 
@@ -103,7 +99,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
       all.push_back({.experiment = experiment(size, measured(method)),
                      .methods = {method},
                      .inputs = {"pair"},
-                     .n = {1},
+                     .n = {64},
                      .d = {d},
                      .sweep = {{"angle", angles(size)}, {"length", lengths(size)}},
                      .replicates = size == RecipeSize::smoke ? 2 : 4});
@@ -122,19 +118,15 @@ std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> maps, curves;
   for (const Equal equal : {Equal::features, Equal::work}) {
     const std::string title = equal == Equal::features ? "equal features" : "equal work";
-    for (const bool all : {true, false}) {
-      Specs methods = within_budget(equal);
-      if (!all) std::erase_if(methods, knows_direction);
-      Panel map = common(title + (all ? "" : ", without SDERF and ADERF"), methods, size);
-      map.kind = "map";
-      map.where["input"] = "pair";
-      map.x = {"angle"};
-      map.x_label = "angle between q and k (radians)";
-      map.y_axis = {"length"};
-      map.y_label = "length |q| = |k|";
-      map.winner = true;
-      maps.push_back(map);
-    }
+    Panel map = common(title, within_budget(equal), size);
+    map.kind = "map";
+    map.where["input"] = "pair";
+    map.x = {"angle"};
+    map.x_label = "angle between q and k (radians)";
+    map.y_axis = {"length"};
+    map.y_label = "length |q| = |k|";
+    map.winner = true;
+    maps.push_back(map);
     const Specs all_angles = angles(size);
     for (const auto& angle : {all_angles[all_angles.size() / 4], all_angles[3 * all_angles.size() / 4]}) {
       Panel curve = common(fmt::format("{}, angle {:.2f}", title, std::stod(angle)), within_budget(equal), size);
@@ -150,8 +142,7 @@ std::vector<Figure> figures(RecipeSize size) {
       "d = 8; the budget is that of positive features with m = 32. Closed forms; scrambled Sobol points, tensor "
       "sketches and sderf are measured, and left out where their error cannot be estimated. Maps that learn from a "
       "head "
-      "learn from the pair itself, their best case: sderf and aderf then spend their freedom on the one direction that "
-      "counts.";
+      "learn from 64 pairs of the same length and angle that point anywhere.";
   return {figure("estimator-zoo", text, "Which estimator errs least", note, maps),
           figure("estimator-zoo-curves", text, "Error against length", note, curves)};
 }
@@ -166,7 +157,6 @@ Verdict winners(const Results& results, RecipeSize size, Equal equal) {
       std::string best;
       double least = std::numeric_limits<double>::infinity();
       for (const auto& method : methods) {
-        if (knows_direction(method)) continue;
         const nlohmann::json where{{"method", method},
                                    {"input", fmt::format("pair:length={},angle={}", length, angle)}};
         const Samples closed = results.scalar(where, "softmax_mse_theory");
@@ -188,7 +178,7 @@ Verdict winners(const Results& results, RecipeSize size, Equal equal) {
     words.push_back(
         fmt::format("{} at {} (angles {:.2f} to {:.2f})", method, count, narrowest[method], widest[method]));
   return {wins.size() > 1 ? Verdict::Outcome::pass : Verdict::Outcome::fail,
-          fmt::format("At equal {} no estimator errs least at every length and angle (without SDERF and ADERF)",
+          fmt::format("At equal {} no estimator errs least at every length and angle",
                       equal == Equal::features ? "features" : "work"),
           fmt::format("of {} settings: {}", lengths(size).size() * angles(size).size(), fmt::join(words, ", "))};
 }

@@ -2,8 +2,10 @@
 // are functions of lengths and angles, and are measured where they are wanted.
 //   q = length (cos(angle/2) u + sin(angle/2) v),  k = length (cos(angle/2) u - sin(angle/2) v)   after the scaling by
 //   d^-1/4,  u and v orthonormal, u the direction of q + k;  V_ij ~ N(0, 1)
-//   direction: random, (u, v) Haar distributed, one draw for the head (its calibration text included); ones, u =
-//   1/sqrt(d) in every coordinate and v in the plane of u and e1; axis, u = e1 and v = e2
+//   direction: random, (u, v) Haar distributed, one draw for the head; ones, u = 1/sqrt(d) in every coordinate and v in
+//   the plane of u and e1; axis, u = e1 and v = e2
+// The calibration head has pairs of the same geometry, each in a random plane of its own: what learns from it learns
+// lengths and angle, and not where the measured pair points.
 // Known answers: |q| = |k| = length, q.k = length^2 cos(angle), |q + k| = 2 length cos(angle/2) and |q - k| = 2 length
 // |sin(angle/2)|; all logits are equal, so attention is the uniform average. In one dimension q = k or q = -k.
 // Estimators whose law is not invariant under rotations (QR factors without the sign fix, Hadamard products) differ
@@ -21,24 +23,27 @@ namespace {
 
 using Row = Eigen::Matrix<double, 1, Eigen::Dynamic>;
 
-// The plane of q and k: u, then v.
-std::pair<Row, Row> plane(const Params& params, const InputRequest& request) {
-  const auto& direction = params.text("direction");
-  Row u = Row::Unit(request.d, 0), v = Row::Unit(request.d, std::min<Index>(1, request.d - 1));
-  if (direction == "random") {
-    Generator structure = shared_stream(params, request, "plane");
-    const Matrix<double> two = standard_normal(structure, 2, request.d);
-    u = two.row(0);
-    v = two.row(1);
-  } else if (direction == "ones") {
-    u = Row::Ones(request.d);
-    v = Row::Unit(request.d, 0);
-  }
+struct Plane {
+  Row u, v;  // orthonormal; v is zero in one dimension
+};
+
+Plane orthonormal(Row u, Row v) {
   u.normalize();
-  if (request.d == 1) return {u, Row::Zero(1)};
+  if (u.size() == 1) return {u, Row::Zero(1)};
   v -= v.dot(u) * u;
   v -= v.dot(u) * u;  // once more for what rounding left when v was nearly u
   return {u, v.normalized()};
+}
+
+// The plane of the measured pair.
+Plane plane(const Params& params, const InputRequest& request) {
+  const auto& direction = params.text("direction");
+  const Row e1 = Row::Unit(request.d, 0), e2 = Row::Unit(request.d, std::min<Index>(1, request.d - 1));
+  if (direction == "ones") return orthonormal(Row::Ones(request.d), e1);
+  if (direction == "axis") return orthonormal(e1, e2);
+  Generator structure = shared_stream(params, request, "plane");
+  const Matrix<double> two = standard_normal(structure, 2, request.d);
+  return orthonormal(two.row(0), two.row(1));
 }
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
@@ -48,14 +53,20 @@ HeadData<double> draw(const Params& params, const InputRequest& request) {
     throw Misuse(fmt::format("{}: in one dimension the angle of two vectors is 0 or pi; give one of these or d >= 2",
                              params.spec()));
   const double length = params.real("length") * std::pow(static_cast<double>(request.d), 0.25);
-  const auto [u, v] = plane(params, request);
-  Row q = length * (std::cos(half) * u + std::sin(half) * v), k = length * (std::cos(half) * u - std::sin(half) * v);
-  if (request.d == 1) {
-    q = length * u;
-    k = opposite ? Row(-q) : q;
+  HeadData<double> head{Matrix<double>(request.nq, request.d), Matrix<double>(request.nk, request.d),
+                        normal_rows(params, request, "V", request.nk, request.dv)};
+  const bool one_plane = request.purpose == Purpose::measured;
+  const Plane measured = plane(params, request);
+  const Index rows = std::max(request.nq, request.nk);
+  const Matrix<double> normal = normal_rows(params, request, "planes", one_plane ? 0 : 2 * rows, request.d);
+  for (Index i = 0; i < rows; ++i) {
+    const auto [u, v] = one_plane ? measured : orthonormal(normal.row(2 * i), normal.row(2 * i + 1));
+    // In one dimension there is u alone, and an angle of pi is a change of sign.
+    const Row middle = request.d == 1 ? u : Row(std::cos(half) * u), across = std::sin(half) * v;
+    if (i < request.nq) head.Q.row(i) = length * (middle + across);
+    if (i < request.nk) head.K.row(i) = length * (request.d == 1 && opposite ? Row(-middle) : Row(middle - across));
   }
-  return {q.replicate(request.nq, 1), k.replicate(request.nk, 1),
-          normal_rows(params, request, "V", request.nk, request.dv)};
+  return head;
 }
 
 const bool registered = add(InputEntry{
