@@ -205,10 +205,12 @@ TEST_CASE("every recipe's cells exist and its figures name what it runs, at ever
         }
       }
       CHECK_FALSE(recipe.figures(size).empty());
-      for (const auto& figure : recipe.figures(size))
-        for (const auto& panel : nlohmann::json::parse(figure.json)["panels"]) {
+      for (const auto& figure : recipe.figures(size)) {
+        const auto description = nlohmann::json::parse(figure.json);
+        for (const auto& panel : description["panels"]) {
           const auto& wanted = panel["where"]["experiment"];
-          for (const auto& one : wanted.is_array() ? wanted : nlohmann::json::array({wanted})) {
+          const auto all = wanted.is_array() ? wanted : nlohmann::json::array({wanted});
+          for (const auto& one : all) {
             const std::string experiment = parse_spec(one.get<std::string>()).name;
             CHECK(std::find(experiments.begin(), experiments.end(), experiment) != experiments.end());
             const auto& metrics = find<ExperimentEntry>(experiment).metrics;
@@ -220,6 +222,7 @@ TEST_CASE("every recipe's cells exist and its figures name what it runs, at ever
             }
           }
         }
+      }
     }
 }
 
