@@ -28,7 +28,7 @@ const bool registered = add(ProjectionEntry{
              .summary = "orthogonal within blocks of d, chi_d norms, Haar (sign-fixed)",
              .formula = "rows of Q times chi_d draws, Q Haar on O(d), one Q for each block of d rows",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, section 2.4; Mezzadri 2007 for the sign fix",
-             .cost = "O(m d^2) for the QR factors, once a draw"},
+             .cost = "O(m d^2) for the Haar matrices, once a draw"},
     .parameters = {Parameter::flag(
                        "sign_fix", true,
                        "false: Q as Householder QR leaves it; positive features are biased by -15 % at d = 4, -12 % "

@@ -27,7 +27,7 @@ const bool registered = add(ProjectionEntry{
              .summary = "orthogonal within blocks of d, all norms sqrt(d): estimates a kernel below exp(q.k)",
              .formula = "sqrt(d) times the rows of Q, Q Haar on O(d), one Q for each block of d rows",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Theorem 1 (SMREG)",
-             .cost = "O(m d^2) for the QR factors, once a draw"},
+             .cost = "O(m d^2) for the Haar matrices, once a draw"},
     .parameters = {},
     .draw =
         [](const Draw& draw, Index m, Index d) {

@@ -43,7 +43,7 @@ const bool registered = add(ProjectionEntry{
              .summary = "the corners of a rotated simplex within blocks of d, chi_d norms",
              .formula = "omega_i = chi_d draw times sqrt(d/(d-1)) (e_i - 1/d)^T Q, Q Haar on O(d)",
              .reference = "Reid et al. 2023, arXiv:2301.13856",
-             .cost = "O(m d^2) for the QR factors, once a draw"},
+             .cost = "O(m d^2) for the Haar matrices, once a draw"},
     .parameters = {},
     .draw =
         [](const Draw& draw, Index m, Index d) {
