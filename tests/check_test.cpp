@@ -419,13 +419,10 @@ TEST_CASE("every method, feature map and ensemble is in check --all", "[unit]") 
     for (const std::string features : {"positive", "trig"})
       has("performer:features=" + features + ",projection=" + name);
   for (const auto& name : catalogue("features").names()) {
-    if (catalogue("features").description(name).family == "deterministic") {
-      has("linear:features=" + name);
-    } else {
-      const Params performer("methods", "performer:features=" + name);
-      has(performer.has("projection") ? performer.with("projection", "iid").spec() : performer.spec());
-    }
+    const Params performer("methods", "performer:features=" + name);
+    has(performer.has("projection") ? performer.with("projection", "iid").spec() : performer.spec());
   }
+  for (const auto& name : catalogue("deterministic-features").names()) has("linear:features=" + name);
 }
 
 TEST_CASE("check exits with 0, 1 or 2, and its JSON holds every result", "[end-to-end]") {

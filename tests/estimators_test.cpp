@@ -234,10 +234,8 @@ class WithAddend final : public FeatureMap<double> {
     map_->map(context, X, side, first, block, log_scale);
     for (Index i = 0; i < block.rows(); ++i) {
       double& scale = log_scale[static_cast<size_t>(i)];
-      if (map_->form() == Form::exponents)
-        block.row(i).array() = block.row(i).array().exp() + addend_;
-      else
-        block.row(i).array() = block.row(i).array() * std::exp(scale) + addend_;
+      if (map_->form() == Form::exponents) block.row(i) = block.row(i).array().exp().matrix();
+      block.row(i).array() = block.row(i).array() * std::exp(scale) + addend_;
       scale = 0;
     }
   }

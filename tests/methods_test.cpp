@@ -110,7 +110,7 @@ double float_rounding(const Case& one, const Tensors& state) {
   if (const auto E = state.find("E"); E != state.end()) L = q * E->second.rowwise().norm().maxCoeff() * head.K.norm();
   Index features = 64;
   if (one.params.has("features"))
-    features = find<FeatureMapEntry>(one.params.text("features")).features(one.params, one.shape.d);
+    features = feature_map_entry(one.params).features(one.params, one.shape.d);
   return 2 * (static_cast<double>(one.shape.d) * L + static_cast<double>(features + one.shape.nk)) *
          static_cast<double>(std::numeric_limits<float>::epsilon());
 }

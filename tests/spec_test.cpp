@@ -357,7 +357,7 @@ TEST_CASE("an entry whose parameter is declared twice is a defect, not a misuse"
 }
 
 TEST_CASE("every registered entry's defaults are a configuration, spelled by its name alone", "[unit]") {
-  for (const char* plural : {"methods", "features", "projections", "inputs", "experiments"}) {
+  for (const char* plural : {"methods", "features", "deterministic-features", "projections", "inputs", "experiments"}) {
     CHECK_FALSE(catalogue(plural).names().empty());
     for (const auto& name : catalogue(plural).names()) {
       CAPTURE(plural, name);

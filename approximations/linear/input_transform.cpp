@@ -121,11 +121,7 @@ void TransformedInputs<T>::map(Context& context, const In<T>& X, Side side, Inde
   map_->map(context, moved, side, first_position, block, log_scale);
   if (side == Side::key) return;
   for (Index i = 0; i < X.rows(); ++i) {  // exp(-q'.c): the shift leaves the kernel as it was, not only the attention
-    const T factor = moved.row(i).dot(shift_.row(0));
-    if (form() == Form::exponents)
-      block.row(i).array() -= factor;
-    else
-      log_scale[static_cast<size_t>(i)] -= factor;
+    log_scale[static_cast<size_t>(i)] -= moved.row(i).dot(shift_.row(0));
   }
 }
 

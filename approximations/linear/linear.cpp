@@ -42,11 +42,11 @@ class Linear final : public LinearAttention<T> {
 };
 
 Claims claims(const Params& params, const Shape& shape) {
-  return linear_claims(find<FeatureMapEntry>(params.text("features")), params, shape);
+  return linear_claims(feature_map_entry(params), params, shape);
 }
 
 std::optional<KernelTheory> theory(const Params& params, const Shape& shape, const Head<double>* calibration) {
-  const auto& map = find<FeatureMapEntry>(params.text("features"));
+  const auto& map = feature_map_entry(params);
   if (!map.theory || params.text("inputs") != "scaled") return std::nullopt;
   return map.theory(params, shape.d, {}, calibration);
 }
@@ -58,13 +58,13 @@ const bool registered = add(method<Linear>({
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, eq. 5",
              .cost = "O(n F dv) time, O(F dv) memory beyond input and output",
              .family = "linear"},
-    .parameters = {Parameter::entry("features", "elu", "deterministic feature map", "features", "deterministic"),
+    .parameters = {Parameter::entry("features", "elu", "feature map", "deterministic-features"),
                    Parameter::choice("inputs", "scaled", "what the map acts on: q and k times d^-1/4, or as they are",
                                      {"scaled", "unscaled"})},
     .claims = claims,
     .cost =
         [](const Params& params, const Shape& shape) {
-          return linear_cost(find<FeatureMapEntry>(params.text("features")), params, shape);
+          return linear_cost(feature_map_entry(params), params, shape);
         },
     .theory = theory,
 }));

@@ -43,6 +43,8 @@ class LinearAttention<T>::Features {
   void map(Context& context, const In<T>& X, Side side, Index first_row, Index count) {
     count_ = count;
     owner_.map_->map(context, attnbench::rows(X, first_row, count), side, first_row, block(), log_scale());
+    if (owner_.map_->form() == Form::exponents)
+      for (Index i = 0; i < count; ++i) block_.row(i).array() += log_scale_[static_cast<size_t>(i)];
   }
 
   // Exponents to values with one log scale a row (its largest exponent); values are left as they are.

@@ -17,15 +17,13 @@ TransformKind transform_kind(const Params& params) {
 
 bool moves_inputs(const Params& params) { return params.text("transform") != "none" || params.text("shift") != "none"; }
 
-const FeatureMapEntry& map_entry(const Params& params) { return find<FeatureMapEntry>(params.text("features")); }
-
 EnsembleLaw law_of(const Params& params, Index d) {
   if (!params.has("projection")) return {};
   return find<ProjectionEntry>(params.text("projection")).law(params, d);
 }
 
 std::optional<KernelTheory> theory(const Params& params, const Shape& shape, const Head<double>* calibration) {
-  const auto& map = map_entry(params);
+  const auto& map = feature_map_entry(params);
   if (!map.theory) return std::nullopt;
   const EnsembleLaw law = law_of(params, shape.d);
   if (!moves_inputs(params)) return map.theory(params, shape.d, law, calibration);
@@ -45,8 +43,8 @@ std::optional<KernelTheory> theory(const Params& params, const Shape& shape, con
 // What the shape of attention allows a map to be moved by: only exp(q.k) is left alone.
 void refuse_other_kernels(const Draw& draw) {
   const auto known =
-      map_entry(draw.params).theory
-          ? map_entry(draw.params).theory(draw.params, draw.shape.d, law_of(draw.params, draw.shape.d), nullptr)
+      feature_map_entry(draw.params).theory
+          ? feature_map_entry(draw.params).theory(draw.params, draw.shape.d, law_of(draw.params, draw.shape.d), nullptr)
           : std::nullopt;
   if (known && known->target != "exp(q.k)")
     throw Misuse(draw.params.spec() + ": transform and shift leave softmax attention alone, but this map estimates " +
@@ -84,10 +82,10 @@ class Performer final : public LinearAttention<T> {
   explicit Performer(const Draw& draw) : LinearAttention<T>(make_map<T>(draw)) {}
 };
 
-Claims claims(const Params& params, const Shape& shape) { return linear_claims(map_entry(params), params, shape); }
+Claims claims(const Params& params, const Shape& shape) { return linear_claims(feature_map_entry(params), params, shape); }
 
 Work cost(const Params& params, const Shape& shape) {
-  Work work = linear_cost(map_entry(params), params, shape);
+  Work work = linear_cost(feature_map_entry(params), params, shape);
   if (moves_inputs(params)) work.flops += 2.0 * static_cast<double>((shape.nq + shape.nk) * shape.d * shape.d);
   return work;
 }
@@ -104,7 +102,7 @@ const bool registered = add(method<Performer>({
              .reference = "Choromanski et al. 2020, arXiv:2009.14794",
              .cost = "O(n F (d + dv)) time, O(F dv) memory beyond input and output",
              .family = "linear"},
-    .parameters = {Parameter::entry("features", "positive", "random feature map", "features", "random"),
+    .parameters = {Parameter::entry("features", "positive", "random feature map", "features"),
                    Parameter::choice("transform", "none",
                                      "q G and k G^-T, with G learnt from a head: softmax does not change, the variance "
                                      "does",
@@ -113,7 +111,7 @@ const bool registered = add(method<Performer>({
                                      {"none", "mean"})},
     .claims = claims,
     .cost = cost,
-    .fitted = [](const Params& params) { return moves_inputs(params) || map_entry(params).fitted(params); },
+    .fitted = [](const Params& params) { return moves_inputs(params) || feature_map_entry(params).fitted(params); },
     .theory = theory,
     .caveats = caveats,
 }));

@@ -128,7 +128,7 @@ const bool registered = add(method<Truncated>({
     .cost =
         [](const Params& params, const Shape& shape) {
           const Params base = params.nested("base");
-          const auto& map = find<FeatureMapEntry>(base.text("features"));
+          const auto& map = feature_map_entry(base);
           const Index window = params.integer("window"), reach = shape.mask.causal ? window : 2 * window;
           // A block of rows gathers the keys of all its windows, and maps them.
           const Index width = std::min(band_rows + reach, shape.nk), blocks = (shape.nq + band_rows - 1) / band_rows;

@@ -37,7 +37,7 @@ enum class Equal { features, work };
 
 double cost_of(const Params& method, Equal equal) {
   if (equal == Equal::features)
-    return static_cast<double>(find<FeatureMapEntry>(method.text("features")).features(method, d));
+    return static_cast<double>(feature_map_entry(method).features(method, d));
   const Work work = find<MethodEntry>("performer").cost(method, {.nq = 1024, .nk = 1024, .d = d, .dv = d});
   return work.flops + work.exps;
 }

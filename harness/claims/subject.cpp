@@ -25,10 +25,11 @@ std::vector<Subject> all_subjects() {
   std::vector<Params> chosen;
   for (const auto& name : catalogue("methods").names()) chosen.emplace_back("methods", name);
   for (const auto& name : catalogue("features").names()) {
-    const bool random = catalogue("features").description(name).family == "random";
-    const Params params("methods", (random ? "performer:features=" : "linear:features=") + name);
-    chosen.push_back(random && params.has("projection") ? params.with("projection", "iid") : params);
+    const Params params("methods", "performer:features=" + name);
+    chosen.push_back(params.has("projection") ? params.with("projection", "iid") : params);
   }
+  for (const auto& name : catalogue("deterministic-features").names())
+    chosen.emplace_back("methods", "linear:features=" + name);
   for (const auto& name : catalogue("projections").names())
     for (const char* features : {"positive", "trig"})
       chosen.push_back(Params("methods", std::string("performer:features=") + features).with("projection", name));

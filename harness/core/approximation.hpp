@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/core/problem.hpp"
 #include "harness/core/registry.hpp"
@@ -45,6 +46,37 @@ class Rows {
   virtual void attention_rows(const Head<T>& head, Mask, Index first, Context&, Out<T> A) const = 0;
 };
 
+// Attention to one token after another: what a model does while it generates. Row t is row t of causal attention over
+// the tokens so far.
+template <class T>
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Takes in tokens that came before, as a whole. Positions go on from those taken in already.
+  virtual void prefill(const Head<T>& tokens, Context&) = 0;
+  // Takes in the next token (q and k 1 x d, v 1 x dv), then writes its row of the output (1 x dv).
+  virtual void step(const Head<T>& token, Context&, Out<T> out) = 0;
+  // What is kept from one step to the next, in bytes: keys and values, or a state of constant size.
+  virtual size_t bytes() const = 0;
+};
+
+// Gradients of a loss with respect to Q, K and V, each of its shape. Written, not added to.
+template <class T>
+struct Gradients {
+  Out<T> Q, K, V;
+};
+
+// Attention with a hand-written backward pass. The loss enters by G (nq x dv), its gradient with respect to out.
+template <class T>
+class Differentiable {
+ public:
+  virtual ~Differentiable() = default;
+  // What attend computes, and in `saved` the little that the backward pass wants of it: O(nq) numbers.
+  virtual void forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>& saved) const = 0;
+  virtual void backward(const Head<T>& head, Mask mask, const In<T>& out, const std::vector<T>& saved, const In<T>& G,
+                        Context& context, Gradients<T> gradients) const = 0;
+};
+
 // One drawn and fitted method for one head. Constructing is drawing; afterwards everything is const, so the same
 // instance gives the same numbers however often and from however many threads it is called.
 template <class T>
@@ -59,6 +91,9 @@ class Approximation {
   virtual const Kernel<T>* kernel() const { return nullptr; }
   virtual const Factored<T>* factored() const { return nullptr; }
   virtual const Rows<T>* rows() const { return nullptr; }
+  virtual const Differentiable<T>* differentiable() const { return nullptr; }
+  // A decoder that has taken in no token yet, for at most shape.nk of them (shape.d and shape.dv are a token's).
+  virtual std::unique_ptr<Decoder<T>> decoder(const Shape&) const { return nullptr; }
 };
 
 // Everything that a constructor may use. calibration: a head that fitted methods learn from (scaled, like Head).

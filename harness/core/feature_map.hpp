@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <stdexcept>
 
 #include "harness/core/approximation.hpp"
 #include "harness/core/projection.hpp"
@@ -11,8 +12,8 @@
 namespace attnbench {
 
 enum class Side { query, key };
-// values: phi = exp(log_scale_i) block_i, any sign. exponents: phi = exp(block), and the engine stabilises before it
-// exponentiates (log_scale is then not read).
+// values: phi_if = exp(log_scale_i) block_if, any sign. exponents: phi_if = exp(log_scale_i + block_if), and the engine
+// stabilises before it exponentiates.
 enum class Form { values, exponents };
 
 template <class T>
@@ -25,6 +26,12 @@ class FeatureMap {
   virtual void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block,
                    std::span<T> log_scale) const = 0;
   virtual Tensors state() const { return {}; }
+  // Whether pullback is there.
+  virtual bool differentiable() const { return false; }
+  // dX (b x d), written: the gradient with respect to X of sum_if d_block_if block_if + sum_i d_log_scale_i log_scale_i
+  // at what map gives for X. block: the values that map gave; not read when the form is exponents.
+  virtual void pullback(Context&, const In<T>& X, Side, Index first_position, const In<T>& block, const In<T>& d_block,
+                        std::span<const T> d_log_scale, Out<T> dX) const;
   // Maps of published libraries whose features of one token depend on all keys (K, n x d): the map for these keys.
   // Null: this one serves any keys, as every map should.
   virtual std::unique_ptr<FeatureMap> given_keys(Context&, const In<T>& K) const {
@@ -34,13 +41,20 @@ class FeatureMap {
 };
 
 template <class T>
+void FeatureMap<T>::pullback(Context&, const In<T>&, Side, Index, const In<T>&, const In<T>&, std::span<const T>,
+                             Out<T>) const {
+  throw std::logic_error("this feature map has no pullback");
+}
+
+template <class T>
 using MakeFeatureMap = std::function<std::unique_ptr<FeatureMap<T>>(const Draw&)>;
 
+// A random feature map, for performer.
 struct FeatureMapEntry {
   static constexpr const char* kind = "feature map";
   static constexpr const char* plural = "features";
 
-  Description text;  // family "random" (performer) or "deterministic" (linear)
+  Description text;
   std::vector<Parameter> parameters;
   MakeFeatureMap<float> f32;
   MakeFeatureMap<double> f64;
@@ -58,6 +72,12 @@ struct FeatureMapEntry {
       theory = {};
 };
 
+// A deterministic one, for linear. relu(W x) and relu(x) have one name and are two maps: hence two catalogues.
+struct DeterministicMapEntry : FeatureMapEntry {
+  static constexpr const char* kind = "deterministic feature map";
+  static constexpr const char* plural = "deterministic-features";
+};
+
 template <template <class> class Map>
 FeatureMapEntry feature_map(FeatureMapEntry entry) {
   entry.f32 = [](const Draw& draw) { return std::make_unique<Map<float>>(draw); };
@@ -65,10 +85,22 @@ FeatureMapEntry feature_map(FeatureMapEntry entry) {
   return entry;
 }
 
-// The map that the spec's `features` parameter names, drawn for whom its `share` parameter says.
+template <template <class> class Map>
+DeterministicMapEntry deterministic_map(FeatureMapEntry entry) {
+  return {feature_map<Map>(std::move(entry))};
+}
+
+// The entry of the map that the spec's `features` parameter names.
+inline const FeatureMapEntry& feature_map_entry(const Params& params) {
+  const auto& name = params.text("features");
+  if (params.catalogue_of("features") == DeterministicMapEntry::plural) return find<DeterministicMapEntry>(name);
+  return find<FeatureMapEntry>(name);
+}
+
+// That map, drawn for whom the spec's `share` parameter says.
 template <class T>
 std::unique_ptr<FeatureMap<T>> make_feature_map(const Draw& draw) {
-  const auto& entry = find<FeatureMapEntry>(draw.params.text("features"));
+  const auto& entry = feature_map_entry(draw.params);
   const Draw shared = shared_draw(draw);
   if constexpr (std::is_same_v<T, float>)
     return entry.f32(shared);

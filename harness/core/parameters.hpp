@@ -67,11 +67,12 @@ class Params {
   std::string spec() const;
   const std::vector<std::pair<std::string, std::string>>& values() const { return ordered_; }  // all, in declared order
   const std::vector<Parameter>& declared() const { return declared_; }
+  // The plural of the catalogue that an entry parameter's value is looked up in.
+  const std::string& catalogue_of(const std::string& parameter) const;
   // Source files of the entry and of every entry that its parameters name.
   std::vector<std::string> source_files() const;
 
  private:
-  const std::string& catalogue_of(const std::string& parameter) const;
   void declare(const std::string& plural, const std::string& name, const Spec& spec);
 
   std::string plural_;

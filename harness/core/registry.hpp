@@ -20,7 +20,7 @@ struct Description {
   std::string formula;    // the mathematics, plain text
   std::string reference;  // paper and equation
   std::string cost;       // time and memory, in n, d, dv and the parameters
-  std::string family;     // selects what a parameter may name: "random" or "deterministic" feature maps, "linear" ...
+  std::string family;     // selects what a parameter may name: "linear", "sparse" ...
 };
 
 // A kind of entry as seen by name: what specs, `list` and `describe` need.

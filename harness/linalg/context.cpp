@@ -17,25 +17,25 @@ void Context::for_blocks(Index total, Index block, const std::function<void(Cont
   };
   const int workers = static_cast<int>(std::min<Index>(threads_, count));
   if (workers <= 1) {
-    Context single(1);
-    for (Index b = 0; b < count; ++b) run_block(single, b);
-    work += single.work;
+    Context all(threads_, rounding_);
+    for (Index b = 0; b < count; ++b) run_block(all, b);
+    work += all.work;
     return;
   }
   std::atomic<Index> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
   const auto worker = [&] {
-    Context single(1);
+    Context share(threads_ / workers, rounding_);
     try {
-      for (Index b = next++; b < count; b = next++) run_block(single, b);
+      for (Index b = next++; b < count; b = next++) run_block(share, b);
     } catch (...) {
       const std::scoped_lock lock(mutex);
       if (!failure) failure = std::current_exception();
       next = count;
     }
     const std::scoped_lock lock(mutex);
-    work += single.work;
+    work += share.work;
   };
   {
     std::vector<std::jthread> threads;

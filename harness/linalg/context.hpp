@@ -19,21 +19,27 @@ struct Work {
   }
 };
 
+// What an accelerator would store in half precision is rounded to it (and kept in the scalar type): the results of the
+// seam's products and exponentials. Sums inside a product are kept in the scalar type, as tensor cores do.
+enum class Rounding { none, f16, bf16 };
+
 class Context {
  public:
-  explicit Context(int threads = 1) : threads_(threads) {}
+  explicit Context(int threads = 1, Rounding rounding = Rounding::none) : threads_(threads), rounding_(rounding) {}
 
   int threads() const { return threads_; }
+  Rounding rounding() const { return rounding_; }
   Work work;
 
   // Calls body(context, first, count) for each block of at most `block` consecutive indices out of [0, total). The
   // blocks do not depend on the number of threads, and each writes memory of its own: results are the same bit for bit
-  // for any number. Each call has a Context of one thread, whose work is added to this one. The first exception thrown
-  // by a block is thrown again here.
+  // for any number. Each call has a Context with its share of the threads (one, unless there are fewer blocks than
+  // threads), whose work is added to this one. The first exception thrown by a block is thrown again here.
   void for_blocks(Index total, Index block, const std::function<void(Context&, Index, Index)>& body);
 
  private:
   int threads_;
+  Rounding rounding_;
 };
 
 }  // namespace attnbench

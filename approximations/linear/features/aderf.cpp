@@ -11,8 +11,7 @@ const bool registered = add(transformed_oprf<TransformKind::full>(
      .summary = "OPRF after the linear map that evens out the second moments of q and k (ADERF)",
      .formula = "phi(x) = OPRF(x G) for queries, OPRF(x G^-T) for keys, G^2 M1 G^2 = M2",
      .reference = "Likhosherstov et al. 2023, arXiv:2302.00787, Theorem 4.2",
-     .cost = "O(n d (m + d)) time, m features",
-     .family = "random"}));
+     .cost = "O(n d (m + d)) time, m features"}));
 
 }  // namespace
 }  // namespace attnbench

@@ -28,13 +28,12 @@ class EluFeatures final : public FeatureMap<T> {
   Index d_;
 };
 
-const bool registered = add(feature_map<EluFeatures>({
+const bool registered = add(deterministic_map<EluFeatures>({
     .text = {.name = "elu",
              .summary = "elu(x) + 1, elementwise and positive",
              .formula = "phi(x) = 1 + x for x > 0, exp(x) otherwise",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, eq. 7",
-             .cost = "O(n d) time, d features",
-             .family = "deterministic"},
+             .cost = "O(n d) time, d features"},
     .parameters = {},
     .features = [](const Params&, Index d) { return d; },
     .token_work = [](const Params&, Index d) { return Work{.exps = static_cast<double>(d)}; },

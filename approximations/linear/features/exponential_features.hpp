@@ -35,10 +35,10 @@ class ExponentialFeatures : public FeatureMap<T> {
       half_squared_norms<T>(X, log_scale);
     else
       std::fill(log_scale.begin(), log_scale.end(), T(0));
+    for (T& scale : log_scale) scale = -scale;
     for (Index i = 0; i < b; ++i) {
-      const auto constant = offsets_.row(0).array() - log_scale[static_cast<size_t>(i)];
-      if (both_signs_) block.row(i).tail(m).array() = constant - left.row(i).array();
-      left.row(i).array() += constant;
+      if (both_signs_) block.row(i).tail(m) = offsets_.row(0) - left.row(i);
+      left.row(i) += offsets_.row(0);
     }
   }
   Tensors state() const override { return state_; }

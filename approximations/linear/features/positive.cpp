@@ -38,7 +38,7 @@ class PositiveFeatures final : public FeatureMap<T> {
     multiply_transposed<T>(context, X, W_, block);  // b x m
     half_squared_norms<T>(X, log_scale);
     if (key_maximum_) return as_published(context, side, block, log_scale);
-    for (Index i = 0; i < X.rows(); ++i) block.row(i).array() -= log_scale[static_cast<size_t>(i)] + log_norm_;
+    for (T& scale : log_scale) scale = -scale - log_norm_;
   }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
@@ -101,8 +101,7 @@ const bool registered = add(feature_map<PositiveFeatures>({
              .summary = "positive random features (FAVOR+), unbiased for exp(q.k)",
              .formula = "phi(x) = m^-1/2 exp(W x - |x|^2/2), W m x d",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 1",
-             .cost = "O(n m d) time, m features",
-             .family = "random"},
+             .cost = "O(n m d) time, m features"},
     .parameters = random_feature_parameters(
         {Parameter::real("epsilon", 0,
                          "added to every feature, a bias towards the mean of V: 1e-4 with projection-only lifts the "

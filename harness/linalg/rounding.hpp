@@ -1,0 +1,14 @@
+// Half precision, emulated: numbers are rounded to it and kept in the scalar type, so that overflow, underflow and lost
+// keys can be seen without an accelerator.
+#pragma once
+
+#include "harness/linalg/context.hpp"
+
+namespace attnbench {
+
+// Every entry of X as that format holds it: f16 has 11 significant bits and overflows beyond 65504, bf16 has 8 and
+// float's range. none leaves X alone.
+template <class T>
+void round_to(Rounding rounding, Out<T> X);
+
+}  // namespace attnbench
