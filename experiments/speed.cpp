@@ -6,7 +6,7 @@
 
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/timing/turns.hpp"
+#include "harness/timing/roofline.hpp"
 
 namespace attnbench {
 namespace {
@@ -74,18 +74,21 @@ std::unique_ptr<Subject> make_subject(const Task& task) {
   return std::make_unique<Timed<double>>(task);
 }
 
-void record_work(const Task& task, const Member&, const Member*, Recorder& record) {
-  const Work work = find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, task.cell.problem.shape);
+void record_work(const Task& task, const Member& member, const Member*, Recorder& record) {
+  const auto& [nq, nk, d, dv, mask, precision] = task.cell.problem.shape;
   const auto heads = static_cast<double>(task.cell.problem.heads);
-  record.scalar("flops", "1", heads * work.flops);
-  record.scalar("exps", "1", heads * work.exps);
+  const Work work = find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, task.cell.problem.shape);
+  const auto numbers = static_cast<double>(nq * d + nk * d + nk * dv + nq * dv);
+  record_roofline(task, member,
+                  {.work = {heads * work.flops, heads * work.exps},
+                   .bytes = heads * numbers * (precision == Precision::f32 ? sizeof(float) : sizeof(double))},
+                  record);
 }
 
 std::vector<Metric> metrics() {
-  auto all = turn_metrics();
-  all.insert(all.end(), {{"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"},
-                         {"flops", "1", "FLOPs of a call by the method's cost formula"},
-                         {"exps", "1", "exponentials of a call by the method's cost formula"}});
+  std::vector<Metric> all = turn_metrics();
+  all.push_back({"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"});
+  for (const Metric& metric : roofline_metrics()) all.push_back(metric);
   return all;
 }
 

@@ -25,6 +25,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from aggregate import Panel, aggregate, axis_names
 from matplotlib.lines import Line2D
@@ -199,12 +200,15 @@ def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: in
 
 
 def _exponents(panels: list[Panel], series: str) -> str:
-    """ " (x^1.02, x^1.98)": the fitted exponents of a series, one a panel that has one."""
+    """ "  ∝ n^1.02±0.03": the fitted exponents of a series, one a panel that has one, with the farther end of the
+    interval."""
     found = []
     for panel in panels:
-        values = panel.points.loc[panel.points["series"] == series, "exponent"].dropna()
-        if len(values):
-            found.append(f"{'/'.join(axis_names(panel.description))}^{values.iloc[0]:.2f}")
+        points = panel.points[(panel.points["series"] == series) & panel.points["exponent"].notna()]
+        if len(points):
+            value, low, high = points[["exponent", "exponent_low", "exponent_high"]].iloc[0]
+            half = f"±{max(high - value, value - low):.2f}" if np.isfinite(low) else ""
+            found.append(f"{'/'.join(axis_names(panel.description))}^{value:.2f}{half}")
     return f"  ∝ {', '.join(found)}" if found else ""
 
 

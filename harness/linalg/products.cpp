@@ -2,12 +2,15 @@
 
 #include <cassert>
 
+#include "harness/linalg/rounding.hpp"
+
 namespace attnbench {
 
 template <class T>
 void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
   C.noalias() = A * B;
+  round_to<T>(context.rounding(), C);
   context.work.flops += 2.0 * static_cast<double>(A.rows() * A.cols() * B.cols());
 }
 
@@ -15,6 +18,7 @@ template <class T>
 void multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
   C.noalias() += A * B;
+  round_to<T>(context.rounding(), C);
   context.work.flops += 2.0 * static_cast<double>(A.rows() * A.cols() * B.cols());
 }
 
@@ -22,6 +26,7 @@ template <class T>
 void multiply_transposed(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.cols() && C.rows() == A.rows() && C.cols() == B.rows());
   C.noalias() = A * B.transpose();
+  round_to<T>(context.rounding(), C);
   context.work.flops += 2.0 * static_cast<double>(A.rows() * A.cols() * B.rows());
 }
 
@@ -29,6 +34,7 @@ template <class T>
 void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.rows() == B.rows() && C.rows() == A.cols() && C.cols() == B.cols());
   C.noalias() += A.transpose() * B;
+  round_to<T>(context.rounding(), C);
   context.work.flops += 2.0 * static_cast<double>(A.rows() * A.cols() * B.cols());
 }
 

@@ -75,7 +75,7 @@ Results::Results(const Store& store, const std::vector<RunRequest>& requests) : 
     }
 }
 
-Samples Results::scalar(const nlohmann::json& where, const std::string& metric) const {
+const std::string& Results::key_of(const nlohmann::json& where) const {
   nlohmann::json wanted = where;
   for (const auto& [column, plural] :
        {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}})
@@ -87,9 +87,19 @@ Samples Results::scalar(const nlohmann::json& where, const std::string& metric) 
     found = &row;
   }
   if (!found) throw std::logic_error("no cell of the recipe agrees with " + wanted.dump());
-  Samples samples = store_.scalars(found->key, metric);
-  if (samples.size() < store_.ended_replicates(found->key).size()) samples.clear();
+  return found->key;
+}
+
+Samples Results::scalar(const nlohmann::json& where, const std::string& metric) const {
+  const std::string& key = key_of(where);
+  Samples samples = store_.scalars(key, metric);
+  if (samples.size() < store_.ended_replicates(key).size()) samples.clear();
   return samples;
+}
+
+std::vector<double> Results::array(const nlohmann::json& where, const std::string& metric) const {
+  const auto arrays = store_.arrays(key_of(where), metric);
+  return arrays.contains(0) ? arrays.at(0) : std::vector<double>();
 }
 
 std::string Estimate::text() const {

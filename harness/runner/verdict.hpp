@@ -10,7 +10,7 @@
 
 namespace attnbench {
 
-using Samples = std::map<Index, double>;  // by replicate
+using Samples = std::map<Index, double>;  // by replicate, or by block of turns
 
 // What the store has of a recipe's own cells: nothing of other runs or of older sources.
 class Results {
@@ -22,12 +22,16 @@ class Results {
   // Empty unless every replicate has it: those that could be estimated are no sample of all. Throws std::logic_error
   // when no cell agrees, or several do.
   Samples scalar(const nlohmann::json& where, const std::string& metric) const;
+  // The array of the one replicate of that cell, such as a sample a block of turns; empty when it was not measured.
+  std::vector<double> array(const nlohmann::json& where, const std::string& metric) const;
 
  private:
   struct Row {
     nlohmann::json columns;
     std::string key;
   };
+  const std::string& key_of(const nlohmann::json& where) const;
+
   const Store& store_;
   std::vector<Row> rows_;
 };

@@ -20,13 +20,19 @@ class Subject {
   virtual void record(Recorder&) const {}
 };
 
-// Seconds of one call, from a run of so many.
-double seconds_per_call(Subject& subject, Index iterations);
+// One run of so many calls. disturbed: something else had the processor. With one thread, when its processor time is
+// below 95 % of the wall time; with several, which rightly wait for each other, when one of them was preempted.
+struct Turn {
+  double seconds = 0;  // of one call
+  bool disturbed = false;
+};
+Turn take_turn(Subject& subject, Index iterations, int threads);
 
 struct Member {
   std::unique_ptr<Subject> subject;
-  Index iterations = 1;              // calls in a turn
-  std::vector<double> seconds = {};  // of one call, a sample a block
+  Index iterations = 1;                // calls in a turn
+  std::vector<double> seconds = {};    // of one call, a sample a block
+  std::vector<double> disturbed = {};  // 1: that turn was; marked, never discarded
 };
 
 // The options of an experiment that measures in turns, and the metrics that run_in_turns records for each of its cells:
