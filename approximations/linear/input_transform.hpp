@@ -41,6 +41,7 @@ class TransformedInputs final : public FeatureMap<T> {
   Form form() const override { return map_->form(); }
   void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block, std::span<T> log_scale) const override;
   Tensors state() const override;
+  bool depends_on_keys() const override { return map_->depends_on_keys(); }
   std::unique_ptr<FeatureMap<T>> given_keys(Context&, const In<T>& K) const override;
 
  private:

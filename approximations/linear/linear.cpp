@@ -38,7 +38,7 @@ std::unique_ptr<FeatureMap<T>> make_map(const Draw& draw) {
 template <class T>
 class Linear final : public LinearAttention<T> {
  public:
-  explicit Linear(const Draw& draw) : LinearAttention<T>(make_map<T>(draw)) {}
+  explicit Linear(const Draw& draw) : LinearAttention<T>(make_map<T>(draw), causal_backward(draw.params)) {}
 };
 
 Claims claims(const Params& params, const Shape& shape) {
@@ -60,7 +60,8 @@ const bool registered = add(method<Linear>({
              .family = "linear"},
     .parameters = {Parameter::entry("features", "elu", "feature map", "deterministic-features"),
                    Parameter::choice("inputs", "scaled", "what the map acts on: q and k times d^-1/4, or as they are",
-                                     {"scaled", "unscaled"})},
+                                     {"scaled", "unscaled"}),
+                   causal_backward_parameter()},
     .claims = claims,
     .cost =
         [](const Params& params, const Shape& shape) {

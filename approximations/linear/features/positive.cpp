@@ -42,8 +42,9 @@ class PositiveFeatures final : public FeatureMap<T> {
   }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
+  bool depends_on_keys() const override { return published_.departs() && !key_maximum_; }
   std::unique_ptr<FeatureMap<T>> given_keys(Context& context, const In<T>& K) const override {
-    if (!published_.departs() || key_maximum_) return nullptr;
+    if (!depends_on_keys()) return nullptr;
     auto given = std::make_unique<PositiveFeatures>(*this);
     Matrix<T> exponents(K.rows(), W_.rows());
     multiply_transposed<T>(context, K, W_, exponents);
