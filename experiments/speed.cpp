@@ -38,7 +38,7 @@ class Timed final : public Subject {
  private:
   // Throws NumericallyInvalid when the numbers are wrong.
   void check() {
-    require_finite<T>(outputs_[0], "output");
+    for (const auto& output : outputs_) require_finite<T>(output, "output");
     const HeadData<double> head = heads_[0].template cast<double>();
     const auto method = task_.template method<double>(0, task_.replicate);
     Matrix<double> reference(head.Q.rows(), head.V.cols());
@@ -78,6 +78,8 @@ void record_work(const Task& task, const Member& member, const Member*, Recorder
   const auto& [nq, nk, d, dv, mask, precision] = task.cell.problem.shape;
   const auto heads = static_cast<double>(task.cell.problem.heads);
   const Work work = find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, task.cell.problem.shape);
+  const Work exact = find<MethodEntry>("softmax").cost(Params("methods", "softmax"), task.cell.problem.shape);
+  if (work.flops > 0) record.scalar("speedup_by_flops", "1", exact.flops / work.flops);
   const auto numbers = static_cast<double>(nq * d + nk * d + nk * dv + nq * dv);
   record_roofline(task, member,
                   {.work = {heads * work.flops, heads * work.exps},
@@ -88,6 +90,8 @@ void record_work(const Task& task, const Member& member, const Member*, Recorder
 std::vector<Metric> metrics() {
   std::vector<Metric> all = turn_metrics();
   all.push_back({"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"});
+  all.push_back(
+      {"speedup_by_flops", "1", "FLOPs of softmax over FLOPs of the method: the speedup if nothing else cost time"});
   for (const Metric& metric : roofline_metrics()) all.push_back(metric);
   return all;
 }

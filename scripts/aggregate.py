@@ -3,12 +3,14 @@
 Intervals have level 95 %. "mean": mean over replicates, Student t. "median": median of all samples, with the
 distribution-free interval between two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1). Ratios of
 two methods are formed replicate by replicate; their mean and interval are those of the log ratio, back-transformed.
-Exponents are fitted sample by sample (the block of turns, or the replicate), and then have the panel's interval.
+Exponents are fitted and crossings found sample by sample (the block of turns, or the replicate): exponents then have the
+panel's interval, crossings, which may lie beyond the points, that of the median.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +34,9 @@ COLUMNS = (
     "exponent",
     "exponent_low",
     "exponent_high",
+    "crossing",
+    "crossing_low",
+    "crossing_high",
     "note",
 )
 EXPONENT_POINTS = 3
@@ -109,6 +114,19 @@ def fitted_exponents(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.polyfit(x, y, 1)[0] if len(x) > 1 else np.empty(0)
 
 
+def last_rise_through_one(x: np.ndarray, y: np.ndarray) -> float:
+    """The x beyond which y stays at or above 1, y between neighbouring points of sorted x being a power law: 0 when it
+    is so from the first point on, infinity when not even the last point is."""
+    below = np.flatnonzero(~(y >= 1))
+    if len(below) == 0:
+        return 0.0
+    last = int(below[-1])
+    if last + 1 == len(x):
+        return np.inf
+    share = np.log(1 / y[last]) / np.log(y[last + 1] / y[last])
+    return float(x[last] * (x[last + 1] / x[last]) ** share)
+
+
 def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     """The numbers of one panel of a figure description."""
     panel = Panel(description, pd.DataFrame(columns=list(COLUMNS)))
@@ -127,6 +145,8 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     _say_what_is_absent(panel, results, cells, measured)
     if description.get("slope") and description["kind"] == "curve":
         _fit_exponents(panel)
+    if description.get("crossing") and description["kind"] == "curve":
+        _find_crossings(panel)
     if len(measured) and not description.get("ratio_to"):
         panel.unit = str(measured["unit"].iloc[0])
     return panel
@@ -195,9 +215,8 @@ def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) ->
 
 
 def _row(series: str, role: str, **values: Any) -> dict[str, Any]:
-    numbers = ("x", "y", "low", "high", "theory", "value", "exponent", "exponent_low", "exponent_high")
-    blank = dict.fromkeys(numbers, np.nan)
-    return {"series": series, "role": role, **blank, "replicates": 0, "samples": 0, "note": "", **values}
+    blank = dict.fromkeys(COLUMNS, np.nan)
+    return {**blank, "series": series, "role": role, "replicates": 0, "samples": 0, "note": "", **values}
 
 
 def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
@@ -420,14 +439,30 @@ def _mark_undrawable(panel: Panel) -> None:
 def _fit_exponents(panel: Panel) -> None:
     """The exponent of every series with its interval, from one fit a sample: the first of every point, the second, ..."""
     interval = INTERVALS[panel.description.get("interval", "mean")]
+    for group, x, samples in _curves(panel):
+        exponents = fitted_exponents(x, samples)
+        if len(exponents):
+            columns = ["exponent", "exponent_low", "exponent_high"]
+            panel.points.loc[group.index, columns] = [float(v) for v in interval(exponents)]
+
+
+def _find_crossings(panel: Panel) -> None:
+    """Where every series rises above 1 for good, with the interval of the median, from one crossing a sample."""
+    for group, x, samples in _curves(panel):
+        if (samples <= 0).any():
+            continue
+        crossings = np.array([last_rise_through_one(x, samples[:, b]) for b in range(samples.shape[1])])
+        columns = ["crossing", "crossing_low", "crossing_high"]
+        panel.points.loc[group.index, columns] = [float(v) for v in median_interval(crossings)]
+
+
+def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
+    """The rows of every measured series, its x in order, and the samples [points, samples] that all points have."""
     for series, group in panel.role("measured").groupby("series"):
         x = np.sort(group["x"].to_numpy(float))
         samples = [panel.samples[series, place] for place in x]
         shared = min(len(of_point) for of_point in samples)
-        exponents = fitted_exponents(x, np.stack([of_point[:shared] for of_point in samples]))
-        if len(exponents):
-            columns = ["exponent", "exponent_low", "exponent_high"]
-            panel.points.loc[group.index, columns] = [float(v) for v in interval(exponents)]
+        yield group, x, np.stack([of_point[:shared] for of_point in samples])
 
 
 def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> None:

@@ -18,6 +18,11 @@ def notes(panels: list[Panel]) -> list[str]:
     """Sentences under the figure: intervals, fits, endings, and what each panel says about itself."""
     said = _interval_notes(panels) + _map_notes(panels)
     said += _exponent_notes(panels)
+    if any(panel.points["crossing"].notna().any() for panel in panels):
+        said.append(
+            "Above 1: for good, between points on straight lines in logarithms, sample by sample; ± to the farther end of "
+            f"the {LEVEL * 100:g} % interval of the median."
+        )
     said += _ending_notes(panels)
     by_words: dict[str, list[str]] = {}
     for panel in panels:

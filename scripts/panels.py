@@ -92,7 +92,7 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[flo
     if panel.description["kind"] == "map":
         _draw_map(axes, panel, looks)
         return
-    if panel.description.get("ratio_to") and not panel.missing:
+    if (panel.description.get("ratio_to") or panel.description.get("crossing")) and not panel.missing:
         axes.axhline(1, color=INK, linewidth=0.8, zorder=1.2)
     for series, points in panel.role("reference").groupby("series"):
         _draw_reference(axes, points, looks[series])
@@ -352,7 +352,7 @@ def _y_values(panel: Panel) -> np.ndarray:
     y = drawn["y"].dropna().to_numpy(float)
     if len(y) == 0:  # closed forms of what could not be measured
         y = drawn["theory"].dropna().to_numpy(float)
-    if panel.description.get("ratio_to"):
+    if panel.description.get("ratio_to") or panel.description.get("crossing"):
         y = np.append(y, 1.0)
     gaps = drawn["y"].isna()
     parts = [y]

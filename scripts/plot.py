@@ -186,7 +186,7 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], wi
 def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
     """The legend's sample and words for a series; joined: its points are joined in some panel."""
     line = look.line if joined or not look.marker else "none"
-    words = wrapped_spec(series + _exponents(panels, series), width)
+    words = wrapped_spec(series + _exponents(panels, series) + _crossings(panels, series), width)
     return Line2D(
         [],
         [],
@@ -210,6 +210,23 @@ def _exponents(panels: list[Panel], series: str) -> str:
             half = f"±{max(high - value, value - low):.2f}" if np.isfinite(low) else ""
             found.append(f"{'/'.join(axis_names(panel.description))}^{value:.2f}{half}")
     return f"  ∝ {', '.join(found)}" if found else ""
+
+
+def _crossings(panels: list[Panel], series: str) -> str:
+    """ "  above 1 from n = 240±12, >2048": where a series rises above 1 for good, one a panel that was asked."""
+    found, axis = [], ""
+    for panel in panels:
+        points = panel.points[(panel.points["series"] == series) & panel.points["crossing"].notna()]
+        if len(points) == 0:
+            continue
+        axis = "/".join(axis_names(panel.description))
+        value, low, high = points[["crossing", "crossing_low", "crossing_high"]].iloc[0]
+        if value == 0 or np.isinf(value):
+            found.append(f"<{points['x'].min():g}" if value == 0 else f">{points['x'].max():g}")
+        else:
+            half = max(high - value, value - low)
+            found.append(f"{value:.0f}" + (f"±{half:.0f}" if np.isfinite(half) else ""))
+    return f"  above 1 from {axis} = {', '.join(found)}" if found else ""
 
 
 def wrapped_spec(spec: str, width: int) -> list[str]:

@@ -308,6 +308,33 @@ class Aggregation(InTemporaryDirectory):
         self.assertEqual(plot._exponents([panel], "a"), "  ∝ n^1.04±0.03")
         self.assertEqual(plot._exponents([panel], "few"), "  ∝ n^1.01")
 
+    def test_a_crossing_is_where_a_curve_rises_above_one_for_good(self) -> None:
+        x = np.array([16.0, 32, 64, 128])
+        self.assertAlmostEqual(aggregate.last_rise_through_one(x, np.array([0.25, 0.5, 2, 4])), 45.254834, places=5)
+        self.assertAlmostEqual(aggregate.last_rise_through_one(x, np.array([2, 0.5, 0.5, 2])), 90.509668, places=5)
+        self.assertEqual(aggregate.last_rise_through_one(x, np.array([1.0, 1, 2, 4])), 0)
+        self.assertEqual(aggregate.last_rise_through_one(x, np.array([2.0, 2, 2, 0.9])), np.inf)
+        with self.store() as store:
+            for n in (16, 32, 64, 128):
+                # (n / c)^2 with c = 30, 31, ..., 38: nine crossings, of which the second and the eighth hold the median
+                store.cell("a", [[(n / (30 + b)) ** 2 for b in range(9)]], metric="speedup", n=n)
+                store.cell("late", [[n / (100 + 20 * b) for b in range(3)]], metric="speedup", n=n)
+                store.cell("never", [[n / 1000] * 9], metric="speedup", n=n)
+                store.cell("always", [[n / 8] * 9], metric="speedup", n=n)
+        panel = self.panel(store, {**CURVE, "x": ["n"], "y": "speedup", "interval": "median", "crossing": True})
+        found = panel.points.groupby("series")[["crossing", "crossing_low", "crossing_high"]].first()
+        np.testing.assert_allclose(found.loc["a"], [34, 31, 37])
+        self.assertEqual(found.loc["late", "crossing"], 120)  # of 100, 120 and one beyond the last point
+        self.assertEqual(
+            [plot._crossings([panel, panel], series) for series in ("a", "late", "never", "always")],
+            [
+                "  above 1 from n = 34±3, 34±3",
+                "  above 1 from n = 120, 120",
+                "  above 1 from n = >128, >128",
+                "  above 1 from n = <16, <16",
+            ],
+        )
+
     def test_an_axis_in_bytes_says_so_at_its_ticks(self) -> None:
         with self.store() as store:
             for n in (64, 128, 256):

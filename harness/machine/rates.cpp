@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <barrier>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -61,11 +61,11 @@ double fma_peak(int threads) {
   using Packet = typename Eigen::internal::packet_traits<T>::type;
   // Ten chains hide a latency of four cycles on two units (eight are needed) and fit into sixteen registers.
   constexpr int chains = 10;
-  constexpr Index steps = 10000, width = Eigen::internal::unpacket_traits<Packet>::size;
+  constexpr Index steps = 10000, width = Eigen::internal::packet_traits<T>::size;
   const auto body = [](int) {
     const Packet half = Eigen::internal::pset1<Packet>(T(0.5));  // x / 2 + 1 / 2 stays near 1
-    std::array<Packet, chains> x;
-    x.fill(half);
+    Packet x[chains];
+    for (Packet& chain : x) chain = half;
     for (Index s = 0; s < steps; ++s)
       for (Packet& chain : x) chain = Eigen::internal::pmadd(chain, half, half);
     for (const Packet& chain : x) benchmark::DoNotOptimize(Eigen::internal::predux(chain));

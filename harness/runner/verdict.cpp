@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -103,7 +104,7 @@ std::vector<double> Results::array(const nlohmann::json& where, const std::strin
 }
 
 std::string Estimate::text() const {
-  if (!std::isfinite(interval.low + interval.high)) return fmt::format("{:.3g} (no interval)", value);
+  if (interval.low == -infinity && interval.high == infinity) return fmt::format("{:.3g} (no interval)", value);
   return fmt::format("{:.4g} ({:.4g} to {:.4g})", value, interval.low, interval.high);
 }
 
@@ -122,6 +123,16 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate) {
   Estimate of_logs = estimate(logs, error_rate);
   return {
       std::exp(of_logs.value), {std::exp(of_logs.interval.low), std::exp(of_logs.interval.high)}, of_logs.replicates};
+}
+
+Estimate median_of(std::vector<double> samples, double error_rate) {
+  if (samples.empty()) return {std::numeric_limits<double>::quiet_NaN(), {-infinity, infinity}, 0};
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size();
+  const double middle = std::midpoint(samples[(n - 1) / 2], samples[n / 2]);
+  const bool enough = std::exp2(1 - static_cast<double>(n)) <= error_rate;
+  return {middle, enough ? median_interval(samples, 1 - error_rate) : Interval{-infinity, infinity},
+          static_cast<Index>(n)};
 }
 
 Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons) {

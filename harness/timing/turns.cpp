@@ -111,6 +111,8 @@ std::vector<Metric> turn_metrics() {
 void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const RecordMember& record,
                   const std::function<void(size_t, Ending, Recorder&)>& done) {
   const Params& options = tasks.front().cell.experiment;
+  Cell exact_cell = tasks.front().cell;
+  exact_cell.method = Params("methods", "softmax");
   // The ceilings are measured at once, not in between, and only the first group of a process pays.
   const int threads = tasks.front().context.threads();
   rates(tasks.front().cell.problem.shape.precision, threads);
@@ -136,11 +138,9 @@ void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const Recor
   for (size_t place = 0; place < tasks.size(); ++place) {
     if (!members[place].subject) continue;
     turns.push_back(&members[place]);
-    if (tasks[place].cell.method.name() == "softmax") exact = &members[place];
+    if (tasks[place].cell.method.spec() == exact_cell.method.spec()) exact = &members[place];
   }
   if (turns.empty()) return;
-  Cell exact_cell = tasks.front().cell;
-  exact_cell.method = Params("methods", "softmax");
   Member partner;
   if (!exact) {
     try {

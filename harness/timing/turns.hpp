@@ -46,7 +46,7 @@ using MakeSubject = std::function<std::unique_ptr<Subject>(const Task&)>;
 using RecordMember = std::function<void(const Task&, const Member& member, const Member* exact, Recorder&)>;
 
 // One group, as ExperimentEntry::run_group wants it. The exact partner is made in the same way when no cell of the
-// group is softmax.
+// group is softmax as it is by default.
 void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const RecordMember& record,
                   const std::function<void(size_t, Ending, Recorder&)>& done);
 
