@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "harness/runner/recipe.hpp"
 #include "harness/statistics/power_law.hpp"
 
@@ -20,13 +22,14 @@ Specs with(const Specs& first, const Specs& others) {
   return all;
 }
 
-// From here on the fixed costs of a call are small against its length.
-constexpr Index least_judged = 4096;
-
 std::vector<Index> lengths(RecipeSize size) {
   if (size == RecipeSize::smoke) return {64, 128};
-  if (size == RecipeSize::quick) return {256, 1024, 4096, 8192, 16384};
+  if (size == RecipeSize::quick) return {256, 1024, 2048, 4096, 8192};
   return {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+}
+// Further ones without softmax, which takes a second there for a call.
+std::vector<Index> lengths_without_softmax(RecipeSize size) {
+  return size == RecipeSize::quick ? std::vector<Index>{16384} : std::vector<Index>{};
 }
 
 const Description text{
@@ -37,23 +40,37 @@ const Description text{
         "Katharopoulos et al. 2020, arXiv:2006.16236, Fig. 1; Choromanski et al. 2020, "
         "arXiv:2009.14794, Fig. 3"};
 
+std::string experiment(RecipeSize size) {
+  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1" : "speed:blocks=9,turn=10";
+}
+std::string without_softmax(RecipeSize size) { return experiment(size) + ",pair=false"; }
+
 std::vector<RunRequest> runs(RecipeSize size) {
-  const RunRequest request{.experiment = size == RecipeSize::smoke ? "speed:blocks=2,turn=1" : "speed:blocks=9,turn=10",
-                           .methods = with({exact}, with(approximations, {floor_of_time})),
-                           .inputs = {"gaussian"},
-                           .n = lengths(size),
-                           .causal = false,
-                           .precision = Precision::f32};
-  RunRequest whole_matrix = request;  // of 64 MB at n = 4096
+  const RunRequest paired{.experiment = experiment(size),
+                          .methods = with({exact}, with(approximations, {floor_of_time})),
+                          .inputs = {"gaussian"},
+                          .n = lengths(size),
+                          .causal = false,
+                          .precision = Precision::f32};
+  RunRequest whole_matrix = paired;  // of 64 MB at n = 4096
   whole_matrix.methods = {materialised};
   std::erase_if(whole_matrix.n, [](Index n) { return n > 4096; });
-  return {request, whole_matrix};
+  RunRequest alone = paired;
+  alone.experiment = without_softmax(size);
+  alone.methods = with(approximations, {floor_of_time});
+  alone.n = lengths_without_softmax(size);
+  if (alone.n.empty()) return {paired, whole_matrix};
+  return {paired, whole_matrix, alone};
 }
 
-std::vector<Figure> figures(RecipeSize) {
-  const Specs methods = with({exact}, with(approximations, {materialised, floor_of_time}));
-  const nlohmann::json where{{"experiment", "speed"}, {"input", "gaussian"}, {"causal", 0},
-                             {"precision", "f32"},    {"threads", 1},        {"method", methods}};
+std::vector<Figure> figures(RecipeSize size) {
+  const Specs computing = with({exact}, with(approximations, {materialised}));
+  const nlohmann::json where{{"experiment", Specs{experiment(size), without_softmax(size)}},
+                             {"input", "gaussian"},
+                             {"causal", 0},
+                             {"precision", "f32"},
+                             {"threads", 1},
+                             {"method", with(computing, {floor_of_time})}};
   const Panel time{.title = "time of one head",
                    .where = where,
                    .x = {"n"},
@@ -69,11 +86,14 @@ std::vector<Figure> figures(RecipeSize) {
   speedup.y = "speedup";
   speedup.y_label = "times faster than softmax";
   speedup.slope = false;
-  Panel roofline = speedup;
+  speedup.where["experiment"] = experiment(size);
+  Panel roofline = time;
+  roofline.slope = false;
+  roofline.where["method"] = computing;
   roofline.title = "against the roofline";
   roofline.y = "roofline_fraction";
   roofline.y_label = "least time by the machine's rates / time";
-  Panel memory = speedup;
+  Panel memory = roofline;
   memory.title = "memory of one head";
   memory.y = "peak_bytes";
   memory.y_label = "peak memory beyond inputs and output";
@@ -90,43 +110,42 @@ std::vector<Figure> figures(RecipeSize) {
              {memory})};
 }
 
-// One exponent a block of turns, over the lengths from least_judged on.
-Samples exponents(const Results& results, const std::string& method, RecipeSize size) {
+// One exponent a block of turns, over the last three of the lengths; none when they begin below `least`.
+Samples exponents(const Results& results, const std::string& method, const std::vector<Index>& all, Index least) {
+  Samples samples;
+  if (all.size() < 3 || all[all.size() - 3] < least) return samples;
   std::vector<double> n;
   std::vector<std::vector<double>> seconds;
-  for (const Index length : lengths(size)) {
-    if (length < least_judged) continue;
-    n.push_back(static_cast<double>(length));
-    seconds.push_back(results.array({{"method", method}, {"n", length}}, "seconds"));
+  for (size_t i = all.size() - 3; i < all.size(); ++i) {
+    n.push_back(static_cast<double>(all[i]));
+    seconds.push_back(results.array({{"method", method}, {"n", all[i]}}, "seconds"));
   }
-  Samples samples;
-  if (n.size() < 3) return samples;
-  for (size_t block = 0; block < seconds[0].size(); ++block) {
-    std::vector<double> of_block;
-    for (const auto& blocks : seconds)
-      if (block < blocks.size()) of_block.push_back(blocks[block]);
-    if (of_block.size() == n.size()) samples[static_cast<Index>(block)] = exponent(n, of_block);
-  }
+  const size_t blocks = std::min({seconds[0].size(), seconds[1].size(), seconds[2].size()});
+  for (size_t b = 0; b < blocks; ++b)
+    samples[static_cast<Index>(b)] = exponent(n, std::vector{seconds[0][b], seconds[1][b], seconds[2][b]});
   return samples;
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   using Outcome = Verdict::Outcome;
-  const std::string range = fmt::format(" (n >= {}: exponent", least_judged);
-  const std::string quadratic = "Exact attention takes quadratic time" + range + " above 1.9)",
-                    linear = "The approximations take linear time" + range + " at most 1.05)";
-  const auto estimate = [&](const std::string& method, size_t comparisons) {
-    return mean(exponents(results, method, size), share_of_error_rate(comparisons));
-  };
-  const Estimate of_exact = estimate(exact, 1);
+  // From there on the fixed costs of a call are small against its length.
+  constexpr Index least_exact = 2048, least_linear = 4096;
+  const std::string quadratic =
+                        fmt::format("Exact attention takes quadratic time (n >= {}: exponent above 1.9)", least_exact),
+                    linear = fmt::format("The approximations take linear time (n >= {}: exponent at most 1.05)",
+                                         least_linear);
+  const auto of_exact = mean(exponents(results, exact, lengths(size), least_exact), share_of_error_rate(1));
   if (of_exact.replicates == 0) {
-    const std::string needed = fmt::format("three lengths from {} on are needed", least_judged);
+    const std::string needed = "needs three lengths from there on: reproduce --quick or --full";
     return {{Outcome::ambiguous, quadratic, needed}, {Outcome::ambiguous, linear, needed}};
   }
+  std::vector<Index> all = lengths(size);
+  for (const Index n : lengths_without_softmax(size)) all.push_back(n);
   std::vector<Comparison> compared;
   std::vector<std::string> numbers;
   for (const auto& method : approximations) {
-    compared.push_back({method, estimate(method, approximations.size())});
+    compared.push_back(
+        {method, mean(exponents(results, method, all, least_linear), share_of_error_rate(approximations.size()))});
     numbers.push_back(fmt::format("{}: {}", method, compared.back().estimate.text()));
   }
   Verdict all_linear = all_below(1.05, linear, compared);

@@ -29,7 +29,7 @@ std::vector<Metric> roofline_metrics() {
           {"gflops", "GFLOP/s", "those FLOPs over the median of the times"},
           {"roofline_fraction", "1",
            "max(FLOPs / fma_peak + exps / exp_rate, bytes of inputs and results / bandwidth) over the median of the "
-           "times"},
+           "times; above 1 when those bytes stay in a cache"},
           {"fma_peak", "FLOP/s", "multiply-adds on registers in this process, as attnbench machine measures them"},
           {"exp_rate", "1/s", "exponentials in cache, likewise"},
           {"bandwidth", "B/s", "memory read and written, likewise"}};

@@ -95,7 +95,8 @@ Turn take_turn(Subject& subject, Index iterations, int threads) {
 
 std::vector<Parameter> turn_parameters() {
   return {Parameter::integer("blocks", 12, "blocks: samples of each method", 2, 100000),
-          Parameter::real("turn", 20, "least length of a turn in milliseconds", 0.01, 1e6)};
+          Parameter::real("turn", 20, "least length of a turn in milliseconds", 0.01, 1e6),
+          Parameter::flag("pair", true, "measure exact softmax in the same blocks when it is no method of the run")};
 }
 
 std::vector<Metric> turn_metrics() {
@@ -142,7 +143,7 @@ void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const Recor
   }
   if (turns.empty()) return;
   Member partner;
-  if (!exact) {
+  if (!exact && options.flag("pair")) {
     try {
       partner = member_of({exact_cell, tasks.front().replicate, tasks.front().context, tasks.front().exact});
       exact = &partner;

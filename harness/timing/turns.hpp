@@ -42,7 +42,7 @@ std::vector<Metric> turn_metrics();
 
 // Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
 using MakeSubject = std::function<std::unique_ptr<Subject>(const Task&)>;
-// Adds to what the turns gave. exact: softmax measured in the same blocks, or null when it could not be made.
+// Adds to what the turns gave. exact: softmax measured in the same blocks, or null when it was not.
 using RecordMember = std::function<void(const Task&, const Member& member, const Member* exact, Recorder&)>;
 
 // One group, as ExperimentEntry::run_group wants it. The exact partner is made in the same way when no cell of the
