@@ -54,6 +54,7 @@ struct Entries {
 template <class T, int Rows, int Width>
 void tile(Index k, Entries<T> A, const T* B, Index B_stride, T* C, Index C_stride, Index columns, bool add) {
   typename Vector<T>::type sum[Rows][Width] = {};
+#pragma GCC unroll 4
   for (Index l = 0; l < k; ++l) {
     typename Vector<T>::type b[Width];
     for (int v = 0; v < Width; ++v) b[v] = load(B + l * B_stride + v * lanes<T>);
