@@ -19,11 +19,15 @@ inline Work mapping_cost(const FeatureMapEntry& map, const Params& params, Index
   return {.flops = one.flops * static_cast<double>(tokens), .exps = one.exps * static_cast<double>(tokens)};
 }
 
-// methods.md H: 4 n F dv + 3 n F, and the features.
+// Without the features. methods.md H: 4 n F dv + 3 n F.
+inline Work linear_cost(Index features, const Shape& shape) {
+  return {.flops = 2 * static_cast<double>(features) * static_cast<double>(shape.dv + 1) *
+                   static_cast<double>(shape.nq + shape.nk)};
+}
+
 inline Work linear_cost(const FeatureMapEntry& map, const Params& params, const Shape& shape) {
-  const double F = static_cast<double>(map.features(params, shape.d)), dv = static_cast<double>(shape.dv);
   Work work = mapping_cost(map, params, shape.d, shape.nq + shape.nk);
-  work.flops += 2 * F * (dv + 1) * static_cast<double>(shape.nq + shape.nk);
+  work += linear_cost(map.features(params, shape.d), shape);
   return work;
 }
 

@@ -31,7 +31,7 @@ class ExponentialFeatures : public FeatureMap<T> {
     const Index b = X.rows(), m = W_.rows();
     Out<T> left(block.data(), b, m, block.outerStride());
     multiply_transposed<T>(context, X, W_, left);
-    if (norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key))
+    if (has_norm_factor(side))
       half_squared_norms<T>(X, log_scale);
     else
       std::fill(log_scale.begin(), log_scale.end(), T(0));
@@ -41,9 +41,24 @@ class ExponentialFeatures : public FeatureMap<T> {
       left.row(i) += offsets_.row(0);
     }
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context& context, const In<T>& X, Side side, Index, const In<T>&, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    const Index b = X.rows(), m = W_.rows();
+    if (both_signs_)
+      multiply<T>(context, Matrix<T>(d_block.leftCols(m) - d_block.rightCols(m)), W_, dX);
+    else
+      multiply<T>(context, d_block, W_, dX);
+    if (!has_norm_factor(side)) return;
+    for (Index i = 0; i < b; ++i) dX.row(i) -= d_log_scale[static_cast<size_t>(i)] * X.row(i);
+  }
   Tensors state() const override { return state_; }
 
  private:
+  bool has_norm_factor(Side side) const {
+    return norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key);
+  }
+
   Matrix<T> W_;        // m x d
   Matrix<T> offsets_;  // 1 x m
   bool both_signs_;

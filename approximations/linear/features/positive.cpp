@@ -40,6 +40,13 @@ class PositiveFeatures final : public FeatureMap<T> {
     if (key_maximum_) return as_published(context, side, block, log_scale);
     for (T& scale : log_scale) scale = -scale - log_norm_;
   }
+  // A stabiliser of the published kind is a maximum over keys, which all of them would have a part in.
+  bool differentiable() const override { return !published_.departs(); }
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    multiply<T>(context, d_block, W_, dX);
+    for (Index i = 0; i < X.rows(); ++i) dX.row(i) -= d_log_scale[static_cast<size_t>(i)] * X.row(i);
+  }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
   std::unique_ptr<FeatureMap<T>> given_keys(Context& context, const In<T>& K) const override {

@@ -36,6 +36,18 @@ class TrigonometricFeatures : public FeatureMap<T> {
     else
       std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    const Index b = X.rows(), m = W_.rows();
+    Matrix<T> d_angles(b, m);  // the values are cos and sin themselves, each the other's derivative but for a sign
+    for (Index i = 0; i < b; ++i)
+      d_angles.row(i).array() = d_block.row(i).tail(m).array() * block.row(i).head(m).array() -
+                                d_block.row(i).head(m).array() * block.row(i).tail(m).array();
+    multiply<T>(context, d_angles, W_, dX);
+    if (!norm_factor_) return;
+    for (Index i = 0; i < b; ++i) dX.row(i) += d_log_scale[static_cast<size_t>(i)] * X.row(i);
+  }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
  private:
