@@ -87,7 +87,6 @@ class LinearAttention : public Approximation<T>,
     Index row, rows, key, keys;
   };
   // Queries and keys are over the state's scales; the keys are not in the state yet.
-  static constexpr Index causal_chunk = 64;
   using Step = std::function<void(const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&)>;
   using Sink = std::function<void(Index first, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale)>;
   class Backward;
