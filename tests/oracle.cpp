@@ -96,6 +96,18 @@ Weights softmax_weights(const HeadData<double>& head) {
   return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) { return dot(head.Q, i, head.K, j); });
 }
 
+// exp(-|q - k|^2 / 2), the distance entry by entry. methods.md A7.
+Weights gaussian_kernel_weights(const HeadData<double>& head) {
+  return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) {
+    Real distance = 0;
+    for (Index l = 0; l < head.Q.cols(); ++l) {
+      const Real difference = static_cast<Real>(head.Q(i, l)) - static_cast<Real>(head.K(j, l));
+      distance += difference * difference;
+    }
+    return -distance / 2;
+  });
+}
+
 // What a feature map is given: queries and keys, one a row.
 struct Inputs {
   Table q, k;
@@ -655,6 +667,10 @@ Answer softmax(const Params&, const Tensors&, const HeadData<double>& head, Mask
   return normalise_visible(softmax_weights(head), head, mask);
 }
 
+Answer rbf(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(gaussian_kernel_weights(head), head, mask);
+}
+
 Answer uniform(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
   return normalise_visible(uniform_weights(head), head, mask);
 }
@@ -787,7 +803,7 @@ const std::map<std::string, Method>& methods() {
       {"softmax", softmax},       {"uniform", uniform},    {"zero", zero},
       {"identity", identity},     {"linear", linear},      {"performer", linear},
       {"polynomial", polynomial}, {"taylor", taylor},      {"cosformer", cosformer},
-      {"efficient", efficient},   {"local", local},        {"vq", vq},
+      {"efficient", efficient},   {"rbf", rbf},   {"local", local},        {"vq", vq},
       {"truncated", truncated},   {"linformer", linformer}};
   return table;
 }
@@ -804,6 +820,7 @@ std::optional<std::string> unknown_features(const Params& params) {
 std::optional<Estimate> kernel(const Params& params, const Tensors& state, const HeadData<double>& head) {
   std::optional<Weights> weights;
   if (params.name() == "softmax") weights = softmax_weights(head);
+  if (params.name() == "rbf") weights = gaussian_kernel_weights(head);
   if (params.name() == "vq") weights = quantised_weights(head, state);
   if (params.has("features")) weights = linear_weights(params, state, head);
   if (params.name() == "polynomial") weights = polynomial_weights(params, head);

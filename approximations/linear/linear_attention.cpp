@@ -121,7 +121,8 @@ void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, Context& 
       normalisers[static_cast<size_t>(i)] += block.row(i).head(seen).sum();
     }
     multiply_add<T>(context, block, attnbench::rows(head.V, c.key, all_keys), out);
-    sink(c.row, corner(numerators, c.rows, dv), first(normalisers, c.rows), queries.log_scale());
+    sink(c.row, corner(numerators, c.rows, dv), first(normalisers, c.rows),
+         queries.log_scale().first(static_cast<size_t>(c.rows)));
   });
 }
 
