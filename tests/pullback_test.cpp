@@ -83,8 +83,9 @@ double worst_pullback(const FeatureMap<double>& map, const Matrix<double>& X, Si
                               d_log_scale[r] * (above.log_scale[r] - below.log_scale[r]);
     const double size =
         (d_block.row(i).array() * at.block.row(i).array()).abs().sum() + std::abs(d_log_scale[r] * at.log_scale[r]);
-    const double error = std::abs(dX.row(i).dot(E.row(i)) - difference / (2 * step)) / size;
-    if (!(error <= worst)) worst = std::isnan(error) ? INFINITY : error;
+    const double error = std::abs(dX.row(i).dot(E.row(i)) - difference / (2 * step));
+    if (error == 0) continue;  // a token may have no feature, nor any near it
+    if (!(error / size <= worst)) worst = std::isnan(error) ? INFINITY : error / size;
   }
   return worst;
 }

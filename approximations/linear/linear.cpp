@@ -58,7 +58,8 @@ std::optional<KernelTheory> theory(const Params& params, const Shape& shape, con
 }
 
 std::vector<std::string> caveats(const Params& params, const Shape&) {
-  if (!feature_map_entry(params).may_vanish) return {};
+  const bool lifted = params.has("epsilon") && params.real("epsilon") > 0;
+  if (!feature_map_entry(params).may_vanish || lifted) return {};
   return {"all features of a token may be 0: a row may be left without weight, and is then 0"};
 }
 

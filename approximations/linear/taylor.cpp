@@ -24,11 +24,12 @@ class TaylorFeatures final : public FeatureMap<T> {
   void map(Context&, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
     block.col(0).setOnes();
     block.middleCols(1, d_) = X;
-    if (order_ == 1)
-      for (Index i = 0; i < X.rows(); ++i) block.row(i).tail(d_) *= inverse_norm(X, i);
-    else
+    if (order_ == 2)
       symmetric_products<T>(X, root_half,
                             {block.data() + 1 + d_, X.rows(), block.cols() - 1 - d_, block.outerStride()});
+    else
+      for (Index i = 0; i < X.rows(); ++i)
+        if (const T norm = X.row(i).norm(); norm > 0) block.row(i).tail(d_) /= norm;
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
   bool differentiable() const override { return true; }
@@ -40,19 +41,19 @@ class TaylorFeatures final : public FeatureMap<T> {
       return pull_back_symmetric_products<T>(
           X, root_half, {d_block.data() + 1 + d_, X.rows(), d_block.cols() - 1 - d_, d_block.outerStride()}, dX);
     for (Index i = 0; i < X.rows(); ++i) {
+      const T norm = X.row(i).norm();
+      if (norm == 0) {
+        dX.row(i).setZero();
+        continue;
+      }
       const auto unit = block.row(i).tail(d_);
       const T along = (unit.array() * dX.row(i).array()).sum();
-      dX.row(i) = inverse_norm(X, i) * (dX.row(i) - along * unit);
+      dX.row(i) = (dX.row(i) - along * unit) / norm;
     }
   }
 
  private:
   static constexpr T root_half = std::numbers::sqrt2_v<T> / 2;
-
-  static T inverse_norm(const In<T>& X, Index i) {
-    const T norm = X.row(i).norm();
-    return norm > 0 ? 1 / norm : T(0);
-  }
 
   Index order_, d_;
 };

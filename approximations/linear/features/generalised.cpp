@@ -23,11 +23,15 @@ constexpr double pi = std::numbers::pi;
 
 template <class T>
 using Apply = void (*)(Out<T> U);  // U = W x, b x m, becomes f(U)
+template <class T>
+using Pull = void (*)(Out<T> U, const In<T>& D);  // U = W x becomes f'(U) D, entry by entry
 
 struct Function {
   std::string name, summary, formula, reference, target;
-  Apply<float> f32, derivative_f32;
-  Apply<double> f64, derivative_f64;
+  Apply<float> f32;
+  Apply<double> f64;
+  Pull<float> pull_f32;
+  Pull<double> pull_f64;
   double exps = 0;            // sines and the like, one a feature
   bool non_negative = false;  // f >= 0
   SummandMoments moments;
@@ -37,11 +41,8 @@ struct Function {
 template <class T>
 class GeneralisedFeatures final : public FeatureMap<T> {
  public:
-  GeneralisedFeatures(const Draw& draw, Apply<T> apply, Apply<T> derivative, double exps)
-      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()),
-        apply_(apply),
-        derivative_(derivative),
-        exps_(exps) {
+  GeneralisedFeatures(const Draw& draw, Apply<T> apply, Pull<T> pull, double exps)
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()), apply_(apply), pull_(pull), exps_(exps) {
     if (draw.params.has("epsilon"))
       addend_ = static_cast<T>(draw.params.real("epsilon") * std::sqrt(static_cast<double>(W_.rows())));
   }
@@ -60,8 +61,7 @@ class GeneralisedFeatures final : public FeatureMap<T> {
                 Out<T> dX) const override {
     Matrix<T> U(X.rows(), W_.rows());  // once more: squares and the like do not say the sign of W x
     multiply_transposed<T>(context, X, W_, U);
-    derivative_(U);
-    U.array() *= d_block.array();
+    pull_(U, d_block);
     context.work.exps += exps_ * static_cast<double>(U.size());
     multiply<T>(context, U, W_, dX);
   }
@@ -69,7 +69,8 @@ class GeneralisedFeatures final : public FeatureMap<T> {
 
  private:
   Matrix<T> W_;  // m x d
-  Apply<T> apply_, derivative_;
+  Apply<T> apply_;
+  Pull<T> pull_;
   double exps_;
   T addend_ = 0;
 };
@@ -130,25 +131,29 @@ SummandMoments of_cosines() {
           }};
 }
 
-// What OfRow, a lambda that captures nothing, does to a row u, done to each row of U.
-template <class OfRow, class Block>
-void each_row(Block U) {
-  for (Index i = 0; i < U.rows(); ++i) {
-    auto u = U.row(i).array();
-    OfRow()(u);
-  }
-}
-
 template <class Row>
 using Scalar = typename std::decay_t<Row>::Scalar;
 
-// The same with the function and its derivative: what they do to a row u of U, which is overwritten.
-template <class OfRow, class DerivativeOfRow>
-Function with(Function f, OfRow, DerivativeOfRow) {
-  f.f32 = each_row<OfRow, Out<float>>;
-  f.f64 = each_row<OfRow, Out<double>>;
-  f.derivative_f32 = each_row<DerivativeOfRow, Out<float>>;
-  f.derivative_f64 = each_row<DerivativeOfRow, Out<double>>;
+// The same with what it does to a row u of U, which is overwritten, and how it pulls a row d back to u: lambdas that
+// capture nothing.
+template <class OfRow, class PullRow>
+Function with(Function f, OfRow, PullRow) {
+  const auto each_row = [](auto U) {
+    for (Index i = 0; i < U.rows(); ++i) {
+      auto u = U.row(i).array();
+      OfRow()(u);
+    }
+  };
+  const auto pull_each_row = [](auto U, const auto& D) {
+    for (Index i = 0; i < U.rows(); ++i) {
+      auto u = U.row(i).array();
+      PullRow()(u, D.row(i).array());
+    }
+  };
+  f.f32 = each_row;
+  f.f64 = each_row;
+  f.pull_f32 = pull_each_row;
+  f.pull_f64 = pull_each_row;
   return f;
 }
 
@@ -163,7 +168,7 @@ std::vector<Function> functions() {
            .reference = generalised,
            .target = "q.k",
            .moments = of_normal_rows([](const Pair& p) { return p.qk; }, square_moment)},
-          [](auto&) {}, [](auto& u) { u.setOnes(); }),
+          [](auto&) {}, [](auto& u, const auto& d) { u = d; }),
       with(
           {.name = "relu",
            .summary = "the positive part of random projections: generalised attention, arc-cosine kernel of order 1",
@@ -172,7 +177,7 @@ std::vector<Function> functions() {
            .target = "|q||k| (sin t + (pi - t) cos t) / 2 pi, t their angle",
            .non_negative = true,
            .moments = of_normal_rows(arc_cosine<1>, arc_cosine<2>)},
-          [](auto& u) { u = u.max(0); }, [](auto& u) { u = (u > 0).template cast<Scalar<decltype(u)>>(); }),
+          [](auto& u) { u = u.max(0); }, [](auto& u, const auto& d) { u = (u > 0).select(d, Scalar<decltype(u)>(0)); }),
       with(
           {.name = "relu2",
            .summary = "the squared positive part of random projections: arc-cosine kernel of order 2",
@@ -181,7 +186,7 @@ std::vector<Function> functions() {
            .target = "|q|^2|k|^2 (3 sin t cos t + (pi - t) (1 + 2 cos^2 t)) / 2 pi, t their angle",
            .non_negative = true,
            .moments = of_normal_rows(arc_cosine<2>, arc_cosine<4>)},
-          [](auto& u) { u = u.max(0).square(); }, [](auto& u) { u = 2 * u.max(0); }),
+          [](auto& u) { u = u.max(0).square(); }, [](auto& u, const auto& d) { u = 2 * u.max(0) * d; }),
       with(
           {.name = "step",
            .summary = "1 where a random projection is positive, 0 elsewhere: arc-cosine kernel of order 0",
@@ -190,7 +195,7 @@ std::vector<Function> functions() {
            .target = "(pi - t) / 2 pi, t the angle between q and k",
            .non_negative = true,
            .moments = of_normal_rows(arc_cosine<0>, arc_cosine<0>)},
-          [](auto& u) { u = (u > 0).template cast<Scalar<decltype(u)>>(); }, [](auto& u) { u.setZero(); }),
+          [](auto& u) { u = (u > 0).template cast<Scalar<decltype(u)>>(); }, [](auto& u, const auto&) { u.setZero(); }),
       with(
           {.name = "sign",
            .summary = "signs of random projections: the angular kernel, any sign",
@@ -198,7 +203,7 @@ std::vector<Function> functions() {
            .reference = "Charikar 2002, Similarity estimation techniques from rounding algorithms",
            .target = "1 - 2 t / pi, t the angle between q and k",
            .moments = of_normal_rows(sign_kernel, [](const Pair& p) { return p.q2 > 0 && p.k2 > 0 ? 1.0 : 0.0; })},
-          [](auto& u) { u = u.sign(); }, [](auto& u) { u.setZero(); }),
+          [](auto& u) { u = u.sign(); }, [](auto& u, const auto&) { u.setZero(); }),
       with(
           {.name = "abs",
            .summary = "absolute values of random projections",
@@ -207,7 +212,7 @@ std::vector<Function> functions() {
            .target = "2/pi |q||k| (sin t + (pi/2 - t) cos t), t their angle",
            .non_negative = true,
            .moments = of_normal_rows(abs_kernel, square_moment)},
-          [](auto& u) { u = u.abs(); }, [](auto& u) { u = u.sign(); }),
+          [](auto& u) { u = u.abs(); }, [](auto& u, const auto& d) { u = u.sign() * d; }),
       with(
           {.name = "square",
            .summary = "squares of random projections",
@@ -216,7 +221,7 @@ std::vector<Function> functions() {
            .target = "|q|^2|k|^2 + 2 (q.k)^2",
            .non_negative = true,
            .moments = of_normal_rows(square_moment, fourth_moment)},
-          [](auto& u) { u = u.square(); }, [](auto& u) { u *= 2; }),
+          [](auto& u) { u = u.square(); }, [](auto& u, const auto& d) { u *= 2 * d; }),
       with(
           {.name = "erf",
            .summary = "the error function of random projections, any sign",
@@ -226,7 +231,9 @@ std::vector<Function> functions() {
            .exps = 1,
            .moments = of_normal_rows(erf_kernel, nullptr)},
           [](auto& u) { u = u.unaryExpr([](auto x) { return std::erf(x); }); },
-          [](auto& u) { u = (-u.square()).exp() * Scalar<decltype(u)>(2 * std::numbers::inv_sqrtpi); }),
+          [](auto& u, const auto& d) {
+            u = (-u.square()).exp() * d * Scalar<decltype(u)>(2 * std::numbers::inv_sqrtpi);
+          }),
       with(
           {.name = "cos",
            .summary = "cosines of random projections without their sines: not the Gaussian kernel, any sign",
@@ -236,7 +243,7 @@ std::vector<Function> functions() {
            .exps = 1,
            .moments = of_cosines(),
            .any_law = true},
-          [](auto& u) { u = u.cos(); }, [](auto& u) { u = -u.sin(); }),
+          [](auto& u) { u = u.cos(); }, [](auto& u, const auto& d) { u = -u.sin() * d; }),
   };
 }
 
@@ -256,11 +263,11 @@ FeatureMapEntry entry(const Function& f) {
           .parameters = random_feature_parameters(std::move(own)),
           .f32 =
               [=](const Draw& draw) {
-                return std::make_unique<GeneralisedFeatures<float>>(draw, f.f32, f.derivative_f32, f.exps);
+                return std::make_unique<GeneralisedFeatures<float>>(draw, f.f32, f.pull_f32, f.exps);
               },
           .f64 =
               [=](const Draw& draw) {
-                return std::make_unique<GeneralisedFeatures<double>>(draw, f.f64, f.derivative_f64, f.exps);
+                return std::make_unique<GeneralisedFeatures<double>>(draw, f.f64, f.pull_f64, f.exps);
               },
           .features = [](const Params& params, Index) { return projection_vectors(params); },
           .token_work = [=](const Params& params, Index d) { return projection_work(params, d, f.exps); },
