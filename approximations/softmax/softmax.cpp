@@ -3,6 +3,8 @@
 // Tiled with online rescaling (methods.md H): each tile of rows keeps the running maximum, sum and output, never n x n.
 #include <cmath>
 
+#include "approximations/softmax/key_value_cache.hpp"
+#include "approximations/softmax/recomputation.hpp"
 #include "harness/core/approximation.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -43,7 +45,7 @@ struct RunningRows {
 template <class T>
 class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> {
  public:
-  explicit Softmax(const Draw&) {}
+  explicit Softmax(const Draw& draw) : cache_(draw.params.flag("cache")) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     const Index nk = head.K.rows();
@@ -68,6 +70,10 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> 
 
   const Kernel<T>* kernel() const override { return this; }
   const Rows<T>* rows() const override { return this; }
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    if (cache_) return std::make_unique<KeyValueCache<T>>(shape);
+    return std::make_unique<Recomputation<T>>(*this, shape);
+  }
 
   void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
               std::span<T> log_columns) const override {
@@ -81,6 +87,9 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> 
     multiply_transposed<T>(context, attnbench::rows(head.Q, first, A.rows()), head.K, A);
     for (Index i = 0; i < A.rows(); ++i) softmax_within<T>(context, A, i, 0, mask.visible(first + i, A.cols()));
   }
+
+ private:
+  bool cache_;
 };
 
 const bool registered = add(method<Softmax>({
@@ -90,7 +99,8 @@ const bool registered = add(method<Softmax>({
              .reference = "Vaswani et al. 2017, arXiv:1706.03762, eq. 1",
              .cost = "O(n^2 (d + dv)) time, O(block n) memory beyond input and output",
              .family = "exact"},
-    .parameters = {},
+    .parameters = {Parameter::flag("cache", true,
+                                   "decoding keeps keys and values; false: each step computes all tokens again")},
     .claims =
         [](const Params&, const Shape&) {
           return Claims{
