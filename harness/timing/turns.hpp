@@ -1,0 +1,47 @@
+// Timing in turns. Cells with the same problem and input form a group: in each block every member of the group and
+// exact softmax have one turn, in an order drawn from the seed; a turn is one Google Benchmark run of fixed iterations,
+// and a block gives one ratio to softmax. What takes a turn is made, and checked, by the experiment.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+
+// What is timed: the drawn methods of one cell with their heads and the memory of their results.
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  virtual void call() = 0;
+  // What is known of it beside its times, such as the rounding error that its check found.
+  virtual void record(Recorder&) const {}
+};
+
+// Seconds of one call, from a run of so many.
+double seconds_per_call(Subject& subject, Index iterations);
+
+struct Member {
+  std::unique_ptr<Subject> subject;
+  Index iterations = 1;              // calls in a turn
+  std::vector<double> seconds = {};  // of one call, a sample a block
+};
+
+// The options of an experiment that measures in turns, and the metrics that run_in_turns records for each of its cells:
+// add further ones behind them.
+std::vector<Parameter> turn_parameters();
+std::vector<Metric> turn_metrics();
+
+// Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
+using MakeSubject = std::function<std::unique_ptr<Subject>(const Task&)>;
+// Adds to what the turns gave. exact: softmax measured in the same blocks, or null when it could not be made.
+using RecordMember = std::function<void(const Task&, const Member& member, const Member* exact, Recorder&)>;
+
+// One group, as ExperimentEntry::run_group wants it. The exact partner is made in the same way when no cell of the
+// group is softmax.
+void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const RecordMember& record,
+                  const std::function<void(size_t, Ending, Recorder&)>& done);
+
+}  // namespace attnbench
