@@ -165,8 +165,7 @@ TEST_CASE("steps in float are as near to double as float's attend", "[methods]")
     const HeadData<float> head = one.problem.head.cast<float>();
     const Matrix<double> want = attend(*exact, one.problem.head, one.shape.mask);
     auto condition = row_conditions(one, *exact);
-    const double of_attend =
-        error_of(one, attend(*single, head, one.shape.mask).cast<double>(), want, 0, condition);
+    const double of_attend = error_of(one, attend(*single, head, one.shape.mask).cast<double>(), want, 0, condition);
     const double of_steps =
         error_of(one, decoded(*single->decoder(one.shape), head, 0).cast<double>(), want, 0, condition);
     // Sums of up to 130 terms, in one order and another, beside what attend was off by.

@@ -109,8 +109,7 @@ double float_rounding(const Case& one, const Tensors& state) {
   // Linformer's keys are sums over the sequence: |E k| is at most the norm of E times that of all of K.
   if (const auto E = state.find("E"); E != state.end()) L = q * E->second.rowwise().norm().maxCoeff() * head.K.norm();
   Index features = 64;
-  if (one.params.has("features"))
-    features = feature_map_entry(one.params).features(one.params, one.shape.d);
+  if (one.params.has("features")) features = feature_map_entry(one.params).features(one.params, one.shape.d);
   return 2 * (static_cast<double>(one.shape.d) * L + static_cast<double>(features + one.shape.nk)) *
          static_cast<double>(std::numeric_limits<float>::epsilon());
 }
@@ -164,8 +163,7 @@ TEST_CASE("every method agrees with its transcription, at moderate logits and at
       shape.mask = mask;
       const Params params = with_small_budgets(variant, shape);
       const Claims claims = find<MethodEntry>(params.name()).claims(params, shape);
-      if (oracle::transcribes(params.name()) && no_form(claims, mask).empty())
-        compare({params, claims, shape, large});
+      if (oracle::transcribes(params.name()) && no_form(claims, mask).empty()) compare({params, claims, shape, large});
     }
 }
 

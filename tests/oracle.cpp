@@ -596,8 +596,8 @@ Answer sink_window(const Params& params, const Tensors&, const HeadData<double>&
   return normalise(softmax_weights(head), head, seen, seen);
 }
 
-// H2O, Algorithm 1: keys come one by one, and for each beyond the budget the one goes that got least attention, of those
-// that will not be among the last `recent`.
+// H2O, Algorithm 1: keys come one by one, and for each beyond the budget the one goes that got least attention, of
+// those that will not be among the last `recent`.
 std::vector<std::vector<Index>> heavy_hitters(const Params& params, const HeadData<double>& head, Mask mask,
                                               Real* closest) {
   const Index recent = params.integer("recent"), budget = params.integer("heavy") + recent;
@@ -623,8 +623,7 @@ std::vector<std::vector<Index>> heavy_hitters(const Params& params, const HeadDa
     Real largest = -INFINITY, sum = 0;
     for (const Index j : kept) largest = std::max(largest, dot(head.Q, i, head.K, j));
     for (const Index j : kept) sum += std::exp(dot(head.Q, i, head.K, j) - largest);
-    for (const Index j : kept)
-      score[static_cast<size_t>(j)] += std::exp(dot(head.Q, i, head.K, j) - largest) / sum;
+    for (const Index j : kept) score[static_cast<size_t>(j)] += std::exp(dot(head.Q, i, head.K, j) - largest) / sum;
     of_rows.push_back(kept);
   }
   return of_rows;
@@ -712,18 +711,17 @@ Answer linformer(const Params& params, const Tensors& state, const HeadData<doub
 using Method = Answer (*)(const Params&, const Tensors&, const HeadData<double>&, Mask);
 
 const std::map<std::string, Method>& methods() {
-  static const std::map<std::string, Method> table{
-      {"softmax", softmax},
-      {"uniform", uniform},
-      {"linear", linear},
-      {"performer", linear},
-      {"local", local},
-      {"sink-window", sink_window},
-      {"heavy-hitter", heavy_hitter},
-      {"vq", vq},
-      {"soft-vq", soft_vq},
-      {"truncated", truncated},
-      {"linformer", linformer}};
+  static const std::map<std::string, Method> table{{"softmax", softmax},
+                                                   {"uniform", uniform},
+                                                   {"linear", linear},
+                                                   {"performer", linear},
+                                                   {"local", local},
+                                                   {"sink-window", sink_window},
+                                                   {"heavy-hitter", heavy_hitter},
+                                                   {"vq", vq},
+                                                   {"soft-vq", soft_vq},
+                                                   {"truncated", truncated},
+                                                   {"linformer", linformer}};
   return table;
 }
 

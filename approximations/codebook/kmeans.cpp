@@ -105,8 +105,8 @@ Matrix<double> learn_codebook(const Draw& draw) {
   return kmeans(context, draw.calibration->K, codes, draw.params.integer("sweeps"), generator).centres;
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                                      \
-  template std::vector<Index> nearest_codes<T>(Context&, const In<T>&, const In<T>&);                                 \
+#define ATTNBENCH_INSTANTIATE(T)                                                      \
+  template std::vector<Index> nearest_codes<T>(Context&, const In<T>&, const In<T>&); \
   template std::vector<Index> nearest_codes<T>(Context&, const In<T>&, const In<T>&, std::span<const T>);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)

@@ -22,8 +22,7 @@ SoftCodes<T>::SoftCodes(const Matrix<double>& codebook, const Matrix<double>* co
 }
 
 template <class T>
-void SoftCodes<T>::map(Context& context, const In<T>& X, Side side, Index, Out<T> block,
-                       std::span<T> log_scale) const {
+void SoftCodes<T>::map(Context& context, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const {
   if (side == Side::query)
     multiply_transposed<T>(context, X, codebook_, block);
   else

@@ -12,7 +12,8 @@ namespace attnbench {
 template <class T>
 class SoftCodes final : public FeatureMap<T> {
  public:
-  // codebook is c x d. counts are c x 1, the keys on each code, all above 0: pi in proportion to them; null: pi uniform.
+  // codebook is c x d. counts are c x 1, the keys on each code, all above 0: pi in proportion to them; null: pi
+  // uniform.
   SoftCodes(const Matrix<double>& codebook, const Matrix<double>* counts, double sigma);
 
   Index features() const override { return codebook_.rows(); }

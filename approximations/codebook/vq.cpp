@@ -58,9 +58,7 @@ class CodeDecoder final : public Decoder<T> {
     out /= normaliser;
   }
 
-  size_t bytes() const override {
-    return static_cast<size_t>(sums_.counts.size() + sums_.values.size()) * sizeof(T);
-  }
+  size_t bytes() const override { return static_cast<size_t>(sums_.counts.size() + sums_.values.size()) * sizeof(T); }
 
  private:
   const Matrix<T>& codebook_;
@@ -72,8 +70,8 @@ class CodeDecoder final : public Decoder<T> {
 template <class T>
 class VectorQuantised final : public Approximation<T>, public Kernel<T>, public Rows<T> {
  public:
-  explicit VectorQuantised(const Draw& draw) : codebook_(learn_codebook(draw).cast<T>()),
-                                              half_norms_(static_cast<size_t>(codebook_.rows())) {
+  explicit VectorQuantised(const Draw& draw)
+      : codebook_(learn_codebook(draw).cast<T>()), half_norms_(static_cast<size_t>(codebook_.rows())) {
     half_squared_norms<T>(codebook_, half_norms_);
   }
 

@@ -53,9 +53,9 @@ class KeyValueCache final : public Decoder<T> {
   void weigh(const In<T>& q, Context& context);
 
   std::unique_ptr<Eviction<T>> eviction_;
-  Index capacity_;           // tokens that may come
-  Matrix<T> K_, V_;          // slots x d, slots x dv
-  Matrix<T> weights_;        // 1 x slots
+  Index capacity_;     // tokens that may come
+  Matrix<T> K_, V_;    // slots x d, slots x dv
+  Matrix<T> weights_;  // 1 x slots
   Index kept_ = 0, came_ = 0;
 };
 

@@ -12,7 +12,11 @@ template <class T>
 class Recomputation final : public Decoder<T> {
  public:
   Recomputation(const Approximation<T>& method, const Shape& shape)
-      : method_(method), Q_(shape.nk, shape.d), K_(shape.nk, shape.d), V_(shape.nk, shape.dv), out_(shape.nk, shape.dv) {}
+      : method_(method),
+        Q_(shape.nk, shape.d),
+        K_(shape.nk, shape.d),
+        V_(shape.nk, shape.dv),
+        out_(shape.nk, shape.dv) {}
 
   void prefill(const Head<T>& tokens, Context&) override {
     const Index count = tokens.K.rows();
@@ -33,9 +37,7 @@ class Recomputation final : public Decoder<T> {
   }
 
   // The tokens themselves.
-  size_t bytes() const override {
-    return static_cast<size_t>(came_ * (Q_.cols() + K_.cols() + V_.cols())) * sizeof(T);
-  }
+  size_t bytes() const override { return static_cast<size_t>(came_ * (Q_.cols() + K_.cols() + V_.cols())) * sizeof(T); }
 
  private:
   const Approximation<T>& method_;

@@ -2,7 +2,8 @@
 // arXiv:2306.14048, Algorithm 1.
 //   row i sees S_i, at most h + r tokens, itself one of them;  A = rownorm(softmax's A on S_i)
 //   score_j = sum over the rows l <= i with j in S_l of A_lj
-//   S_{i+1} = S_i and token i + 1; of h + r + 1 the one of least score goes that is none of the last r (ties: the first)
+//   S_{i+1} = S_i and token i + 1; of h + r + 1 the one of least score goes that is none of the last r (ties: the
+//   first)
 // Token by token, prompts too: what the paper's code does to a prompt at once is not this. h = 0 is local attention of
 // window r - 1; a budget of n tokens is exact.
 #include <limits>
@@ -62,9 +63,8 @@ class HeavyHitter final : public Approximation<T>, public Rows<T> {
       : heavy_(draw.params.integer("heavy")), recent_(draw.params.integer("recent")) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    follow(head, mask, head.Q.rows(), context, [&](Index i, const Matrix<T>& row, const In<T>&, const LeastScore<T>&) {
-      out.row(i) = row;
-    });
+    follow(head, mask, head.Q.rows(), context,
+           [&](Index i, const Matrix<T>& row, const In<T>&, const LeastScore<T>&) { out.row(i) = row; });
   }
 
   const Rows<T>* rows() const override { return this; }

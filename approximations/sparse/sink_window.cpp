@@ -18,7 +18,8 @@ class SinkWindow final : public Approximation<T>, public Rows<T> {
   explicit SinkWindow(const Draw& draw)
       : sinks_(draw.params.integer("sinks")), window_(draw.params.integer("window")) {}
 
-  // A block of rows gathers the keys of its windows and, in columns before them, the sinks; where they touch, one range.
+  // A block of rows gathers the keys of its windows and, in columns before them, the sinks; where they touch, one
+  // range.
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     const Index nk = head.K.rows(), dv = head.V.cols();
     context.for_blocks(head.Q.rows(), band_rows, [&](Context& single, Index begin, Index count) {
