@@ -21,6 +21,12 @@ class Unscaled final : public FeatureMap<T> {
            std::span<T> log_scale) const override {
     map_->map(context, Matrix<T>(factor_ * X), side, first, block, log_scale);
   }
+  bool differentiable() const override { return map_->differentiable(); }
+  void pullback(Context& context, const In<T>& X, Side side, Index first, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    map_->pullback(context, Matrix<T>(factor_ * X), side, first, block, d_block, d_log_scale, dX);
+    dX *= factor_;
+  }
   Tensors state() const override { return map_->state(); }
 
  private:
@@ -38,7 +44,7 @@ std::unique_ptr<FeatureMap<T>> make_map(const Draw& draw) {
 template <class T>
 class Linear final : public LinearAttention<T> {
  public:
-  explicit Linear(const Draw& draw) : LinearAttention<T>(make_map<T>(draw)) {}
+  explicit Linear(const Draw& draw) : LinearAttention<T>(make_map<T>(draw), causal_backward(draw.params)) {}
 };
 
 Claims claims(const Params& params, const Shape& shape) {
@@ -51,6 +57,11 @@ std::optional<KernelTheory> theory(const Params& params, const Shape& shape, con
   return map.theory(params, shape.d, {}, calibration);
 }
 
+std::vector<std::string> caveats(const Params& params, const Shape&) {
+  if (!feature_map_entry(params).may_vanish) return {};
+  return {"all features of a token may be 0: a row may be left without weight, and is then 0"};
+}
+
 const bool registered = add(method<Linear>({
     .text = {.name = "linear",
              .summary = "linear attention with a deterministic feature map",
@@ -60,13 +71,13 @@ const bool registered = add(method<Linear>({
              .family = "linear"},
     .parameters = {Parameter::entry("features", "elu", "feature map", "deterministic-features"),
                    Parameter::choice("inputs", "scaled", "what the map acts on: q and k times d^-1/4, or as they are",
-                                     {"scaled", "unscaled"})},
+                                     {"scaled", "unscaled"}),
+                   causal_backward_parameter()},
     .claims = claims,
-    .cost =
-        [](const Params& params, const Shape& shape) {
-          return linear_cost(feature_map_entry(params), params, shape);
-        },
+    .cost = [](const Params& params,
+               const Shape& shape) { return linear_cost(feature_map_entry(params), params, shape); },
     .theory = theory,
+    .caveats = caveats,
 }));
 
 }  // namespace

@@ -9,21 +9,17 @@ namespace attnbench {
 namespace {
 constexpr Index key_block = 256;
 constexpr Index query_block = 256;
-constexpr Index causal_chunk = 64;
 constexpr Index most_key_chunks = 8;  // partial sums over keys, added in index order whatever the number of threads
 
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
+// By how much, in the exponent, a key of a causal chunk may exceed the chunk's scales: far from overflow (e^88 in float,
+// e^709 in double) with sums over many keys, and seldom reached. Half precision overflows at e^11.
 template <class T>
-void divide_rows(Out<T> numerators, std::span<const T> normalisers) {
-  for (Index i = 0; i < numerators.rows(); ++i) {
-    const T normaliser = normalisers[static_cast<size_t>(i)];
-    if (normaliser == 0)
-      numerators.row(i).setZero();
-    else
-      numerators.row(i) /= normaliser;
-  }
+T most_above_scale(const Context& context) {
+  if (context.rounding() == Rounding::f16) return 2;
+  return std::is_same_v<T, float> ? T(40) : T(300);
 }
 
 template <class T>
@@ -32,126 +28,16 @@ std::span<T> first(std::vector<T>& v, Index count) {
 }
 }  // namespace
 
-// The features of one block of rows, with the memory for the largest block.
-template <class T>
-class LinearAttention<T>::Features {
- public:
-  Features(const LinearAttention& owner, Index rows)
-      : owner_(owner), block_(rows, owner.map_->features()), log_scale_(static_cast<size_t>(rows)) {}
-
-  // Maps rows [first, first + count) of X.
-  void map(Context& context, const In<T>& X, Side side, Index first_row, Index count) {
-    count_ = count;
-    owner_.map_->map(context, attnbench::rows(X, first_row, count), side, first_row, block(), log_scale());
-    if (owner_.map_->form() == Form::exponents)
-      for (Index i = 0; i < count; ++i) block_.row(i).array() += log_scale_[static_cast<size_t>(i)];
-  }
-
-  // Exponents to values with one log scale a row (its largest exponent); values are left as they are.
-  void to_row_scaled(Context& context) {
-    if (owner_.map_->form() == Form::values) return;
-    row_maxima<T>(block(), log_scale());
-    exponentiate_rows<T>(context, block(), log_scale());
-  }
-
-  Out<T> block() { return corner(block_, count_, block_.cols()); }
-  std::span<T> log_scale() { return {log_scale_.data(), static_cast<size_t>(count_)}; }
-
- private:
-  const LinearAttention& owner_;
-  Matrix<T> block_;
-  std::vector<T> log_scale_;
-  Index count_ = 0;
-};
-
-// S and z over the keys absorbed so far. Exponents: feature f is scaled by exp(-scale_f). Values: all of it by
-// exp(-scale_0).
-template <class T>
-struct LinearAttention<T>::State {
-  State(Form map_form, Index features, Index dv)
-      : form(map_form), S(Matrix<T>::Zero(features, dv)), z(Matrix<T>::Zero(features, 1)) {
-    scale.assign(form == Form::exponents ? static_cast<size_t>(features) : 1, lowest<T>);
-  }
-
-  Form form;
-  Matrix<T> S;  // F x dv
-  Matrix<T> z;  // F x 1
-  std::vector<T> scale;
-
-  bool empty() const { return scale[0] == lowest<T>; }
-
-  // Moves the sums to new scales, which are not below the old ones.
-  void rescale(const std::vector<T>& fresh) {
-    for (size_t f = 0; f < scale.size(); ++f) {
-      if (scale[f] == fresh[f]) continue;
-      const T factor = std::exp(scale[f] - fresh[f]);
-      if (form == Form::exponents) {
-        S.row(static_cast<Index>(f)) *= factor;
-        z(static_cast<Index>(f), 0) *= factor;
-      } else {
-        S *= factor;
-        z *= factor;
-      }
-      scale[f] = fresh[f];
-    }
-  }
-
-  // Adds keys whose features are in `keys` (overwritten), with their values.
-  void absorb(Context& context, Features& keys, const In<T>& V) {
-    std::vector<T> fresh = scale;
-    auto block = keys.block();
-    if (form == Form::exponents) {
-      raise_to_column_maxima<T>(block, fresh);
-      rescale(fresh);
-      exponentiate_columns<T>(context, block, fresh);
-    } else {
-      for (const T s : keys.log_scale()) fresh[0] = std::max(fresh[0], s);
-      rescale(fresh);
-      for (T& s : keys.log_scale()) s = std::exp(s - fresh[0]);
-      scale_rows<T>(block, keys.log_scale());
-    }
-    transposed_multiply_add<T>(context, block, V, S);
-    add_column_sums<T>(block, std::span<T>(z.data(), static_cast<size_t>(z.size())));
-  }
-
-  void merge(State& other) {
-    std::vector<T> fresh = scale;
-    for (size_t f = 0; f < scale.size(); ++f) fresh[f] = std::max(fresh[f], other.scale[f]);
-    if (other.empty()) return;
-    rescale(fresh);
-    other.rescale(fresh);
-    S += other.S;
-    z += other.z;
-  }
-
-  // numerators_i = phi(q_i) S, normalisers_i = phi(q_i).z, over exp(log_scale_i). `queries` is overwritten.
-  void read(Context& context, Features& queries, Out<T> numerators, std::span<T> normalisers,
-            std::span<T> log_scale) const {
-    auto block = queries.block();
-    if (form == Form::exponents) {
-      for (Index i = 0; i < block.rows(); ++i)
-        for (Index f = 0; f < block.cols(); ++f) block(i, f) += scale[static_cast<size_t>(f)];
-      row_maxima<T>(block, log_scale);
-      exponentiate_rows<T>(context, block, log_scale);
-    } else {
-      for (size_t i = 0; i < log_scale.size(); ++i) log_scale[i] = queries.log_scale()[i] + scale[0];
-    }
-    multiply<T>(context, block, S, numerators);
-    multiply<T>(context, block, z, Out<T>(normalisers.data(), block.rows(), 1, 1));
-  }
-};
-
 template <class T>
 std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::given(const In<T>& K, Context& context) const {
-  auto map = map_->given_keys(context, K);
-  return map ? std::make_unique<const LinearAttention>(std::move(map)) : nullptr;
+  if (!map_->depends_on_keys()) return nullptr;
+  return std::make_unique<const LinearAttention>(map_->given_keys(context, K));
 }
 
 template <class T>
 void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
   stream(head, mask, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
-    divide_rows<T>(numerators, normalisers);
-    attnbench::rows(out, first_row, numerators.rows()) = numerators;
+    divide_rows<T>(numerators, normalisers, attnbench::rows(out, first_row, numerators.rows()));
   });
 }
 
@@ -178,16 +64,15 @@ void LinearAttention<T>::stream(const Head<T>& head, Mask mask, Context& context
 }
 
 template <class T>
-typename LinearAttention<T>::State LinearAttention<T>::absorb_all(const Head<T>& head, Index keys,
-                                                                  Context& context) const {
+LinearState<T> LinearAttention<T>::absorb_all(const Head<T>& head, Index keys, Context& context) const {
   const Index chunk = std::max(4 * key_block, (keys + most_key_chunks - 1) / most_key_chunks);
   const Index chunks = std::max<Index>(1, (keys + chunk - 1) / chunk);
-  std::vector<State> partial(static_cast<size_t>(chunks), State(map_->form(), map_->features(), head.V.cols()));
+  std::vector<LinearState<T>> partial(static_cast<size_t>(chunks), LinearState<T>(*map_, head.V.cols()));
   context.for_blocks(keys, chunk, [&](Context& single, Index begin, Index count) {
-    Features features(*this, std::min(count, key_block));
+    FeatureBlock<T> features(*map_, std::min(count, key_block));
     for (Index j = begin; j < begin + count; j += key_block) {
       const Index b = std::min(key_block, begin + count - j);
-      features.map(single, head.K, Side::key, j, b);
+      features.map(single, attnbench::rows(head.K, j, b), Side::key, j);
       partial[static_cast<size_t>(begin / chunk)].absorb(single, features, attnbench::rows(head.V, j, b));
     }
   });
@@ -199,14 +84,16 @@ template <class T>
 void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, Context& context,
                                               const Sink& sink) const {
   const Index nq = head.Q.rows(), dv = head.V.cols();
-  const State state = absorb_all(head, mask.visible(0, head.K.rows()), context);
+  const LinearState<T> state = absorb_all(head, mask.visible(0, head.K.rows()), context);
   context.for_blocks(nq, query_block, [&](Context& single, Index begin, Index count) {
-    Features queries(*this, count);
+    FeatureBlock<T> queries(*map_, count);
     Matrix<T> numerators = Matrix<T>::Zero(count, dv);
     std::vector<T> normalisers(static_cast<size_t>(count)), log_scale(static_cast<size_t>(count), lowest<T>);
     if (!state.empty()) {
-      queries.map(single, head.Q, Side::query, begin, count);
-      state.read(single, queries, numerators, normalisers, log_scale);
+      queries.map(single, attnbench::rows(head.Q, begin, count), Side::query, begin);
+      queries.scale_queries(single, state.scale);
+      state.read(single, queries.block(), numerators, normalisers);
+      std::copy_n(queries.log_scale().begin(), count, log_scale.begin());
     }
     sink(begin, numerators, normalisers, log_scale);
   });
@@ -214,73 +101,93 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, Co
 
 template <class T>
 void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, Context& context, const Sink& sink) const {
-  const Index nq = head.Q.rows(), nk = head.K.rows(), dv = head.V.cols();
-  State state(map_->form(), map_->features(), dv);
-  Features queries(*this, causal_chunk), keys(*this, causal_chunk);
-  Matrix<T> numerators(causal_chunk, dv);
-  std::vector<T> normalisers(causal_chunk), log_scale(causal_chunk);
-  Index absorbed = 0;
-  for (Index begin = 0; begin < nq; begin += causal_chunk) {
-    const Index count = std::min(causal_chunk, nq - begin);
-    for (const Index seen_by_all = mask.visible(begin, nk); absorbed < seen_by_all;) {
-      const Index b = std::min(causal_chunk, seen_by_all - absorbed);
-      keys.map(context, head.K, Side::key, absorbed, b);
-      state.absorb(context, keys, attnbench::rows(head.V, absorbed, b));
-      absorbed += b;
-    }
-    const auto block = corner(numerators, count, dv);
-    if (state.empty()) {
+  const Index nk = head.K.rows(), dv = head.V.cols();
+  Matrix<T> numerators(causal_chunk, dv), weights(causal_chunk, 2 * causal_chunk);
+  std::vector<T> normalisers(causal_chunk), none(causal_chunk, lowest<T>);
+  scan(head, mask, context, [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
+    if (c.rows == 0) return;
+    if (c.key + c.keys == 0) {
       numerators.setZero();
       std::fill(normalisers.begin(), normalisers.end(), T(0));
-      std::fill(log_scale.begin(), log_scale.end(), lowest<T>);
-    } else {
-      queries.map(context, head.Q, Side::query, begin, count);
-      state.read(context, queries, block, first(normalisers, count), first(log_scale, count));
+      return sink(c.row, corner(numerators, c.rows, dv), first(normalisers, c.rows), first(none, c.rows));
     }
-    add_visible_in_chunk(head, mask, begin, absorbed, context, block, first(normalisers, count),
-                         first(log_scale, count));
-    sink(begin, block, first(normalisers, count), first(log_scale, count));
-  }
+    const Index all = queries.block().rows(), all_keys = keys.block().rows();
+    auto out = corner(numerators, all, dv), block = corner(weights, all, all_keys);
+    state.read(context, queries.block(), out, first(normalisers, all));
+    multiply_transposed<T>(context, queries.block(), keys.block(), block);
+    for (Index i = 0; i < all; ++i) {
+      const Index seen = i < c.rows ? mask.visible(c.row + i, nk) - c.key : 0;
+      block.row(i).tail(all_keys - seen).setZero();
+      normalisers[static_cast<size_t>(i)] += block.row(i).head(seen).sum();
+    }
+    multiply_add<T>(context, block, attnbench::rows(head.V, c.key, all_keys), out);
+    sink(c.row, corner(numerators, c.rows, dv), first(normalisers, c.rows), queries.log_scale());
+  });
 }
 
-// Adds, for each row of a causal chunk, the keys from `absorbed` on that this row sees.
 template <class T>
-void LinearAttention<T>::add_visible_in_chunk(const Head<T>& head, Mask mask, Index first_row, Index absorbed,
-                                              Context& context, Out<T> numerators, std::span<T> normalisers,
-                                              std::span<T> log_scale) const {
-  const Index count = numerators.rows();
-  const Index keys = mask.visible(first_row + count - 1, head.K.rows()) - absorbed;
-  if (keys <= 0) return;
-  Matrix<T> block(count, keys);
-  std::vector<T> log_rows(static_cast<size_t>(count)), log_columns(static_cast<size_t>(keys));
-  weights(head, first_row, absorbed, context, block, log_rows, log_columns);
-  for (Index i = 0; i < count; ++i) {
-    const Index seen = std::max<Index>(0, mask.visible(first_row + i, head.K.rows()) - absorbed);
-    block.row(i).tail(keys - seen).setZero();
-    if (seen == 0) continue;
-    const auto row = static_cast<size_t>(i);
-    const std::span<T> visible(block.data() + i * keys, static_cast<size_t>(seen));
-    const T scale =
-        stabilise_row(head, first_row + i, absorbed, context, visible, log_rows[row], first(log_columns, seen));
-    const T common = std::max(scale, log_scale[row]);
-    const T old_factor = std::exp(log_scale[row] - common), new_factor = std::exp(scale - common);
-    numerators.row(i) *= old_factor;
-    block.row(i) *= new_factor;
-    normalisers[row] = normalisers[row] * old_factor + block.row(i).sum();
-    log_scale[row] = common;
+void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Context& context, const Step& step) const {
+  const Index nq = head.Q.rows(), nk = head.K.rows();
+  const T most = most_above_scale<T>(context);
+  LinearState<T> state(*map_, head.V.cols());
+  FeatureBlock<T> queries(*map_, causal_chunk), keys(*map_, 2 * causal_chunk);
+  std::vector<T> sums(static_cast<size_t>(map_->features()));
+  Index absorbed = 0;
+  const auto map_keys = [&](Index fresh, Index seen_by_all) {
+    keys.map(context, attnbench::rows(head.K, absorbed, fresh), Side::key, absorbed);
+    if (keys.first_above(state.scale, most, 0) >= seen_by_all) return;
+    std::vector<T> scale = state.scale;
+    keys.raise(scale, seen_by_all);
+    state.rescale(scale);
+  };
+  const auto scale_keys = [&](Index fresh) {
+    std::fill(sums.begin(), sums.end(), T(0));
+    keys.scale_keys(context, state.scale, fresh, sums);
+  };
+  const auto absorb = [&](Index fresh) {
+    state.add_products(context, attnbench::rows(keys.block(), 0, fresh), attnbench::rows(head.V, absorbed, fresh));
+    for (size_t f = 0; f < sums.size(); ++f) state.z_entries()[f] += sums[f];
+    absorbed += fresh;
+  };
+  for (Index row = 0; row < nq;) {
+    const Index all = std::min(causal_chunk, nq - row), seen_by_all = mask.visible(row, nk);
+    Index rows = all;
+    if (seen_by_all == 0) {
+      while (mask.visible(row + rows - 1, nk) > 0) --rows;
+      step({row, rows, 0, 0}, queries, keys, state);
+      row += rows;
+      continue;
+    }
+    while (seen_by_all - absorbed > causal_chunk) {
+      map_keys(causal_chunk, causal_chunk);
+      scale_keys(causal_chunk);
+      step({row, 0, absorbed, causal_chunk}, queries, keys, state);
+      absorb(causal_chunk);
+    }
+    const auto fresh_of = [&](Index i) { return mask.visible(row + i, nk) - absorbed; };  // that row + i sees
+    map_keys(fresh_of(all - 1), fresh_of(0));
+    const Index allowed = keys.first_above(state.scale, most, fresh_of(0));
+    while (fresh_of(rows - 1) > allowed) --rows;
+    const Index fresh = fresh_of(rows - 1);
+    scale_keys(fresh);
+    queries.map(context, attnbench::rows(head.Q, row, all), Side::query, row);
+    queries.scale_queries(context, state.scale);
+    step({row, rows, absorbed, fresh}, queries, keys, state);
+    absorb(fresh);
+    row += rows;
   }
-  multiply_add<T>(context, block, attnbench::rows(head.V, absorbed, keys), numerators);
 }
 
 template <class T>
 void LinearAttention<T>::weights(const Head<T>& head, Index i, Index j, Context& context, Out<T> block,
                                  std::span<T> log_rows, std::span<T> log_columns) const {
   if (const auto same = given(head.K, context)) return same->weights(head, i, j, context, block, log_rows, log_columns);
-  Features queries(*this, block.rows()), keys(*this, block.cols());
-  queries.map(context, head.Q, Side::query, i, block.rows());
-  keys.map(context, head.K, Side::key, j, block.cols());
-  queries.to_row_scaled(context);
-  keys.to_row_scaled(context);
+  FeatureBlock<T> queries(*map_, block.rows()), keys(*map_, block.cols());
+  const std::vector<T> unscaled(map_->form() == Form::exponents ? static_cast<size_t>(map_->features()) : 1, T(0));
+  queries.map(context, attnbench::rows(head.Q, i, block.rows()), Side::query, i);
+  keys.map(context, attnbench::rows(head.K, j, block.cols()), Side::key, j);
+  queries.scale_queries(context, unscaled);
+  keys.scale_queries(context, unscaled);  // each by its own largest feature: these products are not summed over keys
   multiply_transposed<T>(context, queries.block(), keys.block(), block);
   std::copy_n(queries.log_scale().begin(), block.rows(), log_rows.begin());
   std::copy_n(keys.log_scale().begin(), block.cols(), log_columns.begin());
@@ -302,14 +209,15 @@ T LinearAttention<T>::stabilise_row(const Head<T>& head, Index i, Index j, Conte
     weight = scaled;
     return scale;
   }
-  Features query(*this, 1), keys(*this, count);
-  query.map(context, head.Q, Side::query, i, 1);
-  keys.map(context, head.K, Side::key, j, count);
+  FeatureBlock<T> query(*map_, 1), keys(*map_, count);
+  query.map(context, attnbench::rows(head.Q, i, 1), Side::query, i);
+  keys.map(context, attnbench::rows(head.K, j, count), Side::key, j);
   for (Index c = 0; c < count; ++c) {
     auto sums = keys.block().row(c).array();
     sums += query.block().row(0).array();
     const T largest = sums.maxCoeff();
-    weight[c] = largest + std::log((sums - largest).exp().sum());
+    weight[c] = query.log_scale()[0] + keys.log_scale()[static_cast<size_t>(c)] + largest +
+                std::log((sums - largest).exp().sum());
   }
   const T largest = weight.maxCoeff();
   weight = (weight - largest).exp();
@@ -326,22 +234,24 @@ template <class T>
 void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::span<T> values,
                                   std::span<T> log_scale) const {
   if (const auto same = given(head.K, context)) return same->diagonal(head, context, values, log_scale);
-  Features queries(*this, std::min(query_block, head.Q.rows())), keys(*this, std::min(query_block, head.Q.rows()));
+  const Index capacity = std::min(query_block, head.Q.rows());
+  FeatureBlock<T> queries(*map_, capacity), keys(*map_, capacity);
   for (Index first_row = 0; first_row < head.Q.rows(); first_row += query_block) {
     const Index count = std::min(query_block, head.Q.rows() - first_row);
-    queries.map(context, head.Q, Side::query, first_row, count);
-    keys.map(context, head.K, Side::key, first_row, count);
+    queries.map(context, attnbench::rows(head.Q, first_row, count), Side::query, first_row);
+    keys.map(context, attnbench::rows(head.K, first_row, count), Side::key, first_row);
     for (Index i = 0; i < count; ++i) {
-      const auto place = static_cast<size_t>(first_row + i);
+      const auto place = static_cast<size_t>(first_row + i), r = static_cast<size_t>(i);
       auto q = queries.block().row(i).array();
       const auto k = keys.block().row(i).array();
+      log_scale[place] = queries.log_scale()[r] + keys.log_scale()[r];
       if (map_->form() == Form::exponents) {
         q += k;
-        log_scale[place] = q.maxCoeff();
-        values[place] = (q - log_scale[place]).exp().sum();
+        const T largest = q.maxCoeff();
+        log_scale[place] += largest;
+        values[place] = (q - largest).exp().sum();
         context.work.exps += static_cast<double>(q.size());
       } else {
-        log_scale[place] = queries.log_scale()[static_cast<size_t>(i)] + keys.log_scale()[static_cast<size_t>(i)];
         values[place] = (q * k).sum();
       }
     }
@@ -377,17 +287,17 @@ void LinearAttention<T>::factors(const Head<T>& head, Mask mask, Context& contex
   R = Matrix<T>::Zero(nk, F);
   L = Matrix<T>::Zero(nq, F);
   if (visible == 0) return;
-  State state(map_->form(), F, 0);  // V has no columns: only z and the scales are wanted
-  Features keys(*this, visible), queries(*this, nq);
-  keys.map(context, head.K, Side::key, 0, visible);
+  LinearState<T> state(*map_, 0);  // V has no columns: only z and the scales are wanted
+  FeatureBlock<T> keys(*map_, visible), queries(*map_, nq);
+  keys.map(context, attnbench::rows(head.K, 0, visible), Side::key, 0);
   state.absorb(context, keys, In<T>(nullptr, visible, 0, 0));
   attnbench::rows(R, 0, visible) = keys.block();  // absorb left the scaled features in place
-  queries.map(context, head.Q, Side::query, 0, nq);
-  std::vector<T> normalisers(static_cast<size_t>(nq)), log_scale(static_cast<size_t>(nq));
+  queries.map(context, head.Q, Side::query, 0);
+  queries.scale_queries(context, state.scale);
+  std::vector<T> normalisers(static_cast<size_t>(nq));
   Matrix<T> none(nq, 0);
-  state.read(context, queries, none, normalisers, log_scale);
-  L = queries.block();
-  divide_rows<T>(L, normalisers);
+  state.read(context, queries.block(), none, normalisers);
+  divide_rows<T>(queries.block(), normalisers, L);
 }
 
 template class LinearAttention<float>;

@@ -8,34 +8,70 @@
 // Stability. Maps in exponent form keep one running maximum mu_f per feature over the keys: S_f and z_f are sums of
 // exp(L_jf - mu_f), so z_f >= 1, and a query weighs feature f by exp(L_if + mu_f - max_f(L_if + mu_f)): its normaliser
 // is at least 1 at any norm of q and k. (One maximum over all keys and features, methods.md A1, is as exact but lets
-// all products underflow at |q| = |k| = 40 in float.) Per-feature factors cancel between query and key side.
+// all products underflow at |q| = |k| = 40 in float.) Per-feature factors cancel between query and key side. The rows
+// of a causal chunk share scales that are maxima over keys that they all see; where a later key of the chunk is far
+// above them the chunk ends before it. So no row depends on a later token, not even by rounding.
+//
+// Gradients (methods.md H). With G = dL/d out, g~_i = G_i / den_i and gamma_i = -G_i.out_i / den_i,
+//   d phi(q_i) = S_i g~_i + gamma_i z_i,   R_j = sum_(i sees j) phi(q_i) g~_i^T,   zeta_j = sum_(i sees j) gamma_i phi(q_i)
+//   d phi(k_j) = R_j v_j + zeta_j,         d v_j = R_j^T phi(k_j)
+// and the map pulls d phi back to q and k. Causal: S is streamed once more forwards, R backwards, both in the same
+// chunks; only the scales of the chunks are kept.
 #pragma once
 
+#include <functional>
 #include <memory>
 
-#include "harness/core/feature_map.hpp"
+#include "approximations/linear/linear_state.hpp"
 
 namespace attnbench {
 
+// How the causal backward pass comes by S_i. subtract: from the last one, taking keys out again, as published libraries
+// do to save the second pass forwards; the differences lose what the sums rounded away.
+enum class CausalBackward { recompute, subtract };
+inline Parameter causal_backward_parameter() {
+  return Parameter::choice("backward", "recompute",
+                           "how the causal backward pass comes by earlier states: streaming them again, or taking keys "
+                           "out of the last one, which loses digits as n grows",
+                           {"recompute", "subtract"})
+      .as_published();
+}
+inline CausalBackward causal_backward(const Params& params) {
+  return params.text("backward") == "subtract" ? CausalBackward::subtract : CausalBackward::recompute;
+}
+
 template <class T>
-class LinearAttention : public Approximation<T>, public Kernel<T>, public Factored<T>, public Rows<T> {
+class LinearAttention : public Approximation<T>,
+                        public Kernel<T>,
+                        public Factored<T>,
+                        public Rows<T>,
+                        public Differentiable<T> {
  public:
-  explicit LinearAttention(std::unique_ptr<FeatureMap<T>> map) : map_(std::move(map)) {}
+  explicit LinearAttention(std::unique_ptr<FeatureMap<T>> map,
+                           CausalBackward causal_backward = CausalBackward::recompute)
+      : map_(std::move(map)), causal_backward_(causal_backward) {}
 
   void attend(const Head<T>&, Mask, Context&, Out<T> out) const override;
   Tensors state() const override { return map_->state(); }
   const Kernel<T>* kernel() const override { return this; }
   const Factored<T>* factored() const override { return this; }
   const Rows<T>* rows() const override { return this; }
+  const Differentiable<T>* differentiable() const override {
+    return map_->differentiable() && !map_->depends_on_keys() ? this : nullptr;
+  }
+  std::unique_ptr<Decoder<T>> decoder(const Shape&) const override;
 
   void kernel(const Head<T>&, Context&, Out<T> block, std::span<T> log_rows, std::span<T> log_columns) const override;
   void diagonal(const Head<T>&, Context&, std::span<T> values, std::span<T> log_scale) const override;
   void normalisers(const Head<T>&, Mask, Context&, std::span<T> values, std::span<T> log_scale) const override;
   void factors(const Head<T>&, Mask, Context&, Matrix<T>& L, Matrix<T>& R) const override;
   void attention_rows(const Head<T>&, Mask, Index first, Context&, Out<T> A) const override;
+  void forward(const Head<T>&, Mask, Context&, Out<T> out, std::vector<T>& saved) const override;
+  void backward(const Head<T>&, Mask, const In<T>& out, const std::vector<T>& saved, const In<T>& G, Context&,
+                Gradients<T>) const override;
 
   // The weights of queries [i, i + nq) and keys [j, j + nk) of the head: weight = exp(log_rows + log_columns) block.
-  // Entries far below the row's and column's largest features may underflow to 0: see exact_log_weights.
+  // Entries far below the row's and column's largest features may underflow to 0: see stabilise_row.
   void weights(const Head<T>&, Index i, Index j, Context&, Out<T> block, std::span<T> log_rows,
                std::span<T> log_columns) const;
   // Turns row i of such a block, for keys [j, j + row.size()), into weights over exp(returned log scale), recomputing
@@ -44,20 +80,28 @@ class LinearAttention : public Approximation<T>, public Kernel<T>, public Factor
                   std::span<const T> log_columns) const;
 
  private:
-  struct State;
-  class Features;
+  // Rows [row, row + rows) all see keys [0, key), and each some of [key, key + keys). Without rows: keys that all rows
+  // from `row` on see. The blocks of a chunk that was cut hold more rows, queries of no use and keys of 0: products
+  // then have the same shape, and the same bits, whether it was cut or not.
+  struct Chunk {
+    Index row, rows, key, keys;
+  };
+  // Queries and keys are over the state's scales; the keys are not in the state yet.
+  using Step = std::function<void(const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&)>;
   using Sink = std::function<void(Index first, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale)>;
+  class Backward;
 
   // The same attention with the map for these keys, when the map depends on all of them (FeatureMap::given_keys).
   std::unique_ptr<const LinearAttention> given(const In<T>& K, Context&) const;
   void stream(const Head<T>&, Mask, Context&, const Sink&) const;
   void stream_bidirectional(const Head<T>&, Mask, Context&, const Sink&) const;
   void stream_causal(const Head<T>&, Mask, Context&, const Sink&) const;
-  void add_visible_in_chunk(const Head<T>&, Mask, Index first, Index absorbed, Context&, Out<T> numerators,
-                            std::span<T> normalisers, std::span<T> log_scale) const;
-  State absorb_all(const Head<T>&, Index keys, Context&) const;
+  // Calls step for the chunks of a causal mask, in order.
+  void scan(const Head<T>&, Mask, Context&, const Step&) const;
+  LinearState<T> absorb_all(const Head<T>&, Index keys, Context&) const;
 
   std::unique_ptr<FeatureMap<T>> map_;
+  CausalBackward causal_backward_;
 };
 
 }  // namespace attnbench

@@ -79,7 +79,7 @@ std::unique_ptr<FeatureMap<T>> make_map(const Draw& draw) {
 template <class T>
 class Performer final : public LinearAttention<T> {
  public:
-  explicit Performer(const Draw& draw) : LinearAttention<T>(make_map<T>(draw)) {}
+  explicit Performer(const Draw& draw) : LinearAttention<T>(make_map<T>(draw), causal_backward(draw.params)) {}
 };
 
 Claims claims(const Params& params, const Shape& shape) { return linear_claims(feature_map_entry(params), params, shape); }
@@ -108,7 +108,8 @@ const bool registered = add(method<Performer>({
                                      "does",
                                      {"none", "diagonal", "full"}),
                    Parameter::choice("shift", "none", "k + c, with c = -(mean of q + mean of k) of a head: likewise",
-                                     {"none", "mean"})},
+                                     {"none", "mean"}),
+                   causal_backward_parameter()},
     .claims = claims,
     .cost = cost,
     .fitted = [](const Params& params) { return moves_inputs(params) || feature_map_entry(params).fitted(params); },

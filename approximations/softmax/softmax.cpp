@@ -1,70 +1,30 @@
 // Exact softmax attention: the truth and the baseline. Vaswani et al., arXiv:1706.03762, eq. 1.
 //   out_i = sum_j exp(q_i.k_j) v_j / sum_j exp(q_i.k_j)
-// Tiled with online rescaling (methods.md H): each tile of rows keeps the running maximum, sum and output, never n x n.
+// form=tiled is the engine of tiled_softmax.hpp. form=materialised is the three lines that most code has, with all of
+// the n x n matrix at once: kept to be compared with.
 #include <cmath>
 
 #include "approximations/softmax/key_value_cache.hpp"
 #include "approximations/softmax/recomputation.hpp"
-#include "harness/core/approximation.hpp"
+#include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 namespace {
 
-constexpr Index query_block = 256;
-constexpr Index key_block = 512;
-
-// Adds the weights exp(logits - maximum) of one tile to the running sums of its rows. Entries at and beyond visible(i)
-// are masked.
 template <class T>
-struct RunningRows {
-  explicit RunningRows(Index rows)
-      : maximum(static_cast<size_t>(rows), -std::numeric_limits<T>::infinity()), sum(maximum.size(), T(0)) {}
-
-  template <class Visible>
-  void add(Context& context, Out<T> logits, Out<T> output, const Visible& visible) {
-    for (Index i = 0; i < logits.rows(); ++i) {
-      const auto r = static_cast<size_t>(i);
-      const Index seen = visible(i);
-      logits.row(i).tail(logits.cols() - seen).setZero();
-      if (seen == 0) continue;
-      auto row = logits.row(i).head(seen).array();
-      const T fresh = std::max(maximum[r], row.maxCoeff());
-      const T factor = std::exp(maximum[r] - fresh);
-      row = (row - fresh).exp();
-      sum[r] = sum[r] * factor + row.sum();
-      if (factor != 1) output.row(i) *= factor;
-      maximum[r] = fresh;
-      context.work.exps += static_cast<double>(seen);
-    }
-  }
-
-  std::vector<T> maximum, sum;
-};
-
-template <class T>
-class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> {
+class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>, public Differentiable<T> {
  public:
-  explicit Softmax(const Draw& draw) : cache_(draw.params.flag("cache")) {}
+  explicit Softmax(const Draw& draw)
+      : materialised_(draw.params.text("form") == "materialised"), cache_(draw.params.flag("cache")) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    const Index nk = head.K.rows();
-    context.for_blocks(head.Q.rows(), query_block, [&](Context& single, Index begin, Index count) {
-      Matrix<T> logits(count, std::min(key_block, nk));
-      Matrix<T> output = Matrix<T>::Zero(count, head.V.cols());
-      RunningRows<T> running(count);
-      const Index needed = mask.visible(begin + count - 1, nk);
-      for (Index j = 0; j < needed; j += key_block) {
-        const Index keys = std::min(key_block, needed - j);
-        auto tile = corner(logits, count, keys);
-        multiply_transposed<T>(single, attnbench::rows(head.Q, begin, count), attnbench::rows(head.K, j, keys), tile);
-        running.add(single, tile, output,
-                    [&](Index i) { return std::clamp<Index>(mask.visible(begin + i, nk) - j, 0, keys); });
-        multiply_add<T>(single, tile, attnbench::rows(head.V, j, keys), output);
-      }
-      for (Index i = 0; i < count; ++i)
-        if (const T sum = running.sum[static_cast<size_t>(i)]; sum > 0) output.row(i) /= sum;
-      attnbench::rows(out, begin, count) = output;
+    if (!materialised_) return tiled_softmax<T>(head, mask, {}, context, out);
+    Matrix<T> A(head.Q.rows(), head.K.rows());
+    context.for_blocks(head.Q.rows(), row_block, [&](Context& single, Index begin, Index count) {
+      auto block = attnbench::rows(A, begin, count);
+      attention_rows(head, mask, begin, single, block);
+      multiply<T>(single, block, head.V, attnbench::rows(out, begin, count));
     });
   }
 
@@ -74,6 +34,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> 
     if (cache_) return std::make_unique<KeyValueCache<T>>(shape);
     return std::make_unique<Recomputation<T>>(*this, shape);
   }
+  const Differentiable<T>* differentiable() const override { return this; }
 
   void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
               std::span<T> log_columns) const override {
@@ -88,8 +49,47 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T> 
     for (Index i = 0; i < A.rows(); ++i) softmax_within<T>(context, A, i, 0, mask.visible(first + i, A.cols()));
   }
 
+  void forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>& saved) const override {
+    if (materialised_) return materialised_forward(head, mask, context, out, saved);
+    saved.resize(static_cast<size_t>(head.Q.rows()));
+    tiled_softmax<T>(head, mask, {}, context, out, saved);
+  }
+
+  void backward(const Head<T>& head, Mask mask, const In<T>& out, const std::vector<T>& saved, const In<T>& G,
+                Context& context, Gradients<T> gradients) const override {
+    if (materialised_) return materialised_backward(head, saved, G, context, gradients);
+    tiled_softmax_backward<T>(head, mask, {}, out, saved, G, context, gradients);
+  }
+
  private:
-  bool cache_;
+  static constexpr Index row_block = 256;
+
+  // What a framework does: the matrix is kept from the forward pass.
+  void materialised_forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>& saved) const {
+    saved.resize(static_cast<size_t>(head.Q.rows() * head.K.rows()));
+    const Out<T> A(saved.data(), head.Q.rows(), head.K.rows(), head.K.rows());
+    attention_rows(head, mask, 0, context, A);
+    multiply<T>(context, A, head.V, out);
+  }
+
+  // dA = G V^T;  dS = A o (dA - rowsum(dA o A));  dq = dS k;  dk = dS^T q;  dV = A^T G             (methods.md H)
+  void materialised_backward(const Head<T>& head, const std::vector<T>& saved, const In<T>& G, Context& context,
+                             Gradients<T> gradients) const {
+    const In<T> A(saved.data(), head.Q.rows(), head.K.rows(), head.K.rows());
+    Matrix<T> dS(A.rows(), A.cols());
+    multiply_transposed<T>(context, G, head.V, dS);
+    for (Index i = 0; i < A.rows(); ++i) {
+      const T along_row = dS.row(i).dot(A.row(i));
+      dS.row(i).array() = A.row(i).array() * (dS.row(i).array() - along_row);
+    }
+    multiply<T>(context, dS, head.K, gradients.Q);
+    gradients.K.setZero();
+    gradients.V.setZero();
+    transposed_multiply_add<T>(context, dS, head.Q, gradients.K);
+    transposed_multiply_add<T>(context, A, G, gradients.V);
+  }
+
+  bool materialised_, cache_;
 };
 
 const bool registered = add(method<Softmax>({
@@ -97,9 +97,11 @@ const bool registered = add(method<Softmax>({
              .summary = "exact attention, tiled: the truth and the baseline",
              .formula = "A_ij = exp(q_i.k_j) / sum_l exp(q_i.k_l)",
              .reference = "Vaswani et al. 2017, arXiv:1706.03762, eq. 1",
-             .cost = "O(n^2 (d + dv)) time, O(block n) memory beyond input and output",
+             .cost = "O(n^2 (d + dv)) time, O(tile) memory beyond input and output",
              .family = "exact"},
-    .parameters = {Parameter::flag("cache", true,
+    .parameters = {Parameter::choice("form", "tiled", "in tiles, or with the whole matrix in memory, as most code does",
+                                     {"tiled", "materialised"}),
+                   Parameter::flag("cache", true,
                                    "decoding keeps keys and values; false: each step computes all tokens again")},
     .claims =
         [](const Params&, const Shape&) {

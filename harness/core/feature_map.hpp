@@ -34,6 +34,7 @@ class FeatureMap {
                         std::span<const T> d_log_scale, Out<T> dX) const;
   // Maps of published libraries whose features of one token depend on all keys (K, n x d): the map for these keys.
   // Null: this one serves any keys, as every map should.
+  virtual bool depends_on_keys() const { return false; }
   virtual std::unique_ptr<FeatureMap> given_keys(Context&, const In<T>& K) const {
     (void)K;
     return nullptr;

@@ -1,0 +1,134 @@
+// Time of one training step of attention, forward and backward, paired with exact softmax: the protocol of
+// Katharopoulos et al., arXiv:2006.16236, Fig. 1. The loss is <G, out> with G normal. What is timed was checked before:
+// gradients finite, and float's equal to double's.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "harness/measures/attention_matrix.hpp"
+#include "harness/timing/turns.hpp"
+
+namespace attnbench {
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
+  return std::chrono::duration<double>(b - a).count();
+}
+
+// One head, its method, its loss and the memory of its gradients.
+template <class T>
+struct TrainedHead {
+  TrainedHead(const Task& task, Index h)
+      : head(draw_cell_head(task.cell, task.replicate, h, Purpose::measured).template cast<T>()),
+        method(task.template method<T>(h, task.replicate)),
+        differentiable(method->differentiable()),
+        out(head.Q.rows(), head.V.cols()),
+        dQ(head.Q.rows(), head.Q.cols()),
+        dK(head.K.rows(), head.K.cols()),
+        dV(head.V.rows(), head.V.cols()) {
+    auto generator = Streams(task.cell.seed).stream("loss", head.Q.rows(), head.V.cols(), h, task.replicate);
+    G = standard_normal(generator, head.Q.rows(), head.V.cols()).template cast<T>();
+  }
+
+  void forward(Mask mask, Context& context) { differentiable->forward(head.view(), mask, context, out, saved); }
+  void backward(Mask mask, Context& context) {
+    differentiable->backward(head.view(), mask, out, saved, G, context, {dQ, dK, dV});
+  }
+
+  HeadData<T> head;
+  std::unique_ptr<Approximation<T>> method;
+  const Differentiable<T>* differentiable;
+  Matrix<T> G, out, dQ, dK, dV;
+  std::vector<T> saved;
+};
+
+template <class T>
+class TrainingStep final : public Subject {
+ public:
+  explicit TrainingStep(const Task& task) : task_(task), mask_(task.cell.problem.shape.mask) {
+    for (Index h = 0; h < task.cell.problem.heads; ++h) {
+      heads_.emplace_back(task, h);
+      if (!heads_.back().differentiable) throw Skip(task.cell.method.spec() + " has no gradients here");
+    }
+    call();
+    check();
+    backward_over_forward_.clear();
+  }
+
+  // Threads go to heads.
+  void call() override {
+    using Clock = std::chrono::steady_clock;
+    const auto each_head = [&](auto&& step) {
+      task_.context.for_blocks(static_cast<Index>(heads_.size()), 1, [&](Context& context, Index h, Index) {
+        step(heads_[static_cast<size_t>(h)], context);
+      });
+    };
+    const auto start = Clock::now();
+    each_head([&](TrainedHead<T>& one, Context& context) { one.forward(mask_, context); });
+    const auto middle = Clock::now();
+    each_head([&](TrainedHead<T>& one, Context& context) { one.backward(mask_, context); });
+    const auto end = Clock::now();
+    backward_over_forward_.push_back(seconds_between(middle, end) / seconds_between(start, middle));
+  }
+
+  void record(Recorder& recorder) const override {
+    recorder.array("backward_over_forward", "1", {std::ssize(backward_over_forward_)}, backward_over_forward_);
+    recorder.scalar("gradient_error", "1", gradient_error_);
+  }
+
+ private:
+  // Throws NumericallyInvalid when the gradients are no numbers.
+  void check() {
+    const auto& single = heads_[0];
+    for (const auto* X : {&single.dQ, &single.dK, &single.dV}) require_finite<T>(*X, "gradient");
+    const HeadData<double> head = single.head.template cast<double>();
+    const auto method = task_.template method<double>(0, task_.replicate);
+    Matrix<double> out(head.Q.rows(), head.V.cols()), dQ(head.Q.rows(), head.Q.cols()), dK(head.K.rows(), head.K.cols()),
+        dV(head.V.rows(), head.V.cols());
+    std::vector<double> saved;
+    method->differentiable()->forward(head.view(), mask_, task_.context, out, saved);
+    method->differentiable()->backward(head.view(), mask_, out, saved, Matrix<double>(single.G.template cast<double>()),
+                                       task_.context, {dQ, dK, dV});
+    const double difference = (single.dQ.template cast<double>() - dQ).squaredNorm() +
+                              (single.dK.template cast<double>() - dK).squaredNorm() +
+                              (single.dV.template cast<double>() - dV).squaredNorm();
+    gradient_error_ = std::sqrt(difference / (dQ.squaredNorm() + dK.squaredNorm() + dV.squaredNorm() + 1e-300));
+  }
+
+  Task task_;
+  Mask mask_;
+  std::vector<TrainedHead<T>> heads_;
+  std::vector<double> backward_over_forward_;
+  double gradient_error_ = 0;
+};
+
+std::unique_ptr<Subject> make_subject(const Task& task) {
+  if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<TrainingStep<float>>(task);
+  return std::make_unique<TrainingStep<double>>(task);
+}
+
+std::vector<Metric> metrics() {
+  auto all = turn_metrics();
+  all.insert(all.end(), {{"backward_over_forward", "1", "time of the backward pass over that of the forward, a call each"},
+                         {"gradient_error", "1",
+                          "|gradients - gradients in double|_F / |gradients in double|_F, of Q, K and V of head 0"}});
+  return all;
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "training-step",
+             .summary = "time of forward and backward of one attention call, paired with exact softmax",
+             .formula = "seconds per forward and backward of all heads, loss <G, out>",
+             .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, Fig. 1",
+             .cost = "blocks x turn for each method and for softmax"},
+    .parameters = turn_parameters(),
+    .metrics = metrics(),
+    .headline = {.metric = "seconds", .label = "seconds per forward and backward"},
+    .run_group =
+        [](std::vector<Task>& tasks, const auto& done) {
+          run_in_turns(tasks, make_subject, [](const Task&, const Member&, const Member*, Recorder&) {}, done);
+        },
+});
+
+}  // namespace
+}  // namespace attnbench
