@@ -608,6 +608,31 @@ Weights quantised_weights(const HeadData<double>& head, const Tensors& state) {
                      [&](Index i, Index j) { return dot(head.Q, i, codebook, nearest[static_cast<size_t>(j)]); });
 }
 
+// methods.md D: sum over codes of exp(q.c_y) p(y|k), p(y|k) = softmax_y(log pi_y - |k - c_y|^2 / (2 sigma^2)).
+Weights soft_quantised_weights(const Params& params, const HeadData<double>& head, const Tensors& state) {
+  const Matrix<double>& codebook = state.at("codebook");
+  const Real sigma = static_cast<Real>(params.real("sigma"));
+  Table of_queries(head.Q.rows(), codebook.rows()), of_keys(head.K.rows(), codebook.rows());
+  for (Index i = 0; i < head.Q.rows(); ++i)
+    for (Index y = 0; y < codebook.rows(); ++y) of_queries(i, y) = dot(head.Q, i, codebook, y);
+  for (Index j = 0; j < head.K.rows(); ++j) {
+    Real largest = -INFINITY, sum = 0;
+    for (Index y = 0; y < codebook.rows(); ++y) {
+      Real distance = 0;
+      for (Index l = 0; l < codebook.cols(); ++l) {
+        const Real difference = static_cast<Real>(head.K(j, l)) - static_cast<Real>(codebook(y, l));
+        distance += difference * difference;
+      }
+      const Real weight = state.contains("counts") ? static_cast<Real>(state.at("counts")(y, 0)) : 1;
+      of_keys(j, y) = std::log(weight) - distance / (2 * sigma * sigma);
+      largest = std::max(largest, of_keys(j, y));
+    }
+    for (Index y = 0; y < codebook.rows(); ++y) sum += std::exp(of_keys(j, y) - largest);
+    for (Index y = 0; y < codebook.rows(); ++y) of_keys(j, y) -= largest + std::log(sum);
+  }
+  return of_exponents(of_queries, of_keys);
+}
+
 Weights uniform_weights(const HeadData<double>& head) {
   return exponential(head.Q.rows(), head.K.rows(), [](Index, Index) { return Real(0); });
 }
@@ -727,6 +752,60 @@ Answer vq(const Params&, const Tensors& state, const HeadData<double>& head, Mas
   return normalise_visible(quantised_weights(head, state), head, mask);
 }
 
+Answer soft_vq(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(soft_quantised_weights(params, head, state), head, mask);
+}
+
+// methods.md F, and the first tokens.
+Answer sink_window(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Index window = params.integer("window"), sinks = params.integer("sinks");
+  const Set seen = [=](Index i, Index j) { return sees(mask, i, j) && (j < sinks || in_band(mask, window, i, j)); };
+  return normalise(softmax_weights(head), head, seen, seen);
+}
+
+// H2O, Algorithm 1: keys come one by one, and for each beyond the budget the one goes that got least attention, of
+// those that will not be among the last `recent`.
+std::vector<std::vector<Index>> heavy_hitters(const Params& params, const HeadData<double>& head, Mask mask,
+                                              Real* closest) {
+  const Index recent = params.integer("recent"), budget = params.integer("heavy") + recent;
+  std::vector<Real> score(static_cast<size_t>(head.K.rows()), 0);
+  std::vector<Index> kept;
+  std::vector<std::vector<Index>> of_rows;
+  Index came = 0;
+  for (Index i = 0; i < head.Q.rows(); ++i) {
+    for (; came < head.K.rows() && sees(mask, i, came); ++came) {
+      if (static_cast<Index>(kept.size()) == budget) {
+        size_t least = 0;  // kept is in the order of coming: the first of equals goes
+        Real second = INFINITY;
+        const auto score_of = [&](size_t place) { return score[static_cast<size_t>(kept[place])]; };
+        for (size_t place = 1; place < kept.size() && kept[place] <= came - recent; ++place) {
+          second = std::min(second, std::max(score_of(place), score_of(least)));
+          if (score_of(place) < score_of(least)) least = place;
+        }
+        if (second > score_of(least)) *closest = std::min(*closest, (second - score_of(least)) / second);
+        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(least));
+      }
+      kept.push_back(came);
+    }
+    Real largest = -INFINITY, sum = 0;
+    for (const Index j : kept) largest = std::max(largest, dot(head.Q, i, head.K, j));
+    for (const Index j : kept) sum += std::exp(dot(head.Q, i, head.K, j) - largest);
+    for (const Index j : kept) score[static_cast<size_t>(j)] += std::exp(dot(head.Q, i, head.K, j) - largest) / sum;
+    of_rows.push_back(kept);
+  }
+  return of_rows;
+}
+
+Answer heavy_hitter(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  Real closest = INFINITY;
+  const auto kept = heavy_hitters(params, head, mask, &closest);
+  const Set seen = [&](Index i, Index j) {
+    const auto& row = kept[static_cast<size_t>(i)];
+    return std::find(row.begin(), row.end(), j) != row.end();
+  };
+  return normalise(softmax_weights(head), head, seen, seen);
+}
+
 // methods.md F: the softmax of the window.
 Answer local(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
   const Index window = params.integer("window");
@@ -799,12 +878,24 @@ Answer linformer(const Params& params, const Tensors& state, const HeadData<doub
 using Method = Answer (*)(const Params&, const Tensors&, const HeadData<double>&, Mask);
 
 const std::map<std::string, Method>& methods() {
-  static const std::map<std::string, Method> table{
-      {"softmax", softmax},       {"uniform", uniform},    {"zero", zero},
-      {"identity", identity},     {"linear", linear},      {"performer", linear},
-      {"polynomial", polynomial}, {"taylor", taylor},      {"cosformer", cosformer},
-      {"efficient", efficient},   {"rbf", rbf},   {"local", local},        {"vq", vq},
-      {"truncated", truncated},   {"linformer", linformer}};
+  static const std::map<std::string, Method> table{{"softmax", softmax},
+                                                   {"uniform", uniform},
+                                                   {"zero", zero},
+                                                   {"identity", identity},
+                                                   {"linear", linear},
+                                                   {"performer", linear},
+                                                   {"polynomial", polynomial},
+                                                   {"taylor", taylor},
+                                                   {"cosformer", cosformer},
+                                                   {"efficient", efficient},
+                                                   {"rbf", rbf},
+                                                   {"local", local},
+                                                   {"vq", vq},
+                                                   {"sink-window", sink_window},
+                                                   {"heavy-hitter", heavy_hitter},
+                                                   {"soft-vq", soft_vq},
+                                                   {"truncated", truncated},
+                                                   {"linformer", linformer}};
   return table;
 }
 
@@ -822,6 +913,7 @@ std::optional<Estimate> kernel(const Params& params, const Tensors& state, const
   if (params.name() == "softmax") weights = softmax_weights(head);
   if (params.name() == "rbf") weights = gaussian_kernel_weights(head);
   if (params.name() == "vq") weights = quantised_weights(head, state);
+  if (params.name() == "soft-vq") weights = soft_quantised_weights(params, head, state);
   if (params.has("features")) weights = linear_weights(params, state, head);
   if (params.name() == "polynomial") weights = polynomial_weights(params, head);
   if (params.name() == "taylor") weights = taylor_weights(params, head);
@@ -837,10 +929,16 @@ std::optional<Estimate> kernel(const Params& params, const Tensors& state, const
 }
 
 bool jumps(const Params& params) {
-  return params.has("features") && (params.text("features") == "step" || params.text("features") == "sign");
+  return params.name() == "heavy-hitter" ||
+         (params.has("features") && (params.text("features") == "step" || params.text("features") == "sign"));
 }
 
-double distance_to_jump(const Tensors& state, const HeadData<double>& head) {
+double distance_to_jump(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  if (params.name() == "heavy-hitter") {
+    Real closest = INFINITY;
+    heavy_hitters(params, head, mask, &closest);
+    return static_cast<double>(closest);
+  }
   const Matrix<double>& W = state.at("projection");
   Real least = INFINITY;
   for (const Table& X : {table(head.Q), table(head.K)})

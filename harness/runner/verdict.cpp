@@ -75,7 +75,7 @@ Results::Results(const Store& store, const std::vector<RunRequest>& requests) : 
     }
 }
 
-Samples Results::scalar(const nlohmann::json& where, const std::string& metric) const {
+const Results::Row& Results::the_row(const nlohmann::json& where) const {
   nlohmann::json wanted = where;
   for (const auto& [column, plural] :
        {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}})
@@ -87,9 +87,23 @@ Samples Results::scalar(const nlohmann::json& where, const std::string& metric) 
     found = &row;
   }
   if (!found) throw std::logic_error("no cell of the recipe agrees with " + wanted.dump());
-  Samples samples = store_.scalars(found->key, metric);
-  if (samples.size() < store_.ended_replicates(found->key).size()) samples.clear();
+  return *found;
+}
+
+Samples Results::scalar(const nlohmann::json& where, const std::string& metric) const {
+  const std::string& key = the_row(where).key;
+  Samples samples = store_.scalars(key, metric);
+  if (samples.size() < store_.ended_replicates(key).size()) samples.clear();
   return samples;
+}
+
+std::vector<double> Results::array(const nlohmann::json& where, const std::string& metric) const {
+  const std::string& key = the_row(where).key;
+  const auto arrays = store_.arrays(key, metric);
+  std::vector<double> all;
+  if (arrays.size() < store_.ended_replicates(key).size()) return all;
+  for (const auto& [replicate, values] : arrays) all.insert(all.end(), values.begin(), values.end());
+  return all;
 }
 
 std::string Estimate::text() const {
@@ -112,6 +126,24 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate) {
   Estimate of_logs = estimate(logs, error_rate);
   return {
       std::exp(of_logs.value), {std::exp(of_logs.interval.low), std::exp(of_logs.interval.high)}, of_logs.replicates};
+}
+
+Estimate median_of(const std::vector<double>& samples, double error_rate) {
+  const auto count = static_cast<Index>(samples.size());
+  const double value = samples.empty() ? std::numeric_limits<double>::quiet_NaN() : median(samples);
+  // All samples lie on one side of the median with probability 2^(1 - count): fewer have no interval of that rate.
+  if (std::exp2(1 - static_cast<double>(count)) > error_rate) return {value, {-infinity, infinity}, count};
+  return {value, median_interval(samples, 1 - error_rate), count};
+}
+
+Estimate ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, double error_rate) {
+  const Estimate above = median_of(a, error_rate / 2), below = median_of(b, error_rate / 2);
+  const Index count = std::min(above.replicates, below.replicates);
+  if (!(below.interval.low > 0) || !std::isfinite(above.interval.high))
+    return {above.value / below.value, {-infinity, infinity}, count};
+  return {above.value / below.value,
+          {above.interval.low / below.interval.high, above.interval.high / below.interval.low},
+          count};
 }
 
 Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons) {

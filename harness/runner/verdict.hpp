@@ -22,18 +22,22 @@ class Results {
   // Empty unless every replicate has it: those that could be estimated are no sample of all. Throws std::logic_error
   // when no cell agrees, or several do.
   Samples scalar(const nlohmann::json& where, const std::string& metric) const;
+  // The elements of an array of that cell, of all replicates: time samples, one a block. Empty likewise.
+  std::vector<double> array(const nlohmann::json& where, const std::string& metric) const;
 
  private:
   struct Row {
     nlohmann::json columns;
     std::string key;
   };
+  const Row& the_row(const nlohmann::json& where) const;
+
   const Store& store_;
   std::vector<Row> rows_;
 };
 
 // A number with the interval that misses it with probability error_rate; the interval is everything (minus to plus
-// infinity) for fewer than two replicates.
+// infinity) for fewer replicates or samples than an interval of that error rate takes.
 struct Estimate {
   double value = 0;
   Interval interval = {};
@@ -49,6 +53,11 @@ Estimate mean(const Samples& samples, double error_rate);
 // a / b of the replicates that both have and where both are above zero: the exponential of the mean log ratio and of
 // its Student t interval.
 Estimate ratio(const Samples& a, const Samples& b, double error_rate);
+
+// The median of time samples, with its distribution-free interval.
+Estimate median_of(const std::vector<double>& samples, double error_rate);
+// The ratio of two medians: at its ends are those of their intervals, each with half of the error rate.
+Estimate ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, double error_rate);
 
 // One of the comparisons that a verdict rests on; each has its share of the verdict's error rate (Bonferroni).
 struct Comparison {

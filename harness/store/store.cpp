@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <numeric>
@@ -219,6 +220,26 @@ std::map<Index, double> Store::scalars(const std::string& key, const std::string
     std::map<Index, double> values;
     while (select.executeStep()) values[select.getColumn(0).getInt64()] = select.getColumn(1).getDouble();
     return values;
+  });
+}
+
+std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const std::string& metric) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(implementation_->database,
+                             "SELECT m.replicate, m.array FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
+                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
+                             "m.metric = ? AND r.ending = 'done' AND m.array IS NOT NULL");
+    select.bind(1, key);
+    select.bind(2, metric);
+    std::map<Index, std::vector<double>> arrays;
+    while (select.executeStep()) {
+      const auto column = select.getColumn(1);
+      std::vector<double> values(static_cast<size_t>(column.getBytes()) / sizeof(double));
+      if (!values.empty()) std::memcpy(values.data(), column.getBlob(), values.size() * sizeof(double));
+      arrays[select.getColumn(0).getInt64()] = std::move(values);
+    }
+    return arrays;
   });
 }
 

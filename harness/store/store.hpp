@@ -76,6 +76,8 @@ class Store {
 
   // A scalar of that cell, by replicate; of replicates that are done.
   std::map<Index, double> scalars(const std::string& key, const std::string& metric) const;
+  // An array of that cell, likewise.
+  std::map<Index, std::vector<double>> arrays(const std::string& key, const std::string& metric) const;
 
   // A figure description (JSON) of a recipe, by name; replaces an earlier one of the same recipe and name.
   void put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json);

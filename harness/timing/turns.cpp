@@ -28,13 +28,16 @@ class SecondsPerIteration final : public benchmark::BenchmarkReporter {
 Index iterations_for(Subject& subject, double turn_seconds) {
   const auto start = std::chrono::steady_clock::now();
   subject.call();
-  return std::clamp<Index>(static_cast<Index>(std::ceil(turn_seconds / seconds_since(start))), 1, 1'000'000);
+  return std::clamp<Index>(static_cast<Index>(std::ceil(turn_seconds / seconds_since(start))), 1, subject.most_calls());
 }
 
 void run_blocks(std::vector<Member*> members, Index blocks, Generator generator) {
   for (Index block = 0; block < blocks; ++block) {
     for (size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[generator() % i]);
-    for (Member* member : members) member->seconds.push_back(seconds_per_call(*member->subject, member->iterations));
+    for (Member* member : members) {
+      member->subject->before_turn(member->iterations);
+      member->seconds.push_back(seconds_per_call(*member->subject, member->iterations));
+    }
   }
 }
 
@@ -103,7 +106,7 @@ void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const Recor
   for (size_t place = 0; place < tasks.size(); ++place) {
     if (!members[place].subject) continue;
     turns.push_back(&members[place]);
-    if (tasks[place].cell.method.name() == "softmax") exact = &members[place];
+    if (tasks[place].cell.method.spec() == "softmax") exact = &members[place];
   }
   if (turns.empty()) return;
   Cell exact_cell = tasks.front().cell;

@@ -16,6 +16,10 @@ class Subject {
  public:
   virtual ~Subject() = default;
   virtual void call() = 0;
+  // Called before each turn, untimed, with the number of calls that it will make.
+  virtual void before_turn(Index calls) { (void)calls; }
+  // More calls than this are no turn.
+  virtual Index most_calls() const { return 1'000'000; }
   // What is known of it beside its times, such as the rounding error that its check found.
   virtual void record(Recorder&) const {}
 };
