@@ -64,7 +64,11 @@ Matrix<double> well_conditioned_loss(const Case& one, const Approximation<double
 // phi(X) and its pullback, without any stabilising.
 struct Features {
   Features(const FeatureMap<double>& feature_map, const Matrix<double>& rows_of, Side of)
-      : map(feature_map), X(rows_of), side(of), block(X.rows(), map.features()), log_scale(static_cast<size_t>(X.rows())) {
+      : map(feature_map),
+        X(rows_of),
+        side(of),
+        block(X.rows(), map.features()),
+        log_scale(static_cast<size_t>(X.rows())) {
     Context context;
     map.map(context, X, side, 0, block, log_scale);
     phi = map.form() == Form::exponents ? Matrix<double>(block.array().exp()) : block;
@@ -185,7 +189,8 @@ TEST_CASE("gradients are the central differences of attend, for every method tha
       const Matrix<double> direction = random_like(head.*which, what);
       const double want = along(*method, head, one.shape.mask, G, which, direction);
       const double size = gradient.norm() * direction.norm() + G.norm();
-      CHECK(std::abs((gradient.array() * direction.array()).sum() - want) <= 1e-7 * size);  // both are 0 without a well-conditioned row
+      CHECK(std::abs((gradient.array() * direction.array()).sum() - want) <=
+            1e-7 * size);  // both are 0 without a well-conditioned row
     };
     compare("Q", got.Q, &HeadData<double>::Q);
     compare("K", got.K, &HeadData<double>::K);

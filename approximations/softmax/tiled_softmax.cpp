@@ -168,7 +168,8 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
         if (!bias_gradient.empty()) bias_gradient[static_cast<size_t>(j + k)] += gradient.sum();
       }
       context.work.exps += static_cast<double>(keys * panel.rows);
-      const In<T> ds_seen(ds.data(), keys, panel.rows, panel_width<T>), p_seen(p.data(), keys, panel.rows, panel_width<T>);
+      const In<T> ds_seen(ds.data(), keys, panel.rows, panel_width<T>),
+          p_seen(p.data(), keys, panel.rows, panel_width<T>);
       transposed_multiply_add<T>(context, ds_seen, rows(head.K, j, keys), rows(gradients.Q, begin, panel.rows));
       multiply_add<T>(context, ds_seen, Q, rows(gradients.K, j, keys));
       multiply_add<T>(context, p_seen, G_rows, rows(gradients.V, j, keys));
@@ -176,10 +177,10 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
   }
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                                 \
-  template void tiled_softmax<T>(const Head<T>&, Mask, std::span<const T>, Context&, Out<T>, std::span<T>);      \
-  template void tiled_softmax_backward<T>(const Head<T>&, Mask, std::span<const T>, const In<T>&,                \
-                                          std::span<const T>, const In<T>&, Context&, Gradients<T>, std::span<T>);
+#define ATTNBENCH_INSTANTIATE(T)                                                                                      \
+  template void tiled_softmax<T>(const Head<T>&, Mask, std::span<const T>, Context&, Out<T>, std::span<T>);           \
+  template void tiled_softmax_backward<T>(const Head<T>&, Mask, std::span<const T>, const In<T>&, std::span<const T>, \
+                                          const In<T>&, Context&, Gradients<T>, std::span<T>);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)
 #undef ATTNBENCH_INSTANTIATE

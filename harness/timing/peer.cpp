@@ -43,10 +43,11 @@ void append(Tensor& tensor, const Matrix<double>& of_head) {
 struct Peer::Process {
   explicit Process(const std::string& program) : name(program) {
     if (!std::filesystem::exists(program) || access(program.c_str(), X_OK) != 0)
-      throw Misuse("peer=" + program + " is no program that can be run; expected a path such as "
+      throw Misuse("peer=" + program +
+                   " is no program that can be run; expected a path such as "
                    "scripts/bench/pytorch.py");
-    child = process::child(std::filesystem::absolute(program).string(), process::std_in < requests,
-                           process::std_out > answers);
+    child = process::child(std::filesystem::absolute(program).string(),
+                           process::std_in<requests, process::std_out> answers);
   }
   ~Process() {
     requests.close();
@@ -58,7 +59,8 @@ struct Peer::Process {
   nlohmann::json ask(const nlohmann::json& request) {
     requests << request.dump() << "\n" << std::flush;
     std::string line;
-    if (!std::getline(answers, line)) throw std::runtime_error(name + " ended before it answered; its errors are above");
+    if (!std::getline(answers, line))
+      throw std::runtime_error(name + " ended before it answered; its errors are above");
     return nlohmann::json::parse(line);
   }
 
@@ -100,8 +102,8 @@ std::unique_ptr<Subject> Peer::prepare(const Params& method, const std::vector<H
   }
   const auto file = process_->folder.path / fmt::format("{}.safetensors", process_->prepared++);
   write_safetensors(file.string(), tensors, Precision::f32);
-  const auto answer = process_->ask(
-      {{"prepare", method.spec()}, {"tensors", file.string()}, {"causal", causal}, {"threads", threads}});
+  const auto answer =
+      process_->ask({{"prepare", method.spec()}, {"tensors", file.string()}, {"causal", causal}, {"threads", threads}});
   std::filesystem::remove(file);
   if (answer.contains("none")) throw Skip(answer.at("none").get<std::string>());
   const std::string output_path = answer.at("output");
