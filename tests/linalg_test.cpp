@@ -263,18 +263,19 @@ TEST_CASE("blocks cover each index once for any total, block and number of threa
         std::vector<std::pair<Index, Index>> blocks;
         std::mutex mutex;
         Context context(threads);
-        const auto workers = static_cast<int>(std::clamp<Index>((total + block - 1) / block, 1, threads));
-        bool shared = true;
+        const int blocks_there = static_cast<int>((total + block - 1) / block);
+        const int share = threads / std::clamp(blocks_there, 1, threads);  // more than one when there are few blocks
+        bool shared_out = true;
         context.for_blocks(total, block, [&](Context& own, Index first, Index count) {
           for (Index i = first; i < first + count; ++i) ++visits[static_cast<size_t>(i)];
           own.work.flops += static_cast<double>(count);
           own.work.exps += 1;
           const std::scoped_lock lock(mutex);
-          shared = shared && own.threads() == threads / workers;
+          shared_out = shared_out && own.threads() == share;
           blocks.emplace_back(first, count);
         });
         CHECK(visits == std::vector<int>(static_cast<size_t>(total), 1));
-        CHECK(shared);
+        CHECK(shared_out);
         CHECK(context.threads() == threads);
         CHECK(context.work.flops == static_cast<double>(total));
         CHECK(context.work.exps == static_cast<double>((total + block - 1) / block));

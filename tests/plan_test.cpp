@@ -179,11 +179,11 @@ TEST_CASE("random axes are read or refused", "[unit]") {
 TEST_CASE("a request without sizes means the defaults", "[unit]") {
   const auto cells = expand(request({"softmax"}));
   REQUIRE(cells.size() == 1);
-  const auto& [shape, heads, logit_scale] = cells[0].problem;
+  const auto& [shape, heads, logit_scale, rounding] = cells[0].problem;
   CHECK((shape.nq == 1024 && shape.nk == 1024 && shape.d == 64 && shape.dv == 64));
   CHECK(shape.mask == Mask{});
   CHECK(shape.precision == Precision::f64);
-  CHECK((heads == 1 && logit_scale == 1));
+  CHECK((heads == 1 && logit_scale == 1 && rounding == Rounding::none));
   CHECK((cells[0].seed == 1 && cells[0].threads == 1));
   CHECK(cells[0].experiment.spec() == "rank");
   CHECK(cells[0].input.spec() == "gaussian");
