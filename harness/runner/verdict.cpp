@@ -136,16 +136,6 @@ Estimate median_of(const std::vector<double>& samples, double error_rate) {
   return {value, median_interval(samples, 1 - error_rate), count};
 }
 
-Estimate ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, double error_rate) {
-  const Estimate above = median_of(a, error_rate / 2), below = median_of(b, error_rate / 2);
-  const Index count = std::min(above.replicates, below.replicates);
-  if (!(below.interval.low > 0) || !std::isfinite(above.interval.high))
-    return {above.value / below.value, {-infinity, infinity}, count};
-  return {above.value / below.value,
-          {above.interval.low / below.interval.high, above.interval.high / below.interval.low},
-          count};
-}
-
 Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons) {
   using Outcome = Verdict::Outcome;
   if (comparisons.empty()) return {Outcome::ambiguous, statement, "nothing was measured"};

@@ -56,8 +56,6 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate);
 
 // The median of time samples, with its distribution-free interval.
 Estimate median_of(const std::vector<double>& samples, double error_rate);
-// The ratio of two medians: at its ends are those of their intervals, each with half of the error rate.
-Estimate ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, double error_rate);
 
 // One of the comparisons that a verdict rests on; each has its share of the verdict's error rate (Bonferroni).
 struct Comparison {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace attnbench {
 
@@ -23,13 +24,6 @@ class SecondsPerIteration final : public benchmark::BenchmarkReporter {
   }
   double seconds = 0;
 };
-
-// Enough iterations for a turn of about `turn_seconds`, from one warm call.
-Index iterations_for(Subject& subject, double turn_seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  subject.call();
-  return std::clamp<Index>(static_cast<Index>(std::ceil(turn_seconds / seconds_since(start))), 1, subject.most_calls());
-}
 
 void run_blocks(std::vector<Member*> members, Index blocks, Generator generator) {
   for (Index block = 0; block < blocks; ++block) {
@@ -53,6 +47,18 @@ void record_turns(const Member& member, const Member* exact, Recorder& record) {
 }
 
 }  // namespace
+
+Index calls_of_a_turn(Subject& subject, double turn_seconds) {
+  double least = std::numeric_limits<double>::infinity(), spent = 0;
+  for (int call = 0; call < 3 && spent < 10 * turn_seconds; ++call) {
+    const auto start = std::chrono::steady_clock::now();
+    subject.call();
+    const double seconds = seconds_since(start);
+    least = std::min(least, seconds);
+    spent += seconds;
+  }
+  return std::clamp<Index>(static_cast<Index>(std::ceil(turn_seconds / least)), 1, subject.most_calls());
+}
 
 double seconds_per_call(Subject& subject, Index iterations) {
   SecondsPerIteration reporter;
@@ -86,7 +92,7 @@ void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const Recor
   const Params& options = tasks.front().cell.experiment;
   const auto member_of = [&](const Task& task) {
     Member member{make(task)};
-    member.iterations = iterations_for(*member.subject, options.real("turn") / 1000);
+    member.iterations = calls_of_a_turn(*member.subject, options.real("turn") / 1000);
     return member;
   };
 

@@ -24,6 +24,8 @@ class Subject {
   virtual void record(Recorder&) const {}
 };
 
+// Calls that make a turn of about so long, from the fastest of up to three: one may have been interrupted.
+Index calls_of_a_turn(Subject& subject, double turn_seconds);
 // Seconds of one call, from a run of so many.
 double seconds_per_call(Subject& subject, Index iterations);
 
