@@ -78,11 +78,12 @@ void record_delta_method(const Task& task, const Exact& exact, Recorder& record)
   const auto error = task.exact.remembered(
       task.cell, task.replicate, "delta method " + single.spec(), [&](std::vector<double>& squared_and_bias) {
         squared_and_bias.assign(2, 0);
+        Context in_double(task.context.threads());  // the theory of a rounded problem is not itself rounded
         for (const Index i : chosen) {
           const Index seen = task.cell.problem.shape.mask.visible(i, nk);
           if (seen == 0) continue;
           const RowError row =
-              delta_method(task.context, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
+              delta_method(in_double, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
           squared_and_bias[0] += row.squared_error;
           for (const double b : row.bias) squared_and_bias[1] += b * b;
         }

@@ -72,7 +72,8 @@ class Walk final : public Subject {
 
   void before_turn(Index calls) override {
     const Index warm = calls > 1 ? warm_steps : 0, first = first_position(around_);
-    if (position_ + warm + calls > first + reach_of(around_)) start_at(first);
+    const Index needed = warm + calls + 1;  // one for the call whose memory is measured behind the turns
+    if (position_ + needed > first + reach_of(around_)) start_at(first);
     for (Index step = 0; step < warm; ++step) call();
   }
   Index most_calls() const override { return most_steps; }
@@ -127,7 +128,7 @@ class Decoding final : public Subject {
   void call() override { here_.call(); }
   void before_turn(Index calls) override {
     from_.before_turn(from_calls_);
-    from_seconds_.push_back(seconds_per_call(from_, from_calls_));
+    from_seconds_.push_back(take_turn(from_, from_calls_, task_.context.threads()).seconds);
     here_.before_turn(calls);
   }
   Index most_calls() const override { return here_.most_calls(); }

@@ -6,14 +6,21 @@
 
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/timing/turns.hpp"
+#include "harness/timing/peer.hpp"
+#include "harness/timing/roofline.hpp"
 
 namespace attnbench {
 namespace {
 
+class OneCall : public Subject {
+ public:
+  // The same heads and draws, as that peer has the method.
+  virtual std::unique_ptr<Subject> at(Peer& peer) const = 0;
+};
+
 // The heads of one cell with their drawn methods, ready to be called. T is the scalar that is timed.
 template <class T>
-class Timed final : public Subject {
+class Timed final : public OneCall {
  public:
   explicit Timed(const Task& task) : task_(task), mask_(task.cell.problem.shape.mask) {
     for (Index h = 0; h < task.cell.problem.heads; ++h) {
@@ -35,10 +42,16 @@ class Timed final : public Subject {
 
   void record(Recorder& recorder) const override { recorder.scalar("rounding_error", "1", rounding_); }
 
+  std::unique_ptr<Subject> at(Peer& peer) const override {
+    std::vector<Tensors> states;
+    for (const auto& method : methods_) states.push_back(method->state());
+    return peer.prepare<T>(task_.cell.method, heads_, states, mask_.causal, task_.context.threads(), outputs_);
+  }
+
  private:
   // Throws NumericallyInvalid when the numbers are wrong.
   void check() {
-    require_finite<T>(outputs_[0], "output");
+    for (const auto& output : outputs_) require_finite<T>(output, "output");
     const HeadData<double> head = heads_[0].template cast<double>();
     const auto method = task_.template method<double>(0, task_.replicate);
     Matrix<double> reference(head.Q.rows(), head.V.cols());
@@ -69,24 +82,47 @@ class Timed final : public Subject {
   double rounding_ = 0;  // |output - output in double|_F / |output in double|_F of head 0
 };
 
-std::unique_ptr<Subject> make_subject(const Task& task) {
+std::unique_ptr<OneCall> make_subject(const Task& task) {
   if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<Timed<float>>(task);
   return std::make_unique<Timed<double>>(task);
 }
 
-void record_work(const Task& task, const Member&, const Member*, Recorder& record) {
-  const Work work = find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, task.cell.problem.shape);
+void record_work(const Task& task, const Member& member, const Member*, Recorder& record) {
+  const auto& [nq, nk, d, dv, mask, precision] = task.cell.problem.shape;
   const auto heads = static_cast<double>(task.cell.problem.heads);
-  record.scalar("flops", "1", heads * work.flops);
-  record.scalar("exps", "1", heads * work.exps);
+  const Work work = find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, task.cell.problem.shape);
+  const Work exact = find<MethodEntry>("softmax").cost(Params("methods", "softmax"), task.cell.problem.shape);
+  if (work.flops > 0) record.scalar("speedup_by_flops", "1", exact.flops / work.flops);
+  const auto numbers = static_cast<double>(nq * d + nk * d + nk * dv + nq * dv);
+  record_roofline(task, member,
+                  {.work = {heads * work.flops, heads * work.exps},
+                   .bytes = heads * numbers * (precision == Precision::f32 ? sizeof(float) : sizeof(double))},
+                  record);
 }
 
 std::vector<Metric> metrics() {
-  auto all = turn_metrics();
-  all.insert(all.end(), {{"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"},
-                         {"flops", "1", "FLOPs of a call by the method's cost formula"},
-                         {"exps", "1", "exponentials of a call by the method's cost formula"}});
+  std::vector<Metric> all = turn_metrics();
+  all.push_back({"rounding_error", "1", "|output - output in double|_F / |output in double|_F of head 0"});
+  all.push_back(
+      {"speedup_by_flops", "1", "FLOPs of softmax over FLOPs of the method: the speedup if nothing else cost time"});
+  for (const Metric& metric : roofline_metrics()) all.push_back(metric);
   return all;
+}
+
+std::vector<Parameter> parameters() {
+  auto all = turn_parameters();
+  all.push_back(Parameter::text("peer", "",
+                                "program of another implementation that takes turns as well, such as "
+                                "scripts/bench/pytorch.py; none when empty"));
+  return all;
+}
+
+void run_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done) {
+  const std::string& program = tasks.front().cell.experiment.text("peer");
+  if (program.empty()) return run_in_turns(tasks, make_subject, record_work, done);
+  Peer peer(program);
+  run_in_turns(tasks, make_subject, record_work, done,
+               [&](const Task&, Subject& ours) { return dynamic_cast<const OneCall&>(ours).at(peer); });
 }
 
 const bool registered = add(ExperimentEntry{
@@ -95,11 +131,10 @@ const bool registered = add(ExperimentEntry{
              .formula = "seconds per call of all heads; speedup = seconds of softmax / seconds, within a block",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, Fig. 1, for time against n",
              .cost = "blocks x turn for each method and for softmax"},
-    .parameters = turn_parameters(),
+    .parameters = parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per call"},
-    .run_group = [](std::vector<Task>& tasks,
-                    const auto& done) { run_in_turns(tasks, make_subject, record_work, done); },
+    .run_group = run_group,
 });
 
 }  // namespace

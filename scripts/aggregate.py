@@ -3,11 +3,14 @@
 Intervals have level 95 %. "mean": mean over replicates, Student t. "median": median of all samples, with the
 distribution-free interval between two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1). Ratios of
 two methods are formed replicate by replicate; their mean and interval are those of the log ratio, back-transformed.
+Exponents are fitted and crossings found sample by sample (the block of turns, or the replicate): exponents then have the
+panel's interval, crossings, which may lie beyond the points, that of the median.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +20,25 @@ from results import PROBLEM, SPECS, Results, parameter_columns, plain, select, s
 from scipy import special
 
 LEVEL = 0.95
-COLUMNS = ("series", "role", "x", "y", "low", "high", "theory", "value", "replicates", "samples", "exponent", "note")
+COLUMNS = (
+    "series",
+    "role",
+    "x",
+    "y",
+    "low",
+    "high",
+    "theory",
+    "value",
+    "replicates",
+    "samples",
+    "exponent",
+    "exponent_low",
+    "exponent_high",
+    "crossing",
+    "crossing_low",
+    "crossing_high",
+    "note",
+)
 EXPONENT_POINTS = 3
 # How `attnbench run` spells a condition on a cell; all others are --name VALUE.
 OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
@@ -32,6 +53,7 @@ class Panel:
              Of a map, a tile at x, y with its value: "ratio" (log10 of the ratio) or "winner" (log10 of how many times
              the least is below the next, low and high its interval where it was measured).
     missing  why there is nothing to draw, and the command that would change it; "" when there is something
+    samples  what a measured point of a curve was made of, by series and x
     """
 
     description: dict[str, Any]
@@ -39,6 +61,7 @@ class Panel:
     notes: list[str] = field(default_factory=list)
     missing: str = ""
     unit: str = "1"
+    samples: dict[tuple[str, float], np.ndarray] = field(default_factory=dict)
 
     @property
     def has_theory(self) -> bool:
@@ -83,11 +106,25 @@ def ratio_interval(logs: np.ndarray) -> tuple[float, float, float]:
     return tuple(float(v) for v in np.exp(mean_interval(logs)))  # type: ignore[return-value]
 
 
-def fitted_exponent(x: np.ndarray, y: np.ndarray) -> float:
-    """Least-squares slope of log y over log x at the last points; NaN for fewer than two."""
-    kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
-    x, y = x[kept][-EXPONENT_POINTS:], y[kept][-EXPONENT_POINTS:]
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else np.nan
+def fitted_exponents(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Least-squares slopes of log y [points, samples] over log x [points] at the last points, one a sample; none for
+    fewer than two points. Points of which a value is not positive are left out."""
+    kept = np.isfinite(x) & (x > 0) & np.all(np.isfinite(y) & (y > 0), axis=1)
+    x, y = np.log(x[kept][-EXPONENT_POINTS:]), np.log(y[kept][-EXPONENT_POINTS:])
+    return np.polyfit(x, y, 1)[0] if len(x) > 1 else np.empty(0)
+
+
+def last_rise_through_one(x: np.ndarray, y: np.ndarray) -> float:
+    """The x beyond which y stays at or above 1, y between neighbouring points of sorted x being a power law: 0 when it
+    is so from the first point on, infinity when not even the last point is."""
+    below = np.flatnonzero(~(y >= 1))
+    if len(below) == 0:
+        return 0.0
+    last = int(below[-1])
+    if last + 1 == len(x):
+        return np.inf
+    share = np.log(1 / y[last]) / np.log(y[last + 1] / y[last])
+    return float(x[last] * (x[last + 1] / x[last]) ** share)
 
 
 def aggregate(results: Results, description: dict[str, Any]) -> Panel:
@@ -106,8 +143,10 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
         panel.points = pd.DataFrame(rows, columns=list(COLUMNS))
     _mark_undrawable(panel)
     _say_what_is_absent(panel, results, cells, measured)
-    if description.get("slope"):
+    if description.get("slope") and description["kind"] == "curve":
         _fit_exponents(panel)
+    if description.get("crossing") and description["kind"] == "curve":
+        _find_crossings(panel)
     if len(measured) and not description.get("ratio_to"):
         panel.unit = str(measured["unit"].iloc[0])
     return panel
@@ -176,8 +215,8 @@ def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) ->
 
 
 def _row(series: str, role: str, **values: Any) -> dict[str, Any]:
-    blank = dict.fromkeys(("x", "y", "low", "high", "theory", "value", "exponent"), np.nan)
-    return {"series": series, "role": role, **blank, "replicates": 0, "samples": 0, "note": "", **values}
+    blank = dict.fromkeys(COLUMNS, np.nan)
+    return {**blank, "series": series, "role": role, "replicates": 0, "samples": 0, "note": "", **values}
 
 
 def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
@@ -202,6 +241,8 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
         lacking += gaps > 0
         if gaps and not closed:
             continue
+        if role == "measured":
+            panel.samples[series, x] = samples
         rows.append(
             _row(
                 series,
@@ -396,11 +437,32 @@ def _mark_undrawable(panel: Panel) -> None:
 
 
 def _fit_exponents(panel: Panel) -> None:
-    for _, group in panel.role("measured").groupby("series"):
-        group = group.sort_values("x")
-        panel.points.loc[group.index, "exponent"] = fitted_exponent(
-            group["x"].to_numpy(float), group["y"].to_numpy(float)
-        )
+    """The exponent of every series with its interval, from one fit a sample: the first of every point, the second, ..."""
+    interval = INTERVALS[panel.description.get("interval", "mean")]
+    for group, x, samples in _curves(panel):
+        exponents = fitted_exponents(x, samples)
+        if len(exponents):
+            columns = ["exponent", "exponent_low", "exponent_high"]
+            panel.points.loc[group.index, columns] = [float(v) for v in interval(exponents)]
+
+
+def _find_crossings(panel: Panel) -> None:
+    """Where every series rises above 1 for good, with the interval of the median, from one crossing a sample."""
+    for group, x, samples in _curves(panel):
+        if (samples <= 0).any():
+            continue
+        crossings = np.array([last_rise_through_one(x, samples[:, b]) for b in range(samples.shape[1])])
+        columns = ["crossing", "crossing_low", "crossing_high"]
+        panel.points.loc[group.index, columns] = [float(v) for v in median_interval(crossings)]
+
+
+def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
+    """The rows of every measured series, its x in order, and the samples [points, samples] that all points have."""
+    for series, group in panel.role("measured").groupby("series"):
+        x = np.sort(group["x"].to_numpy(float))
+        samples = [panel.samples[series, place] for place in x]
+        shared = min(len(of_point) for of_point in samples)
+        yield group, x, np.stack([of_point[:shared] for of_point in samples])
 
 
 def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> None:

@@ -17,8 +17,12 @@ LONGEST_REASON = 110  # characters; the CSV file has all of it
 def notes(panels: list[Panel]) -> list[str]:
     """Sentences under the figure: intervals, fits, endings, and what each panel says about itself."""
     said = _interval_notes(panels) + _map_notes(panels)
-    if any(panel.points["exponent"].notna().any() for panel in panels):
-        said.append("Exponents: least squares on logarithms over the last three points.")
+    said += _exponent_notes(panels)
+    if any(panel.points["crossing"].notna().any() for panel in panels):
+        said.append(
+            "Above 1: for good, between points on straight lines in logarithms, sample by sample; ± to the farther end of "
+            f"the {LEVEL * 100:g} % interval of the median."
+        )
     said += _ending_notes(panels)
     by_words: dict[str, list[str]] = {}
     for panel in panels:
@@ -28,6 +32,17 @@ def notes(panels: list[Panel]) -> list[str]:
         everywhere = len(titles) == len(panels)
         said.append(words if everywhere else f"{', '.join(titles)}: {words[0].lower()}{words[1:]}")
     return said
+
+
+def _exponent_notes(panels: list[Panel]) -> list[str]:
+    """How exponents were fitted, and whether they have an interval."""
+    points = pd.concat([panel.points for panel in panels])
+    if not points["exponent"].notna().any():
+        return []
+    words = "Exponents: least squares on logarithms over the last three points, sample by sample"
+    if points["exponent_low"].notna().any():
+        return [f"{words}; ± to the farther end of the {LEVEL * 100:g} % interval."]
+    return [f"{words}; too few for an interval."]
 
 
 def _interval_notes(panels: list[Panel]) -> list[str]:

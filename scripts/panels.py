@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from results import natural_order
-from ticks import limits, linear_ticks, log_ticks, superscript
+from ticks import byte_ticks, limits, linear_ticks, log_ticks, superscript
 
 INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
 # Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), so that they stay apart in grey; ordered so that the
@@ -92,7 +92,7 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[flo
     if panel.description["kind"] == "map":
         _draw_map(axes, panel, looks)
         return
-    if panel.description.get("ratio_to") and not panel.missing:
+    if (panel.description.get("ratio_to") or panel.description.get("crossing")) and not panel.missing:
         axes.axhline(1, color=INK, linewidth=0.8, zorder=1.2)
     for series, points in panel.role("reference").groupby("series"):
         _draw_reference(axes, points, looks[series])
@@ -125,7 +125,7 @@ def balanced(text: str, width: int) -> str:
 
 
 def axis_label(panel: Panel, axis: str) -> str:
-    """The axis label with the unit of the measurement, where the description has not said it."""
+    """The axis label with the unit of the measurement, where neither the description nor the ticks (B) say it."""
     description = panel.description
     is_map = description["kind"] == "map"
     if axis == "y" and not is_map:
@@ -133,7 +133,7 @@ def axis_label(panel: Panel, axis: str) -> str:
     else:
         default = "/".join(axis_names(description, "x" if axis == "x" else "y_axis")) or "index"
     label = str(description.get(f"{axis}_label") or default)
-    if axis == "x" or is_map or panel.unit in ("", "1") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
+    if axis == "x" or is_map or panel.unit in ("", "1", "B") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
         return label
     return f"{label} ({panel.unit})"
 
@@ -352,7 +352,7 @@ def _y_values(panel: Panel) -> np.ndarray:
     y = drawn["y"].dropna().to_numpy(float)
     if len(y) == 0:  # closed forms of what could not be measured
         y = drawn["theory"].dropna().to_numpy(float)
-    if panel.description.get("ratio_to"):
+    if panel.description.get("ratio_to") or panel.description.get("crossing"):
         y = np.append(y, 1.0)
     gaps = drawn["y"].isna()
     parts = [y]
@@ -384,7 +384,10 @@ def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
         low, high = limits(values, bool(base), below=0.14 if crosses else 0.05)
     getattr(axes, f"set_{which}lim")(low, high)
     room = _tick_room(axes, values) if which == "x" else 7
-    ticks, minor, labels = log_ticks(low, high, base, room) if base else linear_ticks(low, high, room)
+    if which == "y" and panel.unit == "B" and panel.description["kind"] != "map":
+        ticks, minor, labels = byte_ticks(low, high, bool(base), room)
+    else:
+        ticks, minor, labels = log_ticks(low, high, base, room) if base else linear_ticks(low, high, room)
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(FixedLocator(minor))
     axis.set_major_formatter(FuncFormatter(lambda value, position: labels[position] if position is not None else ""))

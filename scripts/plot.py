@@ -25,6 +25,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from aggregate import Panel, aggregate, axis_names
 from matplotlib.lines import Line2D
@@ -185,7 +186,7 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], wi
 def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
     """The legend's sample and words for a series; joined: its points are joined in some panel."""
     line = look.line if joined or not look.marker else "none"
-    words = wrapped_spec(series + _exponents(panels, series), width)
+    words = wrapped_spec(series + _exponents(panels, series) + _crossings(panels, series), width)
     return Line2D(
         [],
         [],
@@ -199,13 +200,33 @@ def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: in
 
 
 def _exponents(panels: list[Panel], series: str) -> str:
-    """ " (x^1.02, x^1.98)": the fitted exponents of a series, one a panel that has one."""
+    """ "  ∝ n^1.02±0.03": the fitted exponents of a series, one a panel that has one, with the farther end of the
+    interval."""
     found = []
     for panel in panels:
-        values = panel.points.loc[panel.points["series"] == series, "exponent"].dropna()
-        if len(values):
-            found.append(f"{'/'.join(axis_names(panel.description))}^{values.iloc[0]:.2f}")
+        points = panel.points[(panel.points["series"] == series) & panel.points["exponent"].notna()]
+        if len(points):
+            value, low, high = points[["exponent", "exponent_low", "exponent_high"]].iloc[0]
+            half = f"±{max(high - value, value - low):.2f}" if np.isfinite(low) else ""
+            found.append(f"{'/'.join(axis_names(panel.description))}^{value:.2f}{half}")
     return f"  ∝ {', '.join(found)}" if found else ""
+
+
+def _crossings(panels: list[Panel], series: str) -> str:
+    """ "  above 1 from n = 240±12, >2048": where a series rises above 1 for good, one a panel that was asked."""
+    found, axis = [], ""
+    for panel in panels:
+        points = panel.points[(panel.points["series"] == series) & panel.points["crossing"].notna()]
+        if len(points) == 0:
+            continue
+        axis = "/".join(axis_names(panel.description))
+        value, low, high = points[["crossing", "crossing_low", "crossing_high"]].iloc[0]
+        if value == 0 or np.isinf(value):
+            found.append(f"<{points['x'].min():g}" if value == 0 else f">{points['x'].max():g}")
+        else:
+            half = max(high - value, value - low)
+            found.append(f"{value:.0f}" + (f"±{half:.0f}" if np.isfinite(half) else ""))
+    return f"  above 1 from {axis} = {', '.join(found)}" if found else ""
 
 
 def wrapped_spec(spec: str, width: int) -> list[str]:

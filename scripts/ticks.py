@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
 
 def limits(values: np.ndarray, logarithmic: bool, below: float) -> tuple[float, float]:
     """Least and greatest value with some room (a share of the range) on both sides, in the space of the axis."""
@@ -55,6 +57,30 @@ def _with_power(value: float) -> str:
     exponent = int(np.floor(np.log10(value) + 1e-9))
     mantissa = f"{value / 10.0**exponent:.6g}"
     return f"{'' if mantissa == '1' else f'{mantissa}×'}10{superscript(exponent)}"
+
+
+def byte_ticks(
+    low: float, high: float, logarithmic: bool, room: int
+) -> tuple[list[float], list[float], list[str]]:
+    """Ticks of an axis in bytes: powers of two on a logarithmic one of more than a few, else round numbers of the
+    largest unit."""
+    if logarithmic and high >= 4 * low:
+        ticks, minor, _ = log_ticks(low, high, 2, room)
+        return ticks, minor, [byte_label(tick) for tick in ticks]
+    unit = 1024.0 ** _byte_unit(high)
+    ticks, minor, _ = linear_ticks(low / unit, high / unit, room)
+    return [tick * unit for tick in ticks], minor, [byte_label(tick * unit) for tick in ticks]
+
+
+def _byte_unit(value: float) -> int:
+    """0 for bytes, 1 for KiB, ..."""
+    return int(np.clip(np.floor(np.log2(max(abs(value), 1.0)) / 10 + 1e-9), 0, len(BYTE_UNITS) - 1))
+
+
+def byte_label(value: float) -> str:
+    """512 B, 64 KiB, 1.5 MiB."""
+    unit = _byte_unit(value)
+    return f"{value / 1024.0**unit:.4g} {BYTE_UNITS[unit]}"
 
 
 def linear_ticks(low: float, high: float, room: int) -> tuple[list[float], list[float], list[str]]:

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -293,8 +294,24 @@ TEST_CASE("speed validates, times in turns, and pairs with softmax", "[end-to-en
               (folder / "r.db"))
           .code == 0);
   const std::string rows = exported(folder / "r.db");
-  for (const std::string metric : {"seconds,s,2", "speedup,1,2", "rounding_error"})
+  for (const std::string metric : {"seconds,s,2", "speedup,1,2", "disturbed,1,2", "rounding_error", "gflops,GFLOP/s",
+                                   "roofline_fraction", "fma_peak,FLOP/s", "speedup_by_flops"})
     CHECK(rows.find(metric) != std::string::npos);
+}
+
+TEST_CASE("machine measures every rate in both precisions", "[end-to-end]") {
+  const Outcome machine = program("machine --threads 1 --json", "2>/dev/null");
+  REQUIRE(machine.code == 0);
+  const auto rates = nlohmann::json::parse(machine.text);
+  CHECK(rates["threads"] == 1);
+  for (const char* precision : {"f32", "f64"}) {
+    CHECK(rates[precision].size() == 8);
+    for (const auto& [name, rate] : rates[precision].items()) {
+      INFO(precision << " " << name);
+      CHECK(rate.get<double>() > 1e6);  // of anything, a machine does more than that in a second
+    }
+  }
+  CHECK(program("machine --threads 0").code == 2);
 }
 
 TEST_CASE("a run is drawn by report without anything else being said", "[end-to-end]") {

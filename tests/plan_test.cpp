@@ -238,11 +238,28 @@ TEST_CASE("axes of the problem multiply", "[unit]") {
   CHECK(cells.size() == 2 * 3 * 2 * 2 * 2 * 3);
   std::set<std::tuple<Index, Index, Index, Index, double, std::string>> distinct;
   for (const Cell& cell : cells) {
-    const auto& [shape, heads, logit_scale] = cell.problem;
+    const auto& [shape, heads, logit_scale, rounding] = cell.problem;
     distinct.emplace(shape.nq, shape.d, shape.dv, heads, logit_scale, cell.method.spec());
   }
   CHECK(distinct.size() == cells.size());
   CHECK(distinct.contains({32, 4, 5, 3, 0.1, "uniform"}));
+}
+
+TEST_CASE("half precision is an axis, and without it a cell is what it was", "[unit]") {
+  const auto cells = expand(request({"softmax"}, {{"round", {"none", "bf16", "f16"}}}));
+  REQUIRE(cells.size() == 3);
+  std::set<std::string> keys;
+  for (const Cell& cell : cells) keys.insert(cell.row(false).key);
+  CHECK(keys.size() == 3);
+  CHECK(cells[0].row(false).key == expand(request({"softmax"}))[0].row(false).key);
+  CHECK_FALSE(contains(cells[0].row(false).parameters, "round"));
+  CHECK(contains(cells[1].row(false).parameters, R"("round":"bf16")"));
+  RunRequest whole = request({"softmax"});
+  whole.rounding = Rounding::f16;
+  CHECK(expand(whole)[0].row(false).key == cells[2].row(false).key);
+  CHECK(contains(misuse_of_request(request({"softmax"}, {{"round", {"fp16"}}})), "expected none, f16 or bf16"));
+  whole.experiment = "speed";
+  CHECK(contains(misuse_of_request(whole), "speed would time the emulation"));
 }
 
 TEST_CASE("only timing takes more than one head to a cell", "[unit]") {

@@ -204,10 +204,13 @@ class Intervals(unittest.TestCase):
             columns = [[float(v) for v in interval(samples[:, i])] for i in range(4)]
             np.testing.assert_allclose(np.stack(interval(samples), axis=1), columns)
 
-    def test_fitted_exponent_is_that_of_the_last_points(self) -> None:
+    def test_fitted_exponents_are_those_of_the_last_points(self) -> None:
         x = np.array([1, 2, 4, 8, 16.0])
-        self.assertAlmostEqual(aggregate.fitted_exponent(x, np.array([5, 5, 16, 64, 256.0])), 2)
-        self.assertTrue(np.isnan(aggregate.fitted_exponent(x[:1], x[:1])))
+        y = np.array([[5, 7], [5, 7], [16, 2], [64, 4], [256.0, 8]])
+        np.testing.assert_allclose(aggregate.fitted_exponents(x, y), [2, 1])
+        self.assertEqual(len(aggregate.fitted_exponents(x[:1], y[:1])), 0)
+        y[3, 1] = 0  # a point of which one sample has no logarithm: 2, 4 and 16 remain, slopes log2(256/5) / 3 about
+        np.testing.assert_allclose(aggregate.fitted_exponents(x, y)[0], np.polyfit([1, 2, 4], np.log2([5, 16, 256]), 1)[0])
 
 
 class Specs(unittest.TestCase):
@@ -286,6 +289,63 @@ class Aggregation(InTemporaryDirectory):
         point = panel.points.iloc[0]
         self.assertEqual([point["y"], point["low"], point["high"], point["samples"]], [3.5, 1, 60, 6])
         self.assertEqual(panels.axis_label(panel, "y"), "mse (s)")
+
+    def test_exponents_have_the_interval_of_the_fits_of_each_sample(self) -> None:
+        # Sample b of every point lies on its own power law n^(1 + b / 100), b = 0 ... 8, in a scrambled order of size:
+        # the median exponent is that of b = 4, and of nine order statistics the second and the eighth hold it with at
+        # least 95 % (2 P(Binomial(9, 1/2) <= 1) = 0.039).
+        with self.store() as store:
+            for n in (64, 128, 256, 512):
+                samples = [(1 + 10 * (b * 5 % 9)) * n ** (1 + b / 100) for b in range(9)]
+                store.cell("a", [samples], metric="seconds", unit="s", n=n)
+                store.cell("few", [samples[:3]], metric="seconds", unit="s", n=n)
+        curve = {**CURVE, "x": ["n"], "y": "seconds", "interval": "median", "slope": True}
+        panel = self.panel(store, curve)
+        exponents = panel.points.groupby("series")[["exponent", "exponent_low", "exponent_high"]].first()
+        np.testing.assert_allclose(exponents.loc["a"], [1.04, 1.01, 1.07])
+        self.assertAlmostEqual(exponents.loc["few", "exponent"], 1.01)
+        self.assertTrue(np.isnan(exponents.loc["few", "exponent_low"]))
+        self.assertEqual(plot._exponents([panel], "a"), "  ∝ n^1.04±0.03")
+        self.assertEqual(plot._exponents([panel], "few"), "  ∝ n^1.01")
+
+    def test_a_crossing_is_where_a_curve_rises_above_one_for_good(self) -> None:
+        x = np.array([16.0, 32, 64, 128])
+        self.assertAlmostEqual(aggregate.last_rise_through_one(x, np.array([0.25, 0.5, 2, 4])), 45.254834, places=5)
+        self.assertAlmostEqual(aggregate.last_rise_through_one(x, np.array([2, 0.5, 0.5, 2])), 90.509668, places=5)
+        self.assertEqual(aggregate.last_rise_through_one(x, np.array([1.0, 1, 2, 4])), 0)
+        self.assertEqual(aggregate.last_rise_through_one(x, np.array([2.0, 2, 2, 0.9])), np.inf)
+        with self.store() as store:
+            for n in (16, 32, 64, 128):
+                # (n / c)^2 with c = 30, 31, ..., 38: nine crossings, of which the second and the eighth hold the median
+                store.cell("a", [[(n / (30 + b)) ** 2 for b in range(9)]], metric="speedup", n=n)
+                store.cell("late", [[n / (100 + 20 * b) for b in range(3)]], metric="speedup", n=n)
+                store.cell("never", [[n / 1000] * 9], metric="speedup", n=n)
+                store.cell("always", [[n / 8] * 9], metric="speedup", n=n)
+        panel = self.panel(store, {**CURVE, "x": ["n"], "y": "speedup", "interval": "median", "crossing": True})
+        found = panel.points.groupby("series")[["crossing", "crossing_low", "crossing_high"]].first()
+        np.testing.assert_allclose(found.loc["a"], [34, 31, 37])
+        self.assertEqual(found.loc["late", "crossing"], 120)  # of 100, 120 and one beyond the last point
+        self.assertEqual(
+            [plot._crossings([panel, panel], series) for series in ("a", "late", "never", "always")],
+            [
+                "  above 1 from n = 34±3, 34±3",
+                "  above 1 from n = 120, 120",
+                "  above 1 from n = >128, >128",
+                "  above 1 from n = <16, <16",
+            ],
+        )
+
+    def test_an_axis_in_bytes_says_so_at_its_ticks(self) -> None:
+        with self.store() as store:
+            for n in (64, 128, 256):
+                store.cell("a", [n * 4096.0], metric="peak_bytes", unit="B", n=n)
+        panel = self.panel(store, {**CURVE, "x": ["n"], "y": "peak_bytes", "y_label": "peak memory"})
+        self.assertEqual(panels.axis_label(panel, "y"), "peak memory")
+        figure, axes = plot.plt.subplots()
+        self.addCleanup(plot.plt.close, figure)
+        panels.set_axis(axes, "y", panel, panel.points["y"].to_numpy(float))
+        figure.canvas.draw()
+        self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["256 KiB", "512 KiB", "1 MiB"])
 
     def test_references_have_no_x_and_ignore_conditions_on_parameters(self) -> None:
         with self.store() as store:
@@ -462,6 +522,17 @@ class Axes(unittest.TestCase):
                 places, _, labels = ticks.log_ticks(low, high, base, 6)
                 self.assertTrue(2 <= len(places) <= 7 and all(low <= place <= high for place in places), places)
                 self.assertEqual(len(set(labels)), len(places))
+
+    def test_bytes_have_binary_units(self) -> None:
+        self.assertEqual(
+            [ticks.byte_label(v) for v in (0, 512, 1024, 1.5 * 2**20, 2**40, 2**51)],
+            ["0 B", "512 B", "1 KiB", "1.5 MiB", "1 TiB", "2048 TiB"],
+        )
+        places, _, labels = ticks.byte_ticks(2.0**15, 2.0**23, True, 7)
+        self.assertEqual(labels, ["32 KiB", "128 KiB", "512 KiB", "2 MiB", "8 MiB"])
+        self.assertEqual(places, [2.0**k for k in range(15, 24, 2)])
+        self.assertEqual(ticks.byte_ticks(0.0, 2.2 * 2**20, False, 4)[2], ["0 B", "1 MiB", "2 MiB"])
+        self.assertEqual(ticks.byte_ticks(2.0 * 2**20, 3.0 * 2**20, True, 3)[2], ["2 MiB", "2.5 MiB", "3 MiB"])
 
     def test_numbers_are_short(self) -> None:
         self.assertEqual(

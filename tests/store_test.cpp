@@ -585,6 +585,8 @@ TEST_CASE("scalars of a cell come by replicate, of those that are done") {
   CHECK(store.scalars(cell("uniform").key, "error") == std::map<Index, double>{{0, 0.5}, {4, 0.25}});
   CHECK(store.scalars(cell("uniform").key, "error_rows").empty());
   CHECK(store.scalars("absent", "error").empty());
+  CHECK(store.arrays(cell("uniform").key, "error_rows") == std::map<Index, std::vector<double>>{{4, {9}}});
+  CHECK(store.arrays(cell("uniform").key, "error").empty());
 }
 
 TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it is recorded into") {

@@ -7,6 +7,7 @@
 #include "harness/core/approximation.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/linalg/rounding.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/store/environment.hpp"
 
@@ -16,14 +17,17 @@ namespace {
 struct Arguments {
   std::string spec, input, output, precision, state, calibrate;
   bool causal = false, matrix = false, kernel = false;
+  Rounding rounding = Rounding::none;
   std::uint64_t seed = 1;
 };
 
 // Q and K times d^-1/4 each (methods.md 0), as an owned head of the wanted precision.
 template <class T>
-HeadData<T> scaled(const Head<double>& raw) {
+HeadData<T> scaled(const Head<double>& raw, Rounding rounding) {
   const double factor = std::pow(static_cast<double>(raw.Q.cols()), -0.25);
-  return {(raw.Q * factor).template cast<T>(), (raw.K * factor).template cast<T>(), raw.V.template cast<T>()};
+  HeadData<T> head{(raw.Q * factor).template cast<T>(), (raw.K * factor).template cast<T>(), raw.V.template cast<T>()};
+  for (Matrix<T>* X : {&head.Q, &head.K, &head.V}) round_to<T>(rounding, *X);
+  return head;
 }
 
 // Appends a head's matrix to a tensor whose last two axes are that matrix.
@@ -50,11 +54,12 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
     result["kernel_log_rows"] = tensor_of(file.leading, file.nq, 1);
     result["kernel_log_columns"] = tensor_of(file.leading, file.nk, 1);
   }
-  Context context(allowed_cores());
+  Context context(allowed_cores(), arguments.rounding);
   for (Index b = 0; b < file.batches; ++b)
     for (Index h = 0; h < file.heads; ++h) {
-      const HeadData<T> head = scaled<T>(file.head(b, h));
-      const HeadData<double> learnt = scaled<double>(calibration.head(std::min(b, calibration.batches - 1), h));
+      const HeadData<T> head = scaled<T>(file.head(b, h), arguments.rounding);
+      const HeadData<double> learnt =
+          scaled<double>(calibration.head(std::min(b, calibration.batches - 1), h), arguments.rounding);
       const Head<double> learnt_view = learnt.view();
       const auto method = make_approximation<T>({.shape = shape,
                                                  .params = params,
@@ -90,6 +95,7 @@ Tensors read_state(const std::string& path) {
 
 int run(const std::vector<std::string>& words) {
   Arguments arguments;
+  std::string round;
   options::options_description visible("options");
   visible.add_options()("spec", options::value(&arguments.spec), "method spec")(
       "input", options::value(&arguments.input),
@@ -101,6 +107,8 @@ int run(const std::vector<std::string>& words) {
       "also write the kernel estimate before normalising, and the logarithms of what stabilised it: a library that "
       "does not take its stabilisers out again has kernel_ij exp(-kernel_log_rows_i - kernel_log_columns_j)")(
       "precision", options::value(&arguments.precision)->default_value("f32"), "f32 or f64")(
+      "round", options::value(&round)->default_value("none"),
+      "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
       "state", options::value(&arguments.state),
       "tensors to use instead of drawing or learning: projection [m, d], codebook [c, d], a [1, 1] and what else the "
       "method has")("calibrate", options::value(&arguments.calibrate),
@@ -116,6 +124,7 @@ int run(const std::vector<std::string>& words) {
   if (!arguments.output.ends_with(".safetensors"))
     throw Misuse("--output " + arguments.output + ": expected a name that ends in .safetensors");
 
+  arguments.rounding = parse_rounding(round);
   const Params params("methods", arguments.spec);
   const AttentionFile file = read_attention_file(arguments.input);
   refuse_absurd_sizes(file.nq, file.nk, file.d, file.dv);

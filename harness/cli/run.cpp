@@ -33,7 +33,7 @@ Index count_of(const std::string& option, const std::string& text) {
 std::optional<Arguments> parse(const std::string& command, const std::vector<std::string>& words) {
   options::options_description visible("options");
   std::vector<std::string> methods, inputs, sweeps, n, d;
-  std::string experiment, dv, heads, replicates, threads, seed, precision, results, logit_scale;
+  std::string experiment, dv, heads, replicates, threads, seed, precision, round, results, logit_scale;
   bool causal = false, bidirectional = false;
   visible.add_options()("experiment", options::value(&experiment), "what to measure: attnbench list experiments")(
       "method,m", options::value(&methods)->composing(), "method specs, such as performer:m=64 (repeatable)")(
@@ -45,6 +45,8 @@ std::optional<Arguments> parse(const std::string& command, const std::vector<std
       "causal", options::bool_switch(&causal), "row i sees no later token (default: what the input is)")(
       "bidirectional", options::bool_switch(&bidirectional), "every row sees every token")(
       "precision", options::value(&precision), "f32 or f64 (default f64; f32 for timing)")(
+      "round", options::value(&round)->default_value("none"),
+      "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
       "logit-scale", options::value(&logit_scale)->default_value("1"), "multiplies the logits")(
       "sweep", options::value(&sweeps)->composing(),
       "AXIS=VALUES: m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
@@ -70,6 +72,7 @@ std::optional<Arguments> parse(const std::string& command, const std::vector<std
   if (precision.empty()) precision = timing ? "f32" : "f64";
   if (precision != "f32" && precision != "f64") throw Misuse("--precision " + precision + ": expected f32 or f64");
   request.precision = precision == "f32" ? Precision::f32 : Precision::f64;
+  request.rounding = parse_rounding(round);
   request.replicates = count_of("replicates", replicates);
   request.threads =
       threads.empty() ? allowed_cores() : static_cast<int>(std::min<Index>(1024, count_of("threads", threads)));
@@ -124,9 +127,10 @@ int plan_command(const std::vector<std::string>& words) {
   for (const auto& cell : cells) {
     const auto& shape = cell.problem.shape;
     std::cout << fmt::format(
-        "{}  {}  {}  n={} d={} dv={}{}{}\n", cell.experiment.spec(), cell.method.spec(), cell.input.spec(), shape.nk,
+        "{}  {}  {}  n={} d={} dv={}{}{}{}\n", cell.experiment.spec(), cell.method.spec(), cell.input.spec(), shape.nk,
         shape.d, shape.dv, shape.mask.causal ? " causal" : "",
-        cell.problem.logit_scale == 1 ? "" : fmt::format(" logit_scale={}", cell.problem.logit_scale));
+        cell.problem.logit_scale == 1 ? "" : fmt::format(" logit_scale={}", cell.problem.logit_scale),
+        cell.problem.rounding == Rounding::none ? "" : " round=" + to_string(cell.problem.rounding));
   }
   std::cout << fmt::format("{} cells x {} replicates, {} done already; a cell takes at most about {:.3g} MB\n",
                            cells.size(), arguments->request.replicates, done, largest / 1e6);

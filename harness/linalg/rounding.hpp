@@ -2,6 +2,8 @@
 // keys can be seen without an accelerator.
 #pragma once
 
+#include <string>
+
 #include "harness/linalg/context.hpp"
 
 namespace attnbench {
@@ -10,5 +12,9 @@ namespace attnbench {
 // float's range. none leaves X alone.
 template <class T>
 void round_to(Rounding rounding, Out<T> X);
+
+// "none", "f16", "bf16". Any other text throws Misuse.
+Rounding parse_rounding(const std::string& text);
+std::string to_string(Rounding rounding);
 
 }  // namespace attnbench

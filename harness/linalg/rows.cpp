@@ -1,5 +1,7 @@
 #include "harness/linalg/rows.hpp"
 
+#include "harness/linalg/rounding.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -24,12 +26,14 @@ auto row(std::span<T> v) {
 template <class T>
 void exponentiate_rows(Context& context, OutArg<T> X, std::span<const T> shift) {
   for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = (X.row(i).array() - shift[static_cast<size_t>(i)]).exp();
+  round_to<T>(context.rounding(), X);
   context.work.exps += static_cast<double>(X.size());
 }
 
 template <class T>
 void exponentiate_columns(Context& context, OutArg<T> X, std::span<const T> shift) {
   for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = (X.row(i).array() - row(shift)).exp();
+  round_to<T>(context.rounding(), X);
   context.work.exps += static_cast<double>(X.size());
 }
 
@@ -60,9 +64,12 @@ void softmax_within(Context& context, OutArg<T> X, Index i, Index begin, Index e
   X.row(i).head(begin).setZero();
   X.row(i).tail(X.cols() - end).setZero();
   if (begin == end) return;
+  const Out<T> held(&X(i, begin), 1, end - begin, X.outerStride());
   auto seen = X.row(i).segment(begin, end - begin).array();
   seen = (seen - seen.maxCoeff()).exp();
+  round_to<T>(context.rounding(), held);
   seen /= seen.sum();
+  round_to<T>(context.rounding(), held);
   context.work.exps += static_cast<double>(end - begin);
 }
 

@@ -12,13 +12,14 @@ namespace attnbench {
 namespace {
 std::string problem_key(const Problem& p) {
   const auto& s = p.shape;
-  return fmt::format("nq={} nk={} d={} dv={} causal={} offset={} keys={} precision={} heads={} logit_scale={}", s.nq,
+  const std::string round = p.rounding == Rounding::none ? "" : " round=" + to_string(p.rounding);
+  return fmt::format("nq={} nk={} d={} dv={} causal={} offset={} keys={} precision={} heads={} logit_scale={}{}", s.nq,
                      s.nk, s.d, s.dv, s.mask.causal, s.mask.offset, s.mask.keys,
-                     s.precision == Precision::f32 ? "f32" : "f64", p.heads, p.logit_scale);
+                     s.precision == Precision::f32 ? "f32" : "f64", p.heads, p.logit_scale, round);
 }
 
 // Every parameter with its value; when two of the three parts share a name, method goes before input before experiment.
-// Fitted methods also say what they learnt from.
+// Fitted methods also say what they learnt from, and half precision is a parameter as well.
 std::string parameters_json(const Cell& cell) {
   auto object = nlohmann::json::object();
   const auto add = [&](const Params& params) {
@@ -33,6 +34,7 @@ std::string parameters_json(const Cell& cell) {
   add(cell.experiment);
   if (find<MethodEntry>(cell.method.name()).fitted(cell.method))
     object["calibration"] = find<InputEntry>(cell.input.name()).has_calibration ? "held out" : "in sample";
+  if (cell.problem.rounding != Rounding::none) object["round"] = to_string(cell.problem.rounding);
   return object.dump();
 }
 }  // namespace
@@ -65,16 +67,18 @@ CellRow Cell::row(bool timing) const {
 
 HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose) {
   const auto& shape = cell.problem.shape;
-  return draw_head(cell.input,
-                   {.nq = shape.nq,
-                    .nk = shape.nk,
-                    .d = shape.d,
-                    .dv = shape.dv,
-                    .streams = Streams(cell.seed),
-                    .head = head,
-                    .replicate = replicate,
-                    .purpose = purpose},
-                   cell.problem.logit_scale);
+  auto drawn = draw_head(cell.input,
+                         {.nq = shape.nq,
+                          .nk = shape.nk,
+                          .d = shape.d,
+                          .dv = shape.dv,
+                          .streams = Streams(cell.seed),
+                          .head = head,
+                          .replicate = replicate,
+                          .purpose = purpose},
+                         cell.problem.logit_scale);
+  for (Matrix<double>* X : {&drawn.Q, &drawn.K, &drawn.V}) round_to<double>(cell.problem.rounding, *X);
+  return drawn;
 }
 
 }  // namespace attnbench

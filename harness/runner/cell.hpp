@@ -5,6 +5,7 @@
 #include "harness/core/parameters.hpp"
 #include "harness/core/problem.hpp"
 #include "harness/inputs/input.hpp"
+#include "harness/linalg/rounding.hpp"
 #include "harness/store/store.hpp"
 
 namespace attnbench {
@@ -13,7 +14,8 @@ namespace attnbench {
 struct Problem {
   Shape shape;
   Index heads = 1;
-  double logit_scale = 1;  // the logits are multiplied by it: an axis, because orderings flip with it
+  double logit_scale = 1;              // the logits are multiplied by it: an axis, because orderings flip with it
+  Rounding rounding = Rounding::none;  // of the inputs, and of what the method computes: half precision, emulated
 };
 
 struct Cell {
@@ -28,7 +30,8 @@ struct Cell {
   CellRow row(bool timing) const;
 };
 
-// Draws head `head` of a cell's input for one replicate, scaled.
+// Draws head `head` of a cell's input for one replicate, scaled, and rounded as the problem says: what is exact is then
+// exact for the inputs that the method gets, and the error is that of its arithmetic.
 HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose);
 
 }  // namespace attnbench

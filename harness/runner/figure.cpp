@@ -48,6 +48,7 @@ Figure figure(std::string name, const Description& section, std::string title, s
                     {"references", spelled(p.references)},
                     {"series", p.series},
                     {"slope", p.slope},
+                    {"crossing", p.crossing},
                     {"normalise_x", p.normalise_x},
                     {"ratio_to", p.ratio_to.empty() ? "" : spelled("methods", p.ratio_to)},
                     {"y_axis", p.y_axis},
@@ -69,7 +70,7 @@ Figure figure_of_run(const RunRequest& request) {
   if (request.n.size() > 1) axes.push_back("n");
   if (request.d.size() > 1) axes.push_back("d");
   for (const auto& axis : request.sweep)
-    if (axis.values.size() > 1) axes.push_back(axis.name);
+    if (axis.values.size() > 1 && axis.name != "round") axes.push_back(axis.name);  // which is no number
   if (axes.empty()) axes.push_back("n");
 
   // When the axis is a parameter of some methods, the others are references over the whole range.
@@ -81,6 +82,8 @@ Figure figure_of_run(const RunRequest& request) {
   if (with_axis.empty()) without_axis.clear();
   std::vector<std::string> series{"method"};
   for (size_t i = 1; i < axes.size(); ++i) series.push_back(axes[i]);
+  for (const auto& axis : request.sweep)
+    if (axis.name == "round" && axis.values.size() > 1) series.push_back(axis.name);
 
   std::vector<Panel> panels;
   for (const auto& input : request.inputs)

@@ -27,6 +27,7 @@ struct Panel {
   std::vector<std::string> references = {};
   std::vector<std::string> series = {"method"};
   bool slope = false;
+  bool crossing = false;
   bool normalise_x = false;
   std::string ratio_to = {};            // curve: every series divided by this method's value at the same x
   std::vector<std::string> ratio = {};  // map: the methods whose ratio is the colour ...

@@ -20,7 +20,7 @@ constexpr size_t most_axis_values = 100'000;
 constexpr size_t most_cells = 1'000'000;  // about 3 KB each
 
 const std::vector<std::string>& problem_axes() {
-  static const std::vector<std::string> names{"n", "d", "dv", "heads", "logit_scale"};
+  static const std::vector<std::string> names{"n", "d", "dv", "heads", "logit_scale", "round"};
   return names;
 }
 
@@ -101,6 +101,16 @@ std::vector<Number> problem_values(const RunRequest& request, const std::string&
   return given;
 }
 
+std::vector<Rounding> rounding_values(const RunRequest& request) {
+  for (const auto& axis : request.sweep)
+    if (axis.name == "round") {
+      std::vector<Rounding> all;
+      for (const auto& value : axis.values) all.push_back(parse_rounding(value));
+      return all;
+    }
+  return {request.rounding};
+}
+
 // The sizes that an axis or the request itself asks for; {0} when neither does.
 std::vector<Index> sizes(const RunRequest& request, const std::string& name, const std::vector<Index>& given) {
   const auto values = problem_values<Index>(request, name, given);
@@ -120,8 +130,10 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   const auto all_dv = sizes(request, "dv", request.dv == 0 ? std::vector<Index>{} : std::vector<Index>{request.dv});
   const auto all_heads = sizes(request, "heads", {request.heads});
   const auto scales = problem_values<double>(request, "logit_scale", {request.logit_scale});
+  const auto roundings = rounding_values(request);
   double count = 1;
-  for (const size_t values : {all_n.size(), all_d.size(), all_dv.size(), all_heads.size(), scales.size()})
+  for (const size_t values :
+       {all_n.size(), all_d.size(), all_dv.size(), all_heads.size(), scales.size(), roundings.size()})
     count *= static_cast<double>(values);
   refuse_beyond_most_cells(count);
   std::vector<Problem> all;
@@ -129,23 +141,25 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
     for (const Index d : all_d)
       for (const Index dv : all_dv)
         for (const Index heads : all_heads)
-          for (const double scale : scales) {
-            Problem p;
-            p.shape.nk = chosen(n, limits.keys, 1024);
-            p.shape.nq = chosen(n, limits.queries, 1024);
-            p.shape.d = chosen(d, limits.d, 64);
-            p.shape.dv = chosen(dv, limits.dv, p.shape.d);
-            p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
-            // A causal row sees the keys up to its own place counted from the end when the lengths differ.
-            if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
-            p.shape.precision = request.precision;
-            p.heads = heads;
-            p.logit_scale = scale;
-            if (!(scale > 0) || !std::isfinite(scale))
-              throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
-            refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
-            all.push_back(p);
-          }
+          for (const double scale : scales)
+            for (const Rounding rounding : roundings) {
+              Problem p;
+              p.shape.nk = chosen(n, limits.keys, 1024);
+              p.shape.nq = chosen(n, limits.queries, 1024);
+              p.shape.d = chosen(d, limits.d, 64);
+              p.shape.dv = chosen(dv, limits.dv, p.shape.d);
+              p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
+              // A causal row sees the keys up to its own place counted from the end when the lengths differ.
+              if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
+              p.shape.precision = request.precision;
+              p.heads = heads;
+              p.logit_scale = scale;
+              p.rounding = rounding;
+              if (!(scale > 0) || !std::isfinite(scale))
+                throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
+              refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
+              all.push_back(p);
+            }
   return all;
 }
 
@@ -218,6 +232,10 @@ std::vector<Cell> expand(const RunRequest& request) {
             throw Misuse(
                 fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
                             problem.heads, experiment.name()));
+          if (problem.rounding != Rounding::none && timing)
+            throw Misuse(
+                fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",
+                            to_string(problem.rounding), experiment.name()));
           if (seen.insert(experiment.spec() + "\n" + method.spec() + "\n" + cell.input_key()).second)
             cells.push_back(std::move(cell));
         }

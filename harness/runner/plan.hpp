@@ -9,7 +9,8 @@
 
 namespace attnbench {
 
-// One axis of a sweep: a size (n, d, dv, heads), logit_scale, or a parameter of methods, inputs or the experiment.
+// One axis of a sweep: a size (n, d, dv, heads), logit_scale, round (half precision), or a parameter of methods, inputs
+// or the experiment.
 struct Axis {
   std::string name;
   std::vector<std::string> values;
@@ -28,6 +29,7 @@ struct RunRequest {
   std::optional<bool> causal = {};  // empty: the input's default
   Precision precision = Precision::f64;
   double logit_scale = 1;
+  Rounding rounding = Rounding::none;
   std::vector<Axis> sweep = {};
   Index replicates = 1;
   std::uint64_t seed = 1;

@@ -110,14 +110,15 @@ class Runner {
     ExactCache exact;
     // Fewer cells than threads: one after the other, each with all threads. No number depends on it.
     const bool few = std::ssize(pending) < request_.threads;
-    Context outer(few ? 1 : request_.threads), all(request_.threads);
+    Context outer(few ? 1 : request_.threads);
     outer.for_blocks(static_cast<Index>(pending.size()), 1, [&](Context& single, Index place, Index) {
       const Pending& task = pending[static_cast<size_t>(place)];
       const double started = now();
+      Context context(few ? request_.threads : single.threads(), task.cell->problem.rounding);
       Recorder recorder;
       Ending ending;
       try {
-        experiment_.run(Task{*task.cell, task.replicate, few ? all : single, exact}, recorder);
+        experiment_.run(Task{*task.cell, task.replicate, context, exact}, recorder);
       } catch (...) {
         ending = ending_of_current_exception();
       }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -75,7 +76,7 @@ Results::Results(const Store& store, const std::vector<RunRequest>& requests) : 
     }
 }
 
-const Results::Row& Results::the_row(const nlohmann::json& where) const {
+const std::string& Results::key_of(const nlohmann::json& where) const {
   nlohmann::json wanted = where;
   for (const auto& [column, plural] :
        {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}})
@@ -87,18 +88,18 @@ const Results::Row& Results::the_row(const nlohmann::json& where) const {
     found = &row;
   }
   if (!found) throw std::logic_error("no cell of the recipe agrees with " + wanted.dump());
-  return *found;
+  return found->key;
 }
 
 Samples Results::scalar(const nlohmann::json& where, const std::string& metric) const {
-  const std::string& key = the_row(where).key;
+  const std::string& key = key_of(where);
   Samples samples = store_.scalars(key, metric);
   if (samples.size() < store_.ended_replicates(key).size()) samples.clear();
   return samples;
 }
 
 std::vector<double> Results::array(const nlohmann::json& where, const std::string& metric) const {
-  const std::string& key = the_row(where).key;
+  const std::string& key = key_of(where);
   const auto arrays = store_.arrays(key, metric);
   std::vector<double> all;
   if (arrays.size() < store_.ended_replicates(key).size()) return all;
@@ -107,7 +108,7 @@ std::vector<double> Results::array(const nlohmann::json& where, const std::strin
 }
 
 std::string Estimate::text() const {
-  if (!std::isfinite(interval.low + interval.high)) return fmt::format("{:.3g} (no interval)", value);
+  if (interval.low == -infinity && interval.high == infinity) return fmt::format("{:.3g} (no interval)", value);
   return fmt::format("{:.4g} ({:.4g} to {:.4g})", value, interval.low, interval.high);
 }
 
@@ -128,12 +129,14 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate) {
       std::exp(of_logs.value), {std::exp(of_logs.interval.low), std::exp(of_logs.interval.high)}, of_logs.replicates};
 }
 
-Estimate median_of(const std::vector<double>& samples, double error_rate) {
-  const auto count = static_cast<Index>(samples.size());
-  const double value = samples.empty() ? std::numeric_limits<double>::quiet_NaN() : median(samples);
-  // All samples lie on one side of the median with probability 2^(1 - count): fewer have no interval of that rate.
-  if (std::exp2(1 - static_cast<double>(count)) > error_rate) return {value, {-infinity, infinity}, count};
-  return {value, median_interval(samples, 1 - error_rate), count};
+Estimate median_of(std::vector<double> samples, double error_rate) {
+  if (samples.empty()) return {std::numeric_limits<double>::quiet_NaN(), {-infinity, infinity}, 0};
+  std::sort(samples.begin(), samples.end());
+  const size_t n = samples.size();
+  const double middle = std::midpoint(samples[(n - 1) / 2], samples[n / 2]);
+  const bool enough = std::exp2(1 - static_cast<double>(n)) <= error_rate;
+  return {middle, enough ? median_interval(samples, 1 - error_rate) : Interval{-infinity, infinity},
+          static_cast<Index>(n)};
 }
 
 Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons) {

@@ -10,7 +10,7 @@
 
 namespace attnbench {
 
-using Samples = std::map<Index, double>;  // by replicate
+using Samples = std::map<Index, double>;  // by replicate, or by block of turns
 
 // What the store has of a recipe's own cells: nothing of other runs or of older sources.
 class Results {
@@ -30,7 +30,7 @@ class Results {
     nlohmann::json columns;
     std::string key;
   };
-  const Row& the_row(const nlohmann::json& where) const;
+  const std::string& key_of(const nlohmann::json& where) const;
 
   const Store& store_;
   std::vector<Row> rows_;
@@ -54,8 +54,9 @@ Estimate mean(const Samples& samples, double error_rate);
 // its Student t interval.
 Estimate ratio(const Samples& a, const Samples& b, double error_rate);
 
-// The median of time samples, with its distribution-free interval.
-Estimate median_of(const std::vector<double>& samples, double error_rate);
+// Median of samples that may be infinite (beyond what was measured), with the distribution-free interval between two
+// order statistics: of fewer than log2(2 / error_rate) samples no pair is sure enough, and the interval is everything.
+Estimate median_of(std::vector<double> samples, double error_rate);
 
 // One of the comparisons that a verdict rests on; each has its share of the verdict's error rate (Bonferroni).
 struct Comparison {

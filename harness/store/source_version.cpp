@@ -19,9 +19,10 @@ namespace {
 using Hashes = std::map<std::string, std::string>;
 
 // Folders, and of the runner the two files that draw and apply.
-constexpr std::array<std::string_view, 10> counted_prefixes = {
-    "harness/core/",   "harness/linalg/",   "harness/random/", "harness/statistics/",  "harness/theory/",
-    "harness/inputs/", "harness/measures/", "harness/timing/", "harness/runner/exact", "harness/runner/experiment"};
+constexpr std::array<std::string_view, 11> counted_prefixes = {
+    "harness/core/",   "harness/linalg/",      "harness/random/",          "harness/statistics/",
+    "harness/theory/", "harness/inputs/",      "harness/measures/",        "harness/machine/",
+    "harness/timing/", "harness/runner/exact", "harness/runner/experiment"};
 
 bool registers_an_input(std::string_view path) {
   return path.starts_with("harness/inputs/laws/") || path == "harness/inputs/file.cpp" ||

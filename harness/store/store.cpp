@@ -232,14 +232,14 @@ std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const
                              "m.metric = ? AND r.ending = 'done' AND m.array IS NOT NULL");
     select.bind(1, key);
     select.bind(2, metric);
-    std::map<Index, std::vector<double>> arrays;
+    std::map<Index, std::vector<double>> values;
     while (select.executeStep()) {
-      const auto column = select.getColumn(1);
-      std::vector<double> values(static_cast<size_t>(column.getBytes()) / sizeof(double));
-      if (!values.empty()) std::memcpy(values.data(), column.getBlob(), values.size() * sizeof(double));
-      arrays[select.getColumn(0).getInt64()] = std::move(values);
+      const SQLite::Column array = select.getColumn(1);
+      auto& flat = values[select.getColumn(0).getInt64()];
+      flat.resize(static_cast<size_t>(array.getBytes()) / sizeof(double));
+      std::memcpy(flat.data(), array.getBlob(), flat.size() * sizeof(double));
     }
-    return arrays;
+    return values;
   });
 }
 

@@ -76,7 +76,7 @@ class Store {
 
   // A scalar of that cell, by replicate; of replicates that are done.
   std::map<Index, double> scalars(const std::string& key, const std::string& metric) const;
-  // An array of that cell, likewise.
+  // The same of an array, flat.
   std::map<Index, std::vector<double>> arrays(const std::string& key, const std::string& metric) const;
 
   // A figure description (JSON) of a recipe, by name; replaces an earlier one of the same recipe and name.

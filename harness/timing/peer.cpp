@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <boost/process.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "harness/inputs/tensor_file.hpp"
@@ -73,8 +74,8 @@ struct Peer::Process {
 class Peer::Call final : public Subject {
  public:
   Call(std::shared_ptr<Process> process, int id) : process_(std::move(process)), id_(id) {}
-  void call() override { seconds_of(1); }
-  std::optional<double> seconds_of(Index calls) override {
+  void call() override { seconds_elsewhere(1); }
+  std::optional<double> seconds_elsewhere(Index calls) override {
     return process_->ask({{"run", id_}, {"iterations", calls}}).at("seconds").get<double>();
   }
 
@@ -90,7 +91,7 @@ template <class T>
 std::unique_ptr<Subject> Peer::prepare(const Params& method, const std::vector<HeadData<T>>& heads,
                                        const std::vector<Tensors>& states, bool causal, int threads,
                                        const std::vector<Matrix<T>>& outputs, double tolerance) {
-  std::map<std::string, Tensor> tensors;
+  NamedTensors tensors;
   for (size_t h = 0; h < heads.size(); ++h) {
     append(tensors["q"], heads[h].Q.template cast<double>());
     append(tensors["k"], heads[h].K.template cast<double>());

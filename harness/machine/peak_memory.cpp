@@ -1,0 +1,40 @@
+#include "harness/machine/peak_memory.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace attnbench {
+
+namespace {
+
+// A line of /proc/self/status, such as "VmHWM:   2040 kB", in bytes.
+std::optional<double> status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (double kilobytes = 0; word == name + ":" && status >> kilobytes) return 1024 * kilobytes;
+  return std::nullopt;
+}
+
+// Sets the peak back to what is resident now.
+bool set_peak_back() {
+  std::ofstream clear("/proc/self/clear_refs");
+  clear << "5" << std::flush;
+  return clear.good();
+}
+
+}  // namespace
+
+std::optional<double> peak_bytes(const std::function<void()>& call) {
+  malloc_trim(0);  // else the call gets memory that was freed before but is still resident
+  if (!set_peak_back()) return std::nullopt;
+  const auto before = status_bytes("VmRSS");
+  call();
+  const auto peak = status_bytes("VmHWM");
+  if (!before || !peak) return std::nullopt;
+  return std::max(0.0, *peak - *before);
+}
+
+}  // namespace attnbench

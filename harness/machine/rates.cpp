@@ -1,0 +1,173 @@
+#include "harness/machine/rates.hpp"
+
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "harness/linalg/products.hpp"
+#include "harness/store/environment.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Least seconds in which every thread has done body(thread) once, over so many repetitions after an untimed one.
+template <class Body>
+double least_seconds(int threads, int repetitions, const Body& body) {
+  std::barrier together(threads);
+  double least = std::numeric_limits<double>::infinity();
+  const auto worker = [&](int thread) {
+    body(thread);
+    for (int r = 0; r < repetitions; ++r) {
+      together.arrive_and_wait();
+      const auto start = Clock::now();
+      body(thread);
+      together.arrive_and_wait();
+      if (thread == 0) least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int thread = 1; thread < threads; ++thread) others.emplace_back(worker, thread);
+  worker(0);
+  return least;
+}
+
+// Calls of body() that take about two milliseconds in one thread: long against the barrier, short enough that some of
+// the repetitions are undisturbed.
+template <class Body>
+Index calls_of_two_milliseconds(const Body& body) {
+  Index calls = 1;
+  for (;; calls *= 2) {
+    const auto start = Clock::now();
+    for (Index c = 0; c < calls; ++c) body();
+    if (Clock::now() - start > std::chrono::milliseconds(1)) return 2 * calls;
+  }
+}
+
+constexpr int repetitions = 20;
+
+template <class T>
+double fma_peak(int threads) {
+  using Packet = typename Eigen::internal::packet_traits<T>::type;
+  // Ten chains hide a latency of four cycles on two units (eight are needed) and fit into sixteen registers.
+  constexpr int chains = 10;
+  constexpr Index steps = 10000, width = Eigen::internal::packet_traits<T>::size;
+  const auto body = [](int) {
+    const Packet half = Eigen::internal::pset1<Packet>(T(0.5));  // x / 2 + 1 / 2 stays near 1
+    Packet x[chains];
+    for (Packet& chain : x) chain = half;
+    for (Index s = 0; s < steps; ++s)
+      for (Packet& chain : x) chain = Eigen::internal::pmadd(chain, half, half);
+    for (const Packet& chain : x) benchmark::DoNotOptimize(Eigen::internal::predux(chain));
+  };
+  const Index calls = calls_of_two_milliseconds([&] { body(0); });
+  const double seconds = least_seconds(threads, repetitions, [&](int thread) {
+    for (Index c = 0; c < calls; ++c) body(thread);
+  });
+  return 2.0 * chains * static_cast<double>(width * steps * calls) * threads / seconds;
+}
+
+template <class T>
+double exp_rate(int threads) {
+  constexpr Index count = 1024;  // two arrays of at most 8 KB
+  using Array = Eigen::Array<T, count, 1>;
+  std::vector<Array> results(static_cast<size_t>(threads));
+  const Array x = Array::LinSpaced(count, T(-10), T(0));
+  const auto body = [&](int thread) {
+    Array& result = results[static_cast<size_t>(thread)];
+    result = x.exp();
+    benchmark::DoNotOptimize(result.data());
+    benchmark::ClobberMemory();
+  };
+  const Index calls = calls_of_two_milliseconds([&] { body(0); });
+  const double seconds = least_seconds(threads, repetitions, [&](int thread) {
+    for (Index c = 0; c < calls; ++c) body(thread);
+  });
+  return static_cast<double>(count * calls) * threads / seconds;
+}
+
+// Bytes of two arrays that no cache holds, as far as 512 MB and a quarter of the available memory allow.
+double beyond_caches() {
+  const auto last_level = static_cast<double>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
+  return std::min({512e6, std::max(128e6, 4 * last_level), available_memory() / 4});
+}
+
+// Of a scaled copy. What a cache reads before it writes is not counted.
+template <class T>
+double bandwidth(int threads) {
+  using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
+  const auto count = static_cast<Index>(beyond_caches() / (2 * sizeof(T) * static_cast<double>(threads)));
+  std::vector<Array> from(static_cast<size_t>(threads)), to(from.size());
+  const double seconds = least_seconds(threads, 4, [&](int thread) {
+    Array &x = from[static_cast<size_t>(thread)], &y = to[static_cast<size_t>(thread)];
+    if (x.size() == 0) x = Array::Ones(count);  // by the thread that reads it, in the untimed repetition
+    y = x * T(0.5);
+    benchmark::ClobberMemory();
+  });
+  return 2 * sizeof(T) * static_cast<double>(count) * threads / seconds;
+}
+
+template <class T>
+Rates measured(int threads) {
+  return {fma_peak<T>(threads), exp_rate<T>(threads), bandwidth<T>(threads)};
+}
+
+template <class T>
+double rate_of_products(int threads, Product product, Index rows, Index inner, Index columns) {
+  struct Operands {
+    Matrix<T> A, B, C;
+  };
+  std::vector<Operands> all(static_cast<size_t>(threads));
+  for (auto& [A, B, C] : all) {
+    A = product == Product::transposed_multiply_add ? Matrix<T>::Ones(inner, rows) : Matrix<T>::Ones(rows, inner);
+    B = product == Product::multiply_transposed ? Matrix<T>::Ones(columns, inner) : Matrix<T>::Ones(inner, columns);
+    C = Matrix<T>::Zero(rows, columns);
+  }
+  const auto body = [&](int thread) {
+    Context context;
+    auto& [A, B, C] = all[static_cast<size_t>(thread)];
+    switch (product) {
+      case Product::multiply:
+        return multiply<T>(context, A, B, C);
+      case Product::multiply_add:
+        return multiply_add<T>(context, A, B, C);
+      case Product::multiply_transposed:
+        return multiply_transposed<T>(context, A, B, C);
+      case Product::transposed_multiply_add:
+        return transposed_multiply_add<T>(context, A, B, C);
+    }
+  };
+  const Index calls = calls_of_two_milliseconds([&] { body(0); });
+  const double seconds = least_seconds(threads, repetitions / 2, [&](int thread) {
+    for (Index c = 0; c < calls; ++c) body(thread);
+  });
+  return 2.0 * static_cast<double>(rows * inner * columns * calls) * threads / seconds;
+}
+
+}  // namespace
+
+const Rates& rates(Precision precision, int threads) {
+  static std::mutex mutex;
+  static std::map<std::pair<Precision, int>, Rates> kept;
+  const std::scoped_lock lock(mutex);
+  const auto [place, fresh] = kept.try_emplace({precision, threads});
+  if (fresh) place->second = precision == Precision::f32 ? measured<float>(threads) : measured<double>(threads);
+  return place->second;
+}
+
+double product_rate(Precision precision, int threads, Product product, Index rows, Index inner, Index columns) {
+  return precision == Precision::f32 ? rate_of_products<float>(threads, product, rows, inner, columns)
+                                     : rate_of_products<double>(threads, product, rows, inner, columns);
+}
+
+}  // namespace attnbench
