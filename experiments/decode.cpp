@@ -49,19 +49,16 @@ struct GroupTokens {
   std::vector<HeadData<T>> heads;
 };
 
-// The decoders of one cell, one a head.
+// The methods of one cell, one a head, and their decoders on their way through the positions around one.
 template <class T>
-class Decoding final : public Subject {
+class Walk final : public Subject {
  public:
-  Decoding(const Task& task, const GroupTokens<T>& given) : task_(task), given_(given) {
-    for (Index h = 0; h < task.cell.problem.heads; ++h) {
-      methods_.push_back(task.template method<T>(h, task.replicate));
-      outputs_.emplace_back(1, given.heads[0].V.cols());
-    }
-    make_decoders(given.n);
-    for (const auto& decoder : decoders_) state_bytes_ += decoder->bytes();
-    call();
-    check();
+  using Methods = std::vector<std::unique_ptr<Approximation<T>>>;
+
+  Walk(const Task& task, const GroupTokens<T>& given, const Methods& methods, Index around)
+      : task_(task), given_(given), methods_(methods), around_(around) {
+    for (const auto& head : given.heads) outputs_.emplace_back(1, head.V.cols());
+    start_at(around);
   }
 
   // One token of every head; threads go to heads.
@@ -74,23 +71,26 @@ class Decoding final : public Subject {
   }
 
   void before_turn(Index calls) override {
-    const Index warm = calls > 1 ? warm_steps : 0;
-    if (position_ + warm + calls > given_.first + reach_of(given_.n)) make_decoders(given_.first);
+    const Index warm = calls > 1 ? warm_steps : 0, first = first_position(around_);
+    const Index needed = warm + calls + 1;  // one for the call whose memory is measured behind the turns
+    if (position_ + needed > first + reach_of(around_)) start_at(first);
     for (Index step = 0; step < warm; ++step) call();
   }
   Index most_calls() const override { return most_steps; }
 
-  void record(Recorder& recorder) const override {
-    recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
-    recorder.scalar("rounding_error", "1", rounding_);
+  const Matrix<T>& output() const { return outputs_[0]; }  // of head 0
+  size_t bytes() const {
+    size_t sum = 0;
+    for (const auto& decoder : decoders_) sum += decoder->bytes();
+    return sum;
   }
 
  private:
-  void make_decoders(Index position) {
+  void start_at(Index position) {
     decoders_.clear();
     position_ = position;
     Shape shape = task_.cell.problem.shape;
-    shape.nq = shape.nk = given_.heads[0].K.rows();
+    shape.nq = shape.nk = first_position(around_) + reach_of(around_);
     for (size_t h = 0; h < methods_.size(); ++h) {
       decoders_.push_back(methods_[h]->decoder(shape));
       if (!decoders_.back())
@@ -99,11 +99,58 @@ class Decoding final : public Subject {
     }
   }
 
+  Task task_;
+  const GroupTokens<T>& given_;
+  const Methods& methods_;
+  Index around_;
+  std::vector<std::unique_ptr<Decoder<T>>> decoders_;
+  std::vector<Matrix<T>> outputs_;  // 1 x dv
+  Index position_ = 0;              // tokens taken in
+};
+
+// Steps at position n, and before each turn of them one at the position `from`: how a step grows is a ratio of two
+// turns beside each other, in which the drift of a machine from one group to the next cancels.
+template <class T>
+class Decoding final : public Subject {
+ public:
+  Decoding(const Task& task, const GroupTokens<T>& given)
+      : task_(task),
+        given_(given),
+        methods_(draw(task)),
+        here_(task, given, methods_, given.n),
+        from_(task, given, methods_, std::min(task.cell.experiment.integer("from"), given.n)),
+        state_bytes_(here_.bytes()) {
+    here_.call();
+    check();
+    from_calls_ = calls_of_a_turn(from_, task.cell.experiment.real("turn") / 1000);
+  }
+
+  void call() override { here_.call(); }
+  void before_turn(Index calls) override {
+    from_.before_turn(from_calls_);
+    from_seconds_.push_back(take_turn(from_, from_calls_, task_.context.threads()).seconds);
+    here_.before_turn(calls);
+  }
+  Index most_calls() const override { return here_.most_calls(); }
+
+  void record(Recorder& recorder) const override {
+    recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
+    recorder.scalar("rounding_error", "1", rounding_);
+  }
+  const std::vector<double>& from_seconds() const { return from_seconds_; }
+
+ private:
+  static typename Walk<T>::Methods draw(const Task& task) {
+    typename Walk<T>::Methods methods;
+    for (Index h = 0; h < task.cell.problem.heads; ++h) methods.push_back(task.template method<T>(h, task.replicate));
+    return methods;
+  }
+
   // Throws NumericallyInvalid when the first step of head 0 was wrong.
   void check() {
-    require_finite<T>(outputs_[0], "step");
+    require_finite<T>(here_.output(), "step");
     const Matrix<double> want = row_in_double();
-    rounding_ = (outputs_[0].template cast<double>() - want).norm() / (want.norm() + 1e-300);
+    rounding_ = (here_.output().template cast<double>() - want).norm() / (want.norm() + 1e-300);
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
     // Weights of any sign can cancel in the normaliser, and then float is rightly far from double: recorded, not
     // judged.
@@ -137,33 +184,47 @@ class Decoding final : public Subject {
 
   Task task_;
   const GroupTokens<T>& given_;
-  std::vector<std::unique_ptr<Approximation<T>>> methods_;
-  std::vector<std::unique_ptr<Decoder<T>>> decoders_;
-  std::vector<Matrix<T>> outputs_;  // 1 x dv
-  Index position_ = 0;              // tokens taken in
-  size_t state_bytes_ = 0;          // of all heads, at position n
-  double rounding_ = 0;             // |step - row in double| / |row in double| of head 0
+  typename Walk<T>::Methods methods_;
+  Walk<T> here_, from_;
+  size_t state_bytes_;   // of all heads, at position n
+  double rounding_ = 0;  // |step - row in double| / |row in double| of head 0
+  Index from_calls_ = 1;
+  std::vector<double> from_seconds_;  // of one step at `from`, a sample a block
 };
 
-void record_rate(const Task&, const Member& member, const Member*, Recorder& record) {
-  std::vector<double> rates;
-  for (const double seconds : member.seconds) rates.push_back(1 / seconds);
-  const auto count = static_cast<Index>(rates.size());
+template <class T>
+void record_steps(const Task&, const Member& member, const Member*, Recorder& record) {
+  const auto count = static_cast<Index>(member.seconds.size());
+  const auto& from_seconds = static_cast<const Decoding<T>&>(*member.subject).from_seconds();
+  std::vector<double> rates, growth;
+  for (size_t b = 0; b < member.seconds.size(); ++b) {
+    rates.push_back(1 / member.seconds[b]);
+    growth.push_back(member.seconds[b] / from_seconds[b]);
+  }
   record.array("tokens_per_second", "1/s", {count}, std::move(rates));
+  record.array("growth", "1", {count}, std::move(growth));
 }
 
 template <class T>
 void decode_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done) {
   const GroupTokens<T> given(tasks.front());
   run_in_turns(
-      tasks, [&](const Task& task) { return std::make_unique<Decoding<T>>(task, given); }, record_rate, done);
+      tasks, [&](const Task& task) { return std::make_unique<Decoding<T>>(task, given); }, record_steps<T>, done);
+}
+
+std::vector<Parameter> parameters() {
+  auto all = turn_parameters();
+  all.push_back(Parameter::integer("from", 1024, "growth is against a step at this position, n at most", 1));
+  return all;
 }
 
 std::vector<Metric> metrics() {
   auto all = turn_metrics();
-  all.insert(all.end(), {{"tokens_per_second", "1/s", "steps per second, one sample a block"},
-                         {"state_bytes", "B", "what the decoders of all heads keep at position n"},
-                         {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0"}});
+  all.insert(all.end(),
+             {{"tokens_per_second", "1/s", "steps per second, one sample a block"},
+              {"growth", "1", "seconds over those of a step at position `from`, timed before it in the same block"},
+              {"state_bytes", "B", "what the decoders of all heads keep at position n"},
+              {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0"}});
   return all;
 }
 
@@ -173,7 +234,7 @@ const bool registered = add(ExperimentEntry{
              .formula = "seconds per token of all heads; speedup = seconds of softmax / seconds, within a block",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.4",
              .cost = "taking in n tokens, then blocks x turn for each method and for softmax"},
-    .parameters = turn_parameters(),
+    .parameters = parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per token"},
     .run_group =

@@ -90,24 +90,6 @@ TEST_CASE("a ratio is paired by replicate, on the logarithmic scale", "[unit]") 
   CHECK(ratio({}, {}, 0.05).replicates == 0);
 }
 
-TEST_CASE("medians of time samples have an interval when there are enough of them", "[unit]") {
-  // Of 10 samples the 2nd and 9th miss the median with probability 2 (1 + 10) / 1024 = 0.0215.
-  const std::vector<double> ten{5, 1, 4, 2, 10, 3, 9, 7, 8, 6};
-  const Estimate found = median_of(ten, 0.022);
-  CHECK(near(found.value, 5.5));
-  CHECK(near(found.interval.low, 2));
-  CHECK(near(found.interval.high, 9));
-  CHECK(found.replicates == 10);
-  CHECK(median_of(ten, 0.002).interval.low == 1);     // all on one side: 2 / 1024
-  CHECK_FALSE(median_of(ten, 0.0019).above(-1e300));  // too few
-  CHECK_FALSE(median_of({}, 0.5).below(1e300));
-  const Estimate halved = ratio_of_medians({10, 11, 12, 13, 14, 15}, {20, 22, 24, 26, 28, 30}, 0.07);
-  CHECK(near(halved.value, 0.5));
-  CHECK(near(halved.interval.low, 10.0 / 30));
-  CHECK(near(halved.interval.high, 15.0 / 20));
-  CHECK_FALSE(ratio_of_medians({10, 11, 12, 13, 14, 15}, {20, 22, 24, 26, 28, 30}, 0.06).below(1e300));
-}
-
 TEST_CASE("all below: pass, fail, or how many more replicates would decide", "[unit]") {
   CHECK(all_below(1, "s", {compared(0.2, 0.4), compared(0.5, 0.9)}).outcome == Outcome::pass);
   CHECK(all_below(1, "s", {compared(0.2, 0.4), compared(1.1, 1.3)}).outcome == Outcome::fail);

@@ -129,16 +129,6 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate) {
       std::exp(of_logs.value), {std::exp(of_logs.interval.low), std::exp(of_logs.interval.high)}, of_logs.replicates};
 }
 
-Estimate ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, double error_rate) {
-  const Estimate above = median_of(a, error_rate / 2), below = median_of(b, error_rate / 2);
-  const Index count = std::min(above.replicates, below.replicates);
-  if (!(below.interval.low > 0) || !std::isfinite(above.interval.high))
-    return {above.value / below.value, {-infinity, infinity}, count};
-  return {above.value / below.value,
-          {above.interval.low / below.interval.high, above.interval.high / below.interval.low},
-          count};
-}
-
 Estimate median_of(std::vector<double> samples, double error_rate) {
   if (samples.empty()) return {std::numeric_limits<double>::quiet_NaN(), {-infinity, infinity}, 0};
   std::sort(samples.begin(), samples.end());

@@ -57,8 +57,6 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate);
 // Median of samples that may be infinite (beyond what was measured), with the distribution-free interval between two
 // order statistics: of fewer than log2(2 / error_rate) samples no pair is sure enough, and the interval is everything.
 Estimate median_of(std::vector<double> samples, double error_rate);
-// The ratio of two medians: at its ends are those of their intervals, each with half of the error rate.
-Estimate ratio_of_medians(const std::vector<double>& a, const std::vector<double>& b, double error_rate);
 
 // One of the comparisons that a verdict rests on; each has its share of the verdict's error rate (Bonferroni).
 struct Comparison {

@@ -30,6 +30,9 @@ class Subject {
   virtual void record(Recorder&) const {}
 };
 
+// Calls that make a turn of about so long, from the fastest of up to three: one may have been interrupted.
+Index calls_of_a_turn(Subject& subject, double turn_seconds);
+
 // One run of so many calls. disturbed: something else had the processor. With one thread, when its processor time is
 // below 95 % of the wall time; with several, which rightly wait for each other, when one of them was preempted.
 struct Turn {
