@@ -6,14 +6,21 @@
 
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
+#include "harness/timing/peer.hpp"
 #include "harness/timing/roofline.hpp"
 
 namespace attnbench {
 namespace {
 
+class OneCall : public Subject {
+ public:
+  // The same heads and draws, as that peer has the method.
+  virtual std::unique_ptr<Subject> at(Peer& peer) const = 0;
+};
+
 // The heads of one cell with their drawn methods, ready to be called. T is the scalar that is timed.
 template <class T>
-class Timed final : public Subject {
+class Timed final : public OneCall {
  public:
   explicit Timed(const Task& task) : task_(task), mask_(task.cell.problem.shape.mask) {
     for (Index h = 0; h < task.cell.problem.heads; ++h) {
@@ -34,6 +41,12 @@ class Timed final : public Subject {
   }
 
   void record(Recorder& recorder) const override { recorder.scalar("rounding_error", "1", rounding_); }
+
+  std::unique_ptr<Subject> at(Peer& peer) const override {
+    std::vector<Tensors> states;
+    for (const auto& method : methods_) states.push_back(method->state());
+    return peer.prepare<T>(task_.cell.method, heads_, states, mask_.causal, task_.context.threads(), outputs_);
+  }
 
  private:
   // Throws NumericallyInvalid when the numbers are wrong.
@@ -69,7 +82,7 @@ class Timed final : public Subject {
   double rounding_ = 0;  // |output - output in double|_F / |output in double|_F of head 0
 };
 
-std::unique_ptr<Subject> make_subject(const Task& task) {
+std::unique_ptr<OneCall> make_subject(const Task& task) {
   if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<Timed<float>>(task);
   return std::make_unique<Timed<double>>(task);
 }
@@ -96,17 +109,32 @@ std::vector<Metric> metrics() {
   return all;
 }
 
+std::vector<Parameter> parameters() {
+  auto all = turn_parameters();
+  all.push_back(Parameter::text("peer", "",
+                                "program of another implementation that takes turns as well, such as "
+                                "scripts/bench/pytorch.py; none when empty"));
+  return all;
+}
+
+void run_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done) {
+  const std::string& program = tasks.front().cell.experiment.text("peer");
+  if (program.empty()) return run_in_turns(tasks, make_subject, record_work, done);
+  Peer peer(program);
+  run_in_turns(tasks, make_subject, record_work, done,
+               [&](const Task&, Subject& ours) { return dynamic_cast<const OneCall&>(ours).at(peer); });
+}
+
 const bool registered = add(ExperimentEntry{
     .text = {.name = "speed",
              .summary = "time of one attention call, paired block by block with exact softmax",
              .formula = "seconds per call of all heads; speedup = seconds of softmax / seconds, within a block",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, Fig. 1, for time against n",
              .cost = "blocks x turn for each method and for softmax"},
-    .parameters = turn_parameters(),
+    .parameters = parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per call"},
-    .run_group = [](std::vector<Task>& tasks,
-                    const auto& done) { run_in_turns(tasks, make_subject, record_work, done); },
+    .run_group = run_group,
 });
 
 }  // namespace

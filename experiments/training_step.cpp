@@ -83,8 +83,8 @@ class TrainingStep final : public Subject {
     for (const auto* X : {&single.dQ, &single.dK, &single.dV}) require_finite<T>(*X, "gradient");
     const HeadData<double> head = single.head.template cast<double>();
     const auto method = task_.template method<double>(0, task_.replicate);
-    Matrix<double> out(head.Q.rows(), head.V.cols()), dQ(head.Q.rows(), head.Q.cols()), dK(head.K.rows(), head.K.cols()),
-        dV(head.V.rows(), head.V.cols());
+    Matrix<double> out(head.Q.rows(), head.V.cols()), dQ(head.Q.rows(), head.Q.cols()),
+        dK(head.K.rows(), head.K.cols()), dV(head.V.rows(), head.V.cols());
     std::vector<double> saved;
     method->differentiable()->forward(head.view(), mask_, task_.context, out, saved);
     method->differentiable()->backward(head.view(), mask_, out, saved, Matrix<double>(single.G.template cast<double>()),
@@ -109,9 +109,10 @@ std::unique_ptr<Subject> make_subject(const Task& task) {
 
 std::vector<Metric> metrics() {
   auto all = turn_metrics();
-  all.insert(all.end(), {{"backward_over_forward", "1", "time of the backward pass over that of the forward, a call each"},
-                         {"gradient_error", "1",
-                          "|gradients - gradients in double|_F / |gradients in double|_F, of Q, K and V of head 0"}});
+  all.insert(all.end(),
+             {{"backward_over_forward", "1", "time of the backward pass over that of the forward, a call each"},
+              {"gradient_error", "1",
+               "|gradients - gradients in double|_F / |gradients in double|_F, of Q, K and V of head 0"}});
   return all;
 }
 
@@ -126,7 +127,8 @@ const bool registered = add(ExperimentEntry{
     .headline = {.metric = "seconds", .label = "seconds per forward and backward"},
     .run_group =
         [](std::vector<Task>& tasks, const auto& done) {
-          run_in_turns(tasks, make_subject, [](const Task&, const Member&, const Member*, Recorder&) {}, done);
+          run_in_turns(
+              tasks, make_subject, [](const Task&, const Member&, const Member*, Recorder&) {}, done);
         },
 });
 

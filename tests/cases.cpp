@@ -118,8 +118,14 @@ std::vector<Params> all_variants() {
 Params with_small_budgets(const Params& params, const Shape& shape) {
   Params small = params;
   const Index unpadded = shape.mask.keys < 0 ? shape.nk : std::min(shape.mask.keys, shape.nk);
-  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, Index>>{
-           {"m", 32}, {"r", std::min<Index>(16, unpadded)}, {"codes", 8}, {"window", 5}})
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, Index>>{{"m", 32},
+                                                            {"r", std::min<Index>(16, unpadded)},
+                                                            {"codes", 8},
+                                                            {"window", 5},
+                                                            {"sinks", 2},
+                                                            {"heavy", 3},
+                                                            {"recent", 4}})
     if (small.has(name)) small = small.with(name, std::to_string(value));
   return small;
 }

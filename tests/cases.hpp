@@ -34,7 +34,8 @@ std::vector<Mask> masks(const Shape& shape);
 // names a method or brings parameters of its own has those varied as well.
 std::vector<Params> variants(const std::string& method);
 std::vector<Params> all_variants();
-// The same spec with budgets that suit the shape: m = 32, r = 16 (at most the keys), codes = 8, window = 5.
+// The same spec with budgets that suit the shape: m = 32, r = 16 (at most the keys), codes = 8, window = 5, sinks = 2,
+// heavy = 3, recent = 4.
 Params with_small_budgets(const Params& params, const Shape& shape);
 
 template <class T>
@@ -75,7 +76,7 @@ void for_each_case(const Body& body) {
         shape.mask = mask;
         const Params params = with_small_budgets(variant, shape);
         const Claims claims = find<MethodEntry>(params.name()).claims(params, shape);
-        if (mask.causal && !claims.no_causal_form.empty()) continue;
+        if (!no_form(claims, mask).empty()) continue;
         body(Case{params, claims, shape, problem});
       }
 }

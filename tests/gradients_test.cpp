@@ -8,6 +8,7 @@
 #include "approximations/linear/linear_attention.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
+#include "tests/oracle.hpp"
 
 using namespace attnbench;
 
@@ -63,7 +64,11 @@ Matrix<double> well_conditioned_loss(const Case& one, const Approximation<double
 // phi(X) and its pullback, without any stabilising.
 struct Features {
   Features(const FeatureMap<double>& feature_map, const Matrix<double>& rows_of, Side of)
-      : map(feature_map), X(rows_of), side(of), block(X.rows(), map.features()), log_scale(static_cast<size_t>(X.rows())) {
+      : map(feature_map),
+        X(rows_of),
+        side(of),
+        block(X.rows(), map.features()),
+        log_scale(static_cast<size_t>(X.rows())) {
     Context context;
     map.map(context, X, side, 0, block, log_scale);
     phi = map.form() == Form::exponents ? Matrix<double>(block.array().exp()) : block;
@@ -138,7 +143,8 @@ TEST_CASE("gradients of linear attention are the dense formula's, for every map"
     for (const TestHead& problem : problems()) {
       if (problem.shape.nk > 300) continue;
       const auto map = map_of<double>(params, problem);
-      if (!map->differentiable()) continue;
+      // Where features are 0 or 1, normalisers cancel to rounding or not at all; their gradient is 0 (pullback test).
+      if (!map->differentiable() || oracle::jumps(params)) continue;
       for (const Mask& mask : masks(problem.shape)) {
         INFO(params.spec() << " at nq=" << problem.shape.nq << ", nk=" << problem.shape.nk << ", d=" << problem.shape.d
                            << ", " << to_string(mask));
@@ -183,7 +189,8 @@ TEST_CASE("gradients are the central differences of attend, for every method tha
       const Matrix<double> direction = random_like(head.*which, what);
       const double want = along(*method, head, one.shape.mask, G, which, direction);
       const double size = gradient.norm() * direction.norm() + G.norm();
-      CHECK(std::abs((gradient.array() * direction.array()).sum() - want) < 1e-7 * size);
+      CHECK(std::abs((gradient.array() * direction.array()).sum() - want) <=
+            1e-7 * size);  // both are 0 without a well-conditioned row
     };
     compare("Q", got.Q, &HeadData<double>::Q);
     compare("K", got.K, &HeadData<double>::K);

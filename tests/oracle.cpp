@@ -96,10 +96,24 @@ Weights softmax_weights(const HeadData<double>& head) {
   return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) { return dot(head.Q, i, head.K, j); });
 }
 
+// exp(-|q - k|^2 / 2), the distance entry by entry. methods.md A7.
+Weights gaussian_kernel_weights(const HeadData<double>& head) {
+  return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) {
+    Real distance = 0;
+    for (Index l = 0; l < head.Q.cols(); ++l) {
+      const Real difference = static_cast<Real>(head.Q(i, l)) - static_cast<Real>(head.K(j, l));
+      distance += difference * difference;
+    }
+    return -distance / 2;
+  });
+}
+
 // What a feature map is given: queries and keys, one a row.
 struct Inputs {
   Table q, k;
 };
+
+using FeatureMapWeights = std::function<Weights(const Inputs&, const Tensors&, const Params&)>;
 
 Table table(const Matrix<double>& X) {
   Table rows(X.rows(), X.cols());
@@ -430,9 +444,9 @@ Weights tensor_sketch_weights(const Inputs& in, const Tensors& state, const Para
   return of_values(of(in.q), of(in.k), 0);
 }
 
-// methods.md C: sum over channels of (elu(q) + 1)(elu(k) + 1).
-Weights elu_weights(const Inputs& in, const Tensors&, const Params&) {
-  const auto phi = [](Real x) { return x > 0 ? 1 + x : std::exp(x); };
+// methods.md C: sum over channels of phi(q_l) phi(k_l), phi >= 0.
+template <class Phi>
+Weights channelwise_weights(const Inputs& in, const Phi& phi) {
   Weights weights(in.q.rows, in.k.rows);
   for (Index i = 0; i < in.q.rows; ++i)
     for (Index j = 0; j < in.k.rows; ++j) {
@@ -443,9 +457,52 @@ Weights elu_weights(const Inputs& in, const Tensors&, const Params&) {
   return weights;
 }
 
-using FeatureMapWeights = std::function<Weights(const Inputs&, const Tensors&, const Params&)>;
+Weights elu_weights(const Inputs& in, const Tensors&, const Params&) {
+  return channelwise_weights(in, [](Real x) { return x > 0 ? 1 + x : std::exp(x); });
+}
 
-const std::map<std::string, FeatureMapWeights>& feature_maps() {
+// methods.md C: powers of relu, with an epsilon on top.
+FeatureMapWeights relu_weights(int power) {
+  return [=](const Inputs& in, const Tensors&, const Params& params) {
+    const Real epsilon = static_cast<Real>(params.real("epsilon"));
+    return channelwise_weights(in, [=](Real x) { return (x > 0 ? std::pow(x, Real(power)) : 0) + epsilon; });
+  };
+}
+
+// methods.md C: sum over channels of exp(q_l + k_l), and A11: over exp(|k|^2/2).
+Weights exp_weights(const Inputs& in, const Tensors&, const Params& params) {
+  const bool key_norm = params.text("features") == "exp-norm";
+  const auto exponents = [&](const Table& X, bool norm) {
+    Table phi(X.rows, X.columns);
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index l = 0; l < X.columns; ++l) phi(i, l) = X(i, l) - (norm ? dot(X, i, X, i) / 2 : 0);
+    return phi;
+  };
+  return of_exponents(exponents(in.q, false), exponents(in.k, key_norm));
+}
+
+// methods.md C: softmax(q).softmax(k) + softmax(-q).softmax(-k).
+Weights softmax_map_weights(const Inputs& in, const Tensors&, const Params&) {
+  const auto softmax_of = [](const Table& X, Real sign) {
+    Table p(X.rows, X.columns);
+    for (Index i = 0; i < X.rows; ++i) {
+      Real sum = 0;
+      for (Index l = 0; l < X.columns; ++l) sum += p(i, l) = std::exp(sign * X(i, l));
+      for (Index l = 0; l < X.columns; ++l) p(i, l) /= sum;
+    }
+    return p;
+  };
+  Weights weights(in.q.rows, in.k.rows);
+  for (const Real sign : {1, -1}) {
+    const Table p = softmax_of(in.q, sign), r = softmax_of(in.k, sign);
+    for (Index i = 0; i < in.q.rows; ++i)
+      for (Index j = 0; j < in.k.rows; ++j) weights.value(i, j) += dot(p, i, r, j);
+  }
+  weights.magnitude = weights.value;
+  return weights;
+}
+
+const std::map<std::string, FeatureMapWeights>& random_maps() {
   static const std::map<std::string, FeatureMapWeights> table{
       {"positive", positive_weights},
       {"hyperbolic", hyperbolic_weights},
@@ -470,9 +527,20 @@ const std::map<std::string, FeatureMapWeights>& feature_maps() {
       {"erf", generalised_weights(0, [](Real u) { return std::erf(u); })},
       {"cos", generalised_weights(0, [](Real u) { return std::cos(u); })},
       {"maclaurin", maclaurin_weights},
-      {"tensor-sketch", tensor_sketch_weights},
-      {"elu", elu_weights}};
+      {"tensor-sketch", tensor_sketch_weights}};
   return table;
+}
+
+const std::map<std::string, FeatureMapWeights>& deterministic_maps() {
+  static const std::map<std::string, FeatureMapWeights> table{
+      {"elu", elu_weights},      {"exp", exp_weights},       {"exp-norm", exp_weights},
+      {"relu", relu_weights(1)}, {"relu2", relu_weights(2)}, {"softmax", softmax_map_weights}};
+  return table;
+}
+
+// Those that the spec's `features` is looked up in.
+const std::map<std::string, FeatureMapWeights>& feature_maps(const Params& params) {
+  return params.catalogue_of("features") == "features" ? random_maps() : deterministic_maps();
 }
 
 // Linear attention of either kind, before the mask: `linear` may act on unscaled inputs, d^1/4 larger, `performer` on
@@ -484,7 +552,7 @@ Weights fresh_linear_weights(const Params& params, const Tensors& state, const H
     for (Real& x : in.q.entries) x *= factor;
     for (Real& x : in.k.entries) x *= factor;
   }
-  const auto& map = feature_maps().at(params.text("features"));
+  const auto& map = feature_maps(params).at(params.text("features"));
   if (!state.contains("transform")) return map(in, state, params);
   const Matrix<double>& c = state.at("shift");
   in = transformed(in, state.at("transform"));
@@ -540,16 +608,140 @@ Weights quantised_weights(const HeadData<double>& head, const Tensors& state) {
                      [&](Index i, Index j) { return dot(head.Q, i, codebook, nearest[static_cast<size_t>(j)]); });
 }
 
+// methods.md D: sum over codes of exp(q.c_y) p(y|k), p(y|k) = softmax_y(log pi_y - |k - c_y|^2 / (2 sigma^2)).
+Weights soft_quantised_weights(const Params& params, const HeadData<double>& head, const Tensors& state) {
+  const Matrix<double>& codebook = state.at("codebook");
+  const Real sigma = static_cast<Real>(params.real("sigma"));
+  Table of_queries(head.Q.rows(), codebook.rows()), of_keys(head.K.rows(), codebook.rows());
+  for (Index i = 0; i < head.Q.rows(); ++i)
+    for (Index y = 0; y < codebook.rows(); ++y) of_queries(i, y) = dot(head.Q, i, codebook, y);
+  for (Index j = 0; j < head.K.rows(); ++j) {
+    Real largest = -INFINITY, sum = 0;
+    for (Index y = 0; y < codebook.rows(); ++y) {
+      Real distance = 0;
+      for (Index l = 0; l < codebook.cols(); ++l) {
+        const Real difference = static_cast<Real>(head.K(j, l)) - static_cast<Real>(codebook(y, l));
+        distance += difference * difference;
+      }
+      const Real weight = state.contains("counts") ? static_cast<Real>(state.at("counts")(y, 0)) : 1;
+      of_keys(j, y) = std::log(weight) - distance / (2 * sigma * sigma);
+      largest = std::max(largest, of_keys(j, y));
+    }
+    for (Index y = 0; y < codebook.rows(); ++y) sum += std::exp(of_keys(j, y) - largest);
+    for (Index y = 0; y < codebook.rows(); ++y) of_keys(j, y) -= largest + std::log(sum);
+  }
+  return of_exponents(of_queries, of_keys);
+}
+
 Weights uniform_weights(const HeadData<double>& head) {
   return exponential(head.Q.rows(), head.K.rows(), [](Index, Index) { return Real(0); });
+}
+
+// Weights f(q.k), f a sum of powers; the magnitude is f of the absolute terms of q.k.
+template <class Function>
+Weights of_products(const HeadData<double>& head, const Function& f) {
+  Weights weights(head.Q.rows(), head.K.rows());
+  for (Index i = 0; i < head.Q.rows(); ++i)
+    for (Index j = 0; j < head.K.rows(); ++j) {
+      Real absolute = 0;
+      for (Index l = 0; l < head.Q.cols(); ++l)
+        absolute += std::abs(static_cast<Real>(head.Q(i, l)) * static_cast<Real>(head.K(j, l)));
+      weights.value(i, j) = f(dot(head.Q, i, head.K, j));
+      weights.magnitude(i, j) = f(absolute);
+    }
+  return weights;
+}
+
+// methods.md C: (q.k)^p.
+Weights polynomial_weights(const Params& params, const HeadData<double>& head) {
+  const Real degree = static_cast<Real>(params.integer("degree"));
+  return of_products(head, [=](Real s) { return std::pow(s, degree); });
+}
+
+// methods.md C: 1 + s + s^2/2, or 1 + cosine.
+Weights taylor_weights(const Params& params, const HeadData<double>& head) {
+  if (params.integer("order") == 2) return of_products(head, [](Real s) { return 1 + s + s * s / 2; });
+  Weights weights = of_products(head, [](Real s) { return s; });
+  for (Index i = 0; i < head.Q.rows(); ++i)
+    for (Index j = 0; j < head.K.rows(); ++j) {
+      const Real lengths = std::sqrt(dot(head.Q, i, head.Q, i)) * std::sqrt(dot(head.K, j, head.K, j));
+      weights.value(i, j) = lengths > 0 ? 1 + weights.value(i, j) / lengths : 1;
+      weights.magnitude(i, j) = lengths > 0 ? 1 + weights.magnitude(i, j) / lengths : 1;
+    }
+  return weights;
+}
+
+// methods.md C: relu(q).relu(k) cos(pi (i - j) / 2M), M the positions that rows and keys stand on.
+Weights cosformer_weights(const HeadData<double>& head, Mask mask) {
+  const Index nq = head.Q.rows(), nk = head.K.rows();
+  const Index M = std::max(nk, nq + mask.offset) - std::min<Index>(0, mask.offset);
+  const Real pi = std::acos(Real(-1));
+  Weights weights(nq, nk);
+  for (Index i = 0; i < nq; ++i)
+    for (Index j = 0; j < nk; ++j) {
+      Real sum = 0;
+      for (Index l = 0; l < head.Q.cols(); ++l)
+        sum += std::max(static_cast<Real>(head.Q(i, l)), Real(0)) * std::max(static_cast<Real>(head.K(j, l)), Real(0));
+      const Real distance = static_cast<Real>(i + mask.offset - j);
+      weights.value(i, j) = weights.magnitude(i, j) = sum * std::cos(pi * distance / (2 * static_cast<Real>(M)));
+    }
+  return weights;
 }
 
 Answer softmax(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
   return normalise_visible(softmax_weights(head), head, mask);
 }
 
+Answer rbf(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(gaussian_kernel_weights(head), head, mask);
+}
+
 Answer uniform(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
   return normalise_visible(uniform_weights(head), head, mask);
+}
+
+// A_ij = 1 for the row's own key, if that is one that it sees.
+Answer identity(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Set own = [=](Index i, Index j) { return sees(mask, i, j) && in_band(mask, 0, i, j); };
+  return normalise(uniform_weights(head), head, own, own);
+}
+
+Answer zero(const Params&, const Tensors&, const HeadData<double>& head, Mask) {
+  return normalise(
+      uniform_weights(head), head, [](Index, Index) { return false; }, [](Index, Index) { return false; });
+}
+
+Answer polynomial(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(polynomial_weights(params, head), head, mask);
+}
+
+Answer taylor(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(taylor_weights(params, head), head, mask);
+}
+
+Answer cosformer(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(cosformer_weights(head, mask), head, mask);
+}
+
+// methods.md C: A_ij = sum_c softmax over c of q_ic times softmax over j of k_jc.
+Answer efficient(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Index nq = head.Q.rows(), nk = head.K.rows(), d = head.Q.cols();
+  const Real factor = params.text("inputs") == "unscaled" ? std::sqrt(std::sqrt(static_cast<Real>(d))) : 1;
+  Weights weights(nq, nk);
+  for (Index c = 0; c < d; ++c) {
+    Real of_keys = 0;
+    for (Index j = 0; j < nk; ++j)
+      if (sees(mask, 0, j)) of_keys += std::exp(factor * static_cast<Real>(head.K(j, c)));
+    for (Index i = 0; i < nq; ++i) {
+      Real of_channels = 0;
+      for (Index l = 0; l < d; ++l) of_channels += std::exp(factor * static_cast<Real>(head.Q(i, l)));
+      const Real of_query = std::exp(factor * static_cast<Real>(head.Q(i, c))) / of_channels;
+      for (Index j = 0; j < nk; ++j)
+        weights.value(i, j) += of_query * std::exp(factor * static_cast<Real>(head.K(j, c))) / of_keys;
+    }
+  }
+  weights.magnitude = weights.value;
+  return normalise_visible(weights, head, mask);  // the rows sum to one as they are
 }
 
 Answer linear(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
@@ -558,6 +750,60 @@ Answer linear(const Params& params, const Tensors& state, const HeadData<double>
 
 Answer vq(const Params&, const Tensors& state, const HeadData<double>& head, Mask mask) {
   return normalise_visible(quantised_weights(head, state), head, mask);
+}
+
+Answer soft_vq(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(soft_quantised_weights(params, head, state), head, mask);
+}
+
+// methods.md F, and the first tokens.
+Answer sink_window(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Index window = params.integer("window"), sinks = params.integer("sinks");
+  const Set seen = [=](Index i, Index j) { return sees(mask, i, j) && (j < sinks || in_band(mask, window, i, j)); };
+  return normalise(softmax_weights(head), head, seen, seen);
+}
+
+// H2O, Algorithm 1: keys come one by one, and for each beyond the budget the one goes that got least attention, of
+// those that will not be among the last `recent`.
+std::vector<std::vector<Index>> heavy_hitters(const Params& params, const HeadData<double>& head, Mask mask,
+                                              Real* closest) {
+  const Index recent = params.integer("recent"), budget = params.integer("heavy") + recent;
+  std::vector<Real> score(static_cast<size_t>(head.K.rows()), 0);
+  std::vector<Index> kept;
+  std::vector<std::vector<Index>> of_rows;
+  Index came = 0;
+  for (Index i = 0; i < head.Q.rows(); ++i) {
+    for (; came < head.K.rows() && sees(mask, i, came); ++came) {
+      if (static_cast<Index>(kept.size()) == budget) {
+        size_t least = 0;  // kept is in the order of coming: the first of equals goes
+        Real second = INFINITY;
+        const auto score_of = [&](size_t place) { return score[static_cast<size_t>(kept[place])]; };
+        for (size_t place = 1; place < kept.size() && kept[place] <= came - recent; ++place) {
+          second = std::min(second, std::max(score_of(place), score_of(least)));
+          if (score_of(place) < score_of(least)) least = place;
+        }
+        if (second > score_of(least)) *closest = std::min(*closest, (second - score_of(least)) / second);
+        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(least));
+      }
+      kept.push_back(came);
+    }
+    Real largest = -INFINITY, sum = 0;
+    for (const Index j : kept) largest = std::max(largest, dot(head.Q, i, head.K, j));
+    for (const Index j : kept) sum += std::exp(dot(head.Q, i, head.K, j) - largest);
+    for (const Index j : kept) score[static_cast<size_t>(j)] += std::exp(dot(head.Q, i, head.K, j) - largest) / sum;
+    of_rows.push_back(kept);
+  }
+  return of_rows;
+}
+
+Answer heavy_hitter(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  Real closest = INFINITY;
+  const auto kept = heavy_hitters(params, head, mask, &closest);
+  const Set seen = [&](Index i, Index j) {
+    const auto& row = kept[static_cast<size_t>(i)];
+    return std::find(row.begin(), row.end(), j) != row.end();
+  };
+  return normalise(softmax_weights(head), head, seen, seen);
 }
 
 // methods.md F: the softmax of the window.
@@ -632,9 +878,24 @@ Answer linformer(const Params& params, const Tensors& state, const HeadData<doub
 using Method = Answer (*)(const Params&, const Tensors&, const HeadData<double>&, Mask);
 
 const std::map<std::string, Method>& methods() {
-  static const std::map<std::string, Method> table{
-      {"softmax", softmax}, {"uniform", uniform}, {"linear", linear},       {"performer", linear},
-      {"local", local},     {"vq", vq},           {"truncated", truncated}, {"linformer", linformer}};
+  static const std::map<std::string, Method> table{{"softmax", softmax},
+                                                   {"uniform", uniform},
+                                                   {"zero", zero},
+                                                   {"identity", identity},
+                                                   {"linear", linear},
+                                                   {"performer", linear},
+                                                   {"polynomial", polynomial},
+                                                   {"taylor", taylor},
+                                                   {"cosformer", cosformer},
+                                                   {"efficient", efficient},
+                                                   {"rbf", rbf},
+                                                   {"local", local},
+                                                   {"vq", vq},
+                                                   {"sink-window", sink_window},
+                                                   {"heavy-hitter", heavy_hitter},
+                                                   {"soft-vq", soft_vq},
+                                                   {"truncated", truncated},
+                                                   {"linformer", linformer}};
   return table;
 }
 
@@ -643,15 +904,20 @@ const std::map<std::string, Method>& methods() {
 bool transcribes(const std::string& method) { return methods().contains(method); }
 
 std::optional<std::string> unknown_features(const Params& params) {
-  if (!params.has("features") || feature_maps().contains(params.text("features"))) return std::nullopt;
+  if (!params.has("features") || feature_maps(params).contains(params.text("features"))) return std::nullopt;
   return params.text("features");
 }
 
 std::optional<Estimate> kernel(const Params& params, const Tensors& state, const HeadData<double>& head) {
   std::optional<Weights> weights;
   if (params.name() == "softmax") weights = softmax_weights(head);
+  if (params.name() == "rbf") weights = gaussian_kernel_weights(head);
   if (params.name() == "vq") weights = quantised_weights(head, state);
+  if (params.name() == "soft-vq") weights = soft_quantised_weights(params, head, state);
   if (params.has("features")) weights = linear_weights(params, state, head);
+  if (params.name() == "polynomial") weights = polynomial_weights(params, head);
+  if (params.name() == "taylor") weights = taylor_weights(params, head);
+  if (params.name() == "cosformer") weights = cosformer_weights(head, {});
   if (!weights) return std::nullopt;
   const auto matrix = [](const Table& entries) {
     Matrix<double> M(entries.rows, entries.columns);
@@ -663,10 +929,16 @@ std::optional<Estimate> kernel(const Params& params, const Tensors& state, const
 }
 
 bool jumps(const Params& params) {
-  return params.has("features") && (params.text("features") == "step" || params.text("features") == "sign");
+  return params.name() == "heavy-hitter" ||
+         (params.has("features") && (params.text("features") == "step" || params.text("features") == "sign"));
 }
 
-double distance_to_jump(const Tensors& state, const HeadData<double>& head) {
+double distance_to_jump(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  if (params.name() == "heavy-hitter") {
+    Real closest = INFINITY;
+    heavy_hitters(params, head, mask, &closest);
+    return static_cast<double>(closest);
+  }
   const Matrix<double>& W = state.at("projection");
   Real least = INFINITY;
   for (const Table& X : {table(head.Q), table(head.K)})

@@ -36,10 +36,12 @@ struct Estimate {
 };
 std::optional<Estimate> kernel(const Params& params, const Tensors& state, const HeadData<double>& head);
 
-// Whether the features jump where omega.x = 0 (step, sign), and the least |omega.x| over sum_l |omega_l x_l| of any
-// token: a rounding error that large is seen, whatever its size.
+// Whether the output jumps somewhere, so that a rounding error is seen whatever its size, and how near the head is to
+// it: the least |omega.x| over sum_l |omega_l x_l| of any token for features that jump at omega.x = 0 (step, sign); for
+// heavy-hitter the least difference, relative to the larger, between the two least scores of any eviction (equal ones
+// are no number that rounding has touched: tokens that no query has read).
 bool jumps(const Params& params);
-double distance_to_jump(const Tensors& state, const HeadData<double>& head);
+double distance_to_jump(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask);
 
 Answer attention(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask);
 

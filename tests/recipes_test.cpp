@@ -176,9 +176,13 @@ TEST_CASE("results are those of the recipe's own cells", "[unit]") {
                      {"method", "performer:m=4,projection=iid"},
                      {"input", "pair:length=0.1"}},
                     "relative_bias") == bias);
-  for (const Cell& cell : expand(request))  // a replicate without it: the others are no sample of all
+  CHECK(results.array(one, "no such metric").empty());
+  CHECK(results.array(one, "relative_bias").empty());  // a scalar
+  CHECK(results.array(one, "pair_bias").size() == 3);  // one pair, three replicates
+  for (const Cell& cell : expand(request))             // a replicate without it: the others are no sample of all
     if (cell.row(false).input == "pair:length=0.1") store->record(id, cell.row(false), 3, {}, 1, {});
   CHECK(results.scalar(one, "relative_bias").empty());
+  CHECK(results.array(one, "pair_bias").empty());
   CHECK_THROWS_AS(results.scalar({{"method", "performer:m=4"}}, "relative_bias"), std::logic_error);  // two lengths
   CHECK_THROWS_AS(results.scalar({{"method", "performer:m=8"}}, "relative_bias"), std::logic_error);
   CHECK_THROWS_AS(results.scalar({{"experiment", "rank"}, {"length", 0.1}}, "relative_bias"), std::logic_error);

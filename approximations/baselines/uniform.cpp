@@ -7,6 +7,29 @@
 namespace attnbench {
 namespace {
 
+// The sum of the values so far.
+template <class T>
+class RunningMean final : public Decoder<T> {
+ public:
+  explicit RunningMean(Index dv) : sum_(Matrix<T>::Zero(1, dv)) {}
+
+  void prefill(const Head<T>& tokens, Context& context) override {
+    for (Index j = 0; j < tokens.V.rows(); ++j) sum_ += tokens.V.row(j);
+    came_ += tokens.V.rows();
+    context.work.flops += static_cast<double>(tokens.V.size());
+  }
+  void step(const Head<T>& token, Context& context, Out<T> out) override {
+    prefill(token, context);
+    out = sum_ / static_cast<T>(came_);
+    context.work.flops += static_cast<double>(out.size());
+  }
+  size_t bytes() const override { return static_cast<size_t>(sum_.size()) * sizeof(T) + sizeof(came_); }
+
+ private:
+  Matrix<T> sum_;  // 1 x dv
+  Index came_ = 0;
+};
+
 template <class T>
 class Uniform final : public Approximation<T> {
  public:
@@ -23,6 +46,10 @@ class Uniform final : public Approximation<T> {
         out.row(i).setZero();
     }
     context.work.flops += static_cast<double>((seen + head.Q.rows()) * head.V.cols());
+  }
+
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    return std::make_unique<RunningMean<T>>(shape.dv);
   }
 };
 

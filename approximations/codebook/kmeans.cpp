@@ -1,5 +1,6 @@
 #include "approximations/codebook/kmeans.hpp"
 
+#include <algorithm>
 #include <boost/random/uniform_01.hpp>
 
 #include "harness/linalg/rows.hpp"
@@ -54,15 +55,21 @@ double total_distance(const In<double>& X, const std::vector<Index>& nearest, co
 
 template <class T>
 std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres) {
-  std::vector<T> half(static_cast<size_t>(centres.rows()));
-  half_squared_norms<T>(centres, half);
-  const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> half_norms(half.data(), centres.rows());
+  std::vector<T> half_norms(static_cast<size_t>(centres.rows()));
+  half_squared_norms<T>(centres, half_norms);
+  return nearest_codes<T>(context, X, centres, half_norms);
+}
+
+template <class T>
+std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres,
+                                 std::span<const T> half_norms) {
+  const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> half(half_norms.data(), centres.rows());
   std::vector<Index> nearest(static_cast<size_t>(X.rows()));
   context.for_blocks(X.rows(), row_block, [&](Context& single, Index begin, Index count) {
     Matrix<T> scores(count, centres.rows());
     multiply_transposed<T>(single, attnbench::rows(X, begin, count), centres, scores);  // argmin |x-c|^2 = argmax of
     for (Index i = 0; i < count; ++i) {                                                 // x.c - |c|^2/2
-      const auto row = (scores.row(i).array() - half_norms).eval();
+      const auto row = (scores.row(i).array() - half).eval();
       Index best = 0;
       for (Index c = 1; c < row.size(); ++c)
         if (row[c] > row[best]) best = c;
@@ -85,7 +92,24 @@ Clustering kmeans(Context& context, const In<double>& X, Index codes, Index swee
   return result;
 }
 
-template std::vector<Index> nearest_codes<float>(Context&, const In<float>&, const In<float>&);
-template std::vector<Index> nearest_codes<double>(Context&, const In<double>&, const In<double>&);
+Matrix<double> learn_codebook(const Draw& draw) {
+  const Index codes = draw.params.integer("codes");
+  if (draw.state && draw.state->contains("codebook")) {
+    const Index learnt = draw.state->at("codebook").rows();  // fewer than codes when there were fewer keys
+    return *draw.injected("codebook", std::clamp<Index>(learnt, 1, codes), draw.shape.d);
+  }
+  if (!draw.calibration)
+    throw Misuse(draw.params.name() + ": the codebook is learnt from a calibration head, but none was given");
+  auto generator = draw.streams.stream("codebook", "kmeans", codes, draw.shape.d, draw.head, draw.replicate);
+  Context context;
+  return kmeans(context, draw.calibration->K, codes, draw.params.integer("sweeps"), generator).centres;
+}
+
+#define ATTNBENCH_INSTANTIATE(T)                                                      \
+  template std::vector<Index> nearest_codes<T>(Context&, const In<T>&, const In<T>&); \
+  template std::vector<Index> nearest_codes<T>(Context&, const In<T>&, const In<T>&, std::span<const T>);
+ATTNBENCH_INSTANTIATE(float)
+ATTNBENCH_INSTANTIATE(double)
+#undef ATTNBENCH_INSTANTIATE
 
 }  // namespace attnbench

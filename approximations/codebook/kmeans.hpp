@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "harness/linalg/context.hpp"
-#include "harness/random/streams.hpp"
+#include "harness/core/approximation.hpp"
 
 namespace attnbench {
 
@@ -17,7 +16,13 @@ struct Clustering {
 // stopping when no assignment changes. An empty cluster keeps its centre. No more centres than rows.
 Clustering kmeans(Context& context, const In<double>& X, Index codes, Index sweeps, Generator& generator);
 
-// nearest[i] = argmin_y |x_i - c_y|, ties to the lowest index. X is n x d, centres c x d.
+// The codebook of the parameters `codes` and `sweeps` (c x d): the injected tensor "codebook", or else k-means of the
+// calibration head's keys, from a stream of its own, so that methods of as many codes share it.
+Matrix<double> learn_codebook(const Draw& draw);
+
+// nearest[i] = argmin_y |x_i - c_y|, ties to the lowest index. X is n x d, centres c x d; half_norms are |c_y|^2 / 2.
+template <class T>
+std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres, std::span<const T> half_norms);
 template <class T>
 std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres);
 

@@ -31,14 +31,53 @@ struct CodeSums {
   Matrix<T> values;  // c x dv
 };
 
+// Counts and value sums of the tokens so far: a state of c (dv + 1) numbers. The codebook is the method's.
+template <class T>
+class CodeDecoder final : public Decoder<T> {
+ public:
+  CodeDecoder(const Matrix<T>& codebook, const std::vector<T>& half_norms, Index dv)
+      : codebook_(codebook), half_norms_(half_norms), sums_(codebook.rows(), dv), weights_(1, codebook.rows()) {}
+
+  void prefill(const Head<T>& tokens, Context& context) override {
+    const auto codes = nearest_codes<T>(context, tokens.K, codebook_, half_norms_);
+    for (size_t j = 0; j < codes.size(); ++j) sums_.add(codes[j], tokens.V, static_cast<Index>(j));
+  }
+
+  void step(const Head<T>& token, Context& context, Out<T> out) override {
+    prefill(token, context);
+    multiply_transposed<T>(context, token.Q, codebook_, weights_);
+    auto weights = weights_.row(0).array();
+    const auto used = sums_.counts.col(0).transpose().array() > 0;
+    const T largest = used.select(weights, -std::numeric_limits<T>::infinity()).maxCoeff();
+    // Codes without keys may lie far above: their weight is 0 before it is an exponential.
+    weights = used.select((weights - largest).min(T(0)).exp(), T(0));
+    context.work.exps += static_cast<double>(weights.size());
+    T normaliser;
+    multiply<T>(context, weights_, sums_.counts, Out<T>(&normaliser, 1, 1, 1));
+    multiply<T>(context, weights_, sums_.values, out);
+    out /= normaliser;
+  }
+
+  size_t bytes() const override { return static_cast<size_t>(sums_.counts.size() + sums_.values.size()) * sizeof(T); }
+
+ private:
+  const Matrix<T>& codebook_;
+  const std::vector<T>& half_norms_;
+  CodeSums<T> sums_;
+  Matrix<T> weights_;  // 1 x c
+};
+
 template <class T>
 class VectorQuantised final : public Approximation<T>, public Kernel<T>, public Rows<T> {
  public:
-  explicit VectorQuantised(const Draw& draw) : codebook_(learn(draw).cast<T>()) {}
+  explicit VectorQuantised(const Draw& draw)
+      : codebook_(learn_codebook(draw).cast<T>()), half_norms_(static_cast<size_t>(codebook_.rows())) {
+    half_squared_norms<T>(codebook_, half_norms_);
+  }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     const Index nq = head.Q.rows(), nk = head.K.rows();
-    const auto codes = nearest_codes<T>(context, head.K, codebook_);
+    const auto codes = nearest_codes<T>(context, head.K, codebook_, half_norms_);
     CodeSums<T> sums(codebook_.rows(), head.V.cols());
     const auto absorb = [&](Index begin, Index end) {
       for (Index j = begin; j < end; ++j) sums.add(codes[static_cast<size_t>(j)], head.V, j);
@@ -62,6 +101,9 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
 
   const Kernel<T>* kernel() const override { return this; }
   const Rows<T>* rows() const override { return this; }
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    return std::make_unique<CodeDecoder<T>>(codebook_, half_norms_, shape.dv);
+  }
   Tensors state() const override { return {{"codebook", codebook_.template cast<double>()}}; }
 
   void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
@@ -78,21 +120,9 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
   }
 
  private:
-  static Matrix<double> learn(const Draw& draw) {
-    const Index codes = draw.params.integer("codes");
-    if (draw.state && draw.state->contains("codebook")) {
-      const Index learnt = draw.state->at("codebook").rows();  // fewer than codes when there were fewer keys
-      return *draw.injected("codebook", std::clamp<Index>(learnt, 1, codes), draw.shape.d);
-    }
-    if (!draw.calibration) throw Misuse("vq: the codebook is learnt from a calibration head, but none was given");
-    auto generator = draw.streams.stream("codebook", "kmeans", codes, draw.shape.d, draw.head, draw.replicate);
-    Context context;
-    return kmeans(context, draw.calibration->K, codes, draw.params.integer("sweeps"), generator).centres;
-  }
-
   // q_i.c_{z_j} for rows [first, first + block.rows()), by way of the quantised keys.
   void logits(const Head<T>& head, Index first, Context& context, Out<T> block) const {
-    const auto codes = nearest_codes<T>(context, head.K, codebook_);
+    const auto codes = nearest_codes<T>(context, head.K, codebook_, half_norms_);
     Matrix<T> quantised(head.K.rows(), head.K.cols());
     for (Index j = 0; j < quantised.rows(); ++j) quantised.row(j) = codebook_.row(codes[static_cast<size_t>(j)]);
     multiply_transposed<T>(context, attnbench::rows(head.Q, first, block.rows()), quantised, block);
@@ -135,7 +165,8 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
     }
   }
 
-  Matrix<T> codebook_;  // c x d
+  Matrix<T> codebook_;         // c x d
+  std::vector<T> half_norms_;  // of its rows
 };
 
 const bool registered = add(method<VectorQuantised>({

@@ -126,6 +126,17 @@ void TransformedInputs<T>::map(Context& context, const In<T>& X, Side side, Inde
 }
 
 template <class T>
+void TransformedInputs<T>::pullback(Context& context, const In<T>& X, Side side, Index first_position,
+                                    const In<T>& block, const In<T>& d_block, std::span<const T> d_log_scale,
+                                    Out<T> dX) const {
+  Matrix<T> d_moved(X.rows(), X.cols());
+  map_->pullback(context, transformed(context, X, side), side, first_position, block, d_block, d_log_scale, d_moved);
+  if (side == Side::query)
+    for (Index i = 0; i < X.rows(); ++i) d_moved.row(i) -= d_log_scale[static_cast<size_t>(i)] * shift_.row(0);
+  multiply_transposed<T>(context, d_moved, side == Side::query ? query_ : key_, dX);
+}
+
+template <class T>
 Tensors TransformedInputs<T>::state() const {
   Tensors all = map_->state();
   all.insert(state_.begin(), state_.end());

@@ -42,6 +42,9 @@ class TransformedInputs final : public FeatureMap<T> {
   void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block, std::span<T> log_scale) const override;
   Tensors state() const override;
   bool depends_on_keys() const override { return map_->depends_on_keys(); }
+  bool differentiable() const override { return map_->differentiable(); }
+  void pullback(Context&, const In<T>& X, Side, Index first_position, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override;
   std::unique_ptr<FeatureMap<T>> given_keys(Context&, const In<T>& K) const override;
 
  private:

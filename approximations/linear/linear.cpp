@@ -21,6 +21,12 @@ class Unscaled final : public FeatureMap<T> {
            std::span<T> log_scale) const override {
     map_->map(context, Matrix<T>(factor_ * X), side, first, block, log_scale);
   }
+  bool differentiable() const override { return map_->differentiable(); }
+  void pullback(Context& context, const In<T>& X, Side side, Index first, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    map_->pullback(context, Matrix<T>(factor_ * X), side, first, block, d_block, d_log_scale, dX);
+    dX *= factor_;
+  }
   Tensors state() const override { return map_->state(); }
 
  private:
@@ -51,6 +57,12 @@ std::optional<KernelTheory> theory(const Params& params, const Shape& shape, con
   return map.theory(params, shape.d, {}, calibration);
 }
 
+std::vector<std::string> caveats(const Params& params, const Shape&) {
+  const bool lifted = params.has("epsilon") && params.real("epsilon") > 0;
+  if (!feature_map_entry(params).may_vanish || lifted) return {};
+  return {"all features of a token may be 0: a row may be left without weight, and is then 0"};
+}
+
 const bool registered = add(method<Linear>({
     .text = {.name = "linear",
              .summary = "linear attention with a deterministic feature map",
@@ -63,11 +75,10 @@ const bool registered = add(method<Linear>({
                                      {"scaled", "unscaled"}),
                    causal_backward_parameter()},
     .claims = claims,
-    .cost =
-        [](const Params& params, const Shape& shape) {
-          return linear_cost(feature_map_entry(params), params, shape);
-        },
+    .cost = [](const Params& params,
+               const Shape& shape) { return linear_cost(feature_map_entry(params), params, shape); },
     .theory = theory,
+    .caveats = caveats,
 }));
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "approximations/linear/linear_attention.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/linalg/rows.hpp"
@@ -9,13 +10,14 @@ namespace attnbench {
 namespace {
 constexpr Index key_block = 256;
 constexpr Index query_block = 256;
+constexpr Index rows_side_by_side = 16 * causal_chunk;  // of a causal scan: chunks end there for any number of threads
 constexpr Index most_key_chunks = 8;  // partial sums over keys, added in index order whatever the number of threads
 
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
-// By how much, in the exponent, a key of a causal chunk may exceed the chunk's scales: far from overflow (e^88 in float,
-// e^709 in double) with sums over many keys, and seldom reached. Half precision overflows at e^11.
+// By how much, in the exponent, a key of a causal chunk may exceed the chunk's scales: far from overflow (e^88 in
+// float, e^709 in double) with sums over many keys, and seldom reached. Half precision overflows at e^11.
 template <class T>
 T most_above_scale(const Context& context) {
   if (context.rounding() == Rounding::f16) return 2;
@@ -99,46 +101,68 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, Co
   });
 }
 
+// The rows of one chunk, from the state before it and its own keys.
 template <class T>
-void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, Context& context, const Sink& sink) const {
+void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chunk& c, FeatureBlock<T>& queries,
+                                      FeatureBlock<T>& keys, const LinearState<T>& state, Context& context,
+                                      const Sink& sink) const {
+  if (c.rows == 0) return;
   const Index nk = head.K.rows(), dv = head.V.cols();
-  Matrix<T> numerators(causal_chunk, dv), weights(causal_chunk, 2 * causal_chunk);
-  std::vector<T> normalisers(causal_chunk), none(causal_chunk, lowest<T>);
-  scan(head, mask, context, [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
-    if (c.rows == 0) return;
-    if (c.key + c.keys == 0) {
-      numerators.setZero();
-      std::fill(normalisers.begin(), normalisers.end(), T(0));
-      return sink(c.row, corner(numerators, c.rows, dv), first(normalisers, c.rows), first(none, c.rows));
-    }
-    const Index all = queries.block().rows(), all_keys = keys.block().rows();
-    auto out = corner(numerators, all, dv), block = corner(weights, all, all_keys);
-    state.read(context, queries.block(), out, first(normalisers, all));
-    multiply_transposed<T>(context, queries.block(), keys.block(), block);
-    for (Index i = 0; i < all; ++i) {
-      const Index seen = i < c.rows ? mask.visible(c.row + i, nk) - c.key : 0;
-      block.row(i).tail(all_keys - seen).setZero();
-      normalisers[static_cast<size_t>(i)] += block.row(i).head(seen).sum();
-    }
-    multiply_add<T>(context, block, attnbench::rows(head.V, c.key, all_keys), out);
-    sink(c.row, corner(numerators, c.rows, dv), first(normalisers, c.rows), queries.log_scale());
-  });
+  if (c.key + c.keys == 0) {
+    Matrix<T> numerators = Matrix<T>::Zero(c.rows, dv);
+    std::vector<T> normalisers(static_cast<size_t>(c.rows), T(0)), log_scale(normalisers.size(), lowest<T>);
+    return sink(c.row, numerators, normalisers, log_scale);
+  }
+  const Index all = queries.block().rows(), all_keys = keys.block().rows();
+  Matrix<T> numerators(all, dv), weights(all, all_keys);
+  std::vector<T> normalisers(static_cast<size_t>(all));
+  state.read(context, queries.block(), numerators, normalisers);
+  multiply_transposed<T>(context, queries.block(), keys.block(), weights);
+  for (Index i = 0; i < all; ++i) {
+    const Index seen = i < c.rows ? mask.visible(c.row + i, nk) - c.key : 0;
+    weights.row(i).tail(all_keys - seen).setZero();
+    normalisers[static_cast<size_t>(i)] += weights.row(i).head(seen).sum();
+  }
+  multiply_add<T>(context, weights, attnbench::rows(head.V, c.key, all_keys), numerators);
+  const auto kept = static_cast<size_t>(c.rows);
+  sink(c.row, attnbench::rows(numerators, 0, c.rows), std::span(normalisers).first(kept),
+       queries.log_scale().first(kept));
 }
 
 template <class T>
-void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Context& context, const Step& step) const {
-  const Index nq = head.Q.rows(), nk = head.K.rows();
-  const T most = most_above_scale<T>(context);
+void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, Context& context, const Sink& sink) const {
+  // Rounding is of sums in their order, which only the sequential scan keeps.
+  const bool side_by_side = context.threads() > 1 && context.rounding() == Rounding::none;
   LinearState<T> state(*map_, head.V.cols());
+  Index absorbed = 0;
+  for (Index row = 0; row < head.Q.rows(); row += rows_side_by_side) {
+    const Index end = std::min(row + rows_side_by_side, head.Q.rows());
+    if (side_by_side && scan_side_by_side(head, mask, row, end, state, absorbed, context, sink)) continue;
+    scan(head, mask, row, end, state, absorbed, context,
+         [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&) {
+           attend_chunk(head, mask, c, queries, keys, state, context, sink);
+         });
+  }
+}
+
+template <class T>
+void LinearAttention<T>::settle_scale(const FeatureBlock<T>& keys, Index seen_by_all, Context& context,
+                                      LinearState<T>& state) const {
+  if (keys.first_above(state.scale, most_above_scale<T>(context), 0) >= seen_by_all) return;
+  std::vector<T> scale = state.scale;
+  keys.raise(scale, seen_by_all);
+  state.rescale(scale);
+}
+
+template <class T>
+void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Index begin, Index end, LinearState<T>& state,
+                              Index& absorbed, Context& context, const Step& step) const {
+  const Index nk = head.K.rows();
   FeatureBlock<T> queries(*map_, causal_chunk), keys(*map_, 2 * causal_chunk);
   std::vector<T> sums(static_cast<size_t>(map_->features()));
-  Index absorbed = 0;
   const auto map_keys = [&](Index fresh, Index seen_by_all) {
     keys.map(context, attnbench::rows(head.K, absorbed, fresh), Side::key, absorbed);
-    if (keys.first_above(state.scale, most, 0) >= seen_by_all) return;
-    std::vector<T> scale = state.scale;
-    keys.raise(scale, seen_by_all);
-    state.rescale(scale);
+    settle_scale(keys, seen_by_all, context, state);
   };
   const auto scale_keys = [&](Index fresh) {
     std::fill(sums.begin(), sums.end(), T(0));
@@ -149,8 +173,8 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Context& context, 
     for (size_t f = 0; f < sums.size(); ++f) state.z_entries()[f] += sums[f];
     absorbed += fresh;
   };
-  for (Index row = 0; row < nq;) {
-    const Index all = std::min(causal_chunk, nq - row), seen_by_all = mask.visible(row, nk);
+  for (Index row = begin; row < end;) {
+    const Index all = std::min(causal_chunk, end - row), seen_by_all = mask.visible(row, nk);
     Index rows = all;
     if (seen_by_all == 0) {
       while (mask.visible(row + rows - 1, nk) > 0) --rows;
@@ -166,7 +190,7 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Context& context, 
     }
     const auto fresh_of = [&](Index i) { return mask.visible(row + i, nk) - absorbed; };  // that row + i sees
     map_keys(fresh_of(all - 1), fresh_of(0));
-    const Index allowed = keys.first_above(state.scale, most, fresh_of(0));
+    const Index allowed = keys.first_above(state.scale, most_above_scale<T>(context), fresh_of(0));
     while (fresh_of(rows - 1) > allowed) --rows;
     const Index fresh = fresh_of(rows - 1);
     scale_keys(fresh);
@@ -176,6 +200,70 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Context& context, 
     absorb(fresh);
     row += rows;
   }
+}
+
+// What chunks of a scan are worked on with when they are worked on side by side.
+template <class T>
+struct LinearAttention<T>::ChunkWork {
+  ChunkWork(const FeatureMap<T>& map, Index dv, Chunk of)
+      : chunk(of),
+        queries(map, of.rows),
+        keys(map, of.keys),
+        state(map, dv),
+        products(Matrix<T>::Zero(map.features(), dv)),
+        sums(static_cast<size_t>(map.features()), T(0)) {}
+
+  Chunk chunk;
+  FeatureBlock<T> queries, keys;
+  LinearState<T> state;  // before the chunk's keys
+  Matrix<T> products;    // what the chunk's keys add to it, and to z
+  std::vector<T> sums;
+  bool above_scale = false;
+};
+
+// The same as scan, bit for bit: products of keys and values are summed apart and then added to the state in order, as
+// the product kernel does it. False, with nothing done, where a chunk must be cut or keys come first.
+template <class T>
+bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index begin, Index end,
+                                           LinearState<T>& state, Index& absorbed, Context& context,
+                                           const Sink& sink) const {
+  const Index nk = head.K.rows(), dv = head.V.cols(), seen_by_all = mask.visible(begin, nk);
+  if (seen_by_all == 0 || seen_by_all - absorbed > causal_chunk) return false;
+  std::vector<ChunkWork> all;
+  for (Index row = begin, key = absorbed; row < end; row += causal_chunk) {
+    const Index rows = std::min(causal_chunk, end - row), keys = mask.visible(row + rows - 1, nk) - key;
+    all.emplace_back(*map_, dv, Chunk{row, rows, key, keys});
+    key += keys;
+  }
+  const auto for_each_chunk = [&](auto&& work_on) {
+    context.for_blocks(std::ssize(all), 1,
+                       [&](Context& single, Index i, Index) { work_on(single, all[static_cast<size_t>(i)]); });
+  };
+  for_each_chunk([&](Context& single, ChunkWork& work) {
+    const Chunk& c = work.chunk;
+    work.keys.map(single, attnbench::rows(head.K, c.key, c.keys), Side::key, c.key);
+    work.queries.map(single, attnbench::rows(head.Q, c.row, c.rows), Side::query, c.row);
+  });
+  settle_scale(all[0].keys, seen_by_all - absorbed, context, state);
+  for_each_chunk([&](Context& single, ChunkWork& work) {
+    const Chunk& c = work.chunk;
+    work.above_scale = work.keys.first_above(state.scale, most_above_scale<T>(context), 0) < c.keys;
+    if (work.above_scale) return;
+    work.keys.scale_keys(single, state.scale, c.keys, work.sums);
+    work.queries.scale_queries(single, state.scale);
+    transposed_multiply_add<T>(single, work.keys.block(), attnbench::rows(head.V, c.key, c.keys), work.products);
+  });
+  if (std::any_of(all.begin(), all.end(), [](const ChunkWork& work) { return work.above_scale; })) return false;
+  for (ChunkWork& work : all) {
+    work.state = state;
+    state.S += work.products;
+    for (size_t f = 0; f < work.sums.size(); ++f) state.z_entries()[f] += work.sums[f];
+    absorbed += work.chunk.keys;
+  }
+  for_each_chunk([&](Context& single, ChunkWork& work) {
+    attend_chunk(head, mask, work.chunk, work.queries, work.keys, work.state, single, sink);
+  });
+  return true;
 }
 
 template <class T>

@@ -13,8 +13,8 @@
 // above them the chunk ends before it. So no row depends on a later token, not even by rounding.
 //
 // Gradients (methods.md H). With G = dL/d out, g~_i = G_i / den_i and gamma_i = -G_i.out_i / den_i,
-//   d phi(q_i) = S_i g~_i + gamma_i z_i,   R_j = sum_(i sees j) phi(q_i) g~_i^T,   zeta_j = sum_(i sees j) gamma_i phi(q_i)
-//   d phi(k_j) = R_j v_j + zeta_j,         d v_j = R_j^T phi(k_j)
+//   d phi(q_i) = S_i g~_i + gamma_i z_i,   R_j = sum_(i sees j) phi(q_i) g~_i^T,   zeta_j = sum_(i sees j) gamma_i
+//   phi(q_i) d phi(k_j) = R_j v_j + zeta_j,         d v_j = R_j^T phi(k_j)
 // and the map pulls d phi back to q and k. Causal: S is streamed once more forwards, R backwards, both in the same
 // chunks; only the scales of the chunks are kept.
 #pragma once
@@ -87,18 +87,25 @@ class LinearAttention : public Approximation<T>,
     Index row, rows, key, keys;
   };
   // Queries and keys are over the state's scales; the keys are not in the state yet.
-  static constexpr Index causal_chunk = 64;
   using Step = std::function<void(const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&)>;
   using Sink = std::function<void(Index first, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale)>;
   class Backward;
+  struct ChunkWork;
 
   // The same attention with the map for these keys, when the map depends on all of them (FeatureMap::given_keys).
   std::unique_ptr<const LinearAttention> given(const In<T>& K, Context&) const;
   void stream(const Head<T>&, Mask, Context&, const Sink&) const;
   void stream_bidirectional(const Head<T>&, Mask, Context&, const Sink&) const;
   void stream_causal(const Head<T>&, Mask, Context&, const Sink&) const;
-  // Calls step for the chunks of a causal mask, in order.
-  void scan(const Head<T>&, Mask, Context&, const Step&) const;
+  // Calls step for the chunks of rows [begin, end) of a causal mask, in order. `absorbed` keys are in the state.
+  void scan(const Head<T>&, Mask, Index begin, Index end, LinearState<T>&, Index& absorbed, Context&,
+            const Step& step) const;
+  bool scan_side_by_side(const Head<T>&, Mask, Index begin, Index end, LinearState<T>&, Index& absorbed, Context&,
+                         const Sink&) const;
+  void attend_chunk(const Head<T>&, Mask, const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys,
+                    const LinearState<T>& before, Context&, const Sink&) const;
+  // Raises the state's scales to keys that all rows of a chunk see, where one is far above them.
+  void settle_scale(const FeatureBlock<T>& keys, Index seen_by_all, Context&, LinearState<T>&) const;
   LinearState<T> absorb_all(const Head<T>&, Index keys, Context&) const;
 
   std::unique_ptr<FeatureMap<T>> map_;

@@ -1,7 +1,7 @@
 // What every linear attention promises and costs, whatever its feature map.
 #pragma once
 
-#include "harness/core/feature_map.hpp"
+#include "approximations/linear/linear_state.hpp"
 
 namespace attnbench {
 
@@ -19,11 +19,17 @@ inline Work mapping_cost(const FeatureMapEntry& map, const Params& params, Index
   return {.flops = one.flops * static_cast<double>(tokens), .exps = one.exps * static_cast<double>(tokens)};
 }
 
-// methods.md H: 4 n F dv + 3 n F, and the features.
+// Without the features. methods.md H: 4 n F dv + 3 n F, and 2 n c (F + dv) for causal chunks of c rows.
+inline Work linear_cost(Index features, const Shape& shape) {
+  const double F = static_cast<double>(features), dv = static_cast<double>(shape.dv);
+  Work work{.flops = 2 * F * (dv + 1) * static_cast<double>(shape.nq + shape.nk)};
+  if (shape.mask.causal) work.flops += 2 * static_cast<double>(shape.nq * causal_chunk) * (F + dv);
+  return work;
+}
+
 inline Work linear_cost(const FeatureMapEntry& map, const Params& params, const Shape& shape) {
-  const double F = static_cast<double>(map.features(params, shape.d)), dv = static_cast<double>(shape.dv);
   Work work = mapping_cost(map, params, shape.d, shape.nq + shape.nk);
-  work.flops += 2 * F * (dv + 1) * static_cast<double>(shape.nq + shape.nk);
+  work += linear_cost(map.features(params, shape.d), shape);
   return work;
 }
 

@@ -10,8 +10,7 @@ constexpr Index prefill_block = 256;
 template <class T>
 class LinearDecoder final : public Decoder<T> {
  public:
-  LinearDecoder(const FeatureMap<T>& map, Index dv)
-      : map_(map), state_(map, dv), query_(map, 1), key_(map, 1) {}
+  LinearDecoder(const FeatureMap<T>& map, Index dv) : map_(map), state_(map, dv), query_(map, 1), key_(map, 1) {}
 
   void prefill(const Head<T>& tokens, Context& context) override {
     FeatureBlock<T> keys(map_, std::min(prefill_block, tokens.K.rows()));

@@ -76,7 +76,9 @@ class LinearAttention<T>::Backward {
   void causal_by_recomputation() {
     std::vector<Chunk> chunks;
     std::vector<std::vector<T>> scales;
-    owner_.scan(head_, mask_, context_,
+    LinearState<T> states(map_, head_.V.cols());
+    Index absorbed = 0;
+    owner_.scan(head_, mask_, 0, head_.Q.rows(), states, absorbed, context_,
                 [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
                   chunks.push_back(c);
                   scales.push_back(state.scale);
@@ -266,8 +268,8 @@ class LinearAttention<T>::Backward {
   const In<T>& G_;
   Context& context_;
   Gradients<T> gradients_;
-  Matrix<T> R_, zeta_;        // F x dv, F x 1, over the scales of the last chunk
-  Matrix<T> divided_;         // g~
+  Matrix<T> R_, zeta_;  // F x dv, F x 1, over the scales of the last chunk
+  Matrix<T> divided_;   // g~
   std::vector<T> gamma_;
   Matrix<T> features_;        // d phi
   std::vector<T> log_scale_;  // d log_scale

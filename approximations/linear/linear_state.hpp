@@ -12,6 +12,9 @@
 
 namespace attnbench {
 
+// Rows of a chunk of causal attention.
+constexpr Index causal_chunk = 64;
+
 // The features of at most `capacity` rows.
 template <class T>
 class FeatureBlock {

@@ -82,7 +82,9 @@ class Performer final : public LinearAttention<T> {
   explicit Performer(const Draw& draw) : LinearAttention<T>(make_map<T>(draw), causal_backward(draw.params)) {}
 };
 
-Claims claims(const Params& params, const Shape& shape) { return linear_claims(feature_map_entry(params), params, shape); }
+Claims claims(const Params& params, const Shape& shape) {
+  return linear_claims(feature_map_entry(params), params, shape);
+}
 
 Work cost(const Params& params, const Shape& shape) {
   Work work = linear_cost(feature_map_entry(params), params, shape);

@@ -4,6 +4,8 @@
 // the n x n matrix at once: kept to be compared with.
 #include <cmath>
 
+#include "approximations/softmax/key_value_cache.hpp"
+#include "approximations/softmax/recomputation.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -13,7 +15,8 @@ namespace {
 template <class T>
 class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>, public Differentiable<T> {
  public:
-  explicit Softmax(const Draw& draw) : materialised_(draw.params.text("form") == "materialised") {}
+  explicit Softmax(const Draw& draw)
+      : materialised_(draw.params.text("form") == "materialised"), cache_(draw.params.flag("cache")) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     if (!materialised_) return tiled_softmax<T>(head, mask, {}, context, out);
@@ -27,6 +30,10 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
 
   const Kernel<T>* kernel() const override { return this; }
   const Rows<T>* rows() const override { return this; }
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    if (cache_) return std::make_unique<KeyValueCache<T>>(shape);
+    return std::make_unique<Recomputation<T>>(*this, shape);
+  }
   const Differentiable<T>* differentiable() const override { return this; }
 
   void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
@@ -82,7 +89,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
     transposed_multiply_add<T>(context, A, G, gradients.V);
   }
 
-  bool materialised_;
+  bool materialised_, cache_;
 };
 
 const bool registered = add(method<Softmax>({
@@ -93,7 +100,9 @@ const bool registered = add(method<Softmax>({
              .cost = "O(n^2 (d + dv)) time, O(tile) memory beyond input and output",
              .family = "exact"},
     .parameters = {Parameter::choice("form", "tiled", "in tiles, or with the whole matrix in memory, as most code does",
-                                     {"tiled", "materialised"})},
+                                     {"tiled", "materialised"}),
+                   Parameter::flag("cache", true,
+                                   "decoding keeps keys and values; false: each step computes all tokens again")},
     .claims =
         [](const Params&, const Shape&) {
           return Claims{

@@ -10,62 +10,108 @@ namespace attnbench {
 
 namespace {
 
-constexpr Index query_block = 256;
-constexpr Index key_block = 512;
-constexpr Index exp_width = 64;  // entries exponentiated and summed at a time, so that they are read once
-
-// The tile's logits over the first `keys` keys of each row.
+// Tiles are keys x queries: maxima and sums over keys then run down columns, a vector of queries at a time, and all
+// products find their operands as the kernel of products.cpp wants them, unpacked.
+constexpr Index query_block = 256;  // of one thread's turn; its panels share the keys that are in cache
+constexpr Index key_block = 128;
 template <class T>
-void logits(Context& context, const Head<T>& head, std::span<const T> bias, Index row, Index rows, Index key,
-            Out<T> tile) {
-  multiply_transposed<T>(context, attnbench::rows(head.Q, row, rows), attnbench::rows(head.K, key, tile.cols()), tile);
-  if (bias.empty()) return;
-  const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> of_tile(bias.data() + key, tile.cols());
-  tile.array().rowwise() += of_tile;
-}
+constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // queries
 
-// x_j = exp(x_j - shift); returns their sum.
 template <class T>
-T exponentiate_and_sum(T* x, Index count, T shift) {
-  using Strip = Eigen::Array<T, exp_width, 1>;
-  Strip sums = Strip::Zero();
-  Index j = 0;
-  for (; j + exp_width <= count; j += exp_width) {
-    Eigen::Map<Strip> strip(x + j);
-    strip = (strip - shift).exp();
-    sums += strip;
+using Columns = Eigen::Array<T, 1, panel_width<T>>;  // one number a query of a panel
+template <class T>
+using Row = Eigen::Map<Columns<T>>;
+
+template <class T>
+constexpr T lowest = -std::numeric_limits<T>::infinity();
+
+// Queries [row, row + rows) and how many of the first keys each sees.
+struct PanelOfRows {
+  Index row, rows;
+  Mask mask;
+  Index nk;
+
+  Index needed() const { return mask.visible(row + rows - 1, nk); }  // keys that any of them sees
+  // The first of them that sees key j: all later ones do as well.
+  Index first_that_sees(Index j) const {
+    if (j >= Mask{.keys = mask.keys}.visible(0, nk)) return rows;
+    return mask.causal ? std::clamp<Index>(j - mask.offset - row, 0, rows) : 0;
   }
-  Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>> rest(x + j, count - j);
-  rest = (rest - shift).exp();
-  return sums.sum() + rest.sum();
+};
+
+// X^T for the rows of a panel, d x panel_width; columns without a row are 0.
+template <class T>
+Matrix<T> transposed(const In<T>& X, const PanelOfRows& panel) {
+  Matrix<T> Xt = Matrix<T>::Zero(X.cols(), panel_width<T>);
+  Xt.leftCols(panel.rows) = rows(X, panel.row, panel.rows).transpose();
+  return Xt;
 }
 
-// Running maximum, sum and output of a tile of rows.
+// One panel of the forward pass with its running maxima, sums and output.
 template <class T>
-struct RunningRows {
-  explicit RunningRows(Index rows)
-      : maximum(static_cast<size_t>(rows), -std::numeric_limits<T>::infinity()), sum(maximum.size(), T(0)) {}
+class Panel {
+ public:
+  Panel(const Head<T>& head, Mask mask, Index row, Index rows, Out<T> out)
+      : rows_{row, rows, mask, head.K.rows()},
+        Qt_(transposed(head.Q, rows_)),
+        output_(attnbench::rows(out, row, rows)),
+        maximum_(Columns<T>::Constant(lowest<T>)),
+        sum_(Columns<T>::Zero()) {
+    output_.setZero();
+  }
 
-  // Turns logits into weights over exp(maximum) and adds them to the sums. Row i sees its first visible(i) entries.
-  template <class Visible>
-  void add(Context& context, Out<T> tile, Out<T> output, const Visible& visible) {
-    for (Index i = 0; i < tile.rows(); ++i) {
-      const auto r = static_cast<size_t>(i);
-      const Index seen = visible(i);
-      auto row = tile.row(i);
-      row.tail(tile.cols() - seen).setZero();
-      if (seen == 0) continue;
-      const T fresh = std::max(maximum[r], row.head(seen).maxCoeff());
-      const T factor = std::exp(maximum[r] - fresh);
-      sum[r] = sum[r] * factor + exponentiate_and_sum(row.data(), seen, fresh);
-      if (factor != 1) output.row(i) *= factor;
-      maximum[r] = fresh;
-      context.work.exps += static_cast<double>(seen);
+  Index needed() const { return rows_.needed(); }
+
+  // Adds keys [j, j + tile.rows()).
+  void add(Context& context, const Head<T>& head, std::span<const T> bias, Index j, Out<T> tile) {
+    multiply<T>(context, rows(head.K, j, tile.rows()), Qt_, tile);
+    Columns<T> fresh = maximum_;
+    for (Index k = 0; k < tile.rows(); ++k) {
+      Row<T> logits(tile.row(k).data());
+      if (!bias.empty()) logits += bias[static_cast<size_t>(j + k)];
+      logits.head(rows_.first_that_sees(j + k)).setConstant(lowest<T>);
+      fresh = fresh.max(logits);
     }
+    rescale(fresh);
+    // Queries that have seen nothing: any finite maximum, for weights that are set to 0 below.
+    const Columns<T> shift = (maximum_ == lowest<T>).select(T(0), maximum_);
+    for (Index k = 0; k < tile.rows(); ++k) {
+      Row<T> weights(tile.row(k).data());
+      weights = (weights - shift).exp();
+      weights.head(rows_.first_that_sees(j + k)).setZero();
+      sum_ += weights;
+    }
+    context.work.exps += static_cast<double>(tile.rows() * rows_.rows);
     round_to<T>(context.rounding(), tile);
+    transposed_multiply_add<T>(context, corner(tile, rows_.rows), rows(head.V, j, tile.rows()), output_);
   }
 
-  std::vector<T> maximum, sum;
+  void finish(std::span<T> log_normalisers) {
+    for (Index i = 0; i < rows_.rows; ++i) {
+      if (sum_[i] > 0) output_.row(i) *= 1 / sum_[i];
+      if (!log_normalisers.empty())
+        log_normalisers[static_cast<size_t>(rows_.row + i)] = maximum_[i] + std::log(sum_[i]);
+    }
+  }
+
+ private:
+  static In<T> corner(const Out<T>& tile, Index columns) { return {tile.data(), tile.rows(), columns, tile.cols()}; }
+
+  void rescale(const Columns<T>& fresh) {
+    if ((fresh == maximum_).all()) return;
+    for (Index i = 0; i < rows_.rows; ++i) {
+      if (fresh[i] == maximum_[i]) continue;
+      const T factor = std::exp(maximum_[i] - fresh[i]);
+      sum_[i] *= factor;
+      output_.row(i) *= factor;
+    }
+    maximum_ = fresh;
+  }
+
+  PanelOfRows rows_;
+  Matrix<T> Qt_;  // d x panel_width
+  Out<T> output_;
+  Columns<T> maximum_, sum_;
 };
 
 }  // namespace
@@ -73,27 +119,17 @@ struct RunningRows {
 template <class T>
 void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Context& context, Out<T> out,
                    std::span<T> log_normalisers) {
-  const Index nk = head.K.rows();
   context.for_blocks(head.Q.rows(), query_block, [&](Context& single, Index begin, Index count) {
-    Matrix<T> scratch(count, std::min(key_block, nk));
-    Out<T> output = attnbench::rows(out, begin, count);
-    output.setZero();
-    RunningRows<T> running(count);
-    const Index needed = mask.visible(begin + count - 1, nk);
-    for (Index j = 0; j < needed; j += key_block) {
-      const Index keys = std::min(key_block, needed - j);
-      const auto tile = corner(scratch, count, keys);
-      logits(single, head, bias, begin, count, j, tile);
-      running.add(single, tile, output,
-                  [&](Index i) { return std::clamp<Index>(mask.visible(begin + i, nk) - j, 0, keys); });
-      multiply_add<T>(single, tile, attnbench::rows(head.V, j, keys), output);
-    }
-    for (Index i = 0; i < count; ++i) {
-      const T sum = running.sum[static_cast<size_t>(i)];
-      if (sum > 0) output.row(i) *= 1 / sum;
-      if (!log_normalisers.empty())
-        log_normalisers[static_cast<size_t>(begin + i)] = running.maximum[static_cast<size_t>(i)] + std::log(sum);
-    }
+    Matrix<T> scratch(key_block, panel_width<T>);
+    std::vector<Panel<T>> panels;
+    for (Index i = begin; i < begin + count; i += panel_width<T>)
+      panels.emplace_back(head, mask, i, std::min(panel_width<T>, begin + count - i), out);
+    const Index needed = panels.back().needed();
+    for (Index j = 0; j < needed; j += key_block)
+      for (auto& panel : panels)
+        if (const Index keys = std::min(key_block, panel.needed() - j); keys > 0)
+          panel.add(single, head, bias, j, rows(scratch, 0, keys));
+    for (auto& panel : panels) panel.finish(log_normalisers);
   });
 }
 
@@ -106,41 +142,45 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
   gradients.K.setZero();
   gradients.V.setZero();
   std::fill(bias_gradient.begin(), bias_gradient.end(), T(0));
-  Matrix<T> weights_memory(query_block, std::min(key_block, nk)), gradient_memory(query_block, std::min(key_block, nk));
-  std::vector<T> along_out(static_cast<size_t>(nq));  // G_i.out_i
-  for (Index i = 0; i < nq; ++i) along_out[static_cast<size_t>(i)] = G.row(i).dot(out.row(i));
-  for (Index begin = 0; begin < nq; begin += query_block) {
-    const Index count = std::min(query_block, nq - begin);
-    const Index needed = mask.visible(begin + count - 1, nk);
-    for (Index j = 0; j < needed; j += key_block) {
-      const Index keys = std::min(key_block, needed - j);
-      auto p = corner(weights_memory, count, keys), ds = corner(gradient_memory, count, keys);
-      logits(context, head, bias, begin, count, j, p);
-      multiply_transposed<T>(context, attnbench::rows(G, begin, count), attnbench::rows(head.V, j, keys), ds);
-      for (Index i = 0; i < count; ++i) {
-        const Index seen = std::clamp<Index>(mask.visible(begin + i, nk) - j, 0, keys);
-        const auto r = static_cast<size_t>(begin + i);
-        auto row = p.row(i).head(seen).array();
-        row = (row - log_normalisers[r]).exp();
-        ds.row(i).head(seen).array() = row * (ds.row(i).head(seen).array() - along_out[r]);
-        p.row(i).tail(keys - seen).setZero();
-        ds.row(i).tail(keys - seen).setZero();
-        context.work.exps += static_cast<double>(seen);
+  Matrix<T> weights_memory(key_block, panel_width<T>), gradient_memory(key_block, panel_width<T>);
+  for (Index begin = 0; begin < nq; begin += panel_width<T>) {
+    const PanelOfRows panel{begin, std::min(panel_width<T>, nq - begin), mask, nk};
+    const Matrix<T> Qt = transposed(head.Q, panel), Gt = transposed(G, panel);
+    const In<T> Q = rows(head.Q, begin, panel.rows), G_rows = rows(G, begin, panel.rows);
+    Columns<T> log_normaliser = Columns<T>::Zero(), along_out = Columns<T>::Zero();  // G_i.out_i
+    for (Index i = 0; i < panel.rows; ++i) {
+      const T log_sum = log_normalisers[static_cast<size_t>(begin + i)];
+      log_normaliser[i] = log_sum == lowest<T> ? T(0) : log_sum;
+      along_out[i] = G_rows.row(i).dot(out.row(begin + i));
+    }
+    for (Index j = 0; j < panel.needed(); j += key_block) {
+      const Index keys = std::min(key_block, panel.needed() - j);
+      auto p = rows(weights_memory, 0, keys), ds = rows(gradient_memory, 0, keys);
+      multiply<T>(context, rows(head.K, j, keys), Qt, p);
+      multiply<T>(context, rows(head.V, j, keys), Gt, ds);
+      for (Index k = 0; k < keys; ++k) {
+        Row<T> weights(p.data() + k * panel_width<T>), gradient(ds.data() + k * panel_width<T>);
+        const T shift = bias.empty() ? T(0) : bias[static_cast<size_t>(j + k)];
+        weights = (weights + shift - log_normaliser).exp();
+        weights.head(panel.first_that_sees(j + k)).setZero();
+        weights.tail(panel_width<T> - panel.rows).setZero();
+        gradient = weights * (gradient - along_out);
+        if (!bias_gradient.empty()) bias_gradient[static_cast<size_t>(j + k)] += gradient.sum();
       }
-      multiply_add<T>(context, ds, attnbench::rows(head.K, j, keys), attnbench::rows(gradients.Q, begin, count));
-      transposed_multiply_add<T>(context, ds, attnbench::rows(head.Q, begin, count),
-                                 attnbench::rows(gradients.K, j, keys));
-      transposed_multiply_add<T>(context, p, attnbench::rows(G, begin, count), attnbench::rows(gradients.V, j, keys));
-      if (!bias_gradient.empty())
-        add_column_sums<T>(ds, bias_gradient.subspan(static_cast<size_t>(j), static_cast<size_t>(keys)));
+      context.work.exps += static_cast<double>(keys * panel.rows);
+      const In<T> ds_seen(ds.data(), keys, panel.rows, panel_width<T>),
+          p_seen(p.data(), keys, panel.rows, panel_width<T>);
+      transposed_multiply_add<T>(context, ds_seen, rows(head.K, j, keys), rows(gradients.Q, begin, panel.rows));
+      multiply_add<T>(context, ds_seen, Q, rows(gradients.K, j, keys));
+      multiply_add<T>(context, p_seen, G_rows, rows(gradients.V, j, keys));
     }
   }
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                                 \
-  template void tiled_softmax<T>(const Head<T>&, Mask, std::span<const T>, Context&, Out<T>, std::span<T>);      \
-  template void tiled_softmax_backward<T>(const Head<T>&, Mask, std::span<const T>, const In<T>&,                \
-                                          std::span<const T>, const In<T>&, Context&, Gradients<T>, std::span<T>);
+#define ATTNBENCH_INSTANTIATE(T)                                                                                      \
+  template void tiled_softmax<T>(const Head<T>&, Mask, std::span<const T>, Context&, Out<T>, std::span<T>);           \
+  template void tiled_softmax_backward<T>(const Head<T>&, Mask, std::span<const T>, const In<T>&, std::span<const T>, \
+                                          const In<T>&, Context&, Gradients<T>, std::span<T>);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)
 #undef ATTNBENCH_INSTANTIATE

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "approximations/sparse/band.hpp"
+#include "approximations/sparse/window_eviction.hpp"
 #include "harness/core/approximation.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -29,6 +30,9 @@ class Local final : public Approximation<T>, public Rows<T> {
   }
 
   const Rows<T>* rows() const override { return this; }
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    return std::make_unique<KeyValueCache<T>>(shape, std::make_unique<WindowEviction<T>>(0, window_));
+  }
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     A.setZero();

@@ -1,5 +1,9 @@
 // A training step of attention against sequence length: time, what the backward pass costs, and what taking keys out of
 // the state again does to the gradients.
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "harness/runner/recipe.hpp"
 
 namespace attnbench {
@@ -8,7 +12,8 @@ namespace {
 using Specs = std::vector<std::string>;
 
 const std::string subtracting = "linear:backward=subtract";
-const Specs methods{"softmax", "softmax:form=materialised", "performer", "linear", "polynomial", "cosformer", subtracting};
+const Specs methods{"softmax",  "softmax:form=materialised", "performer", "linear", "polynomial", "cosformer",
+                    subtracting};
 
 const Description text{
     .name = "training-step",
@@ -18,21 +23,35 @@ const Description text{
         "Katharopoulos et al. 2020, arXiv:2006.16236, Fig. 1 and section 3.3.1; Choromanski et al. 2020, "
         "arXiv:2009.14794, Fig. 3"};
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest request{.experiment = size == RecipeSize::smoke ? "training-step:blocks=2,turn=1" : "training-step:blocks=7,turn=10",
-                     .methods = methods,
-                     .inputs = {"gaussian"},
-                     .n = {512, 1024, 2048, 4096},
-                     .causal = true,
-                     .precision = Precision::f32};
-  if (size == RecipeSize::smoke) request.n = {64, 128};
-  if (size == RecipeSize::full) request.n = {512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
-  return {request};
+std::vector<Index> lengths(RecipeSize size) {
+  if (size == RecipeSize::smoke) return {64, 128};
+  if (size == RecipeSize::quick) return {512, 1024, 2048, 4096};
+  return {512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
 }
 
-std::vector<Figure> figures(RecipeSize) {
+std::string timed(RecipeSize size) {
+  return size == RecipeSize::smoke ? "training-step:blocks=2,turn=1" : "training-step:blocks=15,turn=5";
+}
+// For the gradients' rounding, which several inputs tell better than one.
+const std::string untimed = "training-step:blocks=2,turn=0.1,pair=false";
+
+std::vector<RunRequest> runs(RecipeSize size) {
+  const RunRequest timing{.experiment = timed(size),
+                          .methods = methods,
+                          .inputs = {"gaussian"},
+                          .n = lengths(size),
+                          .causal = true,
+                          .precision = Precision::f32};
+  RunRequest rounding = timing;
+  rounding.experiment = untimed;
+  rounding.methods = {"linear", subtracting};
+  rounding.replicates = size == RecipeSize::smoke ? 2 : 5;
+  return {timing, rounding};
+}
+
+std::vector<Figure> figures(RecipeSize size) {
   const Panel time{.title = "forward and backward",
-                   .where = {{"experiment", "training-step"},
+                   .where = {{"experiment", timed(size)},
                              {"input", "gaussian"},
                              {"causal", 1},
                              {"precision", "f32"},
@@ -57,17 +76,58 @@ std::vector<Figure> figures(RecipeSize) {
   share.y_scale = "linear";
   share.slope = false;
   error.title = "rounding of the gradients";
+  error.where["experiment"] = untimed;
+  error.where["method"] = Specs{"linear", subtracting};
+  error.interval = "mean";
   error.y = "gradient_error";
   error.y_label = "relative error of float gradients";
   error.slope = false;
-  return {figure("training-step", text, "A training step of causal attention",
-                 "One head, d = dv = 64, float, one thread, causal: medians with distribution-free 95 % intervals; n^a is "
-                 "the fitted exponent. backward=subtract takes each key out of the last state again instead of streaming "
-                 "the states once more: its gradients lose digits as n grows.",
-                 {time, memory, share, error})};
+  return {
+      figure("training-step", text, "A training step of causal attention",
+             "One head, d = dv = 64, float, one thread, causal: medians with distribution-free 95 % intervals; n^a is "
+             "the fitted exponent. backward=subtract takes each key out of the last state again instead of streaming "
+             "the states once more: its gradients lose digits as n grows.",
+             {time, memory, share, error})};
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures});
+std::vector<double> samples(const Results& results, const std::string& method, Index n, const std::string& metric,
+                            RecipeSize size) {
+  return results.array({{"experiment", timed(size)}, {"method", method}, {"n", n}}, metric);
+}
+
+std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  const auto n = lengths(size);
+  const Specs linear{"performer", "linear", "polynomial", "cosformer"};
+  std::vector<Comparison> exponents, shares, losses;
+  for (const auto& method : linear) {
+    const auto last = samples(results, method, n.back(), "seconds", size),
+               before = samples(results, method, n[n.size() - 2], "seconds", size);
+    std::vector<double> of_blocks;
+    for (size_t b = 0; b < std::min(last.size(), before.size()); ++b)
+      of_blocks.push_back(std::log(last[b] / before[b]) /
+                          std::log(static_cast<double>(n.back()) / static_cast<double>(n[n.size() - 2])));
+    exponents.push_back({method, median_of(of_blocks, share_of_error_rate(linear.size()))});
+  }
+  for (const char* method : {"performer", "linear"})
+    shares.push_back(
+        {method, median_of(samples(results, method, n.back(), "backward_over_forward", size), share_of_error_rate(2))});
+  const auto rounding = [&](const std::string& method) {
+    return results.scalar({{"experiment", untimed}, {"method", method}, {"n", n.back()}}, "gradient_error");
+  };
+  losses.push_back(
+      {fmt::format("n = {}", n.back()), ratio(rounding("linear"), rounding(subtracting), share_of_error_rate(1))});
+  return {
+      all_below(1.1, fmt::format("From n = {} to {} time grows as n (exponent below 1.1)", n[n.size() - 2], n.back()),
+                exponents),
+      all_below(3, fmt::format("The backward pass takes at most three times the forward pass (n = {})", n.back()),
+                shares),
+      all_below(1,
+                "Gradients with the states streamed again round less than those with keys taken out of the last state "
+                "(ratio of errors, float)",
+                losses)};
+}
+
+const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
 
 }  // namespace
 }  // namespace attnbench

@@ -99,6 +99,8 @@ void print_claims(const Params& params) {
   yes(claims.permutation_equivariant, "permuting keys with their values changes nothing");
   yes(claims.causal_exact, "causal: row i depends on no later token");
   if (!claims.no_causal_form.empty()) std::cout << "  no causal form: " << claims.no_causal_form << "\n";
+  if (!claims.no_bidirectional_form.empty())
+    std::cout << "  no bidirectional form: " << claims.no_bidirectional_form << "\n";
   if (claims.rank_at_most) std::cout << fmt::format("  rank of A at most {}\n", *claims.rank_at_most);
   if (!claims.exact_when.empty()) std::cout << "  exact when " << claims.exact_when << "\n";
   if (const auto theory = entry.theory(params, example_shape, nullptr))

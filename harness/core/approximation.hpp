@@ -92,7 +92,8 @@ class Approximation {
   virtual const Factored<T>* factored() const { return nullptr; }
   virtual const Rows<T>* rows() const { return nullptr; }
   virtual const Differentiable<T>* differentiable() const { return nullptr; }
-  // A decoder that has taken in no token yet, for at most shape.nk of them (shape.d and shape.dv are a token's).
+  // A decoder that has taken in no token yet, for at most shape.nk of them (shape.d and shape.dv are a token's). It
+  // refers to this instance, which must outlive it.
   virtual std::unique_ptr<Decoder<T>> decoder(const Shape&) const { return nullptr; }
 };
 
@@ -117,10 +118,16 @@ struct Claims {
   bool non_negative = false;             // entries of A are >= 0
   bool permutation_equivariant = false;  // reordering keys with their values changes nothing
   std::string no_causal_form;            // why there is none; empty: there is one
+  std::string no_bidirectional_form;     // the same without a causal mask
   bool causal_exact = false;             // with a causal mask, row i depends on keys j <= i only
   std::optional<Index> rank_at_most;     // of A without a causal mask
   std::string exact_when;                // a parameter assignment for which the method equals its exact counterpart
 };
+
+// Why a method that claims this has no form for that mask; empty: it has one.
+inline const std::string& no_form(const Claims& claims, Mask mask) {
+  return mask.causal ? claims.no_causal_form : claims.no_bidirectional_form;
+}
 
 template <class T>
 using MakeApproximation = std::function<std::unique_ptr<Approximation<T>>(const Draw&)>;
@@ -147,7 +154,7 @@ struct MethodEntry {
   };
 };
 
-// Checks that the shape makes sense for this spec (sizes, a causal form), throwing Misuse, then draws.
+// Checks that the shape makes sense for this spec, throwing Misuse (sizes) or Skip (no form for that mask), then draws.
 template <class T>
 std::unique_ptr<Approximation<T>> make_approximation(const Draw& draw);
 

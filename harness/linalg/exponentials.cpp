@@ -41,9 +41,9 @@ void exponentiate(Context& context, OutArg<T> X, std::span<const T> row_offset, 
   context.work.exps += static_cast<double>(X.size());
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                              \
-  template void raise_to_column_maxima<T>(const InArg<T>&, std::span<const T>, std::span<T>);                 \
-  template void row_maxima<T>(const InArg<T>&, std::span<const T>, std::span<T>);                             \
+#define ATTNBENCH_INSTANTIATE(T)                                                              \
+  template void raise_to_column_maxima<T>(const InArg<T>&, std::span<const T>, std::span<T>); \
+  template void row_maxima<T>(const InArg<T>&, std::span<const T>, std::span<T>);             \
   template void exponentiate<T>(Context&, OutArg<T>, std::span<const T>, std::span<const T>, std::span<T>);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)

@@ -30,7 +30,7 @@ constexpr Index depth = 512;  // of a panel: with 64 columns 128 KB, a part of t
 template <class T>
 constexpr Index lanes = vector_bytes / static_cast<Index>(sizeof(T));
 template <class T>
-constexpr Index panel = vectors * lanes<T>;
+constexpr Index panel = vectors* lanes<T>;
 
 template <class T>
 struct Vector {
@@ -54,6 +54,7 @@ struct Entries {
 template <class T, int Rows, int Width>
 void tile(Index k, Entries<T> A, const T* B, Index B_stride, T* C, Index C_stride, Index columns, bool add) {
   typename Vector<T>::type sum[Rows][Width] = {};
+#pragma GCC unroll 4
   for (Index l = 0; l < k; ++l) {
     typename Vector<T>::type b[Width];
     for (int v = 0; v < Width; ++v) b[v] = load(B + l * B_stride + v * lanes<T>);
@@ -96,8 +97,8 @@ void rows_of_tiles(Index rows, Index k, Entries<T> A, const T* B, Index B_stride
   if (rows > i) tile<T, 1, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
 }
 
-// A square of vectors, transposed in place: log2(lanes) rounds, each of which swaps the blocks of `step` entries that lie
-// off the diagonal of blocks twice as large.
+// A square of vectors, transposed in place: log2(lanes) rounds, each of which swaps the blocks of `step` entries that
+// lie off the diagonal of blocks twice as large.
 template <class T, int step, size_t... J>
 void swap_blocks(typename Vector<T>::type& a, typename Vector<T>::type& b, std::index_sequence<J...>) {
   constexpr size_t all = sizeof...(J);

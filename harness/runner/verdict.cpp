@@ -99,8 +99,12 @@ Samples Results::scalar(const nlohmann::json& where, const std::string& metric) 
 }
 
 std::vector<double> Results::array(const nlohmann::json& where, const std::string& metric) const {
-  const auto arrays = store_.arrays(key_of(where), metric);
-  return arrays.contains(0) ? arrays.at(0) : std::vector<double>();
+  const std::string& key = key_of(where);
+  const auto arrays = store_.arrays(key, metric);
+  std::vector<double> all;
+  if (arrays.size() < store_.ended_replicates(key).size()) return all;
+  for (const auto& [replicate, values] : arrays) all.insert(all.end(), values.begin(), values.end());
+  return all;
 }
 
 std::string Estimate::text() const {

@@ -22,7 +22,7 @@ class Results {
   // Empty unless every replicate has it: those that could be estimated are no sample of all. Throws std::logic_error
   // when no cell agrees, or several do.
   Samples scalar(const nlohmann::json& where, const std::string& metric) const;
-  // The array of the one replicate of that cell, such as a sample a block of turns; empty when it was not measured.
+  // The elements of an array of that cell, of all replicates: time samples, one a block. Empty likewise.
   std::vector<double> array(const nlohmann::json& where, const std::string& metric) const;
 
  private:
@@ -37,7 +37,7 @@ class Results {
 };
 
 // A number with the interval that misses it with probability error_rate; the interval is everything (minus to plus
-// infinity) for fewer than two replicates.
+// infinity) for fewer replicates or samples than an interval of that error rate takes.
 struct Estimate {
   double value = 0;
   Interval interval = {};

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "harness/runner/experiment.hpp"
@@ -16,9 +17,21 @@ class Subject {
  public:
   virtual ~Subject() = default;
   virtual void call() = 0;
+  // Called before each turn, untimed, with the number of calls that it will make.
+  virtual void before_turn(Index calls) { (void)calls; }
+  // Seconds of each of so many calls, where another process makes and times them; nothing: they are timed here.
+  virtual std::optional<double> seconds_elsewhere(Index calls) {
+    (void)calls;
+    return std::nullopt;
+  }
+  // More calls than this are no turn.
+  virtual Index most_calls() const { return 1'000'000; }
   // What is known of it beside its times, such as the rounding error that its check found.
   virtual void record(Recorder&) const {}
 };
+
+// Calls that make a turn of about so long, from the fastest of up to three: one may have been interrupted.
+Index calls_of_a_turn(Subject& subject, double turn_seconds);
 
 // One run of so many calls. disturbed: something else had the processor. With one thread, when its processor time is
 // below 95 % of the wall time; with several, which rightly wait for each other, when one of them was preempted.
@@ -45,9 +58,12 @@ using MakeSubject = std::function<std::unique_ptr<Subject>(const Task&)>;
 // Adds to what the turns gave. exact: softmax measured in the same blocks, or null when it was not.
 using RecordMember = std::function<void(const Task&, const Member& member, const Member* exact, Recorder&)>;
 
+// The same as `ours` in another implementation, to take turns as well. A Skip, whose reason is noted: it has none.
+using MakePeer = std::function<std::unique_ptr<Subject>(const Task&, Subject& ours)>;
+
 // One group, as ExperimentEntry::run_group wants it. The exact partner is made in the same way when no cell of the
 // group is softmax as it is by default.
 void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const RecordMember& record,
-                  const std::function<void(size_t, Ending, Recorder&)>& done);
+                  const std::function<void(size_t, Ending, Recorder&)>& done, const MakePeer& make_peer = {});
 
 }  // namespace attnbench

@@ -23,6 +23,12 @@ class EluFeatures final : public FeatureMap<T> {
     context.work.exps += static_cast<double>(X.size());
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context&, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block, std::span<const T>,
+                Out<T> dX) const override {
+    // min(phi, 1): phi is 1 + x > 1 where the derivative is 1, and e^x, its own derivative, elsewhere.
+    for (Index i = 0; i < X.rows(); ++i) dX.row(i).array() = block.row(i).array().min(T(1)) * d_block.row(i).array();
+  }
 
  private:
   Index d_;

@@ -20,6 +20,7 @@ class ExponentialFeatures : public FeatureMap<T> {
   ExponentialFeatures(const Matrix<double>& W, const Matrix<double>& offsets, bool both_signs, Tensors state,
                       NormFactor norm_factor = NormFactor::both)
       : W_(W.cast<T>()),
+        Wt_(W_.transpose()),
         offsets_(offsets.transpose().template cast<T>()),
         both_signs_(both_signs),
         norm_factor_(norm_factor),
@@ -30,8 +31,8 @@ class ExponentialFeatures : public FeatureMap<T> {
   void map(Context& context, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const override {
     const Index b = X.rows(), m = W_.rows();
     Out<T> left(block.data(), b, m, block.outerStride());
-    multiply_transposed<T>(context, X, W_, left);
-    if (norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key))
+    multiply<T>(context, X, Wt_, left);
+    if (has_norm_factor(side))
       half_squared_norms<T>(X, log_scale);
     else
       std::fill(log_scale.begin(), log_scale.end(), T(0));
@@ -41,10 +42,25 @@ class ExponentialFeatures : public FeatureMap<T> {
       left.row(i) += offsets_.row(0);
     }
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context& context, const In<T>& X, Side side, Index, const In<T>&, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    const Index b = X.rows(), m = W_.rows();
+    if (both_signs_)
+      multiply<T>(context, Matrix<T>(d_block.leftCols(m) - d_block.rightCols(m)), W_, dX);
+    else
+      multiply<T>(context, d_block, W_, dX);
+    if (!has_norm_factor(side)) return;
+    for (Index i = 0; i < b; ++i) dX.row(i) -= d_log_scale[static_cast<size_t>(i)] * X.row(i);
+  }
   Tensors state() const override { return state_; }
 
  private:
-  Matrix<T> W_;        // m x d
+  bool has_norm_factor(Side side) const {
+    return norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key);
+  }
+
+  Matrix<T> W_, Wt_;   // m x d and its transpose: each product finds its right side as it wants it
   Matrix<T> offsets_;  // 1 x m
   bool both_signs_;
   NormFactor norm_factor_;

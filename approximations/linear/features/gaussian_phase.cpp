@@ -39,6 +39,18 @@ class PhaseFeatures final : public FeatureMap<T> {
     context.work.exps += static_cast<double>(block.size());
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block, std::span<const T>,
+                Out<T> dX) const override {
+    Matrix<T> angles(X.rows(), W_.rows());  // once more: a cosine does not say the sign of its sine
+    multiply_transposed<T>(context, X, W_, angles);
+    for (Index i = 0; i < X.rows(); ++i) {
+      auto row = angles.row(i).array();
+      row = (row + phases_.row(0).array()).sin() * d_block.row(i).array() * -norm_;
+    }
+    context.work.exps += static_cast<double>(angles.size());
+    multiply<T>(context, angles, W_, dX);
+  }
   Tensors state() const override {
     return {{"projection", W_.template cast<double>()}, {"phases", phases_.template cast<double>()}};
   }

@@ -5,6 +5,7 @@
 //   E max(u,0)^p max(v,0)^p = |q|^p |k|^p J_p(t) / 2 pi,   J_0 = pi - t,   J_1 = sin t + (pi - t) cos t,
 //   J_2 = 3 sin t cos t + (pi - t) (1 + 2 cos^2 t),
 //   J_4 = 5 sin t cos t (11 + 10 cos^2 t) + (pi - t) (9 + 72 cos^2 t + 24 cos^4 t)
+// The derivatives of step and sign are 0 almost everywhere, and so are their gradients.
 // m^-1/2 stands in the log scale: the features of step and sign are then whole numbers, and a row whose weights cancel
 // has weight 0 instead of a rounding error.
 #include <algorithm>
@@ -22,11 +23,15 @@ constexpr double pi = std::numbers::pi;
 
 template <class T>
 using Apply = void (*)(Out<T> U);  // U = W x, b x m, becomes f(U)
+template <class T>
+using Pull = void (*)(Out<T> U, const In<T>& D);  // U = W x becomes f'(U) D, entry by entry
 
 struct Function {
   std::string name, summary, formula, reference, target;
   Apply<float> f32;
   Apply<double> f64;
+  Pull<float> pull_f32;
+  Pull<double> pull_f64;
   double exps = 0;            // sines and the like, one a feature
   bool non_negative = false;  // f >= 0
   SummandMoments moments;
@@ -36,8 +41,8 @@ struct Function {
 template <class T>
 class GeneralisedFeatures final : public FeatureMap<T> {
  public:
-  GeneralisedFeatures(const Draw& draw, Apply<T> apply, double exps)
-      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()), apply_(apply), exps_(exps) {
+  GeneralisedFeatures(const Draw& draw, Apply<T> apply, Pull<T> pull, double exps)
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()), apply_(apply), pull_(pull), exps_(exps) {
     if (draw.params.has("epsilon"))
       addend_ = static_cast<T>(draw.params.real("epsilon") * std::sqrt(static_cast<double>(W_.rows())));
   }
@@ -51,11 +56,21 @@ class GeneralisedFeatures final : public FeatureMap<T> {
     context.work.exps += exps_ * static_cast<double>(block.size());
     std::fill(log_scale.begin(), log_scale.end(), T(-0.5) * std::log(static_cast<T>(W_.rows())));
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block, std::span<const T>,
+                Out<T> dX) const override {
+    Matrix<T> U(X.rows(), W_.rows());  // once more: squares and the like do not say the sign of W x
+    multiply_transposed<T>(context, X, W_, U);
+    pull_(U, d_block);
+    context.work.exps += exps_ * static_cast<double>(U.size());
+    multiply<T>(context, U, W_, dX);
+  }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
  private:
   Matrix<T> W_;  // m x d
   Apply<T> apply_;
+  Pull<T> pull_;
   double exps_;
   T addend_ = 0;
 };
@@ -116,17 +131,29 @@ SummandMoments of_cosines() {
           }};
 }
 
-// The same with what it does to a row u of U, which is overwritten: a lambda that captures nothing.
-template <class OfRow>
-Function with(Function f, OfRow) {
+template <class Row>
+using Scalar = typename std::decay_t<Row>::Scalar;
+
+// The same with what it does to a row u of U, which is overwritten, and how it pulls a row d back to u: lambdas that
+// capture nothing.
+template <class OfRow, class PullRow>
+Function with(Function f, OfRow, PullRow) {
   const auto each_row = [](auto U) {
     for (Index i = 0; i < U.rows(); ++i) {
       auto u = U.row(i).array();
       OfRow()(u);
     }
   };
+  const auto pull_each_row = [](auto U, const auto& D) {
+    for (Index i = 0; i < U.rows(); ++i) {
+      auto u = U.row(i).array();
+      PullRow()(u, D.row(i).array());
+    }
+  };
   f.f32 = each_row;
   f.f64 = each_row;
+  f.pull_f32 = pull_each_row;
+  f.pull_f64 = pull_each_row;
   return f;
 }
 
@@ -134,77 +161,89 @@ std::vector<Function> functions() {
   const std::string generalised = "Choromanski et al. 2020, arXiv:2009.14794, eq. 5",
                     arc_cosines = "Cho and Saul 2009, Kernel methods for deep learning, eq. 1";
   return {
-      with({.name = "identity",
-            .summary = "random projections as they are, unbiased for q.k",
-            .formula = "W x",
-            .reference = generalised,
-            .target = "q.k",
-            .moments = of_normal_rows([](const Pair& p) { return p.qk; }, square_moment)},
-           [](auto&) {}),
-      with({.name = "relu",
-            .summary = "the positive part of random projections: generalised attention, arc-cosine kernel of order 1",
-            .formula = "max(W x, 0)",
-            .reference = generalised,
-            .target = "|q||k| (sin t + (pi - t) cos t) / 2 pi, t their angle",
-            .non_negative = true,
-            .moments = of_normal_rows(arc_cosine<1>, arc_cosine<2>)},
-           [](auto& u) { u = u.max(0); }),
-      with({.name = "relu2",
-            .summary = "the squared positive part of random projections: arc-cosine kernel of order 2",
-            .formula = "max(W x, 0)^2",
-            .reference = arc_cosines,
-            .target = "|q|^2|k|^2 (3 sin t cos t + (pi - t) (1 + 2 cos^2 t)) / 2 pi, t their angle",
-            .non_negative = true,
-            .moments = of_normal_rows(arc_cosine<2>, arc_cosine<4>)},
-           [](auto& u) { u = u.max(0).square(); }),
-      with({.name = "step",
-            .summary = "1 where a random projection is positive, 0 elsewhere: arc-cosine kernel of order 0",
-            .formula = "[W x > 0]",
-            .reference = arc_cosines,
-            .target = "(pi - t) / 2 pi, t the angle between q and k",
-            .non_negative = true,
-            .moments = of_normal_rows(arc_cosine<0>, arc_cosine<0>)},
-           [](auto& u) { u = (u > 0).template cast<typename std::decay_t<decltype(u)>::Scalar>(); }),
-      with({.name = "sign",
-            .summary = "signs of random projections: the angular kernel, any sign",
-            .formula = "sign(W x)",
-            .reference = "Charikar 2002, Similarity estimation techniques from rounding algorithms",
-            .target = "1 - 2 t / pi, t the angle between q and k",
-            .moments = of_normal_rows(sign_kernel, [](const Pair& p) { return p.q2 > 0 && p.k2 > 0 ? 1.0 : 0.0; })},
-           [](auto& u) { u = u.sign(); }),
-      with({.name = "abs",
-            .summary = "absolute values of random projections",
-            .formula = "|W x|",
-            .reference = generalised,
-            .target = "2/pi |q||k| (sin t + (pi/2 - t) cos t), t their angle",
-            .non_negative = true,
-            .moments = of_normal_rows(abs_kernel, square_moment)},
-           [](auto& u) { u = u.abs(); }),
-      with({.name = "square",
-            .summary = "squares of random projections",
-            .formula = "(W x)^2",
-            .reference = generalised,
-            .target = "|q|^2|k|^2 + 2 (q.k)^2",
-            .non_negative = true,
-            .moments = of_normal_rows(square_moment, fourth_moment)},
-           [](auto& u) { u = u.square(); }),
-      with({.name = "erf",
-            .summary = "the error function of random projections, any sign",
-            .formula = "erf(W x)",
-            .reference = "Williams 1998, Computation with infinite neural networks, eq. 11",
-            .target = "2/pi asin(2 q.k / ((1 + 2|q|^2) (1 + 2|k|^2))^1/2)",
-            .exps = 1,
-            .moments = of_normal_rows(erf_kernel, nullptr)},
-           [](auto& u) { u = u.unaryExpr([](auto x) { return std::erf(x); }); }),
-      with({.name = "cos",
-            .summary = "cosines of random projections without their sines: not the Gaussian kernel, any sign",
-            .formula = "cos(W x)",
-            .reference = generalised,
-            .target = "(exp(-|q-k|^2/2) + exp(-|q+k|^2/2)) / 2",
-            .exps = 1,
-            .moments = of_cosines(),
-            .any_law = true},
-           [](auto& u) { u = u.cos(); }),
+      with(
+          {.name = "identity",
+           .summary = "random projections as they are, unbiased for q.k",
+           .formula = "W x",
+           .reference = generalised,
+           .target = "q.k",
+           .moments = of_normal_rows([](const Pair& p) { return p.qk; }, square_moment)},
+          [](auto&) {}, [](auto& u, const auto& d) { u = d; }),
+      with(
+          {.name = "relu",
+           .summary = "the positive part of random projections: generalised attention, arc-cosine kernel of order 1",
+           .formula = "max(W x, 0)",
+           .reference = generalised,
+           .target = "|q||k| (sin t + (pi - t) cos t) / 2 pi, t their angle",
+           .non_negative = true,
+           .moments = of_normal_rows(arc_cosine<1>, arc_cosine<2>)},
+          [](auto& u) { u = u.max(0); }, [](auto& u, const auto& d) { u = (u > 0).select(d, Scalar<decltype(u)>(0)); }),
+      with(
+          {.name = "relu2",
+           .summary = "the squared positive part of random projections: arc-cosine kernel of order 2",
+           .formula = "max(W x, 0)^2",
+           .reference = arc_cosines,
+           .target = "|q|^2|k|^2 (3 sin t cos t + (pi - t) (1 + 2 cos^2 t)) / 2 pi, t their angle",
+           .non_negative = true,
+           .moments = of_normal_rows(arc_cosine<2>, arc_cosine<4>)},
+          [](auto& u) { u = u.max(0).square(); }, [](auto& u, const auto& d) { u = 2 * u.max(0) * d; }),
+      with(
+          {.name = "step",
+           .summary = "1 where a random projection is positive, 0 elsewhere: arc-cosine kernel of order 0",
+           .formula = "[W x > 0]",
+           .reference = arc_cosines,
+           .target = "(pi - t) / 2 pi, t the angle between q and k",
+           .non_negative = true,
+           .moments = of_normal_rows(arc_cosine<0>, arc_cosine<0>)},
+          [](auto& u) { u = (u > 0).template cast<Scalar<decltype(u)>>(); }, [](auto& u, const auto&) { u.setZero(); }),
+      with(
+          {.name = "sign",
+           .summary = "signs of random projections: the angular kernel, any sign",
+           .formula = "sign(W x)",
+           .reference = "Charikar 2002, Similarity estimation techniques from rounding algorithms",
+           .target = "1 - 2 t / pi, t the angle between q and k",
+           .moments = of_normal_rows(sign_kernel, [](const Pair& p) { return p.q2 > 0 && p.k2 > 0 ? 1.0 : 0.0; })},
+          [](auto& u) { u = u.sign(); }, [](auto& u, const auto&) { u.setZero(); }),
+      with(
+          {.name = "abs",
+           .summary = "absolute values of random projections",
+           .formula = "|W x|",
+           .reference = generalised,
+           .target = "2/pi |q||k| (sin t + (pi/2 - t) cos t), t their angle",
+           .non_negative = true,
+           .moments = of_normal_rows(abs_kernel, square_moment)},
+          [](auto& u) { u = u.abs(); }, [](auto& u, const auto& d) { u = u.sign() * d; }),
+      with(
+          {.name = "square",
+           .summary = "squares of random projections",
+           .formula = "(W x)^2",
+           .reference = generalised,
+           .target = "|q|^2|k|^2 + 2 (q.k)^2",
+           .non_negative = true,
+           .moments = of_normal_rows(square_moment, fourth_moment)},
+          [](auto& u) { u = u.square(); }, [](auto& u, const auto& d) { u *= 2 * d; }),
+      with(
+          {.name = "erf",
+           .summary = "the error function of random projections, any sign",
+           .formula = "erf(W x)",
+           .reference = "Williams 1998, Computation with infinite neural networks, eq. 11",
+           .target = "2/pi asin(2 q.k / ((1 + 2|q|^2) (1 + 2|k|^2))^1/2)",
+           .exps = 1,
+           .moments = of_normal_rows(erf_kernel, nullptr)},
+          [](auto& u) { u = u.unaryExpr([](auto x) { return std::erf(x); }); },
+          [](auto& u, const auto& d) {
+            u = (-u.square()).exp() * d * Scalar<decltype(u)>(2 * std::numbers::inv_sqrtpi);
+          }),
+      with(
+          {.name = "cos",
+           .summary = "cosines of random projections without their sines: not the Gaussian kernel, any sign",
+           .formula = "cos(W x)",
+           .reference = generalised,
+           .target = "(exp(-|q-k|^2/2) + exp(-|q+k|^2/2)) / 2",
+           .exps = 1,
+           .moments = of_cosines(),
+           .any_law = true},
+          [](auto& u) { u = u.cos(); }, [](auto& u, const auto& d) { u = -u.sin() * d; }),
   };
 }
 
@@ -222,8 +261,14 @@ FeatureMapEntry entry(const Function& f) {
                    .reference = f.reference,
                    .cost = "O(n m d) time, m features"},
           .parameters = random_feature_parameters(std::move(own)),
-          .f32 = [=](const Draw& draw) { return std::make_unique<GeneralisedFeatures<float>>(draw, f.f32, f.exps); },
-          .f64 = [=](const Draw& draw) { return std::make_unique<GeneralisedFeatures<double>>(draw, f.f64, f.exps); },
+          .f32 =
+              [=](const Draw& draw) {
+                return std::make_unique<GeneralisedFeatures<float>>(draw, f.f32, f.pull_f32, f.exps);
+              },
+          .f64 =
+              [=](const Draw& draw) {
+                return std::make_unique<GeneralisedFeatures<double>>(draw, f.f64, f.pull_f64, f.exps);
+              },
           .features = [](const Params& params, Index) { return projection_vectors(params); },
           .token_work = [=](const Params& params, Index d) { return projection_work(params, d, f.exps); },
           .non_negative = f.non_negative,

@@ -75,6 +75,41 @@ class MaclaurinFeatures final : public FeatureMap<T> {
       log_scale[static_cast<size_t>(i)] = largest_degree_ * std::log(norm);
     }
   }
+  bool differentiable() const override { return true; }
+  // Of c s^-L prod_t p_t, with p = R x, L the largest degree and s = max(1, |x|), which stands in the log scale too.
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    Matrix<T> projections(X.rows(), vectors_.rows()), d_projections(X.rows(), vectors_.rows());
+    multiply_transposed<T>(context, X, vectors_, projections);
+    for (Index i = 0; i < X.rows(); ++i) {
+      const T norm = std::max(T(1), X.row(i).norm());
+      const T* factor = projections.row(i).data();
+      T* d_factor = d_projections.row(i).data();
+      for (Index f = 0; f < features(); ++f) {
+        const auto N = static_cast<Index>(degrees_(f, 0));
+        // The products of the factors before each, then those after it: a quotient would fail at a factor of 0.
+        T before = d_block(i, f) * coefficients_(f, 0) * std::pow(norm, degrees_(f, 0) - largest_degree_) / norm;
+        for (Index t = 0; t < N; ++t) {
+          d_factor[t] = before;
+          before *= factor[t] / norm;
+        }
+        T after = 1;
+        for (Index t = N; t-- > 0;) {
+          d_factor[t] *= after;
+          after *= factor[t] / norm;
+        }
+        factor += N;
+        d_factor += N;
+      }
+    }
+    multiply<T>(context, d_projections, vectors_, dX);
+    for (Index i = 0; i < X.rows(); ++i) {
+      const T norm2 = X.row(i).squaredNorm();
+      if (norm2 <= 1) continue;
+      const T d_log_norm = d_log_scale[static_cast<size_t>(i)] - (d_block.row(i).array() * block.row(i).array()).sum();
+      dX.row(i) += largest_degree_ * d_log_norm / norm2 * X.row(i);
+    }
+  }
   Tensors state() const override {
     return {{"degrees", degrees_.template cast<double>()}, {"vectors", vectors_.template cast<double>()}};
   }

@@ -29,16 +29,24 @@ class PositiveFeatures final : public FeatureMap<T> {
  public:
   explicit PositiveFeatures(const Draw& draw)
       : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()),
+        Wt_(W_.transpose()),
         log_norm_(T(0.5) * std::log(static_cast<T>(W_.rows()))),
         published_(draw.params) {}
 
   Index features() const override { return W_.rows(); }
   Form form() const override { return key_maximum_ ? Form::values : Form::exponents; }
   void map(Context& context, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const override {
-    multiply_transposed<T>(context, X, W_, block);  // b x m
+    multiply<T>(context, X, Wt_, block);  // b x m
     half_squared_norms<T>(X, log_scale);
     if (key_maximum_) return as_published(context, side, block, log_scale);
     for (T& scale : log_scale) scale = -scale - log_norm_;
+  }
+  // A stabiliser of the published kind is a maximum over keys, which all of them would have a part in.
+  bool differentiable() const override { return !published_.departs(); }
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    multiply<T>(context, d_block, W_, dX);
+    for (Index i = 0; i < X.rows(); ++i) dX.row(i) -= d_log_scale[static_cast<size_t>(i)] * X.row(i);
   }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
@@ -73,7 +81,7 @@ class PositiveFeatures final : public FeatureMap<T> {
     context.work.exps += static_cast<double>(block.size());
   }
 
-  Matrix<T> W_;  // m x d
+  Matrix<T> W_, Wt_;  // m x d and its transpose: each product finds its right side as it wants it
   T log_norm_;
   Published published_;
   std::optional<T> key_maximum_;  // over all keys and features: a published variant that has seen its keys

@@ -88,17 +88,10 @@ class TensorSketchFeatures final : public FeatureMap<T> {
       for (const Index p : degrees_) {
         auto sketch = block.row(i).segment(first, m_);
         sketch.setZero();
-        const T degree = static_cast<T>(p);
-        sketch[0] = taylor_ ? std::pow(norm, degree - highest) / std::sqrt(std::tgamma(degree + 1)) : T(1);
+        sketch[0] = coefficient(p, norm);
         for (Index t = 0; t < p; ++t, ++factor) {
           scratch = sketch;
-          sketch.setZero();
-          for (Index l = 0; l < x.cols(); ++l) {
-            const Index shift = buckets_(factor, l);
-            const T coefficient = signs_(factor, l) * x(0, l);
-            sketch.tail(m_ - shift) += coefficient * scratch.leftCols(m_ - shift);
-            sketch.head(shift) += coefficient * scratch.rightCols(shift);
-          }
+          convolve(factor, x, scratch.row(0), sketch);
         }
         first += m_;
       }
@@ -106,9 +99,66 @@ class TensorSketchFeatures final : public FeatureMap<T> {
     }
     context.work.flops += 2.0 * static_cast<double>(X.rows() * hashes_.buckets.size() * m_);
   }
+  bool differentiable() const override { return true; }
+  // Backwards through the convolutions; s = max(1, |x|) is in every feature as s^-degree, and in the log scale.
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    const T highest = static_cast<T>(degrees_.back());
+    Matrix<T> partial(degrees_.back() + 1, m_), d_sketch(1, m_), d_before(1, m_);
+    for (Index i = 0; i < X.rows(); ++i) {
+      const T norm = std::max(T(1), X.row(i).norm());
+      const Matrix<T> x = X.row(i) / norm;
+      Index factor = 0, first = taylor_ ? 1 : 0;
+      auto dx = dX.row(i);
+      dx.setZero();
+      for (const Index p : degrees_) {
+        partial.row(0).setZero();
+        partial(0, 0) = coefficient(p, norm);
+        for (Index t = 0; t < p; ++t) convolve(factor + t, x, partial.row(t), partial.row(t + 1));
+        d_sketch = d_block.row(i).segment(first, m_);
+        for (Index t = p; t-- > 0;) {
+          d_before.setZero();
+          for (Index l = 0; l < x.cols(); ++l) {
+            const Index shift = buckets_(factor + t, l), rest = m_ - shift;
+            const T sign = signs_(factor + t, l);
+            dx[l] += sign * ((d_sketch.rightCols(rest).array() * partial.row(t).head(rest).array()).sum() +
+                             (d_sketch.leftCols(shift).array() * partial.row(t).tail(shift).array()).sum());
+            d_before.leftCols(rest) += sign * x(0, l) * d_sketch.rightCols(rest);
+            d_before.rightCols(shift) += sign * x(0, l) * d_sketch.leftCols(shift);
+          }
+          d_sketch.swap(d_before);
+        }
+        factor += p;
+        first += m_;
+      }
+      dx /= norm;
+      if (norm <= 1) continue;
+      const T d_log_norm = d_log_scale[static_cast<size_t>(i)] - (d_block.row(i).array() * block.row(i).array()).sum();
+      dx += highest * d_log_norm / (norm * norm) * X.row(i);
+    }
+    context.work.flops += 6.0 * static_cast<double>(X.rows() * hashes_.buckets.size() * m_);
+  }
   Tensors state() const override { return {{"buckets", hashes_.buckets}, {"signs", hashes_.signs}}; }
 
  private:
+  // Of the term of degree p, over s^degree.
+  T coefficient(Index p, T norm) const {
+    if (!taylor_) return 1;
+    const T degree = static_cast<T>(p), highest = static_cast<T>(degrees_.back());
+    return std::pow(norm, degree - highest) / std::sqrt(std::tgamma(degree + 1));
+  }
+  // after = before * C_factor(x), both 1 x m.
+  template <class Before, class After>
+  void convolve(Index factor, const Matrix<T>& x, const Before& before, After&& after) const {
+    after.setZero();
+    for (Index l = 0; l < x.cols(); ++l) {
+      const Index shift = buckets_(factor, l);
+      const T entry = signs_(factor, l) * x(0, l);
+      after.tail(m_ - shift) += entry * before.head(m_ - shift);
+      after.head(shift) += entry * before.tail(shift);
+    }
+  }
+
   Index m_;
   std::vector<Index> degrees_;
   bool taylor_;

@@ -16,6 +16,7 @@ class TrigonometricFeatures : public FeatureMap<T> {
  public:
   TrigonometricFeatures(const Draw& draw, bool norm_factor)
       : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()),
+        Wt_(W_.transpose()),
         norm_(1 / std::sqrt(static_cast<T>(W_.rows()))),
         norm_factor_(norm_factor) {}
 
@@ -25,7 +26,7 @@ class TrigonometricFeatures : public FeatureMap<T> {
     const Index b = X.rows(), m = W_.rows();
     Out<T> left(block.data(), b, m, block.outerStride());
     Out<T> right(block.data() + m, b, m, block.outerStride());
-    multiply_transposed<T>(context, X, W_, left);
+    multiply<T>(context, X, Wt_, left);
     for (Index i = 0; i < b; ++i) {
       right.row(i).array() = left.row(i).array().sin() * norm_;
       left.row(i).array() = left.row(i).array().cos() * norm_;
@@ -36,10 +37,22 @@ class TrigonometricFeatures : public FeatureMap<T> {
     else
       std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    const Index b = X.rows(), m = W_.rows();
+    Matrix<T> d_angles(b, m);  // the values are cos and sin themselves, each the other's derivative but for a sign
+    for (Index i = 0; i < b; ++i)
+      d_angles.row(i).array() = d_block.row(i).tail(m).array() * block.row(i).head(m).array() -
+                                d_block.row(i).head(m).array() * block.row(i).tail(m).array();
+    multiply<T>(context, d_angles, W_, dX);
+    if (!norm_factor_) return;
+    for (Index i = 0; i < b; ++i) dX.row(i) += d_log_scale[static_cast<size_t>(i)] * X.row(i);
+  }
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
  private:
-  Matrix<T> W_;  // m x d
+  Matrix<T> W_, Wt_;  // m x d and its transpose: each product finds its right side as it wants it
   T norm_;
   bool norm_factor_;
 };

@@ -1,0 +1,65 @@
+#include "approximations/codebook/soft_codes.hpp"
+
+#include <cmath>
+
+#include "harness/linalg/rows.hpp"
+
+namespace attnbench {
+
+template <class T>
+SoftCodes<T>::SoftCodes(const Matrix<double>& codebook, const Matrix<double>* counts, double sigma)
+    : codebook_(codebook.cast<T>()),
+      offsets_(1, codebook.rows()),
+      precision_(static_cast<T>(1 / (sigma * sigma))),
+      state_{{"codebook", codebook_.template cast<double>()}} {
+  std::vector<T> half_norms(static_cast<size_t>(codebook.rows()));
+  half_squared_norms<T>(codebook_, half_norms);
+  for (Index y = 0; y < codebook.rows(); ++y) {
+    const T log_count = counts ? std::log(static_cast<T>((*counts)(y, 0))) : T(0);
+    offsets_(0, y) = log_count - precision_ * half_norms[static_cast<size_t>(y)];
+  }
+  if (counts) state_["counts"] = *counts;
+}
+
+template <class T>
+void SoftCodes<T>::map(Context& context, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const {
+  if (side == Side::query)
+    multiply_transposed<T>(context, X, codebook_, block);
+  else
+    log_posterior(context, X, block);
+  std::fill(log_scale.begin(), log_scale.end(), T(0));
+}
+
+template <class T>
+void SoftCodes<T>::log_posterior(Context& context, const In<T>& X, Out<T> block) const {
+  multiply_transposed<T>(context, X, codebook_, block);
+  for (Index i = 0; i < block.rows(); ++i) {
+    auto u = block.row(i).array();
+    u = u * precision_ + offsets_.row(0).array();
+    u -= u.maxCoeff();
+    u -= std::log(u.exp().sum());
+  }
+  context.work.exps += static_cast<double>(block.size());
+}
+
+template <class T>
+void SoftCodes<T>::pullback(Context& context, const In<T>& X, Side side, Index, const In<T>&, const In<T>& d_block,
+                            std::span<const T>, Out<T> dX) const {
+  if (side == Side::query) {
+    multiply<T>(context, d_block, codebook_, dX);
+    return;
+  }
+  Matrix<T> d_exponents(d_block.rows(), d_block.cols());
+  log_posterior(context, X, d_exponents);
+  for (Index i = 0; i < d_block.rows(); ++i) {
+    auto row = d_exponents.row(i).array();
+    row = precision_ * (d_block.row(i).array() - row.exp() * d_block.row(i).sum());
+  }
+  context.work.exps += static_cast<double>(d_block.size());
+  multiply<T>(context, d_exponents, codebook_, dX);
+}
+
+template class SoftCodes<float>;
+template class SoftCodes<double>;
+
+}  // namespace attnbench

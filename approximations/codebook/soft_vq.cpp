@@ -1,0 +1,80 @@
+// Soft vector quantisation: every key is spread over the codes of a Gaussian mixture. Source 001 (kexue 9862).
+//   A = rownorm(exp(Q C^T) P^T),  P_jy = p(y|k_j) = softmax_y(log pi_y - |k_j - c_y|^2 / (2 sigma^2))   methods.md D
+// sigma -> 0 is vq, sigma -> infinity the mean of V; codebook = keys with sigma -> 0 is softmax. rank <= codes.
+// pi: the share of calibration keys on each code; uniform for a codebook that is injected without counts.
+#include "approximations/codebook/kmeans.hpp"
+#include "approximations/codebook/soft_codes.hpp"
+#include "approximations/linear/linear_attention.hpp"
+
+namespace attnbench {
+namespace {
+
+// The codes that have keys, with their number: a code without has weight 0.
+struct Mixture {
+  Matrix<double> codebook;  // c x d
+  Matrix<double> counts;    // c x 1
+};
+
+Mixture used_codes(const In<double>& K, const Matrix<double>& codebook) {
+  Context context;
+  Matrix<double> counts = Matrix<double>::Zero(codebook.rows(), 1);
+  for (const Index code : nearest_codes<double>(context, K, codebook)) ++counts(code, 0);
+  Mixture mixture{Matrix<double>(codebook.rows(), codebook.cols()), Matrix<double>(codebook.rows(), 1)};
+  Index used = 0;
+  for (Index y = 0; y < codebook.rows(); ++y) {
+    if (counts(y, 0) == 0) continue;
+    mixture.codebook.row(used) = codebook.row(y);
+    mixture.counts(used++, 0) = counts(y, 0);
+  }
+  mixture.codebook.conservativeResize(used, Eigen::NoChange);
+  mixture.counts.conservativeResize(used, Eigen::NoChange);
+  return mixture;
+}
+
+template <class T>
+std::unique_ptr<FeatureMap<T>> make_map(const Draw& draw) {
+  const Matrix<double> codebook = learn_codebook(draw);
+  const double sigma = draw.params.real("sigma");
+  if (draw.state && draw.state->contains("codebook"))
+    return std::make_unique<SoftCodes<T>>(codebook, draw.injected("counts", codebook.rows(), 1), sigma);
+  const Mixture mixture = used_codes(draw.calibration->K, codebook);
+  return std::make_unique<SoftCodes<T>>(mixture.codebook, &mixture.counts, sigma);
+}
+
+template <class T>
+class SoftVectorQuantised final : public LinearAttention<T> {
+ public:
+  explicit SoftVectorQuantised(const Draw& draw) : LinearAttention<T>(make_map<T>(draw)) {}
+};
+
+const bool registered = add(method<SoftVectorQuantised>({
+    .text = {.name = "soft-vq",
+             .summary = "softmax on keys spread over a codebook by a Gaussian mixture",
+             .formula = "A = rownorm(exp(Q C^T) P^T), P_jy = softmax_y(log pi_y - |k_j - c_y|^2 / (2 sigma^2))",
+             .reference = "Su 2023, kexue.fm/archives/9862",
+             .cost = "O(n c (d + dv)) time, O(c dv) memory beyond input and output",
+             .family = "codebook"},
+    .parameters = {Parameter::integer("codes", 256, "size of the codebook; at most the calibration keys", 1, 1 << 20),
+                   Parameter::integer("sweeps", 10, "sweeps of Lloyd's algorithm at most", 0, 10000),
+                   Parameter::real("sigma", 1, "width of the mixture: small is vq, large the mean of V", 1e-6, 1e6)},
+    .claims =
+        [](const Params& params, const Shape&) {
+          return Claims{.row_stochastic = true,
+                        .non_negative = true,
+                        .permutation_equivariant = true,
+                        .causal_exact = true,
+                        .rank_at_most = params.integer("codes")};
+        },
+    // methods.md H: linear with F = c, and 4 n c d for the features.
+    .cost =
+        [](const Params& params, const Shape& shape) {
+          const double c = static_cast<double>(params.integer("codes"));
+          const double nq = static_cast<double>(shape.nq), nk = static_cast<double>(shape.nk);
+          return Work{.flops = 2 * (nq + nk) * c * static_cast<double>(shape.d + shape.dv + 1),
+                      .exps = (nq + 2 * nk) * c};
+        },
+    .fitted = [](const Params&) { return true; },
+}));
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,250 @@
+// Time of one decoding step against position, paired with softmax over a cache of keys and values. A cell's n is the
+// position: about n tokens are taken in untimed, then one token after another is timed. A step moves the position: a
+// decoder is made at a position a little before n, and made anew when it is as far behind n. The tokens from n on are
+// the first ones again. What is timed was checked before: finite, and equal to the row of causal attention in double.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/linalg/products.hpp"
+#include "harness/measures/attention_matrix.hpp"
+#include "harness/timing/turns.hpp"
+
+namespace attnbench {
+namespace {
+
+// A turn of more than one step begins with steps that are not timed: other members' turns have emptied the caches.
+constexpr Index warm_steps = 16, most_steps = 32;
+// The positions that a decoder may move through, around n: 1 %, but no less than a turn takes.
+Index reach_of(Index n) { return std::max<Index>(2 * most_steps, n / 100); }
+Index first_position(Index n) { return std::max<Index>(0, n - reach_of(n) / 2); }
+
+template <class T>
+Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
+  return {rows(head.Q, first, count), rows(head.K, first, count), rows(head.V, first, count)};
+}
+
+// The heads of a group: the tokens that are there at first, and those that steps take in.
+template <class T>
+struct GroupTokens {
+  explicit GroupTokens(const Task& task) {
+    const auto& shape = task.cell.problem.shape;
+    if (!shape.mask.causal) throw Skip("tokens are decoded one by one: run it causal (--causal)");
+    if (shape.nq != shape.nk)
+      throw Skip(fmt::format("{} queries and {} keys: decoding has one of each a token", shape.nq, shape.nk));
+    n = shape.nk;
+    first = first_position(n);
+    for (Index h = 0; h < task.cell.problem.heads; ++h) {
+      const HeadData<T> drawn = draw_cell_head(task.cell, task.replicate, h, Purpose::measured).template cast<T>();
+      const auto extended = [&](const Matrix<T>& X) {
+        Matrix<T> Y(first + reach_of(n), X.cols());
+        for (Index i = 0; i < Y.rows(); ++i) Y.row(i) = X.row(i % n);
+        return Y;
+      };
+      heads.push_back({extended(drawn.Q), extended(drawn.K), extended(drawn.V)});
+    }
+  }
+
+  Index n, first;
+  std::vector<HeadData<T>> heads;
+};
+
+// The methods of one cell, one a head, and their decoders on their way through the positions around one.
+template <class T>
+class Walk final : public Subject {
+ public:
+  using Methods = std::vector<std::unique_ptr<Approximation<T>>>;
+
+  Walk(const Task& task, const GroupTokens<T>& given, const Methods& methods, Index around)
+      : task_(task), given_(given), methods_(methods), around_(around) {
+    for (const auto& head : given.heads) outputs_.emplace_back(1, head.V.cols());
+    start_at(around);
+  }
+
+  // One token of every head; threads go to heads.
+  void call() override {
+    task_.context.for_blocks(static_cast<Index>(decoders_.size()), 1, [&](Context& context, Index h, Index) {
+      const auto i = static_cast<size_t>(h);
+      decoders_[i]->step(tokens(given_.heads[i], position_, 1), context, outputs_[i]);
+    });
+    ++position_;
+  }
+
+  void before_turn(Index calls) override {
+    const Index warm = calls > 1 ? warm_steps : 0, first = first_position(around_);
+    const Index needed = warm + calls + 1;  // one for the call whose memory is measured behind the turns
+    if (position_ + needed > first + reach_of(around_)) start_at(first);
+    for (Index step = 0; step < warm; ++step) call();
+  }
+  Index most_calls() const override { return most_steps; }
+
+  const Matrix<T>& output() const { return outputs_[0]; }  // of head 0
+  size_t bytes() const {
+    size_t sum = 0;
+    for (const auto& decoder : decoders_) sum += decoder->bytes();
+    return sum;
+  }
+
+ private:
+  void start_at(Index position) {
+    decoders_.clear();
+    position_ = position;
+    Shape shape = task_.cell.problem.shape;
+    shape.nq = shape.nk = first_position(around_) + reach_of(around_);
+    for (size_t h = 0; h < methods_.size(); ++h) {
+      decoders_.push_back(methods_[h]->decoder(shape));
+      if (!decoders_.back())
+        throw Skip(task_.cell.method.spec() + " has no decoder: it attends to a whole sequence only");
+      decoders_.back()->prefill(tokens(given_.heads[h], 0, position), task_.context);
+    }
+  }
+
+  Task task_;
+  const GroupTokens<T>& given_;
+  const Methods& methods_;
+  Index around_;
+  std::vector<std::unique_ptr<Decoder<T>>> decoders_;
+  std::vector<Matrix<T>> outputs_;  // 1 x dv
+  Index position_ = 0;              // tokens taken in
+};
+
+// Steps at position n, and before each turn of them one at the position `from`: how a step grows is a ratio of two
+// turns beside each other, in which the drift of a machine from one group to the next cancels.
+template <class T>
+class Decoding final : public Subject {
+ public:
+  Decoding(const Task& task, const GroupTokens<T>& given)
+      : task_(task),
+        given_(given),
+        methods_(draw(task)),
+        here_(task, given, methods_, given.n),
+        from_(task, given, methods_, std::min(task.cell.experiment.integer("from"), given.n)),
+        state_bytes_(here_.bytes()) {
+    here_.call();
+    check();
+    from_calls_ = calls_of_a_turn(from_, task.cell.experiment.real("turn") / 1000);
+  }
+
+  void call() override { here_.call(); }
+  void before_turn(Index calls) override {
+    from_.before_turn(from_calls_);
+    from_seconds_.push_back(take_turn(from_, from_calls_, task_.context.threads()).seconds);
+    here_.before_turn(calls);
+  }
+  Index most_calls() const override { return here_.most_calls(); }
+
+  void record(Recorder& recorder) const override {
+    recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
+    recorder.scalar("rounding_error", "1", rounding_);
+  }
+  const std::vector<double>& from_seconds() const { return from_seconds_; }
+
+ private:
+  static typename Walk<T>::Methods draw(const Task& task) {
+    typename Walk<T>::Methods methods;
+    for (Index h = 0; h < task.cell.problem.heads; ++h) methods.push_back(task.template method<T>(h, task.replicate));
+    return methods;
+  }
+
+  // Throws NumericallyInvalid when the first step of head 0 was wrong.
+  void check() {
+    require_finite<T>(here_.output(), "step");
+    const Matrix<double> want = row_in_double();
+    rounding_ = (here_.output().template cast<double>() - want).norm() / (want.norm() + 1e-300);
+    const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
+    // Weights of any sign can cancel in the normaliser, and then float is rightly far from double: recorded, not
+    // judged.
+    if (claims.non_negative && !(rounding_ < 1e-3))
+      throw NumericallyInvalid(
+          fmt::format("a step differs from causal attention in double by {:.1e} of the row's norm", rounding_));
+  }
+
+  // Row n of causal attention, from the same draw.
+  Matrix<double> row_in_double() const {
+    const Index last = given_.n;
+    const Head<T> seen = tokens(given_.heads[0], 0, last + 1);
+    const HeadData<double> head{seen.Q.template cast<double>(), seen.K.template cast<double>(),
+                                seen.V.template cast<double>()};
+    const Tensors state = methods_[0]->state();
+    const auto method = make_approximation<double>({.shape = task_.cell.problem.shape,
+                                                    .params = task_.cell.method,
+                                                    .streams = Streams(task_.cell.seed),
+                                                    .replicate = task_.replicate,
+                                                    .state = &state});
+    Matrix<double> row(1, head.V.cols());
+    if (const auto* rows_of = method->rows()) {
+      Matrix<double> A(1, last + 1);
+      rows_of->attention_rows(head.view(), {.causal = true}, last, task_.context, A);
+      multiply<double>(task_.context, A, head.V, row);
+    } else {
+      method->attend({rows(head.Q, last, 1), head.K, head.V}, {.causal = true, .offset = last}, task_.context, row);
+    }
+    return row;
+  }
+
+  Task task_;
+  const GroupTokens<T>& given_;
+  typename Walk<T>::Methods methods_;
+  Walk<T> here_, from_;
+  size_t state_bytes_;   // of all heads, at position n
+  double rounding_ = 0;  // |step - row in double| / |row in double| of head 0
+  Index from_calls_ = 1;
+  std::vector<double> from_seconds_;  // of one step at `from`, a sample a block
+};
+
+template <class T>
+void record_steps(const Task&, const Member& member, const Member*, Recorder& record) {
+  const auto count = static_cast<Index>(member.seconds.size());
+  const auto& from_seconds = static_cast<const Decoding<T>&>(*member.subject).from_seconds();
+  std::vector<double> rates, growth;
+  for (size_t b = 0; b < member.seconds.size(); ++b) {
+    rates.push_back(1 / member.seconds[b]);
+    growth.push_back(member.seconds[b] / from_seconds[b]);
+  }
+  record.array("tokens_per_second", "1/s", {count}, std::move(rates));
+  record.array("growth", "1", {count}, std::move(growth));
+}
+
+template <class T>
+void decode_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done) {
+  const GroupTokens<T> given(tasks.front());
+  run_in_turns(
+      tasks, [&](const Task& task) { return std::make_unique<Decoding<T>>(task, given); }, record_steps<T>, done);
+}
+
+std::vector<Parameter> parameters() {
+  auto all = turn_parameters();
+  all.push_back(Parameter::integer("from", 1024, "growth is against a step at this position, n at most", 1));
+  return all;
+}
+
+std::vector<Metric> metrics() {
+  auto all = turn_metrics();
+  all.insert(all.end(),
+             {{"tokens_per_second", "1/s", "steps per second, one sample a block"},
+              {"growth", "1", "seconds over those of a step at position `from`, timed before it in the same block"},
+              {"state_bytes", "B", "what the decoders of all heads keep at position n"},
+              {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0"}});
+  return all;
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "decode",
+             .summary = "time of one decoding step at position n, paired block by block with softmax over its cache",
+             .formula = "seconds per token of all heads; speedup = seconds of softmax / seconds, within a block",
+             .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.4",
+             .cost = "taking in n tokens, then blocks x turn for each method and for softmax"},
+    .parameters = parameters(),
+    .metrics = metrics(),
+    .headline = {.metric = "seconds", .label = "seconds per token"},
+    .run_group =
+        [](std::vector<Task>& tasks, const auto& done) {
+          if (tasks.front().cell.problem.shape.precision == Precision::f32)
+            decode_group<float>(tasks, done);
+          else
+            decode_group<double>(tasks, done);
+        },
+});
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,168 @@
+// Time of one decoding step and what is kept for it, against position. Source 004 (the translation of "Transformers are
+// RNNs") counts a softmax step as the square of the length: that is a step that computes all rows again, not one with a
+// cache of keys and values (methods.md Z).
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "harness/runner/recipe.hpp"
+
+namespace attnbench {
+namespace {
+
+using Specs = std::vector<std::string>;
+
+const std::string cached = "softmax", recomputed = "softmax:cache=false";
+// What they keep does not grow with the position. Sweeps would make vq's codebook better, and no step faster.
+const Specs bounded{"linear", "performer", "vq:sweeps=0", "local", "sink-window", "heavy-hitter", "uniform"};
+
+const Description text{
+    .name = "decode",
+    .summary = "Time and memory of one decoding step against position",
+    .formula =
+        "A step of attention with a state of constant size costs the same at any position; a step of softmax costs the "
+        "square of the length, as source 004 counts it.",
+    .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.4; Xiao et al. 2023, arXiv:2309.17453"};
+
+std::vector<Index> positions(RecipeSize size) {
+  if (size == RecipeSize::smoke) return {64, 128};
+  if (size == RecipeSize::quick) return {1024, 4096, 16384, 65536};
+  return {1024, 2048, 4096, 8192, 16384, 32768, 65536};
+}
+
+// Where a step that computes all rows again takes less than a second.
+std::vector<Index> recomputed_positions(RecipeSize size) {
+  if (size == RecipeSize::smoke) return {64, 128};
+  if (size == RecipeSize::quick) return {1024, 4096};
+  return {1024, 2048, 4096, 8192, 16384};
+}
+
+std::vector<RunRequest> runs(RecipeSize size) {
+  RunRequest request{.experiment = size == RecipeSize::smoke   ? "decode:blocks=2,turn=0.2,from=64"
+                                   : size == RecipeSize::quick ? "decode:blocks=48,turn=1"
+                                                               : "decode:blocks=96,turn=4",
+                     .methods = bounded,
+                     .inputs = {"gaussian"},
+                     .n = positions(size),
+                     .causal = true,
+                     .precision = Precision::f32};
+  request.methods.insert(request.methods.begin(), cached);
+  RunRequest again = request;
+  again.methods = {recomputed};
+  again.n = recomputed_positions(size);
+  if (size != RecipeSize::smoke) again.experiment = "decode:blocks=24,turn=1";  // enough where a step is a turn
+  return {request, again};
+}
+
+std::vector<Figure> figures(RecipeSize) {
+  Specs methods{cached, recomputed};
+  methods.insert(methods.end(), bounded.begin(), bounded.end());
+  const Panel time{.title = "time of one head",
+                   .where = {{"experiment", "decode"},
+                             {"input", "gaussian"},
+                             {"causal", 1},
+                             {"precision", "f32"},
+                             {"threads", 1},
+                             {"method", methods}},
+                   .x = {"n"},
+                   .x_label = "position",
+                   .x_scale = "log2",
+                   .y = "seconds",
+                   .y_label = "seconds per token",
+                   .y_scale = "log10",
+                   .interval = "median",
+                   .slope = true};
+  Panel memory = time;
+  memory.title = "what is kept";
+  memory.y = "state_bytes";
+  memory.y_label = "bytes";
+  memory.slope = false;
+  return {figure("decode", text, "One decoding step against position",
+                 "One head, d = dv = 64, float, one thread: medians with distribution-free 95 % intervals; n^a is the "
+                 "fitted exponent. softmax keeps all keys and values, cache=false computes all rows again at each "
+                 "step; the others keep a state or a window of constant size.",
+                 {time, memory})};
+}
+
+std::vector<double> samples(const Results& results, const std::string& method, Index n, const std::string& metric) {
+  return results.array({{"method", method}, {"n", n}}, metric);
+}
+
+Verdict flat(const Results& results, RecipeSize size) {
+  const Index first = positions(size).front(), last = positions(size).back();
+  std::vector<Comparison> comparisons;
+  for (const auto& method : bounded)
+    comparisons.push_back(
+        {method, median_of(samples(results, method, last, "growth"), share_of_error_rate(bounded.size()))});
+  return all_below(1.05,
+                   fmt::format("With a state or window of constant size a step at position {} takes no more than 5 % "
+                               "longer than at {} (ratio in the same block)",
+                               last, first),
+                   comparisons);
+}
+
+// Where the speedup, linear between the positions on logarithmic scales, first reaches 1.
+std::string crossing(const std::vector<Index>& at, const std::vector<double>& speedups) {
+  for (size_t k = 0; k < at.size(); ++k) {
+    if (!(speedups[k] >= 1)) continue;
+    if (k == 0) return fmt::format("before {}", at[0]);
+    const double below = std::log(speedups[k - 1]), above = std::log(speedups[k]);
+    const double share = std::isfinite(below) ? -below / (above - below) : 1;
+    return fmt::format("{:.0f}", static_cast<double>(at[k - 1]) *
+                                     std::pow(static_cast<double>(at[k]) / static_cast<double>(at[k - 1]), share));
+  }
+  return fmt::format("beyond {}", at.back());
+}
+
+Verdict crossover(const Results& results, RecipeSize size) {
+  const auto at = positions(size);
+  const double error_rate = share_of_error_rate(bounded.size() * at.size());
+  std::vector<Comparison> comparisons;
+  Specs crossings;
+  for (const auto& method : bounded) {
+    std::vector<double> value, low, high;
+    for (const Index n : at) {
+      const Estimate speedup = median_of(samples(results, method, n, "speedup"), error_rate);
+      value.push_back(speedup.value);
+      low.push_back(speedup.interval.low);
+      high.push_back(speedup.interval.high);
+    }
+    crossings.push_back(
+        fmt::format("{} at {} ({} to {})", method, crossing(at, value), crossing(at, high), crossing(at, low)));
+    std::vector<double> ratios = samples(results, method, at.back(), "speedup");
+    for (double& ratio : ratios) ratio = 1 / ratio;
+    comparisons.push_back({method, median_of(ratios, error_rate)});
+  }
+  Verdict verdict = all_below(1,
+                              fmt::format("At position {} each of them takes less time than a step over the cache of "
+                                          "keys and values (paired ratio)",
+                                          at.back()),
+                              comparisons);
+  verdict.numbers += fmt::format("; they overtake it {}", fmt::join(crossings, ", "));
+  return verdict;
+}
+
+// 2 less the exponent of time against position.
+Estimate below_square(const Results& results, const std::string& method, const std::vector<Index>& at) {
+  const double log_ratio = std::log(static_cast<double>(at.back()) / static_cast<double>(at.front()));
+  std::vector<double> shortfalls = samples(results, method, at.back(), "growth");
+  for (double& growth : shortfalls) growth = 2 - std::log(growth) / log_ratio;
+  return median_of(shortfalls, share_of_error_rate(2));
+}
+
+std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  return {
+      flat(results, size), crossover(results, size),
+      below_where(
+          0.25,
+          "A softmax decode step costs the square of the length (2 less the exponent of time against "
+          "position is below 0.25)",
+          {{"steps that compute all rows again", {{"", below_square(results, recomputed, recomputed_positions(size))}}},
+           {"steps over a cache of keys and values", {{"", below_square(results, cached, positions(size))}}}})};
+}
+
+const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+
+}  // namespace
+}  // namespace attnbench

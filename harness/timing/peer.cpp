@@ -1,0 +1,133 @@
+#include "harness/timing/peer.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/process.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "harness/inputs/tensor_file.hpp"
+
+namespace attnbench {
+
+namespace {
+namespace process = boost::process;
+
+// A folder of one's own, gone with its owner.
+struct ScratchFolder {
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "attnbench-peer-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder could be made: " + name);
+    path = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  std::filesystem::path path;
+};
+
+void append(Tensor& tensor, const Matrix<double>& of_head) {
+  if (tensor.shape.empty()) tensor.shape = {0, of_head.rows(), of_head.cols()};
+  if (tensor.shape[1] != of_head.rows() || tensor.shape[2] != of_head.cols())
+    throw Skip("what was drawn for the heads has several sizes, which the peer cannot take");
+  ++tensor.shape[0];
+  tensor.values.insert(tensor.values.end(), of_head.data(), of_head.data() + of_head.size());
+}
+
+}  // namespace
+
+struct Peer::Process {
+  explicit Process(const std::string& program) : name(program) {
+    if (!std::filesystem::exists(program) || access(program.c_str(), X_OK) != 0)
+      throw Misuse("peer=" + program +
+                   " is no program that can be run; expected a path such as "
+                   "scripts/bench/pytorch.py");
+    child = process::child(std::filesystem::absolute(program).string(),
+                           process::std_in<requests, process::std_out> answers);
+  }
+  ~Process() {
+    requests.close();
+    requests.pipe().close();  // the end of its input ends it
+    std::error_code ignored;
+    child.wait(ignored);
+  }
+
+  nlohmann::json ask(const nlohmann::json& request) {
+    requests << request.dump() << "\n" << std::flush;
+    std::string line;
+    if (!std::getline(answers, line))
+      throw std::runtime_error(name + " ended before it answered; its errors are above");
+    return nlohmann::json::parse(line);
+  }
+
+  std::string name;
+  process::opstream requests;
+  process::ipstream answers;
+  process::child child;
+  ScratchFolder folder;
+  int prepared = 0;
+};
+
+// One prepared method; a turn is one request, timed on the other side.
+class Peer::Call final : public Subject {
+ public:
+  Call(std::shared_ptr<Process> process, int id) : process_(std::move(process)), id_(id) {}
+  void call() override { seconds_elsewhere(1); }
+  std::optional<double> seconds_elsewhere(Index calls) override {
+    return process_->ask({{"run", id_}, {"iterations", calls}}).at("seconds").get<double>();
+  }
+
+ private:
+  std::shared_ptr<Process> process_;
+  int id_;
+};
+
+Peer::Peer(const std::string& program) : process_(std::make_shared<Process>(program)) {}
+Peer::~Peer() = default;
+
+template <class T>
+std::unique_ptr<Subject> Peer::prepare(const Params& method, const std::vector<HeadData<T>>& heads,
+                                       const std::vector<Tensors>& states, bool causal, int threads,
+                                       const std::vector<Matrix<T>>& outputs, double tolerance) {
+  NamedTensors tensors;
+  for (size_t h = 0; h < heads.size(); ++h) {
+    append(tensors["q"], heads[h].Q.template cast<double>());
+    append(tensors["k"], heads[h].K.template cast<double>());
+    append(tensors["v"], heads[h].V.template cast<double>());
+    for (const auto& [name, tensor] : states[h]) append(tensors[name], tensor);
+  }
+  const auto file = process_->folder.path / fmt::format("{}.safetensors", process_->prepared++);
+  write_safetensors(file.string(), tensors, Precision::f32);
+  const auto answer =
+      process_->ask({{"prepare", method.spec()}, {"tensors", file.string()}, {"causal", causal}, {"threads", threads}});
+  std::filesystem::remove(file);
+  if (answer.contains("none")) throw Skip(answer.at("none").get<std::string>());
+  const std::string output_path = answer.at("output");
+  const auto theirs = read_tensors(output_path).at("out");
+  std::filesystem::remove(output_path);
+  double difference = 0, norm = 0;
+  size_t place = 0;
+  for (const Matrix<T>& ours : outputs)
+    for (Index i = 0; i < ours.size(); ++i, ++place) {
+      const double own = static_cast<double>(ours.data()[i]);
+      difference += std::pow(own - theirs.values.at(place), 2);
+      norm += own * own;
+    }
+  if (!(difference <= tolerance * tolerance * norm))
+    throw Skip(fmt::format("the peer's output differs from ours by {:.1e} of its norm: it computes something else",
+                           std::sqrt(difference / norm)));
+  return std::make_unique<Call>(process_, answer.at("id").get<int>());
+}
+
+template std::unique_ptr<Subject> Peer::prepare<float>(const Params&, const std::vector<HeadData<float>>&,
+                                                       const std::vector<Tensors>&, bool, int,
+                                                       const std::vector<Matrix<float>>&, double);
+template std::unique_ptr<Subject> Peer::prepare<double>(const Params&, const std::vector<HeadData<double>>&,
+                                                        const std::vector<Tensors>&, bool, int,
+                                                        const std::vector<Matrix<double>>&, double);
+
+}  // namespace attnbench

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
+# to PyTorch (when /usr/bin/python3 has it: apt-get install python3-torch), threads, exponents, memory, decoding, gradients.
+#   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file that is made anew (default results/bench.db)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+blocks=11 turn=60 longest=65536
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --quick) blocks=7 turn=20 longest=16384 ;;
+    -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) echo "run.sh: unknown option '$1'; expected --quick or a results file" >&2; exit 2 ;;
+    *) results=$1 ;;
+  esac
+  shift
+done
+results=${results:-results/bench.db}
+mkdir -p "$(dirname "$results")"
+rm -f "$results"
+
+scripts/setup.sh
+scripts/build.sh release attnbench
+attnbench() { build/release/attnbench run "$@" --precision f32 --results "$results" > /dev/null; }
+peer=peer=scripts/bench/pytorch.py
+if ! /usr/bin/python3 -c "import torch" 2> /dev/null; then
+  echo "run.sh: /usr/bin/python3 has no PyTorch, so its rows stay empty; apt-get install python3-torch adds it" >&2
+fi
+approximations=(--method performer --method performer:features=trig --method linear --method local)
+
+echo "== one call of 8 heads, n = 4096, one thread, beside PyTorch"
+attnbench "speed:blocks=$blocks,turn=$turn,$peer" --method softmax "${approximations[@]}" --method linformer --method vq \
+  -n 4096 -d 64 --heads 8 --threads 1 --bidirectional
+attnbench "speed:blocks=$blocks,turn=$turn,$peer" --method softmax "${approximations[@]}" \
+  -n 4096 -d 64 --heads 8 --threads 1 --causal
+
+echo "== one thread and two, in turns"
+for replicates in 1 2 3; do
+  for threads in 1 2; do
+    for mask in bidirectional causal; do
+      attnbench "speed:blocks=5,turn=$turn" --method softmax --method performer --method linear \
+        -n 4096 -d 64 --heads 8 --threads "$threads" "--$mask" --replicates "$replicates"
+    done
+  done
+done
+
+echo "== n = 4096 to $longest: time and memory of one head"
+attnbench "speed:blocks=$blocks,turn=$turn" --method performer --method linear --method performer:features=trig \
+  --method polynomial --method cosformer --sweep "n=4096:$longest:x4" -d 64 --threads 1 --bidirectional
+attnbench "speed:blocks=$blocks,turn=$turn" --method performer --method linear \
+  --sweep "n=4096:$longest:x4" -d 64 --threads 1 --causal
+attnbench "speed:blocks=2,turn=1" --method softmax -n "$longest" -d 64 --threads 1 --bidirectional
+
+echo "== decoding"
+attnbench "decode:blocks=$blocks" --method softmax --method linear --method performer \
+  -n 1000 -n 4096 -n 16384 -n 65000 -d 64 --threads 1
+
+echo "== gradients"
+attnbench "training-step:blocks=$blocks,turn=$turn" --method softmax --method performer --method linear \
+  -n 4096 -d 64 --heads 8 --threads 1 --causal
+
+/usr/bin/python3 scripts/bench/table.py "$results"

@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""What is asked of the engines beside what a results file of scripts/bench/run.sh has: one line each.
+
+    scripts/bench/table.py results/bench.db
+
+Ratios are medians over blocks, each block one pair of turns side by side, with their distribution-free 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import aggregate
+import results
+
+HEADS = {"n": 4096, "heads": 8}
+NAMES = {
+    "softmax": "exact softmax",
+    "performer": "performer m=256",
+    "linear": "linear elu",
+    "performer:features=trig": "performer, trig",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table. more: whether more is better."""
+
+    what: str
+    asked: float | None
+    values: np.ndarray
+    more: bool = True
+    unit: str = ""
+
+    def text(self) -> str:
+        if not len(self.values):
+            return f"{self.what:<62} {self.asked_text():>9}   not measured"
+        middle, low, high = (float(x) for x in aggregate.median_interval(self.values))
+        held = "" if self.asked is None else "yes" if (middle >= self.asked) == self.more else "NO"
+        interval = f"[{low:.3g}, {high:.3g}]" if math.isfinite(low) and len(self.values) > 1 else ""
+        return f"{self.what:<62} {self.asked_text():>9}   {middle:<8.3g} {interval:<18} {held}"
+
+    def asked_text(self) -> str:
+        return "" if self.asked is None else f"{'>=' if self.more else '<='} {self.asked:g}{self.unit}"
+
+
+class Table:
+    """The lines, from one results file."""
+
+    def __init__(self, path: Path) -> None:
+        self.all = results.read([path])
+
+    def values(self, metric: str, **where: Any) -> np.ndarray:
+        """All samples of a metric of the cells that agree, blocks and replicates one after the other."""
+        keys = results.select(self.all.cells, where).index
+        found = self.all.measurements
+        found = found[found["key"].isin(keys) & (found["metric"] == metric)]
+        return np.concatenate([np.atleast_1d(v).ravel() for v in found["values"]]) if len(found) else np.array([])
+
+    def lines(self) -> Iterator[Line]:
+        yield from self.rooflines()
+        yield from self.peers()
+        yield from self.threads()
+        yield from self.lengths()
+        yield from self.decoding()
+        yield from self.gradients()
+
+    def rooflines(self) -> Iterator[Line]:
+        for method, causal, asked in (
+            ("softmax", 0, 0.75),
+            ("performer", 0, 0.75),
+            ("linear", 0, 0.6),
+            ("performer", 1, 0.6),
+            ("linear", 1, None),
+            ("softmax", 1, None),
+        ):
+            found = self.values("roofline_fraction", experiment="speed", method=method, causal=causal, threads=1, **HEADS)
+            yield Line(f"fraction of the roofline: {title(method, causal)}", asked, found)
+
+    def peers(self) -> Iterator[Line]:
+        targets = {("softmax", 0): 2.7, ("performer", 0): 3.8, ("performer", 1): 3.3, ("linear", 0): 2.5, ("linear", 1): 2.5}
+        cells = results.select(self.all.cells, {"experiment": "speed", "threads": 1, **HEADS})
+        for causal in (0, 1):
+            for method in dict.fromkeys(cells["method"]):
+                found = self.values(
+                    "peer_speedup", experiment="speed", method=method, causal=causal, threads=1, **HEADS
+                )
+                if len(found) or (method, causal) in targets:
+                    yield Line(f"times faster than PyTorch: {title(method, causal)}", targets.get((method, causal), 1.5), found)
+
+    def threads(self) -> Iterator[Line]:
+        for method in ("softmax", "performer", "linear"):
+            for causal in (0, 1):
+                one, two = (self.turns_of_threads(method, causal, t) for t in (1, 2))
+                count = min(len(one), len(two))
+                yield Line(f"two threads against one: {title(method, causal)}", 1.8, one[:count] / two[:count])
+
+    def turns_of_threads(self, method: str, causal: int, threads: int) -> np.ndarray:
+        """Of the runs with five blocks, which alternate between one thread and two."""
+        return self.values("seconds", experiment="speed", method=method, causal=causal, threads=threads, blocks=5, **HEADS)
+
+    def lengths(self) -> Iterator[Line]:
+        cells = results.select(self.all.cells, {"experiment": "speed", "heads": 1})
+        longest = cells["n"].max()
+        for causal in (0, 1):
+            for method in dict.fromkeys(cells["method"]):
+                where = {"experiment": "speed", "method": method, "causal": causal, "heads": 1}
+                sizes = sorted(results.select(self.all.cells, where)["n"].unique())
+                if len(sizes) < 2:
+                    continue
+                samples = [self.values("seconds", n=n, **where) for n in sizes]
+                count = min(map(len, samples))
+                slopes = [
+                    np.polyfit(np.log(sizes), np.log([seconds[b] for seconds in samples]), 1)[0] for b in range(count)
+                ]
+                span = f"n = {sizes[0]:.0f} to {sizes[-1]:.0f}"
+                yield Line(f"exponent of time, {span}: {title(method, causal)}", 1.05, np.array(slopes), more=False)
+        for causal in (0, 1):
+            for method in dict.fromkeys(cells["method"]):
+                found = self.values("peak_bytes", experiment="speed", method=method, causal=causal, heads=1, n=longest)
+                if len(found):
+                    what = f"MiB beyond inputs and output, n = {longest:.0f}: {title(method, causal)}"
+                    yield Line(what, 16, found / 2**20, more=False)
+
+    def decoding(self) -> Iterator[Line]:
+        for method in ("linear", "performer"):
+            near, far = (self.values("seconds", experiment="decode", method=method, n=n) for n in (1000, 65000))
+            count = min(len(near), len(far))
+            name = NAMES[method]
+            yield Line(f"time per token at position 65000 over 1000: {name}", 1.05, far[:count] / near[:count], more=False)
+
+    def gradients(self) -> Iterator[Line]:
+        for method, asked in (("performer", 3.0), ("linear", 3.0), ("softmax", None)):
+            found = self.values("backward_over_forward", experiment="training-step", method=method, **HEADS)
+            yield Line(f"backward over forward: {title(method, 1)}", asked, found, more=False)
+
+
+def title(method: str, causal: int) -> str:
+    return ("causal " if causal else "") + NAMES.get(method, method)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="results file of scripts/bench/run.sh")
+    try:
+        table = Table(parser.parse_args().results)
+    except results.Misuse as misuse:
+        sys.exit(f"table.py: {misuse}")
+    print(f"{'float, d = dv = 64, 8 heads unless said':<62} {'asked':>9}   measured")
+    for line in table.lines():
+        print(line.text())
+
+
+if __name__ == "__main__":
+    main()
