@@ -208,7 +208,8 @@ TEST_CASE("decoders of one method do not know of each other", "[methods]") {
 
 TEST_CASE("the test of decoding sees a decoder that is off by one token", "[methods]") {
   for_each_decoder([](const Case& one) {
-    if (one.shape.nq < 66) return;
+    // Rows without weight, or whose weights nearly cancel, tell nothing of the token that is missing.
+    if (one.shape.nq < 66 || !one.claims.row_stochastic || !one.claims.non_negative) return;
     const auto method = one.draw<double>();
     const auto& head = one.problem.head;
     const Matrix<double> whole = attend(*method, head, one.shape.mask);

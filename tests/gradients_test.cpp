@@ -2,7 +2,8 @@
 // central differences of attend for every method that has gradients, and against each other.
 //
 // Central differences with a step h = 1e-5 err by h^2/6 times a third derivative and by rounding, 1e-16 / h times the
-// condition of the row: both about 1e-10 here. The tolerance of 1e-7 leaves a factor for sums over a head's entries.
+// condition of the row, both about 1e-10. Derivatives of a quotient grow with powers of the condition, the third with
+// its cube: rows beyond 10 are left out, and 1e-7 is that cube.
 #include <cmath>
 
 #include "approximations/linear/linear_attention.hpp"
@@ -181,7 +182,7 @@ TEST_CASE("gradients are the central differences of attend, for every method tha
     ++methods;
     INFO(to_string(one));
     const auto& head = one.problem.head;
-    const Matrix<double> G = well_conditioned_loss(one, *method, 100);
+    const Matrix<double> G = well_conditioned_loss(one, *method, 10);
     const auto got = backward(*method->differentiable(), head, one.shape.mask, G);
     const auto compare = [&](const char* what, const Matrix<double>& gradient,
                              Matrix<double> HeadData<double>::*which) {
