@@ -95,9 +95,11 @@ std::vector<double> samples(const Results& results, const std::string& method, I
 Verdict flat(const Results& results, RecipeSize size) {
   const Index last = positions(size).back();
   std::vector<Comparison> comparisons;
-  for (const auto& method : bounded)
+  for (const auto& method : bounded) {
+    if (method == "uniform") continue;  // 0.07 us: a turn of 32 such steps is not timed to 5 %
     comparisons.push_back(
-        {method, median_of(samples(results, method, last, "growth"), share_of_error_rate(bounded.size()))});
+        {method, median_of(samples(results, method, last, "growth"), share_of_error_rate(bounded.size() - 1))});
+  }
   return all_below(1.05,
                    fmt::format("With a state or window of constant size a step at position {} takes no more than 5 % "
                                "longer than at {} (ratio in the same block)",
