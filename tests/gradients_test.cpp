@@ -165,11 +165,11 @@ TEST_CASE("gradients of linear attention are the dense formula's, for every map"
     }
 }
 
-TEST_CASE("every map of the catalogues has a gradient, but those whose features depend on all keys", "[methods]") {
+TEST_CASE("every map with a transcription has a gradient", "[methods]") {
   const TestHead problem = gaussian_problem({.nq = 5, .nk = 5, .d = 4, .dv = 2}, 1);
   for (const Params& params : all_maps()) {
     INFO(params.spec());
-    CHECK(map_of<double>(params, problem)->differentiable());
+    CHECK((map_of<double>(params, problem)->differentiable() || oracle::unknown_features(params)));
   }
 }
 
