@@ -10,6 +10,7 @@ namespace attnbench {
 namespace {
 constexpr Index key_block = 256;
 constexpr Index query_block = 256;
+constexpr Index queries_in_turn = 4 * query_block;      // of one thread, so that it knows what comes next
 constexpr Index rows_side_by_side = 16 * causal_chunk;  // of a causal scan: chunks end there for any number of threads
 constexpr Index most_key_chunks = 8;  // partial sums over keys, added in index order whatever the number of threads
 
@@ -38,7 +39,7 @@ std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::given(const In<T>&
 
 template <class T>
 void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
-  stream(head, mask, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
+  stream(head, mask, out, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
     divide_rows<T>(numerators, normalisers, attnbench::rows(out, first_row, numerators.rows()));
   });
 }
@@ -47,7 +48,7 @@ template <class T>
 void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
                                      std::span<T> log_scale) const {
   const Matrix<T> one = Matrix<T>::Ones(head.K.rows(), 1);  // any V: the numerators are dropped
-  stream({head.Q, head.K, one, head.extra}, mask, context,
+  stream({head.Q, head.K, one, head.extra}, mask, In<T>(nullptr, 0, 0, 0), context,
          [&](Index first_row, Out<T>, std::span<T> block_values, std::span<T> block_scale) {
            std::copy(block_values.begin(), block_values.end(), values.begin() + first_row);
            std::copy(block_scale.begin(), block_scale.end(), log_scale.begin() + first_row);
@@ -55,14 +56,15 @@ void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& co
 }
 
 template <class T>
-void LinearAttention<T>::stream(const Head<T>& head, Mask mask, Context& context, const Sink& sink) const {
+void LinearAttention<T>::stream(const Head<T>& head, Mask mask, const In<T>& written, Context& context,
+                                const Sink& sink) const {
   const Index unpadded = Mask{.keys = mask.keys}.visible(0, head.K.rows());
   if (const auto same = given(attnbench::rows(head.K, 0, unpadded), context))
-    same->stream(head, mask, context, sink);
+    same->stream(head, mask, written, context, sink);
   else if (mask.causal)
-    stream_causal(head, mask, context, sink);
+    stream_causal(head, mask, written, context, sink);
   else
-    stream_bidirectional(head, mask, context, sink);
+    stream_bidirectional(head, mask, written, context, sink);
 }
 
 template <class T>
@@ -73,8 +75,9 @@ LinearState<T> LinearAttention<T>::absorb_all(const Head<T>& head, Index keys, C
   context.for_blocks(keys, chunk, [&](Context& single, Index begin, Index count) {
     FeatureBlock<T> features(*map_, std::min(count, key_block));
     for (Index j = begin; j < begin + count; j += key_block) {
-      const Index b = std::min(key_block, begin + count - j);
+      const Index b = std::min(key_block, begin + count - j), next = std::min(key_block, begin + count - j - b);
       features.map(single, attnbench::rows(head.K, j, b), Side::key, j);
+      fetch_during_products<T>({attnbench::rows(head.K, j + b, next), attnbench::rows(head.V, j + b, next)});
       partial[static_cast<size_t>(begin / chunk)].absorb(single, features, attnbench::rows(head.V, j, b));
     }
   });
@@ -83,21 +86,33 @@ LinearState<T> LinearAttention<T>::absorb_all(const Head<T>& head, Index keys, C
 }
 
 template <class T>
-void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, Context& context,
+void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, const In<T>& written, Context& context,
                                               const Sink& sink) const {
   const Index nq = head.Q.rows(), dv = head.V.cols();
   const LinearState<T> state = absorb_all(head, mask.visible(0, head.K.rows()), context);
-  context.for_blocks(nq, query_block, [&](Context& single, Index begin, Index count) {
-    FeatureBlock<T> queries(*map_, count);
-    Matrix<T> numerators = Matrix<T>::Zero(count, dv);
-    std::vector<T> normalisers(static_cast<size_t>(count)), log_scale(static_cast<size_t>(count), lowest<T>);
-    if (!state.empty()) {
-      queries.map(single, attnbench::rows(head.Q, begin, count), Side::query, begin);
-      queries.scale_queries(single, state.scale);
-      state.read(single, queries.block(), numerators, normalisers);
-      std::copy_n(queries.log_scale().begin(), count, log_scale.begin());
+  context.for_blocks(nq, queries_in_turn, [&](Context& single, Index first_row, Index rows_in_turn) {
+    const Index capacity = std::min(query_block, rows_in_turn), end = first_row + rows_in_turn;
+    FeatureBlock<T> queries(*map_, capacity);
+    Matrix<T> memory(capacity, dv);
+    std::vector<T> sums(static_cast<size_t>(capacity)), scales(sums.size());
+    for (Index begin = first_row; begin < end; begin += query_block) {
+      const Index count = std::min(query_block, end - begin), next = std::min(query_block, end - begin - count);
+      auto numerators = corner(memory, count, dv);
+      const auto normalisers = first(sums, count), log_scale = first(scales, count);
+      if (state.empty()) {
+        numerators.setZero();
+        std::fill(normalisers.begin(), normalisers.end(), T(0));
+        std::fill(log_scale.begin(), log_scale.end(), lowest<T>);
+      } else {
+        queries.map(single, attnbench::rows(head.Q, begin, count), Side::query, begin);
+        queries.scale_queries(single, state.scale);
+        fetch_during_products<T>({attnbench::rows(written, begin, written.rows() > 0 ? count : 0),
+                                  attnbench::rows(head.Q, begin + count, next)});
+        state.read(single, queries.block(), numerators, normalisers);
+        std::copy_n(queries.log_scale().begin(), count, log_scale.begin());
+      }
+      sink(begin, numerators, normalisers, log_scale);
     }
-    sink(begin, numerators, normalisers, log_scale);
   });
 }
 
@@ -130,7 +145,8 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
 }
 
 template <class T>
-void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, Context& context, const Sink& sink) const {
+void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const In<T>& written, Context& context,
+                                       const Sink& sink) const {
   // Rounding is of sums in their order, which only the sequential scan keeps.
   const bool side_by_side = context.threads() > 1 && context.rounding() == Rounding::none;
   LinearState<T> state(*map_, head.V.cols());
@@ -138,7 +154,7 @@ void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, Context& 
   for (Index row = 0; row < head.Q.rows(); row += rows_side_by_side) {
     const Index end = std::min(row + rows_side_by_side, head.Q.rows());
     if (side_by_side && scan_side_by_side(head, mask, row, end, state, absorbed, context, sink)) continue;
-    scan(head, mask, row, end, state, absorbed, context,
+    scan(head, mask, written, row, end, state, absorbed, context,
          [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&) {
            attend_chunk(head, mask, c, queries, keys, state, context, sink);
          });
@@ -155,8 +171,8 @@ void LinearAttention<T>::settle_scale(const FeatureBlock<T>& keys, Index seen_by
 }
 
 template <class T>
-void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Index begin, Index end, LinearState<T>& state,
-                              Index& absorbed, Context& context, const Step& step) const {
+void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const In<T>& written, Index begin, Index end,
+                              LinearState<T>& state, Index& absorbed, Context& context, const Step& step) const {
   const Index nk = head.K.rows();
   FeatureBlock<T> queries(*map_, causal_chunk), keys(*map_, 2 * causal_chunk);
   std::vector<T> sums(static_cast<size_t>(map_->features()));
@@ -196,6 +212,12 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, Index begin, Index
     scale_keys(fresh);
     queries.map(context, attnbench::rows(head.Q, row, all), Side::query, row);
     queries.scale_queries(context, state.scale);
+    const Index after = row + rows, next = std::min(causal_chunk, end - after);
+    const Index next_keys = std::min(causal_chunk, nk - absorbed - fresh);
+    fetch_during_products<T>({attnbench::rows(head.Q, after, next),
+                              attnbench::rows(head.K, absorbed + fresh, next_keys),
+                              attnbench::rows(head.V, absorbed + fresh, next_keys),
+                              attnbench::rows(written, after, written.rows() > 0 ? next : 0)});
     step({row, rows, absorbed, fresh}, queries, keys, state);
     absorb(fresh);
     row += rows;

@@ -15,7 +15,7 @@ void LinearAttention<T>::forward(const Head<T>& head, Mask mask, Context& contex
                                  std::vector<T>& saved) const {
   const Index nq = head.Q.rows();
   saved.resize(static_cast<size_t>(2 * nq));  // normalisers, then what they are scaled by
-  stream(head, mask, context,
+  stream(head, mask, out, context,
          [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale) {
            std::copy(normalisers.begin(), normalisers.end(), saved.begin() + first_row);
            std::copy(log_scale.begin(), log_scale.end(), saved.begin() + nq + first_row);
@@ -78,7 +78,7 @@ class LinearAttention<T>::Backward {
     std::vector<std::vector<T>> scales;
     LinearState<T> states(map_, head_.V.cols());
     Index absorbed = 0;
-    owner_.scan(head_, mask_, 0, head_.Q.rows(), states, absorbed, context_,
+    owner_.scan(head_, mask_, In<T>(nullptr, 0, 0, 0), 0, head_.Q.rows(), states, absorbed, context_,
                 [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
                   chunks.push_back(c);
                   scales.push_back(state.scale);

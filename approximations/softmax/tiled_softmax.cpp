@@ -125,10 +125,13 @@ void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Cont
     for (Index i = begin; i < begin + count; i += panel_width<T>)
       panels.emplace_back(head, mask, i, std::min(panel_width<T>, begin + count - i), out);
     const Index needed = panels.back().needed();
-    for (Index j = 0; j < needed; j += key_block)
+    for (Index j = 0; j < needed; j += key_block) {
+      const Index next = std::clamp<Index>(needed - j - key_block, 0, key_block);
+      fetch_during_products<T>({rows(head.K, j + key_block, next), rows(head.V, j + key_block, next)});
       for (auto& panel : panels)
         if (const Index keys = std::min(key_block, panel.needed() - j); keys > 0)
           panel.add(single, head, bias, j, rows(scratch, 0, keys));
+    }
     for (auto& panel : panels) panel.finish(log_normalisers);
   });
 }

@@ -36,8 +36,7 @@ const Specs estimators{"performer",
 enum class Equal { features, work };
 
 double cost_of(const Params& method, Equal equal) {
-  if (equal == Equal::features)
-    return static_cast<double>(feature_map_entry(method).features(method, d));
+  if (equal == Equal::features) return static_cast<double>(feature_map_entry(method).features(method, d));
   const Work work = find<MethodEntry>("performer").cost(method, {.nq = 1024, .nk = 1024, .d = d, .dv = d});
   return work.flops + work.exps;
 }

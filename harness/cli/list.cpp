@@ -38,8 +38,8 @@ int run(const std::vector<std::string>& arguments) {
                         "methods, features, deterministic-features, projections, inputs, experiments or recipes")(
       "markdown", options::bool_switch(&markdown), "as a table for a README");
   if (!parse_arguments("list", visible, arguments, {{"what", 1}})) return 0;
-  const std::vector<std::string> kinds{"methods", "features",    "deterministic-features", "projections",
-                                       "inputs",  "experiments", "recipes"};
+  const std::vector<std::string> kinds{"methods",     "features", "deterministic-features", "projections", "inputs",
+                                       "experiments", "recipes"};
   if (!what.empty() && std::find(kinds.begin(), kinds.end(), what) == kinds.end())
     throw Misuse("list: unknown kind '" + what + "'" + nearest_names(what, kinds));
   for (const auto& kind : kinds)
@@ -47,11 +47,12 @@ int run(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-const bool registered = add(
-    CommandEntry{.text = {.name = "list",
-                          .summary = "what is registered: methods, features, projections, inputs, experiments, recipes",
-                          .formula = "list [methods|features|deterministic-features|projections|inputs|experiments|recipes] [--markdown]"},
-                 .run = run});
+const bool registered = add(CommandEntry{
+    .text = {.name = "list",
+             .summary = "what is registered: methods, features, projections, inputs, experiments, recipes",
+             .formula =
+                 "list [methods|features|deterministic-features|projections|inputs|experiments|recipes] [--markdown]"},
+    .run = run});
 
 }  // namespace
 }  // namespace attnbench

