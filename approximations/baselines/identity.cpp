@@ -7,19 +7,46 @@ namespace attnbench {
 namespace {
 
 template <class T>
-class Identity final : public Approximation<T> {
+class OwnValue final : public Decoder<T> {
+ public:
+  void prefill(const Head<T>&, Context&) override {}
+  void step(const Head<T>& token, Context&, Out<T> out) override { out = token.V; }
+  size_t bytes() const override { return 0; }
+};
+
+template <class T>
+class Identity final : public Approximation<T>, public Differentiable<T> {
  public:
   explicit Identity(const Draw&) {}
 
   void attend(const Head<T>& head, Mask mask, Context&, Out<T> out) const override {
-    const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());  // a causal mask leaves a row itself
-    for (Index i = 0; i < head.Q.rows(); ++i) {
-      const Index own = i + mask.offset;
-      if (own >= 0 && own < keys)
+    for (Index i = 0; i < head.Q.rows(); ++i)
+      if (const Index own = own_key(i, mask, head.K.rows()); own >= 0)
         out.row(i) = head.V.row(own);
       else
         out.row(i).setZero();
-    }
+  }
+
+  const Differentiable<T>* differentiable() const override { return this; }
+  std::unique_ptr<Decoder<T>> decoder(const Shape&) const override { return std::make_unique<OwnValue<T>>(); }
+
+  void forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>&) const override {
+    attend(head, mask, context, out);
+  }
+  void backward(const Head<T>& head, Mask mask, const In<T>&, const std::vector<T>&, const In<T>& G, Context&,
+                Gradients<T> gradients) const override {
+    gradients.Q.setZero();
+    gradients.K.setZero();
+    gradients.V.setZero();
+    for (Index i = 0; i < head.Q.rows(); ++i)
+      if (const Index own = own_key(i, mask, head.K.rows()); own >= 0) gradients.V.row(own) = G.row(i);
+  }
+
+ private:
+  // The key at the row's own position, or -1. A causal mask leaves a row itself.
+  static Index own_key(Index i, Mask mask, Index nk) {
+    const Index own = i + mask.offset;
+    return own < Mask{.keys = mask.keys}.visible(0, nk) ? own : -1;
   }
 };
 

@@ -39,7 +39,7 @@ std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::given(const In<T>&
 
 template <class T>
 void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
-  stream(head, mask, out, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
+  stream(head, mask, {out}, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
     divide_rows<T>(numerators, normalisers, attnbench::rows(out, first_row, numerators.rows()));
   });
 }
@@ -48,7 +48,7 @@ template <class T>
 void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
                                      std::span<T> log_scale) const {
   const Matrix<T> one = Matrix<T>::Ones(head.K.rows(), 1);  // any V: the numerators are dropped
-  stream({head.Q, head.K, one, head.extra}, mask, In<T>(nullptr, 0, 0, 0), context,
+  stream({head.Q, head.K, one, head.extra}, mask, {}, context,
          [&](Index first_row, Out<T>, std::span<T> block_values, std::span<T> block_scale) {
            std::copy(block_values.begin(), block_values.end(), values.begin() + first_row);
            std::copy(block_scale.begin(), block_scale.end(), log_scale.begin() + first_row);
@@ -56,15 +56,15 @@ void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& co
 }
 
 template <class T>
-void LinearAttention<T>::stream(const Head<T>& head, Mask mask, const In<T>& written, Context& context,
+void LinearAttention<T>::stream(const Head<T>& head, Mask mask, const Beside& beside, Context& context,
                                 const Sink& sink) const {
   const Index unpadded = Mask{.keys = mask.keys}.visible(0, head.K.rows());
   if (const auto same = given(attnbench::rows(head.K, 0, unpadded), context))
-    same->stream(head, mask, written, context, sink);
+    same->stream(head, mask, beside, context, sink);
   else if (mask.causal)
-    stream_causal(head, mask, written, context, sink);
+    stream_causal(head, mask, beside, context, sink);
   else
-    stream_bidirectional(head, mask, written, context, sink);
+    stream_bidirectional(head, mask, beside, context, sink);
 }
 
 template <class T>
@@ -86,7 +86,7 @@ LinearState<T> LinearAttention<T>::absorb_all(const Head<T>& head, Index keys, C
 }
 
 template <class T>
-void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, const In<T>& written, Context& context,
+void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, const Beside& beside, Context& context,
                                               const Sink& sink) const {
   const Index nq = head.Q.rows(), dv = head.V.cols();
   const LinearState<T> state = absorb_all(head, mask.visible(0, head.K.rows()), context);
@@ -106,8 +106,9 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, co
       } else {
         queries.map(single, attnbench::rows(head.Q, begin, count), Side::query, begin);
         queries.scale_queries(single, state.scale);
-        fetch_during_products<T>({attnbench::rows(written, begin, written.rows() > 0 ? count : 0),
-                                  attnbench::rows(head.Q, begin + count, next)});
+        std::vector<In<T>> wanted{attnbench::rows(head.Q, begin + count, next)};
+        for (const In<T>& view : beside) wanted.push_back(attnbench::rows(view, begin, count));
+        fetch_during_products<T>(wanted);
         state.read(single, queries.block(), numerators, normalisers);
         std::copy_n(queries.log_scale().begin(), count, log_scale.begin());
       }
@@ -145,7 +146,7 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
 }
 
 template <class T>
-void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const In<T>& written, Context& context,
+void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const Beside& beside, Context& context,
                                        const Sink& sink) const {
   // Rounding is of sums in their order, which only the sequential scan keeps.
   const bool side_by_side = context.threads() > 1 && context.rounding() == Rounding::none;
@@ -154,7 +155,7 @@ void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const In<
   for (Index row = 0; row < head.Q.rows(); row += rows_side_by_side) {
     const Index end = std::min(row + rows_side_by_side, head.Q.rows());
     if (side_by_side && scan_side_by_side(head, mask, row, end, state, absorbed, context, sink)) continue;
-    scan(head, mask, written, row, end, state, absorbed, context,
+    scan(head, mask, beside, row, end, state, absorbed, context,
          [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&) {
            attend_chunk(head, mask, c, queries, keys, state, context, sink);
          });
@@ -171,7 +172,7 @@ void LinearAttention<T>::settle_scale(const FeatureBlock<T>& keys, Index seen_by
 }
 
 template <class T>
-void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const In<T>& written, Index begin, Index end,
+void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const Beside& beside, Index begin, Index end,
                               LinearState<T>& state, Index& absorbed, Context& context, const Step& step) const {
   const Index nk = head.K.rows();
   FeatureBlock<T> queries(*map_, causal_chunk), keys(*map_, 2 * causal_chunk);
@@ -188,6 +189,13 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const In<T>& writt
     state.add_products(context, attnbench::rows(keys.block(), 0, fresh), attnbench::rows(head.V, absorbed, fresh));
     for (size_t f = 0; f < sums.size(); ++f) state.z_entries()[f] += sums[f];
     absorbed += fresh;
+  };
+  const auto fetch_chunk = [&](Index row, Index last_row, Index key) {
+    const Index count = std::min(causal_chunk, last_row - row), fresh = std::min(causal_chunk, nk - key);
+    std::vector<In<T>> wanted{attnbench::rows(head.Q, row, count), attnbench::rows(head.K, key, fresh),
+                              attnbench::rows(head.V, key, fresh)};
+    for (const In<T>& view : beside) wanted.push_back(attnbench::rows(view, row, count));
+    fetch_during_products<T>(wanted);
   };
   for (Index row = begin; row < end;) {
     const Index all = std::min(causal_chunk, end - row), seen_by_all = mask.visible(row, nk);
@@ -212,12 +220,7 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const In<T>& writt
     scale_keys(fresh);
     queries.map(context, attnbench::rows(head.Q, row, all), Side::query, row);
     queries.scale_queries(context, state.scale);
-    const Index after = row + rows, next = std::min(causal_chunk, end - after);
-    const Index next_keys = std::min(causal_chunk, nk - absorbed - fresh);
-    fetch_during_products<T>({attnbench::rows(head.Q, after, next),
-                              attnbench::rows(head.K, absorbed + fresh, next_keys),
-                              attnbench::rows(head.V, absorbed + fresh, next_keys),
-                              attnbench::rows(written, after, written.rows() > 0 ? next : 0)});
+    fetch_chunk(row + rows, end, absorbed + fresh);
     step({row, rows, absorbed, fresh}, queries, keys, state);
     absorb(fresh);
     row += rows;

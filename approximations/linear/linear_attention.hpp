@@ -94,13 +94,14 @@ class LinearAttention : public Approximation<T>,
 
   // The same attention with the map for these keys, when the map depends on all of them (FeatureMap::given_keys).
   std::unique_ptr<const LinearAttention> given(const In<T>& K, Context&) const;
-  // written: what the sink writes, row by row, or an empty view.
-  void stream(const Head<T>&, Mask, const In<T>& written, Context&, const Sink&) const;
-  void stream_bidirectional(const Head<T>&, Mask, const In<T>& written, Context&, const Sink&) const;
-  void stream_causal(const Head<T>&, Mask, const In<T>& written, Context&, const Sink&) const;
+  // beside: further matrices of nq rows that are read or written row by row along with the queries.
+  using Beside = std::vector<In<T>>;
+  void stream(const Head<T>&, Mask, const Beside&, Context&, const Sink&) const;
+  void stream_bidirectional(const Head<T>&, Mask, const Beside&, Context&, const Sink&) const;
+  void stream_causal(const Head<T>&, Mask, const Beside&, Context&, const Sink&) const;
   // Calls step for the chunks of rows [begin, end) of a causal mask, in order. `absorbed` keys are in the state.
-  void scan(const Head<T>&, Mask, const In<T>& written, Index begin, Index end, LinearState<T>&, Index& absorbed,
-            Context&, const Step& step) const;
+  void scan(const Head<T>&, Mask, const Beside&, Index begin, Index end, LinearState<T>&, Index& absorbed, Context&,
+            const Step& step) const;
   bool scan_side_by_side(const Head<T>&, Mask, Index begin, Index end, LinearState<T>&, Index& absorbed, Context&,
                          const Sink&) const;
   void attend_chunk(const Head<T>&, Mask, const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys,

@@ -15,7 +15,7 @@ void LinearAttention<T>::forward(const Head<T>& head, Mask mask, Context& contex
                                  std::vector<T>& saved) const {
   const Index nq = head.Q.rows();
   saved.resize(static_cast<size_t>(2 * nq));  // normalisers, then what they are scaled by
-  stream(head, mask, out, context,
+  stream(head, mask, {out}, context,
          [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale) {
            std::copy(normalisers.begin(), normalisers.end(), saved.begin() + first_row);
            std::copy(log_scale.begin(), log_scale.end(), saved.begin() + nq + first_row);
@@ -78,7 +78,7 @@ class LinearAttention<T>::Backward {
     std::vector<std::vector<T>> scales;
     LinearState<T> states(map_, head_.V.cols());
     Index absorbed = 0;
-    owner_.scan(head_, mask_, In<T>(nullptr, 0, 0, 0), 0, head_.Q.rows(), states, absorbed, context_,
+    owner_.scan(head_, mask_, {G_, out_, gradients_.Q}, 0, head_.Q.rows(), states, absorbed, context_,
                 [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
                   chunks.push_back(c);
                   scales.push_back(state.scale);
@@ -91,6 +91,7 @@ class LinearAttention<T>::Backward {
       const Chunk& c = chunks[t];
       if (c.keys == 0 && c.key == 0) continue;
       if (t + 1 < chunks.size()) move_to(scales[t], scales[t + 1]);
+      if (t > 0) fetch(chunks[t - 1]);
       map_chunk(c, scales[t], queries, keys);
       keys_of(c, scales[t], queries, keys);
     }
@@ -154,6 +155,13 @@ class LinearAttention<T>::Backward {
     keys.map(context_, attnbench::rows(head_.K, c.key, c.keys), Side::key, c.key);
     keys.scale_keys(context_, scale, c.keys, {});
     if (c.rows > 0) map_queries(queries, scale, c.row, c.rows);
+  }
+
+  void fetch(const Chunk& c) {
+    const auto rows_of = [&](const In<T>& X) { return attnbench::rows(X, c.row, c.rows); };
+    const auto keys_of_chunk = [&](const In<T>& X) { return attnbench::rows(X, c.key, c.keys); };
+    fetch_during_products<T>({rows_of(head_.Q), rows_of(G_), rows_of(out_), keys_of_chunk(head_.K),
+                              keys_of_chunk(head_.V), keys_of_chunk(gradients_.K), keys_of_chunk(gradients_.V)});
   }
 
   // X_if += a_i b_f.

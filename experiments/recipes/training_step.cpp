@@ -12,8 +12,8 @@ namespace {
 using Specs = std::vector<std::string>;
 
 const std::string subtracting = "linear:backward=subtract";
-const Specs methods{"softmax",  "softmax:form=materialised", "performer", "linear", "polynomial", "cosformer",
-                    subtracting};
+const Specs methods{
+    "softmax", "softmax:form=materialised", "performer", "linear", "polynomial", "cosformer", subtracting, "identity"};
 
 const Description text{
     .name = "training-step",

@@ -49,13 +49,14 @@ struct Upcoming {
   struct Range {
     const char *next = nullptr, *end = nullptr;
   };
-  Range ranges[4];
+  static constexpr int most = 8;
+  Range ranges[most];
   int current = 0;
 
   // The next `count` lines, some perhaps beyond the end of what is wanted, or null when nothing is.
   const char* take(Index count) {
-    while (current < 4 && ranges[current].next >= ranges[current].end) ++current;
-    if (current == 4) return nullptr;
+    while (current < most && ranges[current].next >= ranges[current].end) ++current;
+    if (current == most) return nullptr;
     const char* first = ranges[current].next;
     ranges[current].next += count * line;
     return first;
@@ -211,11 +212,11 @@ void finish(Context& context, Index rows, Index k, Index columns, Out<T> C) {
 }  // namespace
 
 template <class T>
-void fetch_during_products(std::initializer_list<In<T>> views) {
+void fetch_during_products(const std::vector<In<T>>& views) {
   upcoming = {};
   int place = 0;
   for (const In<T>& view : views) {
-    if (view.outerStride() != view.cols() || place == 4) continue;  // lines in between are not wanted
+    if (view.outerStride() != view.cols() || place == Upcoming::most) continue;  // lines in between are not wanted
     const auto* begin = reinterpret_cast<const char*>(view.data());
     upcoming.ranges[place++] = {begin, begin + static_cast<size_t>(view.size()) * sizeof(T)};
   }
@@ -262,7 +263,7 @@ void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                               \
-  template void fetch_during_products<T>(std::initializer_list<In<T>>);                        \
+  template void fetch_during_products<T>(const std::vector<In<T>>&);                           \
   template void multiply<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);            \
   template void multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);        \
   template void multiply_transposed<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>); \

@@ -3,8 +3,8 @@
 // another GEMM can be put here. Shapes are asserted; A is a x k, B as each line says, C is a x b.
 #pragma once
 
-#include <initializer_list>
 #include <type_traits>
+#include <vector>
 
 #include "harness/linalg/context.hpp"
 
@@ -17,10 +17,10 @@ using OutArg = std::type_identity_t<Out<T>>;
 
 // Rows that will be read or written soon: the next products of this thread fetch them into its cache, a line for each
 // step of their inner loops, where memory would otherwise wait for arithmetic and then arithmetic for memory. (elu
-// features at n = 65536: 1.3 to 1.7 times faster.) At most four views are remembered; what an earlier call named and is
-// not fetched yet is forgotten.
+// features at n = 65536: 1.3 to 1.7 times faster.) At most eight views are remembered; what an earlier call named and
+// is not fetched yet is forgotten.
 template <class T>
-void fetch_during_products(std::initializer_list<In<T>> views);
+void fetch_during_products(const std::vector<In<T>>& views);
 
 // C = A B, B is k x b.
 template <class T>

@@ -53,7 +53,7 @@ attnbench "speed:blocks=2,turn=1" --method softmax -n "$longest" -d 64 --threads
 
 echo "== decoding"
 attnbench "decode:blocks=$blocks" --method softmax --method linear --method performer \
-  -n 1000 -n 4096 -n 16384 -n 65000 -d 64 --threads 1
+  -n 1000 -n 4096 -n 16384 -n 65000 -d 64 --threads 1 --causal
 
 echo "== gradients"
 attnbench "training-step:blocks=$blocks,turn=$turn" --method softmax --method performer --method linear \
