@@ -142,6 +142,7 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     if rows:
         panel.points = pd.DataFrame(rows, columns=list(COLUMNS))
     _mark_undrawable(panel)
+    _say_what_lies_far_below(panel)
     _say_what_is_absent(panel, results, cells, measured)
     if description.get("slope") and description["kind"] == "curve":
         _fit_exponents(panel)
@@ -463,6 +464,19 @@ def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray
         samples = [panel.samples[series, place] for place in x]
         shared = min(len(of_point) for of_point in samples)
         yield group, x, np.stack([of_point[:shared] for of_point in samples])
+
+
+def _say_what_lies_far_below(panel: Panel) -> None:
+    """A line more than two decades below all points, such as what float itself errs by, is said: drawn, it would
+    flatten the rest."""
+    measured = panel.role("measured")["y"]
+    if panel.description["kind"] != "curve" or not is_log(panel.description.get("y_scale")) or measured.dropna().empty:
+        return
+    levels = panel.role("reference")
+    far = levels[levels["x"].isna() & (levels["y"] < measured.min() / 100)]
+    for place, level in far.iterrows():
+        panel.points.loc[place, "note"] = "far below"
+        panel.notes.append(f"{level['series']} lies far below the axes, at {level['y']:.1e}.")
 
 
 def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> None:

@@ -384,6 +384,19 @@ class Aggregation(InTemporaryDirectory):
             store.cell("performer:m=16", [1.0], m=16, n=128)
         self.assertIn("Each point pools cells that differ in n, nq.", self.panel(store, CURVE).notes)
 
+    def test_a_reference_far_below_all_points_is_said_and_not_drawn(self) -> None:
+        with self.store() as store:
+            for m in (1, 2):
+                store.cell(f"performer:m={m}", [1.0], m=m)
+            store.cell("uniform", [0.02])
+            store.cell("softmax", [4e-7])
+        references = {**CURVE, "references": ["uniform", "softmax"]}
+        panel = self.panel(store, references)
+        self.assertEqual(list(panel.role("reference")["series"]), ["uniform"])
+        self.assertIn("softmax lies far below the axes, at 4.0e-07.", panel.notes)
+        linear = self.panel(store, {**references, "y_scale": "linear"})
+        self.assertEqual(sorted(linear.role("reference")["series"]), ["softmax", "uniform"])
+
     def test_what_a_log_axis_cannot_show_is_dropped_and_counted(self) -> None:
         with self.store() as store:
             for m, value in ((1, 1.0), (2, 0.0), (4, -1.0), (8, np.inf), (16, np.nan)):

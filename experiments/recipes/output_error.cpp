@@ -62,7 +62,7 @@ std::vector<Figure> figures(RecipeSize) {
       "output-error", text, "Error of the attention output",
       "Relative Frobenius error of the output at n = 1024, d = 64, bidirectional; 95 % intervals over inputs and "
       "draws. Dotted: methods without that budget. Above the line of uniform, a method is worse than the mean of "
-      "V; the line of softmax is what float itself errs by. The real head is layer 2, head 1 of the byte-level "
+      "V; softmax is what float itself errs by. The real head is layer 2, head 1 of the byte-level "
       "transformer, seen bidirectionally.",
       {panel("gaussian, scale 0.5", "gaussian:scale=0.5", flat), panel("gaussian, scale 1", "gaussian", flat),
        panel("real head", "model", flat)})};
