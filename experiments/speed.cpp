@@ -134,6 +134,10 @@ const bool registered = add(ExperimentEntry{
     .parameters = parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per call"},
+    .check =
+        [](const Params& options) {
+          if (!options.text("peer").empty()) Peer::check(options.text("peer"));
+        },
     .run_group = run_group,
 });
 

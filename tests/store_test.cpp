@@ -661,6 +661,14 @@ TEST_CASE("the environment is a JSON object of known facts") {
   CHECK(environment.at("libraries").contains("Eigen"));
   CHECK(environment.at("build").contains("compiler"));
   CHECK(environment.at("host").contains("system"));
-  CHECK(allowed_cores() >= 1);
+  const int cores = allowed_cores();
+  CHECK(cores >= 1);
+  for (const auto& [granted, want] :
+       {std::pair("1", 1), std::pair("1000000", cores), std::pair("many", cores), std::pair("0", cores)}) {
+    setenv("SLURM_CPUS_PER_TASK", granted, 1);
+    CHECK(allowed_cores() == want);
+  }
+  unsetenv("SLURM_CPUS_PER_TASK");
+  CHECK(allowed_cores() == cores);
   CHECK(available_memory() > 1 << 20);
 }

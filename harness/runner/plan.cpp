@@ -214,6 +214,7 @@ std::vector<Cell> expand(const RunRequest& request) {
       throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
                                nearest_names(axis.name, known)));
     }
+  for (const Params& experiment : experiments) find<ExperimentEntry>(experiment.name()).check(experiment);
   const bool timing = find<ExperimentEntry>(experiments.front().name()).timing();
   std::vector<Cell> cells;
   std::set<std::string> seen;

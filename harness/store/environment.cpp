@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/version.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -203,7 +204,8 @@ double available_memory() {
   return available;
 }
 
-int allowed_cores() {
+namespace {
+int cores_of_affinity() {
   // The kernel refuses a set that is smaller than its own, which exceeds cpu_set_t's 1024 on the largest machines.
   for (size_t cores = CPU_SETSIZE; cores <= (size_t{1} << 20); cores *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cores), [](cpu_set_t* s) { CPU_FREE(s); });
@@ -212,6 +214,16 @@ int allowed_cores() {
     if (sched_getaffinity(0, bytes, set.get()) == 0) return std::max(1, CPU_COUNT_S(bytes, set.get()));
   }
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+}  // namespace
+
+int allowed_cores() {
+  const int cores = cores_of_affinity();
+  const char* variable = std::getenv("SLURM_CPUS_PER_TASK");
+  const std::string granted = variable ? variable : "";
+  int slurm = 0;
+  const auto [end, error] = std::from_chars(granted.data(), granted.data() + granted.size(), slurm);
+  return error == std::errc() && end == granted.data() + granted.size() && slurm >= 1 ? std::min(cores, slurm) : cores;
 }
 
 std::string source_version(const std::vector<std::string>& files) { return source_version(source_hashes(), files); }

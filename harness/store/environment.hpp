@@ -13,7 +13,7 @@ std::string environment_json();
 // Bytes of memory this process could still get: available memory of the machine, or the control group's if less.
 double available_memory();
 
-// Cores that this process may run on (affinity mask).
+// Cores that this process may run on: its affinity, and no more than Slurm grants a task (SLURM_CPUS_PER_TASK).
 int allowed_cores();
 
 // Hash of the sources that decide the numbers of a cell: the harness (less command line, runner and store), the engines

@@ -42,10 +42,7 @@ void append(Tensor& tensor, const Matrix<double>& of_head) {
 
 struct Peer::Process {
   explicit Process(const std::string& program) : name(program) {
-    if (!std::filesystem::exists(program) || access(program.c_str(), X_OK) != 0)
-      throw Misuse("peer=" + program +
-                   " is no program that can be run; expected a path such as "
-                   "scripts/bench/pytorch.py");
+    Peer::check(program);
     child = process::child(std::filesystem::absolute(program).string(),
                            process::std_in<requests, process::std_out> answers);
   }
@@ -85,6 +82,12 @@ class Peer::Call final : public Subject {
   std::shared_ptr<Process> process_;
   int id_;
 };
+
+void Peer::check(const std::string& program) {
+  if (!std::filesystem::is_regular_file(program) || access(program.c_str(), X_OK) != 0)
+    throw Misuse("peer=" + program +
+                 " is no program that can be run; expected a path such as scripts/bench/pytorch.py");
+}
 
 Peer::Peer(const std::string& program) : process_(std::make_shared<Process>(program)) {}
 Peer::~Peer() = default;

@@ -13,7 +13,8 @@ namespace attnbench {
 
 class Peer {
  public:
-  // Starts the program. Throws Misuse when it cannot be started.
+  // Throws Misuse when that is no program that can be started.
+  static void check(const std::string& program);
   explicit Peer(const std::string& program);
   ~Peer();
 
