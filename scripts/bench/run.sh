@@ -52,7 +52,7 @@ attnbench "speed:blocks=$blocks,turn=$turn" --method performer --method linear \
 attnbench "speed:blocks=2,turn=1" --method softmax -n "$longest" -d 64 --threads 1 --bidirectional
 
 echo "== decoding"
-attnbench "decode:blocks=$blocks" --method softmax --method linear --method performer \
+attnbench "decode:blocks=$((4 * blocks)),from=1000" --method softmax --method linear --method performer \
   -n 1000 -n 4096 -n 16384 -n 65000 -d 64 --threads 1 --causal
 
 echo "== gradients"
