@@ -168,8 +168,10 @@ TEST_CASE("steps in float are as near to double as float's attend", "[methods]")
     const double of_attend = error_of(one, attend(*single, head, one.shape.mask).cast<double>(), want, 0, condition);
     const double of_steps =
         error_of(one, decoded(*single->decoder(one.shape), head, 0).cast<double>(), want, 0, condition);
-    // Sums of up to 130 terms, in one order and another, beside what attend was off by.
-    CHECK(of_steps <= 3 * of_attend + 130 * static_cast<double>(std::numeric_limits<float>::epsilon()));
+    // Sums of up to 130 terms, in one order and another, beside what attend was off by. Terms of any sign cancel, and
+    // what is left of two orders differs by more than their sizes say.
+    const double room = one.claims.non_negative ? 3 : 10;
+    CHECK(of_steps <= room * of_attend + 130 * static_cast<double>(std::numeric_limits<float>::epsilon()));
   });
 }
 

@@ -145,13 +145,14 @@ TEST_CASE("the peak of the memory is that of the call", "[unit]") {
   };
   const auto nothing = peak_bytes([] {});
   if (!nothing) return;  // a kernel that does not let the peak be set back: the metric is left out
-  // Pages are counted in batches of 64 or more for each core; an address sanitizer's shadow is an eighth.
+  // Pages are counted in batches of 64 or more for each core; an address sanitizer adds a shadow of an eighth, and what
+  // it keeps of freed memory: an eighth again is room enough, and far from the 64 MB that memory not given back adds.
   CHECK(*nothing < mebibyte);
   const auto lid = touched(64 << 20);  // freed below a lid, so still resident: the call must not find it
   for (int again = 0; again < 2; ++again) {
     const double bytes = peak_bytes([&] { touched(64 << 20); }).value();
     CHECK(bytes > 63 * mebibyte);
-    CHECK(bytes < 64 * mebibyte * 9 / 8 + 2 * mebibyte);
+    CHECK(bytes < 64 * mebibyte * 10 / 8 + 2 * mebibyte);
   }
   CHECK(*peak_bytes([] {}) < mebibyte);
 }
