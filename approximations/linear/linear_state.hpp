@@ -5,6 +5,7 @@
 // and one a row for queries, c_i = max_f (exponent_if + mu_f). Per-feature factors cancel between the two sides.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -20,7 +21,9 @@ template <class T>
 class FeatureBlock {
  public:
   FeatureBlock(const FeatureMap<T>& map, Index capacity)
-      : map_(map), block_(capacity, map.features()), log_scale_(static_cast<size_t>(capacity)) {}
+      : map_(map),
+        block_(std::max<Index>(1, capacity), map.features()),  // memory that maps may point into, also without rows
+        log_scale_(static_cast<size_t>(capacity)) {}
 
   // X, whose first row is token `first`, as the map gives it.
   void map(Context&, const In<T>& X, Side, Index first);
