@@ -186,8 +186,8 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const Beside& besi
     keys.scale_keys(context, state.scale, fresh, sums);
   };
   const auto absorb = [&](Index fresh) {
-    state.add_products(context, attnbench::rows(keys.block(), 0, fresh), attnbench::rows(head.V, absorbed, fresh));
     for (size_t f = 0; f < sums.size(); ++f) state.z_entries()[f] += sums[f];
+    state.add_products(context, attnbench::rows(keys.block(), 0, fresh), attnbench::rows(head.V, absorbed, fresh));
     absorbed += fresh;
   };
   const auto fetch_chunk = [&](Index row, Index last_row, Index key) {
