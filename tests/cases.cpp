@@ -144,6 +144,13 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
   return small;
 }
 
+std::unique_ptr<Approximation<double>> drawn(const std::string& spec, const TestHead& problem, Mask mask,
+                                             const Tensors* state, Index replicate) {
+  Shape shape = problem.shape;
+  shape.mask = mask;
+  return draw_method<double>(Params("methods", spec), shape, problem, state, replicate);
+}
+
 std::string to_string(const Mask& mask) {
   return fmt::format("{}, offset {}, keys {}", mask.causal ? "causal" : "bidirectional", mask.offset, mask.keys);
 }

@@ -63,6 +63,10 @@ std::unique_ptr<Approximation<T>> draw_method(const Params& params, Shape shape,
                                 .state = state});
 }
 
+// The method of a spec for that head under that mask.
+std::unique_ptr<Approximation<double>> drawn(const std::string& spec, const TestHead& problem, Mask mask = {},
+                                             const Tensors* state = nullptr, Index replicate = 0);
+
 struct Case {
   Params params;
   Claims claims;

@@ -8,6 +8,7 @@
 
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
+#include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
@@ -20,30 +21,23 @@ namespace {
 constexpr double tolerance = 1e-12;  // see methods_test.cpp
 constexpr double seen = 1e-2;        // what a planted bug moves outputs of size 1 by, at least
 
-std::unique_ptr<Approximation<double>> draw(const std::string& spec, const TestHead& problem, Mask mask = {},
-                                            const Tensors* state = nullptr, Index replicate = 0) {
-  Shape shape = problem.shape;
-  shape.mask = mask;
-  return draw_method<double>(Params("methods", spec), shape, problem, state, replicate);
-}
-
 Matrix<double> result(const std::string& spec, const TestHead& problem, Mask mask = {},
                       const Tensors* state = nullptr) {
-  return attend(*draw(spec, problem, mask, state), problem.head, mask);
+  return attend(*drawn(spec, problem, mask, state), problem.head, mask);
 }
 
 Matrix<double> matrix_of(const std::string& spec, const TestHead& problem, const Tensors* state = nullptr) {
   Context context;
-  return attention_matrix(*draw(spec, problem, {}, state), problem.head.view(), {}, context);
+  return attention_matrix(*drawn(spec, problem, {}, state), problem.head.view(), {}, context);
 }
 
 double difference(const Matrix<double>& a, const Matrix<double>& b) { return (a - b).cwiseAbs().maxCoeff(); }
 
 // Against the transcription of the method without what a library does instead.
 double error_of(const std::string& spec, const std::string& method, const TestHead& problem, Mask mask = {}) {
-  const auto drawn = draw(spec, problem, mask);
-  const auto want = oracle::attention(Params("methods", method), drawn->state(), problem.head, mask);
-  return difference(attend(*drawn, problem.head, mask), want.out);
+  const auto instance = drawn(spec, problem, mask);
+  const auto want = oracle::attention(Params("methods", method), instance->state(), problem.head, mask);
+  return difference(attend(*instance, problem.head, mask), want.out);
 }
 
 TestHead square(Index n, Index d = 8, Index dv = 4) {
@@ -103,7 +97,7 @@ TEST_CASE("a token without others in its bucket sees itself", "[methods]") {
 
 TEST_CASE("a token's scale does not move it to another bucket", "[methods]") {
   TestHead problem = square(100);
-  const auto method = draw("reformer:buckets=8,chunk=8,rounds=2", problem);
+  const auto method = drawn("reformer:buckets=8,chunk=8,rounds=2", problem);
   const auto patterns = [&] {
     std::vector<std::vector<Index>> keys(100);
     Context context;
@@ -151,7 +145,7 @@ TEST_CASE("tokens collide with the probability of their angle", "[statistics]") 
       problem.head.Q(1, 1) = 0.5 * std::sin(theta);
       Index together = 0, together_planted = 0;
       for (Index r = 0; r < draws; ++r) {
-        const auto method = draw("reformer:rounds=1,buckets=" + std::to_string(buckets), problem, {}, nullptr, r);
+        const auto method = drawn("reformer:rounds=1,buckets=" + std::to_string(buckets), problem, {}, nullptr, r);
         std::vector<std::vector<Index>> keys(1);
         Context context;
         method->pattern()->keys_of_rows(problem.head.view(), {}, 0, context, keys);
@@ -186,7 +180,7 @@ TEST_CASE("routing counts the tokens that no centroid takes, whose rows are 0, a
   CHECK(counted.in_several == 1);
 
   const TestHead problem = square(60);
-  const auto method = draw("routing:clusters=4", problem);
+  const auto method = drawn("routing:clusters=4", problem);
   Context context;
   const auto of_queries = routes<double>(context, problem.head.Q, method->state().at("centroids"), 0);
   const Coverage reached = coverage(of_queries, 60);
@@ -203,7 +197,7 @@ TEST_CASE("routing counts the tokens that no centroid takes, whose rows are 0, a
 }
 
 TEST_CASE("routing's centroids have length 1", "[methods]") {
-  const auto method = draw("routing:clusters=8", square(60));
+  const auto method = drawn("routing:clusters=8", square(60));
   const auto state = method->state();
   const Matrix<double>& centroids = state.at("centroids");
   CHECK(centroids.rows() == 8);
@@ -226,7 +220,7 @@ TEST_CASE("as many clusters as queries is exact attention", "[methods]") {
 
 TEST_CASE("a row of clustered attention is as near as its group's mean is to its query", "[methods]") {
   TestHead problem = square(90);
-  const auto state = draw("clustered:clusters=7", problem)->state();
+  const auto state = drawn("clustered:clusters=7", problem)->state();
   Context context;
   const Matrix<double>& uniforms = state.at("uniforms");
   const Groups groups = group_queries(context, problem.head.Q, {uniforms.data(), 7}, 5);
@@ -447,9 +441,12 @@ TEST_CASE("clusters stay finite at norms of 40 in float", "[methods]") {
 }
 
 TEST_CASE("a number of buckets that is odd is refused, and the message says why", "[methods]") {
-  const std::string message = misuse_of([] { draw("reformer:buckets=5", square(9)); });
+  const std::string message = misuse_of([] { drawn("reformer:buckets=5", square(9)); });
   CHECK(contains(message, "buckets=5"));
   CHECK(contains(message, "even"));
+  RunRequest request{
+      .experiment = "rank", .methods = {"per-head:[local],[reformer:buckets=5]"}, .inputs = {"gaussian"}};
+  CHECK(contains(misuse_of([&] { expand(request); }), "even"));
   CHECK(contains(misuse_of([] { Params("methods", "sinkhorn:temperature=0"); }), "temperature"));
   CHECK(contains(misuse_of([] { Params("methods", "routing:clusters=0"); }), "clusters"));
 }

@@ -16,14 +16,9 @@ namespace {
 
 constexpr double tolerance = 1e-12;
 
-std::unique_ptr<Approximation<double>> draw(const std::string& spec, const TestHead& problem,
-                                            const Tensors* state = nullptr, Index replicate = 0) {
-  return draw_method<double>(Params("methods", spec), problem.shape, problem, state, replicate);
-}
-
 Matrix<double> out_of(const std::string& spec, const TestHead& problem, const Tensors* state = nullptr,
                       Index replicate = 0) {
-  return attend(*draw(spec, problem, state, replicate), problem.head, {});
+  return attend(*drawn(spec, problem, {}, state, replicate), problem.head, {});
 }
 
 double distance(const Matrix<double>& a, const Matrix<double>& b) { return (a - b).cwiseAbs().maxCoeff(); }
@@ -123,7 +118,7 @@ TEST_CASE("the nearest code is found whatever the sizes of tiles", "[methods]") 
 
 TEST_CASE("codes are calibration keys drawn without replacement, fewer being the first of more", "[methods]") {
   const TestHead problem = gaussian();
-  const auto codes_of = [&](const std::string& spec) { return draw(spec, problem)->state().at("codebook"); };
+  const auto codes_of = [&](const std::string& spec) { return drawn(spec, problem)->state().at("codebook"); };
   const Matrix<double> all = codes_of("vq:codebook=random,codes=1000"), few = codes_of("vq:codebook=random,codes=10");
   REQUIRE(all.rows() == 90);
   CHECK(identical(few, Matrix<double>(all.topRows(10))));
@@ -140,7 +135,7 @@ TEST_CASE("codes are calibration keys drawn without replacement, fewer being the
 TEST_CASE("a lattice is a grid over the box of the calibration keys", "[methods]") {
   TestHead problem = gaussian_problem({.nq = 30, .nk = 40, .d = 2, .dv = 3}, 0.8);
   problem.calibration.K.col(0) *= 3;
-  const Matrix<double> grid = draw("vq:codebook=lattice,codes=13", problem)->state().at("codebook");
+  const Matrix<double> grid = drawn("vq:codebook=lattice,codes=13", problem)->state().at("codebook");
   REQUIRE(grid.rows() == 12);  // 6 x 2 or 4 x 3: the longer axis has more levels
   const auto levels = [&](Index axis) {
     std::set<double> values(grid.col(axis).begin(), grid.col(axis).end());
@@ -154,7 +149,7 @@ TEST_CASE("a lattice is a grid over the box of the calibration keys", "[methods]
     CHECK(std::abs(*levels(axis).begin() - low - half) < tolerance);
     CHECK(std::abs(*levels(axis).rbegin() - high + half) < tolerance);
   }
-  const Matrix<double> point = draw("vq:codebook=lattice,codes=1", problem)->state().at("codebook");
+  const Matrix<double> point = drawn("vq:codebook=lattice,codes=1", problem)->state().at("codebook");
   CHECK(distance(point, (problem.calibration.K.colwise().maxCoeff() + problem.calibration.K.colwise().minCoeff()) / 2) <
         tolerance);
 }
@@ -171,7 +166,7 @@ TEST_CASE("with the head's own keys for codes vq and a narrow soft-vq are softma
 
 TEST_CASE("vq is softmax on quantised keys, and means with log counts are its stable form", "[methods]") {
   const TestHead problem = gaussian();
-  const auto method = draw("vq:codes=16", problem);
+  const auto method = drawn("vq:codes=16", problem);
   const Matrix<double> codebook = method->state().at("codebook");
   Context context;
   const auto codes = nearest_codes<double>(context, problem.head.K, codebook);
@@ -201,9 +196,9 @@ TEST_CASE("vq is softmax on quantised keys, and means with log counts are its st
 
 TEST_CASE("quantising moves a log weight by at most twice the largest error of a logit", "[methods]") {
   const TestHead problem = gaussian();
-  const Matrix<double> exact = matrix_of(*draw("softmax", problem), problem);
+  const Matrix<double> exact = matrix_of(*drawn("softmax", problem), problem);
   for (const std::string codes : {"2", "8", "32"}) {
-    const auto method = draw("vq:codes=" + codes, problem);
+    const auto method = drawn("vq:codes=" + codes, problem);
     const Matrix<double> A = matrix_of(*method, problem), codebook = method->state().at("codebook");
     Context context;
     const auto nearest = nearest_codes<double>(context, problem.head.K, codebook);
@@ -229,7 +224,7 @@ TEST_CASE("quantising moves a log weight by at most twice the largest error of a
 TEST_CASE("the rank of vq is at most the number of codes that keys use", "[methods]") {
   TestHead problem = gaussian();
   problem.head.K = problem.head.K.topRows(5).replicate(18, 1).eval();
-  const auto method = draw("vq:codes=16", problem);
+  const auto method = drawn("vq:codes=16", problem);
   Context context;
   const auto codes = nearest_codes<double>(context, problem.head.K, method->state().at("codebook"));
   const std::set<Index> used(codes.begin(), codes.end());
@@ -322,7 +317,7 @@ TEST_CASE("norms of Gaussian omegas are not equal inside an exponential", "[stat
   constexpr Index m = 16384, d = 64;
   const TestHead problem = gaussian_problem({.nq = 2, .nk = 2, .d = d, .dv = 1}, 0.5);
   const auto scores_of = [&](const std::string& projection) {
-    const Matrix<double> W = draw("performer-vq:m=16384,projection=" + projection, problem)->state().at("projection");
+    const Matrix<double> W = drawn("performer-vq:m=16384,projection=" + projection, problem)->state().at("projection");
     const Eigen::VectorXd half = W.rowwise().squaredNorm() / 2;
     const double variance = (half.array() - half.mean()).square().sum() / (m - 1);
     const double of_mean = std::sqrt(d / 2.0 / m), of_variance = d / 2.0 * std::sqrt((2 + 12.0 / d) / m);

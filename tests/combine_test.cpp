@@ -85,7 +85,8 @@ TEST_CASE("what cannot be combined is refused with the reason", "[methods]") {
   };
   refused("combine:[local]", "expected two");
   refused("combine:[local],[vq],[vq]", "expected two");
-  refused("combine:[performer],[local]", "has no pattern");
+  refused("combine:[performer],[local]", "not in that order");
+  refused("combine:[local],[reformer]", "no weight of a pair");
   refused("combine:[local],[cosformer]", "kernel of content alone", true);
   CHECK_THROWS_WITH(Params("methods", "combine:[local:window=-1],[performer]"), ContainsSubstring("window=-1"));
   CHECK_THROWS_WITH(Params("methods", "combine:m=3"), ContainsSubstring("unknown parameter 'm'"));

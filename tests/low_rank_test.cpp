@@ -15,16 +15,9 @@ namespace {
 
 constexpr double tolerance = 1e-12;
 
-std::unique_ptr<Approximation<double>> draw(const std::string& spec, const TestHead& problem, Mask mask = {},
-                                            const Tensors* state = nullptr, Index replicate = 0) {
-  Shape shape = problem.shape;
-  shape.mask = mask;
-  return draw_method<double>(Params("methods", spec), shape, problem, state, replicate);
-}
-
 Matrix<double> out_of(const std::string& spec, const TestHead& problem, Mask mask = {},
                       const Tensors* state = nullptr) {
-  return attend(*draw(spec, problem, mask, state), problem.head, mask);
+  return attend(*drawn(spec, problem, mask, state), problem.head, mask);
 }
 
 double distance(const Matrix<double>& a, const Matrix<double>& b) { return (a - b).cwiseAbs().maxCoeff(); }
@@ -82,7 +75,7 @@ TEST_CASE("a convolution with weights 1/s is mean pooling, and its matrix is ban
   CHECK(distance(out_of("linformer:projection=convolution,share=true,r=12", problem, {}, &mean),
                  out_of("linformer:projection=mean-pool,r=12", problem)) < tolerance);
   // 60 keys at stride 7: nine segments, the last of 4, and E holds w on its band.
-  const auto method = draw("linformer:projection=convolution,r=9", problem);
+  const auto method = drawn("linformer:projection=convolution,r=9", problem);
   const Tensors state = method->state();
   REQUIRE(state.at("w").rows() == 7);
   Matrix<double> E = Matrix<double>::Zero(9, 60), F = E;
@@ -101,7 +94,7 @@ TEST_CASE("sharing a projection makes E and F one", "[methods]") {
   for (const std::string projection : {"gaussian", "convolution"}) {
     INFO(projection);
     const std::string spec = "linformer:r=10,projection=" + projection;
-    const Tensors apart = draw(spec, problem)->state(), shared = draw(spec + ",share=true", problem)->state();
+    const Tensors apart = drawn(spec, problem)->state(), shared = drawn(spec + ",share=true", problem)->state();
     REQUIRE(apart.size() == 2);
     REQUIRE(shared.size() == 1);
     const auto& [name, first] = *shared.begin();
@@ -125,7 +118,7 @@ TEST_CASE("projections of linformer keep products in the mean, with the variance
     const std::pair<Index, Index> pairs[] = {{0, 0}, {0, 1}, {1, 2}};
     Matrix<double> sum = Matrix<double>::Zero(3, 3);  // of e, e^2 and e^4, e standardised
     for (Index replicate = 0; replicate < draws; ++replicate) {
-      const Matrix<double> EK = factor * draw("linformer:r=8", problem, {}, nullptr, replicate)->state().at("E") * K;
+      const Matrix<double> EK = factor * drawn("linformer:r=8", problem, {}, nullptr, replicate)->state().at("E") * K;
       for (Index p = 0; p < 3; ++p) {
         const auto [a, b] = pairs[p];
         const double product = K.col(a).dot(K.col(b));
@@ -180,12 +173,12 @@ TEST_CASE("rows of nystrom sum to one with the true inverse, and nearly with six
   TestHead problem = gaussian();
   problem.head.Q *= 1.5;
   const auto deviation = [&](const std::string& spec) {
-    return (matrix_of(*draw(spec, problem), problem).rowwise().sum().array() - 1).abs().maxCoeff();
+    return (matrix_of(*drawn(spec, problem), problem).rowwise().sum().array() - 1).abs().maxCoeff();
   };
   CHECK(deviation("nystrom:inverse=exact,landmarks=5,tolerance=1e-12") < 1e-9);  // 1e-12 times the condition number
   CHECK(deviation("nystrom:landmarks=5,iterations=30") < 1e-9);
   CHECK(deviation("nystrom:landmarks=5") > 1e-9);
-  CHECK(matrix_of(*draw("nystrom:inverse=exact,landmarks=5", problem), problem).minCoeff() < 0);
+  CHECK(matrix_of(*drawn("nystrom:inverse=exact,landmarks=5", problem), problem).minCoeff() < 0);
 }
 
 TEST_CASE("a vector added to all keys changes neither nystrom nor linformer with means", "[methods]") {
@@ -237,9 +230,9 @@ TEST_CASE("the pseudo-inverse inverts what is above the tolerance", "[methods]")
 
 TEST_CASE("on data without structure six iterations beat the true inverse", "[methods]") {
   const TestHead problem = gaussian_problem({.nq = 256, .nk = 256, .d = 64, .dv = 8}, std::pow(64, -0.25));
-  const Matrix<double> exact = matrix_of(*draw("softmax", problem), problem);
+  const Matrix<double> exact = matrix_of(*drawn("softmax", problem), problem);
   const auto error = [&](const std::string& spec) {
-    return (matrix_of(*draw(spec, problem), problem) - exact).norm() / exact.norm();
+    return (matrix_of(*drawn(spec, problem), problem) - exact).norm() / exact.norm();
   };
   const double iterated = error("nystrom:landmarks=32"),
                inverted = error("nystrom:landmarks=32,inverse=exact,tolerance=0");
@@ -269,7 +262,7 @@ TEST_CASE("padded tokens are in no landmark", "[methods]") {
 TEST_CASE("a causal mask put on nystrom is seen by moving a later token", "[methods]") {
   // Planted: A of the method, masked and normalised. Landmarks still see the future.
   const auto masked = [](const TestHead& problem) {
-    Matrix<double> A = matrix_of(*draw("nystrom:landmarks=6", problem), problem);
+    Matrix<double> A = matrix_of(*drawn("nystrom:landmarks=6", problem), problem);
     A = A.triangularView<Eigen::Lower>();
     A = A.array().colwise() / A.rowwise().sum().array();
     return Matrix<double>(A * problem.head.V);
@@ -296,7 +289,7 @@ TEST_CASE("the start of the iteration is the matrix's own", "[methods]") {
 TEST_CASE("the convolution of nystrom is a band added to its matrix", "[methods]") {
   const TestHead problem = gaussian_problem({.nq = 30, .nk = 45, .d = 6, .dv = 4}, 0.8);
   const Mask mask{.offset = 15, .keys = 40};
-  const auto method = draw("nystrom:landmarks=6,convolution=33", problem, mask);
+  const auto method = drawn("nystrom:landmarks=6,convolution=33", problem, mask);
   const Matrix<double> w = method->state().at("convolution");
   Matrix<double> want = out_of("nystrom:landmarks=6", problem, mask);
   for (Index i = 0; i < 30; ++i)

@@ -10,6 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
+#include "tests/waves.hpp"
 
 using namespace attnbench;
 
@@ -24,31 +25,10 @@ Shape with_mask(Shape shape, Mask mask) {
   return shape;
 }
 
-std::unique_ptr<Approximation<double>> drawn(const std::string& spec, const TestHead& problem, Mask mask = {},
-                                             const Tensors* state = nullptr) {
-  return draw_method<double>(Params("methods", spec), with_mask(problem.shape, mask), problem, state);
-}
-
 Matrix<double> fnet(const Matrix<double>& X) {
   HeadData<double> head{Matrix<double>::Zero(X.rows(), 1), Matrix<double>::Zero(X.rows(), 1), X};
   const TestHead problem{{.nq = X.rows(), .nk = X.rows(), .d = 1, .dv = X.cols()}, head, head};
   return attend(*drawn("fnet", problem), head, {});
-}
-
-// cos or sin of 2 pi jk / n.
-template <class Wave>
-Matrix<double> waves(Index n, const Wave& wave) {
-  Matrix<double> F(n, n);
-  for (Index j = 0; j < n; ++j)
-    for (Index k = 0; k < n; ++k)
-      F(j, k) = wave(2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
-  return F;
-}
-Matrix<double> cosines(Index n) {
-  return waves(n, [](double x) { return std::cos(x); });
-}
-Matrix<double> sines(Index n) {
-  return waves(n, [](double x) { return std::sin(x); });
 }
 
 // X_{-i mod n, -j mod d}.

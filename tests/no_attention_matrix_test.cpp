@@ -9,26 +9,11 @@
 #include "harness/runner/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
+#include "tests/waves.hpp"
 
 using namespace attnbench;
 
 namespace {
-
-// cos or sin of 2 pi jk / n.
-template <class Wave>
-Matrix<double> waves(Index n, const Wave& wave) {
-  Matrix<double> F(n, n);
-  for (Index j = 0; j < n; ++j)
-    for (Index k = 0; k < n; ++k)
-      F(j, k) = wave(2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
-  return F;
-}
-Matrix<double> cosines(Index n) {
-  return waves(n, [](double x) { return std::cos(x); });
-}
-Matrix<double> sines(Index n) {
-  return waves(n, [](double x) { return std::sin(x); });
-}
 
 // What one experiment says of one spec: its metrics and notes.
 struct Measured {

@@ -19,13 +19,6 @@ using Sets = std::vector<std::vector<Index>>;
 
 TestHead square(Index n) { return gaussian_problem({.nq = n, .nk = n, .d = 6, .dv = 4}, 0.8); }
 
-std::unique_ptr<Approximation<double>> drawn(const std::string& spec, const TestHead& problem, Mask mask = {},
-                                             Index replicate = 0) {
-  Shape shape = problem.shape;
-  shape.mask = mask;
-  return draw_method<double>(Params("methods", spec), shape, problem, nullptr, replicate);
-}
-
 Sets keys_of(const Approximation<double>& method, const TestHead& problem, Mask mask = {}) {
   REQUIRE(method.pattern() != nullptr);
   Sets keys(static_cast<size_t>(problem.shape.nq));
@@ -423,7 +416,7 @@ TEST_CASE("bigbird draws blocks without replacement, from the rest, for each row
       distinct.insert(blocks);
     }
     CHECK(distinct.size() > 20);
-    CHECK_FALSE(identical(drawn(spec, problem, mask, 1)->state().at("random_blocks"), drawn_blocks));
+    CHECK_FALSE(identical(drawn(spec, problem, mask, nullptr, 1)->state().at("random_blocks"), drawn_blocks));
     // Fewer random blocks leave the rest of the pattern as it is.
     const Sets without = keys_of("bigbird:block=4,window=2,global=1,random=0", problem, mask);
     const Sets with = keys_of(spec, problem, mask);
@@ -438,7 +431,7 @@ TEST_CASE("bigbird's draws reach every candidate equally often", "[statistics]")
   constexpr int replicates = 3000;
   std::vector<int> count(11, 0);
   for (int r = 0; r < replicates; ++r) {
-    const auto state = drawn("bigbird:block=1,window=0,global=0,random=3", problem, {}, r)->state();
+    const auto state = drawn("bigbird:block=1,window=0,global=0,random=3", problem, {}, nullptr, r)->state();
     for (Index c = 0; c < 3; ++c) ++count[static_cast<size_t>(state.at("random_blocks")(9, c))];
   }
   CHECK(count[9] == 0);

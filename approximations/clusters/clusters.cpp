@@ -13,55 +13,6 @@ namespace {
 constexpr Index row_block = 256;
 constexpr Index seeds_a_centroid = 16;
 
-// distance_i = min(distance_i, |x_i - centre|^2); their sum, added block by block.
-double lower_distances(Context& context, const In<double>& X, const Matrix<double>& centre, Eigen::VectorXd& distance) {
-  std::vector<double> sums(static_cast<size_t>((X.rows() + row_block - 1) / row_block));
-  context.for_blocks(X.rows(), row_block, [&](Context& single, Index begin, Index count) {
-    auto part = distance.segment(begin, count);
-    part = part.cwiseMin((rows(X, begin, count).rowwise() - centre.row(0)).rowwise().squaredNorm());
-    sums[static_cast<size_t>(begin / row_block)] = part.sum();
-    single.work.flops += 3.0 * static_cast<double>(count * X.cols());
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
-// The row that the cumulated distances pass `goal` at. Rows at distance 0 are chosen only when there is nothing else.
-Index chosen_row(const Eigen::VectorXd& distance, double goal) {
-  Index chosen = 0;
-  for (Index i = 0; i < distance.size() && goal >= 0; ++i)
-    if (distance[i] > 0) {
-      chosen = i;
-      goal -= distance[i];
-    }
-  return chosen;
-}
-
-Matrix<double> spread_out_rows(Context& context, const In<double>& X, std::span<const double> uniforms) {
-  const Index count = std::min(static_cast<Index>(uniforms.size()), X.rows());
-  Matrix<double> centres(count, X.cols()), centre(1, X.cols());
-  Eigen::VectorXd distance = Eigen::VectorXd::Constant(X.rows(), INFINITY);
-  double total = 0;
-  for (Index c = 0; c < count; ++c) {
-    const double uniform = uniforms[static_cast<size_t>(c)];
-    centre = X.row(c == 0 ? static_cast<Index>(uniform * static_cast<double>(X.rows()))
-                          : chosen_row(distance, uniform * total));
-    centres.row(c) = centre;
-    if (c + 1 < count) total = lower_distances(context, X, centre, distance);
-  }
-  return centres;
-}
-
-void move_to_means(const In<double>& X, const std::vector<Index>& nearest, Matrix<double>& centroids) {
-  Matrix<double> sums = Matrix<double>::Zero(centroids.rows(), centroids.cols());
-  std::vector<double> counts(static_cast<size_t>(centroids.rows()));
-  for (Index i = 0; i < X.rows(); ++i) {
-    sums.row(nearest[static_cast<size_t>(i)]) += X.row(i);
-    ++counts[static_cast<size_t>(nearest[static_cast<size_t>(i)])];
-  }
-  for (Index c = 0; c < centroids.rows(); ++c)
-    if (const double count = counts[static_cast<size_t>(c)]; count > 0) centroids.row(c) = sums.row(c) / count;
-}
-
 }  // namespace
 
 template <class S>
@@ -133,14 +84,8 @@ Groups group_queries(Context& context, const In<double>& X, std::span<const doub
   const Index sample = std::min(X.rows(), seeds_a_centroid * static_cast<Index>(uniforms.size()));
   Matrix<double> seeds(sample, X.cols());
   for (Index i = 0; i < sample; ++i) seeds.row(i) = X.row(i * X.rows() / sample);
-  Groups groups{spread_out_rows(context, seeds, uniforms), {}};
+  Groups groups{kmeans(context, X, seed_centres(context, seeds, uniforms), {.most = sweeps}).centres, {}};
   groups.nearest = nearest_codes<double>(context, X, groups.centroids);
-  for (Index sweep = 0; sweep < sweeps; ++sweep) {
-    move_to_means(X, groups.nearest, groups.centroids);
-    auto moved = nearest_codes<double>(context, X, groups.centroids);
-    if (moved == groups.nearest) break;
-    groups.nearest = std::move(moved);
-  }
   return groups;
 }
 

@@ -53,10 +53,9 @@ struct Groups {
   std::vector<Index> nearest;  // of each query
 };
 
-// k-means of the rows of X: k-means++ (Arthur and Vassilvitskii 2007) with one of the uniform numbers in [0, 1) for
-// each centroid, then `sweeps` of Lloyd's unless nothing moves before. An empty group keeps its centroid. Centroids are
-// first chosen among 16 rows for each, spread evenly over X (all, when there are fewer): of 16384 rows, 64 would
-// otherwise take twice as long as the rest.
+// k-means of the rows of X, a centroid for each of the uniform numbers in [0, 1). An empty group keeps its centroid.
+// They are first chosen among 16 rows for each, spread evenly over X (all, when there are fewer): of 16384 rows, 64
+// would otherwise take twice as long as the rest.
 Groups group_queries(Context& context, const In<double>& X, std::span<const double> uniforms, Index sweeps);
 // FLOPs of it.
 double grouping_flops(Index n, Index d, Index clusters, Index sweeps);

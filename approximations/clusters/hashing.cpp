@@ -41,9 +41,6 @@ Hashing::Hashing(const Draw& draw)
       chunk_(draw.params.integer("chunk")),
       bucket_mask_(draw.params.flag("bucket_mask")),
       chunks_(draw.params.text("chunks")) {
-  if (buckets_ % 2 != 0)
-    throw Misuse("reformer: buckets=" + std::to_string(buckets_) +
-                 "; expected an even number: one of each two buckets is the direction opposite to the other's");
   const Index rotations = rounds_ * buckets_ / 2;
   if (const auto* given = draw.injected("rotations", rotations, draw.shape.d)) {
     rotations_ = *given;

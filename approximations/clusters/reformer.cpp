@@ -258,6 +258,13 @@ const bool registered = add(method<Reformer>({
                                2 * pairs * static_cast<double>(shape.d + shape.dv),
                       .exps = pairs * (shape.mask.causal ? 0.5 : 1)};
         },
+    .check =
+        [](const Params& params) {
+          if (params.integer("buckets") % 2 != 0)
+            throw Misuse(params.spec() +
+                         ": an odd number of buckets; expected an even one: one of each two buckets is the direction "
+                         "opposite to the other's");
+        },
     .caveats =
         [](const Params& params, const Shape& shape) {
           std::vector<std::string> caveats{"K is not read: the exact counterpart is attention of x to x / |x|"};

@@ -25,7 +25,8 @@ class Distances {
   }
 
   void add_centre(Context& context, const Eigen::RowVectorXf& centre) {
-    context.for_blocks(rows_, seeding_block, [&](Context&, Index begin, Index count) {
+    context.for_blocks(rows_, seeding_block, [&](Context& single, Index begin, Index count) {
+      single.work.flops += 3.0 * static_cast<double>(count * centre.size());
       const size_t block = static_cast<size_t>(begin / seeding_block);
       Eigen::Array<float, 1, Eigen::Dynamic> squared = Eigen::Array<float, 1, Eigen::Dynamic>::Zero(count);
       for (Index l = 0; l < centre.size(); ++l) squared += (blocks_[block].row(l).array() - centre[l]).square();
@@ -56,18 +57,6 @@ class Distances {
   Matrix<float> nearest_;              // 1 x rows
   std::vector<double> sums_;
 };
-
-Matrix<double> seed_centres(Context& context, const In<double>& X, Index count, Generator& generator) {
-  boost::random::uniform_01<double> uniform;
-  Matrix<double> centres(count, X.cols());
-  Distances distances(X);
-  for (Index c = 0; c < count; ++c) {
-    const double share = uniform(generator);
-    centres.row(c) = X.row(c == 0 ? static_cast<Index>(share * static_cast<double>(X.rows())) : distances.at(share));
-    if (c + 1 < count) distances.add_centre(context, centres.row(c).cast<float>());
-  }
-  return centres;
-}
 
 // Of some rows: how many are on each code, their sums, and their squared distances to their codes.
 struct CodeStatistics {
@@ -104,8 +93,19 @@ CodeStatistics statistics(Context& context, const In<double>& X, const std::vect
 
 }  // namespace
 
-Clustering kmeans(Context& context, const In<double>& X, Index codes, Sweeps sweeps, Generator& generator) {
-  Clustering result{seed_centres(context, X, std::min(codes, X.rows()), generator), {}};
+Matrix<double> seed_centres(Context& context, const In<double>& X, std::span<const double> uniforms) {
+  Matrix<double> centres(std::min(static_cast<Index>(uniforms.size()), X.rows()), X.cols());
+  Distances distances(X);
+  for (Index c = 0; c < centres.rows(); ++c) {
+    const double share = uniforms[static_cast<size_t>(c)];
+    centres.row(c) = X.row(c == 0 ? static_cast<Index>(share * static_cast<double>(X.rows())) : distances.at(share));
+    if (c + 1 < centres.rows()) distances.add_centre(context, centres.row(c).cast<float>());
+  }
+  return centres;
+}
+
+Clustering kmeans(Context& context, const In<double>& X, Matrix<double> seeds, Sweeps sweeps) {
+  Clustering result{std::move(seeds), {}};
   auto& centres = result.centres;
   std::vector<Index> nearest;
   Eigen::VectorXd N;
@@ -126,6 +126,13 @@ Clustering kmeans(Context& context, const In<double>& X, Index codes, Sweeps swe
       if (now.counts[y] > 0) centres.row(y) = Sigma.row(y) / N[y];
   }
   return result;
+}
+
+Clustering kmeans(Context& context, const In<double>& X, Index codes, Sweeps sweeps, Generator& generator) {
+  boost::random::uniform_01<double> uniform;
+  std::vector<double> uniforms(static_cast<size_t>(std::min(codes, X.rows())));
+  for (double& u : uniforms) u = uniform(generator);
+  return kmeans(context, X, seed_centres(context, X, uniforms), sweeps);
 }
 
 }  // namespace attnbench

@@ -1,6 +1,7 @@
 // k-means: k-means++ seeding and Lloyd's sweeps, or moving averages of them. methods.md D.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "harness/linalg/context.hpp"
@@ -22,9 +23,13 @@ struct Sweeps {
   double decay = 0;
 };
 
-// k-means of the rows of X (n x d): k-means++ seeding (Arthur and Vassilvitskii 2007), then at most sweeps.most sweeps,
-// stopping when no assignment changes and centres have stopped with it (decay 0). A centre without rows stays. No more
-// centres than rows. The same bits for any number of threads. O(n c d) time a sweep, and as much for the seeding.
+// k-means++ (Arthur and Vassilvitskii 2007): a row of X for each of the uniform numbers in [0, 1), no more than there
+// are rows, each at a share of the squared distances to those before it. O(n c d) time.
+Matrix<double> seed_centres(Context& context, const In<double>& X, std::span<const double> uniforms);
+// From those centres at most sweeps.most sweeps over the rows of X (n x d), stopping when no assignment changes and
+// centres have stopped with it (decay 0). A centre without rows stays. O(n c d) time a sweep.
+Clustering kmeans(Context& context, const In<double>& X, Matrix<double> seeds, Sweeps sweeps);
+// Both, with drawn numbers. The same bits for any number of threads.
 Clustering kmeans(Context& context, const In<double>& X, Index codes, Sweeps sweeps, Generator& generator);
 
 }  // namespace attnbench

@@ -20,13 +20,17 @@ namespace {
 
 constexpr Index block_rows = 64;
 
-Params part(const Params& params, size_t place) {
+const MethodEntry& entry_of(const Params& params) { return find<MethodEntry>(params.name()); }
+
+Params part(const Params& params, size_t place) { return params.all_nested("parts")[place]; }
+
+void check(const Params& params) {
   const auto parts = params.all_nested("parts");
-  if (parts.size() != 2)
-    throw Misuse(
-        params.spec() + ": " + std::to_string(parts.size()) +
-        " specs; expected two, a sparse pattern and what it corrects, as in combine:[local:window=8],[performer]");
-  return parts[place];
+  const bool two = parts.size() == 2;
+  if (!two || entry_of(parts[0]).text.family != "sparse" || entry_of(parts[1]).text.family == "sparse")
+    throw Misuse(params.spec() + ": " + (two ? "not in that order" : std::to_string(parts.size()) + " specs") +
+                 "; expected a sparse pattern and then what it corrects, as in combine:[local:window=8],[performer]");
+  for (const Params& one : parts) entry_of(one).check(one);
 }
 
 // The keys that some rows see between them, and the head's rows of those.
@@ -221,8 +225,6 @@ class Combine final : public Approximation<T>, public Rows<T> {
   bool corrects_kernel_ = false;
 };
 
-const MethodEntry& entry_of(const Params& params) { return find<MethodEntry>(params.name()); }
-
 Claims claims(const Params& params, const Shape& shape) {
   const Params of_pattern = part(params, 0), of_base = part(params, 1);
   const Claims pattern = entry_of(of_pattern).claims(of_pattern, shape),
@@ -272,6 +274,7 @@ const bool registered = add(method<Combine>({
           const auto parts = params.all_nested("parts");
           return std::any_of(parts.begin(), parts.end(), [](const Params& one) { return entry_of(one).fitted(one); });
         },
+    .check = check,
 }));
 
 }  // namespace

@@ -77,6 +77,10 @@ const bool registered = add(MethodEntry{
           return std::any_of(specs.begin(), specs.end(),
                              [](const Params& one) { return find<MethodEntry>(one.name()).fitted(one); });
         },
+    .check =
+        [](const Params& params) {
+          for (const Params& one : params.all_nested("heads")) find<MethodEntry>(one.name()).check(one);
+        },
     .caveats =
         [](const Params& params, const Shape& shape) {
           std::vector<std::string> all;

@@ -9,6 +9,7 @@ namespace attnbench {
 
 Subject subject_of(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
+  entry.check(params);
   Subject subject{.params = params,
                   .claims = entry.claims,
                   .theory = entry.theory,

@@ -97,6 +97,7 @@ void print_ensembles(const Params& params) {
 
 void print_claims(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
+  entry.check(params);
   const Claims claims = entry.claims(params, example_shape);
   std::cout << fmt::format("\nclaims of {} (at n = {}, d = dv = {})\n", params.spec(), example_shape.nk,
                            example_shape.d);

@@ -58,6 +58,7 @@ std::unique_ptr<Approximation<T>> make_approximation(const Draw& draw) {
   if (shape.nq < 1 || shape.nk < 1 || shape.d < 1 || shape.dv < 1)
     throw Misuse(fmt::format("{}: nq={}, nk={}, d={}, dv={}; every size must be at least 1", draw.params.spec(),
                              shape.nq, shape.nk, shape.d, shape.dv));
+  entry.check(draw.params);
   const auto claims = entry.claims(draw.params, shape);
   if (!claims.no_form.empty())
     throw Skip(fmt::format("{} has no {} form: {}", draw.params.spec(), shape.mask.causal ? "causal" : "bidirectional",

@@ -168,6 +168,8 @@ struct MethodEntry {
   // is left out). Nothing: no kernel is estimated, or nothing is known of it.
   std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
       [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
+  // Throws Misuse for values that cannot stand together, before anything is drawn.
+  std::function<void(const Params&)> check = [](const Params&) {};
   // What a user of this spec should know beforehand: padded, unbalanced, known to hurt.
   std::function<std::vector<std::string>(const Params&, const Shape&)> caveats = [](const Params&, const Shape&) {
     return std::vector<std::string>();

@@ -41,13 +41,16 @@ double seconds_of_call(const Params& method, Shape shape) {
   return least;
 }
 
+std::string key_of(const Params& method, const Shape& shape) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", method.spec(), shape.nq, shape.nk, shape.d, shape.dv,
+                     shape.mask.causal, shape.mask.offset, shape.mask.keys, bytes_of(shape.precision));
+}
+
 double seconds_once(const Params& method, const Shape& shape) {
   static std::map<std::string, double> known;
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {}", method.spec(), shape.nq, shape.nk, shape.d, shape.dv, shape.mask.causal,
-                  shape.mask.offset, shape.mask.keys, bytes_of(shape.precision));
+  const std::string key = key_of(method, shape);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known[key] = shape.precision == Precision::f32 ? seconds_of_call<float>(method, shape)
@@ -119,7 +122,7 @@ static Params matched_parts(const Params& method, const std::string& parts, cons
   return best;
 }
 
-Params matched(const Params& method, const Shape& shape, const Match& match) {
+static Params searched(const Params& method, const Shape& shape, const Match& match) {
   const Parameter* budget = budget_of(method);
   if (!budget) {
     const auto& declared = method.declared();
@@ -159,6 +162,20 @@ Params matched(const Params& method, const Shape& shape, const Match& match) {
     look(next);
   }
   return with(best);
+}
+
+// A grid asks for the same method and shape once an input and replicate, and a search looks at hundreds of budgets.
+Params matched(const Params& method, const Shape& shape, const Match& match) {
+  static std::map<std::string, Params> known;
+  static std::mutex mutex;
+  const std::string key = fmt::format("{} {} {}", key_of(method, shape), static_cast<int>(match.cost), match.value);
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
+  Params found = searched(method, shape, match);
+  const std::scoped_lock lock(mutex);
+  return known.emplace(key, std::move(found)).first->second;
 }
 
 }  // namespace attnbench

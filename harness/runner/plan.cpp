@@ -215,6 +215,7 @@ std::vector<Cell> expand(const RunRequest& request) {
                                nearest_names(axis.name, known)));
     }
   for (const Params& experiment : experiments) find<ExperimentEntry>(experiment.name()).check(experiment);
+  for (const Params& method : methods) find<MethodEntry>(method.name()).check(method);
   const bool timing = find<ExperimentEntry>(experiments.front().name()).timing();
   std::vector<Cell> cells;
   std::set<std::string> seen;
