@@ -81,7 +81,7 @@ std::vector<double> errors(const States& states, const States& exact) {
 void measure(const Task& task, Recorder& record) {
   const DepthLayers layers(task);
   const Params& options = task.cell.experiment;
-  const LayerParts parts{options.flag("residual"), options.flag("feed_forward"), options.flag("norm")};
+  const LayerParts parts{options.flag("skip"), options.flag("feed_forward"), options.flag("norm")};
   const bool first_only = options.text("approximate") == "first";
   const std::string no_matrix =
       find<MethodEntry>(task.cell.method.name()).claims(task.cell.method, layers.shape()).no_attention_matrix;
@@ -133,7 +133,7 @@ const bool registered = add(ExperimentEntry{
              .cost = "that of the method and of softmax, layers x heads; matrix=true: O(layers n^3), n up to 4096"},
     .parameters = {Parameter::integer("layers", 0, "how many, all with weights of their own; 0: the model's, or 6", 0,
                                       1000),
-                   Parameter::flag("residual", true, "X + branch; false: the branch alone"),
+                   Parameter::flag("skip", true, "X + branch; false: the branch alone"),
                    Parameter::flag("feed_forward", true, "a two-layer GELU network after attention"),
                    Parameter::flag("norm", true, "LayerNorm before attention and before the network"),
                    Parameter::choice("approximate", "all", "the layers that have the method; the others have softmax",

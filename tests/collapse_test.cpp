@@ -156,7 +156,7 @@ TEST_CASE("pure self-attention collapses within a few layers, and the product's 
   std::vector<Index> ranks{n};
   const double scale = std::pow(static_cast<double>(d), -0.25);
   const auto states = hidden_states(context, transformer, normal("tokens", n, d),
-                                    {.residual = false, .feed_forward = false, .norm = false},
+                                    {.skip = false, .feed_forward = false, .norm = false},
                                     [&](Index, Index, const HeadData<double>& head, Out<double> out) {
                                       const HeadData<double> scaled{scale * head.Q, scale * head.K, head.V};
                                       softmax->attend(scaled.view(), {}, context, out);

@@ -88,7 +88,7 @@ std::vector<Matrix<double>> hidden_states(Context& context, const Transformer& t
   std::vector<Matrix<double>> states;
   const auto apply = [&](const LayerNorm& norm, const auto& branch) {
     const Matrix<double> change = branch(parts.norm ? normalised(X, norm) : X);
-    X = parts.residual ? Matrix<double>(X + change) : change;
+    X = parts.skip ? Matrix<double>(X + change) : change;
   };
   const auto layers = static_cast<Index>(transformer.layers.size());
   for (Index layer = 0; layer < layers; ++layer) {

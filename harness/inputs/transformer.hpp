@@ -35,7 +35,7 @@ struct Transformer {
 
 // The parts of every layer beside attention.
 struct LayerParts {
-  bool residual = true;      // X + branch; false: the branch alone
+  bool skip = true;          // X + branch; false: the branch alone
   bool feed_forward = true;  // false: attention alone
   bool norm = true;          // false: no LayerNorm
 };
