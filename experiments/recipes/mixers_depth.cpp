@@ -2,10 +2,7 @@
 // attention with the same other weights. Their weights are drawn, as everywhere here: this is about initialisation.
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "experiments/recipes/through_layers.hpp"
-#include "harness/measures/collapse.hpp"
 
 namespace attnbench {
 namespace {
@@ -80,7 +77,6 @@ std::vector<Figure> figures(RecipeSize size) {
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   const size_t length = layers(size) + 1;
-  const double floor = 16 * static_cast<double>(tokens(size)) * std::numeric_limits<double>::epsilon();
   const auto where = [&](const std::string& method, const std::string& input) {
     return nlohmann::json{{"method", method}, {"input", input}, {"skip", "false"}};
   };
@@ -98,11 +94,9 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
       lost = {1 / lost.value, {1 / lost.interval.high, 1 / lost.interval.low}, lost.replicates};
       apart.push_back({method + ", " + input, {{"", lost}}});
     }
-    Samples last;
-    for (const auto& residuals : by_replicate(results, where(random_synthesizer, input), "residual_composite", length))
-      if (const auto all = orders_of_convergence(residuals, floor); !all.empty())
-        last[static_cast<Index>(last.size())] = all.back();
-    orders.push_back({random_synthesizer + ", " + input, mean(last, share_of_error_rate(inputs.size()))});
+    orders.push_back({random_synthesizer + ", " + input,
+                      mean(late_orders(results, where(random_synthesizer, input), length, tokens(size)),
+                           share_of_error_rate(inputs.size()))});
   }
   return {
       all_below(0.1, "Both Synthesizers lose nine tenths of the tokens' relative residual", collapsing),

@@ -7,10 +7,7 @@
 // rows of A apart even for equal tokens: then each layer takes a constant share, and the collapse is exponential.
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "experiments/recipes/through_layers.hpp"
-#include "harness/measures/collapse.hpp"
 
 namespace attnbench {
 namespace {
@@ -24,6 +21,7 @@ const Description text{
     .reference = "Dong et al. 2021, arXiv:2103.03404"};
 
 constexpr double sharp = 16;  // times the logits
+constexpr double half = 0.5;
 constexpr size_t model_layers = 4;
 const std::string untrained = "model:weights=initial", trained = "model";
 const std::vector<std::string> methods{"softmax", "performer:m=64", "linear", "local:window=16", "uniform"};
@@ -144,16 +142,6 @@ nlohmann::json with(const Setting& setting, const Around& around) {
   return where;
 }
 
-// The last order of convergence above the rounding of a double, replicate by replicate.
-Samples last_orders(const Results& results, const Setting& setting, Index n) {
-  const double floor = 16 * static_cast<double>(n) * std::numeric_limits<double>::epsilon();
-  Samples samples;
-  for (const auto& residuals : by_replicate(results, with(setting, alone), "residual_composite", setting.layers + 1))
-    if (const auto orders = orders_of_convergence(residuals, floor); !orders.empty())
-      samples[static_cast<Index>(samples.size())] = orders.back();
-  return samples;
-}
-
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   std::vector<Region> collapsing, single, kept;
   const auto all = settings(size);
@@ -163,12 +151,16 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
       return results.scalar(with(setting, around), "final_residual");
     };
     const auto start = element(results, with(setting, alone), "residual_composite", setting.layers + 1, 0);
-    collapsing.push_back({setting.name, {{"", ratio(final_residual(alone), start, rate)}}});
-    single.push_back({setting.name, {{"", mean(last_orders(results, setting, tokens(size)), rate)}}});
+    const Estimate left = ratio(final_residual(alone), start, rate);
+    collapsing.push_back({setting.name, {{"", left}}});
+    if (left.value < half)  // of what does not collapse there is no rate
+      single.push_back(
+          {setting.name,
+           {{"", mean(late_orders(results, with(setting, alone), setting.layers + 1, tokens(size)), rate)}}});
     kept.push_back({setting.name, {{"", ratio(final_residual(alone), final_residual(full), rate)}}});
   }
   return {
-      below_where(0.5, "Attention alone more than halves the tokens' relative residual", collapsing),
+      below_where(half, "Attention alone more than halves the tokens' relative residual", collapsing),
       below_where(2, "The collapse is exponential by the last layers: the order of convergence is below 2, not 3",
                   single),
       below_where(1, "With skip connections and MLP the tokens stay farther apart than with attention alone", kept)};
