@@ -51,11 +51,11 @@ std::vector<RunRequest> runs(RecipeSize size) {
                       .inputs = inputs,
                       .n = {size == RecipeSize::smoke   ? 32
                             : size == RecipeSize::quick ? 256
-                                                        : 1024},
+                                                        : 512},
                       .causal = causal,
                       .replicates = size == RecipeSize::smoke   ? 2
                                     : size == RecipeSize::quick ? 8
-                                                                : 15};
+                                                                : 10};
   };
   return {request({"model", "model:weights=initial"}, model_layers, true), request({"model"}, model_layers, false),
           request({"gaussian"}, law_layers(size), true)};
