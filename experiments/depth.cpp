@@ -131,7 +131,7 @@ const bool registered = add(ExperimentEntry{
              .formula = "res(X) = X - 1 mean(X)^T after every layer, X_l against exact X_l, A_l ... A_1",
              .reference = "Dong et al. 2021, arXiv:2103.03404; Choromanski et al. 2020, arXiv:2009.14794, Fig. 14",
              .cost = "that of the method and of softmax, layers x heads; matrix=true: O(layers n^3), n up to 4096"},
-    .parameters = {Parameter::integer("layers", 0, "how many, all with weights of their own; 0: the model's, or 6", 0,
+    .parameters = {Parameter::integer("layers", 4, "how many, each with weights of its own; of a model, its first", 1,
                                       1000),
                    Parameter::flag("skip", true, "X + branch; false: the branch alone"),
                    Parameter::flag("feed_forward", true, "a two-layer GELU network after attention"),

@@ -124,16 +124,18 @@ TEST_CASE("Dobrushin's coefficient: closed values, contraction, and products", "
   CHECK(diameter(two * X) == dobrushin(two) * diameter(X));
 }
 
-TEST_CASE("orders of convergence: exponential 1, cubed 3, and an end at the floor", "[unit]") {
+TEST_CASE("the order of convergence: 1 for exponential, p for powers, nothing where nothing falls", "[unit]") {
   std::vector<double> halved{1.0}, cubed{0.7};
   for (int l = 0; l < 6; ++l) halved.push_back(halved.back() / 2);
   for (int l = 0; l < 4; ++l) cubed.push_back(0.5 * cubed.back() * cubed.back() * cubed.back());  // whatever constant
-  for (const double order : orders_of_convergence(halved, 0)) CHECK(order == Approx(1).epsilon(slack));
-  CHECK(orders_of_convergence(halved, 0).size() == 5);
-  for (const double order : orders_of_convergence(cubed, 0)) CHECK(order == Approx(3).epsilon(slack));
-  CHECK(orders_of_convergence(cubed, 1e-4).size() == 1);  // 0.7, 0.17, 0.0025, 8e-9
-  CHECK(orders_of_convergence(std::vector<double>{1, 0.5, 0.6, 0.1}, 0).empty());
-  CHECK(orders_of_convergence(std::vector<double>{1, 0.5}, 0).empty());
+  for (const double floor : {0.0, 0.02, 0.04, 0.1, 0.2})
+    CHECK(order_of_convergence(halved, floor).value() == Approx(1).epsilon(slack));
+  for (const double floor : {0.0, 1e-20, 1e-6})  // 0.7, 0.17, 0.0025, 8e-9, 2e-25
+    CHECK(order_of_convergence(cubed, floor).value() == Approx(3).epsilon(slack));
+  CHECK_FALSE(order_of_convergence(cubed, 0.01));  // two places
+  CHECK_FALSE(order_of_convergence(std::vector<double>{1, 0.5, 0.6}, 0));
+  CHECK_FALSE(order_of_convergence(std::vector<double>{1, 1, 0.6}, 0));
+  CHECK_FALSE(order_of_convergence(std::vector<double>{}, 0));
 }
 
 // Softmax attention alone, weights of size one: about 7e-1, 3e-1, 1e-2, 1e-6, 1e-16 (methods.md I), to the rounding of
@@ -155,15 +157,15 @@ TEST_CASE("pure self-attention collapses within a few layers, and the product's 
   Matrix<double> product = Matrix<double>::Identity(n, n);
   std::vector<Index> ranks{n};
   const double scale = std::pow(static_cast<double>(d), -0.25);
-  const auto states = hidden_states(context, transformer, normal("tokens", n, d),
-                                    {.skip = false, .feed_forward = false, .norm = false},
-                                    [&](Index, Index, const HeadData<double>& head, Out<double> out) {
-                                      const HeadData<double> scaled{scale * head.Q, scale * head.K, head.V};
-                                      softmax->attend(scaled.view(), {}, context, out);
-                                      product = attention_matrix(*softmax, scaled.view(), {}, context) * product;
-                                      const auto sigma = singular_values(product);
-                                      ranks.push_back(numerical_rank(sigma, rank_tolerance(sigma, n, n)));
-                                    });
+  const auto states =
+      hidden_states(context, transformer, normal("tokens", n, d), {.skip = false, .feed_forward = false, .norm = false},
+                    [&](Index, Index, const HeadData<double>& head, Out<double> out) {
+                      const HeadData<double> scaled{scale * head.Q, scale * head.K, head.V};
+                      softmax->attend(scaled.view(), {}, context, out);
+                      product = attention_matrix(*softmax, scaled.view(), {}, context) * product;
+                      const auto sigma = singular_values(product);
+                      ranks.push_back(numerical_rank(sigma, rank_tolerance(sigma, n, n)));
+                    });
   std::vector<double> residuals;
   for (const auto& X : states) residuals.push_back(relative_residual_composite(X));
   CHECK(residuals[1] < 0.95);

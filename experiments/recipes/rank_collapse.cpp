@@ -34,7 +34,7 @@ constexpr Around alone{"attention alone", "false", "false"}, mlp{"MLP", "false",
 constexpr Around parts[] = {alone, mlp, skips, full};
 
 size_t law_layers(RecipeSize size) { return size == RecipeSize::smoke ? 4 : size == RecipeSize::quick ? 8 : 12; }
-Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : size == RecipeSize::quick ? 256 : 512; }
+Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : size == RecipeSize::quick ? 128 : 512; }
 Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 8 : 15; }
 
 std::string experiment(const Around& around, size_t layers) {
@@ -63,34 +63,29 @@ std::vector<RunRequest> runs(RecipeSize size) {
   return all;
 }
 
-nlohmann::json of_softmax(const std::string& input, int causal, double logit_scale = 1) {
-  return {{"method", "softmax"}, {"input", input}, {"causal", causal}, {"logit_scale", logit_scale}};
+nlohmann::json of_softmax(RecipeSize size, const std::string& input, bool causal, double logit_scale = 1) {
+  return {{"method", "softmax"},        {"input", input},  {"n", tokens(size)}, {"causal", causal ? 1 : 0},
+          {"logit_scale", logit_scale}, {"matrix", "true"}};
 }
 
 // The four lines of the paper's figure.
-Panel four_lines(const std::string& title, const nlohmann::json& where) {
-  Panel panel = through_layers(title, where, "residual_composite", "|res(X)| / |X|  (composite norm)", 0);
+Panel four_lines(const std::string& title, nlohmann::json where) {
+  Panel panel = through_layers(title, std::move(where), "residual_composite", "|res(X)| / |X|  (composite norm)", 0);
   panel.interval = "median";
   panel.series = {"skip", "feed_forward"};
   return panel;
 }
 
-Panel of_methods(const std::string& title, const std::string& input, int causal, const std::string& metric,
-                 const std::string& label, Index first) {
-  Panel panel = through_layers(title,
-                               {{"method", methods},
-                                {"input", input},
-                                {"causal", causal},
-                                {"logit_scale", 1},
-                                {"skip", "false"},
-                                {"feed_forward", "false"}},
-                               metric, label, first);
+Panel of_methods(const std::string& title, nlohmann::json where, const std::string& metric, const std::string& label,
+                 Index first) {
+  where.update({{"method", methods}, {"skip", alone.skip}, {"feed_forward", alone.feed_forward}});
+  Panel panel = through_layers(title, std::move(where), metric, label, first);
   panel.interval = "median";
   return panel;
 }
 
-std::vector<Figure> figures(RecipeSize) {
-  Panel contraction = of_methods("gaussian, bidirectional", "gaussian", 0, "dobrushin_product",
+std::vector<Figure> figures(RecipeSize size) {
+  Panel contraction = of_methods("gaussian bidirectional", of_softmax(size, "gaussian", false), "dobrushin_product",
                                  "Dobrushin coefficient of A_l ... A_1", 1);
   contraction.theory = "dobrushin_bound";
   return {figure("rank-collapse", text, "How far apart tokens are, through layers of softmax attention",
@@ -98,23 +93,23 @@ std::vector<Figure> figures(RecipeSize) {
                  "d = 64, one head), and the byte-level transformer before and after training, with its MLP (GELU) and "
                  "skip connections left out or in. Logits of unit size without a mask: doubly exponential, down to the "
                  "rounding of a double. A mask, positions or sharp logits slow it down. The model is one sample.",
-                 {four_lines("gaussian, bidirectional", of_softmax("gaussian", 0)),
-                  four_lines("gaussian, causal", of_softmax("gaussian", 1)),
-                  four_lines("gaussian, logits times 16, bidirectional", of_softmax("gaussian", 0, sharp)),
-                  four_lines("untrained model, bidirectional", of_softmax(untrained, 0)),
-                  four_lines("untrained model, causal", of_softmax(untrained, 1)),
-                  four_lines("trained model, causal", of_softmax(trained, 1))}),
+                 {four_lines("gaussian bidirectional", of_softmax(size, "gaussian", false)),
+                  four_lines("gaussian causal", of_softmax(size, "gaussian", true)),
+                  four_lines("gaussian with logits times 16", of_softmax(size, "gaussian", false, sharp)),
+                  four_lines("untrained model bidirectional", of_softmax(size, untrained, false)),
+                  four_lines("untrained model causal", of_softmax(size, untrained, true)),
+                  four_lines("trained model causal", of_softmax(size, trained, true))}),
           figure("rank-collapse-methods", text, "The same for approximations, attention alone",
                  "Every layer and head has the method. Lines without markers: the product of the layers' Dobrushin "
                  "coefficients, which bounds that of the product for stochastic matrices. The rank is that of the "
                  "product of attention matrices; of the model, those of head 1. uniform is the null: all tokens are "
                  "the same after one layer.",
-                 {of_methods("gaussian, bidirectional", "gaussian", 0, "residual_composite",
+                 {of_methods("gaussian bidirectional", of_softmax(size, "gaussian", false), "residual_composite",
                              "|res(X)| / |X|  (composite norm)", 0),
-                  of_methods("trained model, causal", trained, 1, "residual_composite",
+                  of_methods("trained model causal", of_softmax(size, trained, true), "residual_composite",
                              "|res(X)| / |X|  (composite norm)", 0),
                   contraction,
-                  of_methods("trained model, causal", trained, 1, "product_effective_rank",
+                  of_methods("trained model causal", of_softmax(size, trained, true), "product_effective_rank",
                              "effective rank of A_l ... A_1", 1)})};
 }
 
@@ -126,13 +121,13 @@ struct Setting {
 
 std::vector<Setting> settings(RecipeSize size) {
   const size_t layers = law_layers(size);
-  return {{"gaussian, bidirectional", of_softmax("gaussian", 0), layers},
-          {"gaussian, causal", of_softmax("gaussian", 1), layers},
-          {"gaussian, logits times 16", of_softmax("gaussian", 0, sharp), layers},
-          {"untrained model, bidirectional", of_softmax(untrained, 0), model_layers},
-          {"untrained model, causal", of_softmax(untrained, 1), model_layers},
-          {"trained model, bidirectional", of_softmax(trained, 0), model_layers},
-          {"trained model, causal", of_softmax(trained, 1), model_layers}};
+  return {{"gaussian bidirectional", of_softmax(size, "gaussian", false), layers},
+          {"gaussian causal", of_softmax(size, "gaussian", true), layers},
+          {"gaussian with logits times 16", of_softmax(size, "gaussian", false, sharp), layers},
+          {"untrained model bidirectional", of_softmax(size, untrained, false), model_layers},
+          {"untrained model causal", of_softmax(size, untrained, true), model_layers},
+          {"trained model bidirectional", of_softmax(size, trained, false), model_layers},
+          {"trained model causal", of_softmax(size, trained, true), model_layers}};
 }
 
 nlohmann::json with(const Setting& setting, const Around& around) {
@@ -156,13 +151,12 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     if (left.value < half)  // of what does not collapse there is no rate
       single.push_back(
           {setting.name,
-           {{"", mean(late_orders(results, with(setting, alone), setting.layers + 1, tokens(size)), rate)}}});
+           {{"", mean(orders_of_collapse(results, with(setting, alone), setting.layers + 1, tokens(size)), rate)}}});
     kept.push_back({setting.name, {{"", ratio(final_residual(alone), final_residual(full), rate)}}});
   }
   return {
       below_where(half, "Attention alone more than halves the tokens' relative residual", collapsing),
-      below_where(2, "The collapse is exponential by the last layers: the order of convergence is below 2, not 3",
-                  single),
+      below_where(2, "Where it does, the collapse is exponential rather than doubly so: its order is below 2", single),
       below_where(1, "With skip connections and MLP the tokens stay farther apart than with attention alone", kept)};
 }
 

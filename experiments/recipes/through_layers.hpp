@@ -1,7 +1,6 @@
 // What the recipes about depth share: panels against the layer, and a number after one layer.
 #pragma once
 
-#include <algorithm>
 #include <limits>
 
 #include "harness/measures/collapse.hpp"
@@ -43,17 +42,12 @@ inline Samples element(const Results& results, const nlohmann::json& where, cons
   return samples;
 }
 
-// The order of convergence that the residual of a cell comes to, replicate by replicate: the median of the last three
-// above the rounding of a double (single ones scatter).
-inline Samples late_orders(const Results& results, const nlohmann::json& where, size_t length, Index n) {
+// The order at which the residual of a cell falls, down to the rounding of a double: of the replicates where it falls.
+inline Samples orders_of_collapse(const Results& results, const nlohmann::json& where, size_t length, Index n) {
   const double floor = 16 * static_cast<double>(n) * std::numeric_limits<double>::epsilon();
   Samples samples;
-  for (const auto& residuals : by_replicate(results, where, "residual_composite", length)) {
-    auto orders = orders_of_convergence(residuals, floor);
-    if (orders.empty()) continue;
-    orders.erase(orders.begin(), orders.end() - std::min<std::ptrdiff_t>(3, std::ssize(orders)));
-    samples[static_cast<Index>(samples.size())] = median_of(orders, 1).value;
-  }
+  for (const auto& residuals : by_replicate(results, where, "residual_composite", length))
+    if (const auto order = order_of_convergence(residuals, floor)) samples[static_cast<Index>(samples.size())] = *order;
   return samples;
 }
 

@@ -33,13 +33,14 @@ double dobrushin(const Matrix<double>& A) {
   return largest / 2;
 }
 
-std::vector<double> orders_of_convergence(std::span<const double> r, double floor) {
-  std::vector<double> orders;
-  for (size_t l = 1; l + 1 < r.size(); ++l) {
-    if (!(r[l] < r[l - 1] && r[l + 1] < r[l] && r[l + 1] > floor)) break;
-    orders.push_back(std::log(r[l + 1] / r[l]) / std::log(r[l] / r[l - 1]));
-  }
-  return orders;
+std::optional<double> order_of_convergence(std::span<const double> r, double floor) {
+  const auto reached = std::find_if(r.begin(), r.end(), [&](double x) { return x <= floor; });
+  const auto above = static_cast<size_t>(reached - r.begin());
+  if (above < 3) return std::nullopt;
+  const size_t end = above - 1, half = end / 2;
+  const double late = std::log(r[end] / r[end - half]), early = std::log(r[end - half] / r[end - 2 * half]);
+  if (!(late < 0 && early < 0)) return std::nullopt;
+  return std::pow(late / early, 1 / static_cast<double>(half));
 }
 
 }  // namespace attnbench

@@ -2,8 +2,8 @@
 // arXiv:2103.03404.
 #pragma once
 
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "harness/linalg/matrix.hpp"
 
@@ -27,8 +27,9 @@ double relative_residual_frobenius(const Matrix<double>& X);
 // a product is at most the product of its factors'.
 double dobrushin(const Matrix<double>& A);
 
-// log(r_{l+1} / r_l) / log(r_l / r_{l-1}), l = 1, 2, ...: 1 for r that falls exponentially, 3 for r that is cubed at
-// every step, whatever the constants. Ends before the first r that is not below its predecessor, or not above `floor`.
-std::vector<double> orders_of_convergence(std::span<const double> r, double floor);
+// How fast r_0, r_1, ... falls: 1 when every step takes the same share, p when r_{l+1} = c r_l^p, whatever c. With e
+// the last place before r reaches `floor` and s = e / 2 rounded down, the 1/s-th power of log(r_e / r_{e-s}) /
+// log(r_{e-s} / r_{e-2s}). Nothing when e < 2 or when r does not fall over both halves.
+std::optional<double> order_of_convergence(std::span<const double> r, double floor);
 
 }  // namespace attnbench
