@@ -19,11 +19,12 @@ const Description text{
 
 constexpr size_t model_layers = 4;
 
+Specs budgets(RecipeSize size) { return size == RecipeSize::smoke ? Specs{"8", "32"} : Specs{"64", "256"}; }
+
+// Orthogonal and iid of each budget.
 Specs performers(RecipeSize size) {
-  const char* most = size == RecipeSize::smoke ? "32" : "256";
-  const char* few = size == RecipeSize::smoke ? "8" : "64";
   Specs all;
-  for (const char* m : {few, most})
+  for (const auto& m : budgets(size))
     for (const char* projection : {"orthogonal", "iid"})
       all.push_back(fmt::format("performer:m={},projection={}", m, projection));
   return all;
@@ -142,12 +143,13 @@ std::vector<Region> against(const Results& results, RecipeSize size, const std::
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const Specs random = performers(size);  // orthogonal and iid of few features, then of many
+  const Specs random = performers(size);
+  const std::string few = "at m = " + budgets(size)[0], many = "at m = " + budgets(size)[1];
   return {below_where(1, "The error after the first layer is less than after the last", growth(results, size)),
           below_where(1, "Orthogonal features err less than independent ones after all layers",
-                      against(results, size, {{"(few)", random[0], random[1]}, {"(many)", random[2], random[3]}})),
+                      against(results, size, {{few, random[0], random[1]}, {many, random[2], random[3]}})),
           below_where(1, "Performer errs less than the mean of V after all layers",
-                      against(results, size, {{"(few)", random[0], "uniform"}, {"(many)", random[2], "uniform"}}))};
+                      against(results, size, {{few, random[0], "uniform"}, {many, random[2], "uniform"}}))};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
