@@ -406,7 +406,7 @@ def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[
 
 
 def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
-    """One row for each series and index (from 1). Arrays of different lengths are different series."""
+    """One row for each series and index (from first_index, or 1). Arrays of different lengths are different series."""
     description = panel.description
     theory = _theory_by_replicate(results, description)
     flat = measured["values"].map(np.ndim) == 1
@@ -425,7 +425,7 @@ def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> lis
         closed = [theory[key] for key in zip(group["key"], group["replicate"]) if key in theory]
         closed = [v for v in closed if np.shape(v) == (length,)]
         formula = np.mean(closed, axis=0) if closed else np.full(length, np.nan)
-        x = np.arange(1, length + 1) / (length if description.get("normalise_x") else 1)
+        x = (np.arange(length) + description.get("first_index", 1)) / (length if description.get("normalise_x") else 1)
         y, low, high = INTERVALS[description.get("interval", "mean")](stacked)
         points = _row(
             name, role, x=x, y=y, low=low, high=high, theory=formula, replicates=len(group), samples=len(group)

@@ -428,6 +428,8 @@ class Aggregation(InTemporaryDirectory):
         self.assertEqual(list(softmax["y"]), [5, 3])
         self.assertAlmostEqual(softmax["high"].iloc[0], 5 + 12.706205, places=5)
         self.assertEqual(list(points[points["series"] == "local:m=4"]["x"]), [1 / 3, 2 / 3, 1])
+        from_zero = self.panel(store, {**CURVE, "kind": "profile", "x": "", "first_index": 0}).points
+        self.assertEqual(list(from_zero[from_zero["series"] == "softmax"]["x"]), [0, 1])
 
     def test_ratios_are_paired_by_replicate_of_the_same_input_and_problem(self) -> None:
         with self.store() as store:

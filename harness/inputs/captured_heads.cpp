@@ -3,48 +3,16 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <deque>
 #include <fstream>
-#include <mutex>
 
 #include "harness/core/error.hpp"
+#include "harness/inputs/last_read.hpp"
 #include "harness/inputs/memory_limit.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {
 
 namespace {
-
-// Differs when the file was written again, even within the resolution of its clock if it was replaced by renaming.
-std::string version_of(const std::filesystem::path& path) {
-  struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return path.string();  // reading it says what is wrong
-  return fmt::format("{}\n{} {} {} {}.{}", path.string(), found.st_dev, found.st_ino, found.st_size,
-                     found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
-}
-
-// Two: a model's measured and calibration heads. Files are as large as memory allows, so no more are held.
-constexpr size_t most_kept = 2;
-
-template <class Value>
-class LastRead {
- public:
-  template <class Read>
-  Value get(const std::filesystem::path& path, const Read& read) {
-    const std::lock_guard lock(mutex_);  // held while reading, so that no file is read twice at once
-    const std::string version = version_of(path);
-    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](auto& kept) { return kept.first == version; });
-    if (found != kept_.end()) return found->second;
-    if (kept_.size() == most_kept) kept_.pop_front();
-    kept_.emplace_back(version, read(path));
-    return kept_.back().second;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::pair<std::string, Value>> kept_;
-};
 
 std::string hash_of_file(const std::filesystem::path& path) {
   const auto size = size_of_regular_file(path);
@@ -58,14 +26,22 @@ std::string hash_of_file(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::string version_of(const std::filesystem::path& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return path.string();  // reading it says what is wrong
+  return fmt::format("{}\n{} {} {} {}.{}", path.string(), found.st_dev, found.st_ino, found.st_size,
+                     found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
+}
+
 std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path) {
-  static LastRead<std::shared_ptr<const AttentionFile>> files;
-  return files.get(path, [](auto& p) { return std::make_shared<const AttentionFile>(read_attention_file(p)); });
+  // Two: a model's measured and calibration heads. Files are as large as memory allows, so no more are held.
+  static LastRead<std::shared_ptr<const AttentionFile>, 2> files;
+  return files.get(version_of(path), [&] { return std::make_shared<const AttentionFile>(read_attention_file(path)); });
 }
 
 std::string content_hash(const std::filesystem::path& path) {
-  static LastRead<std::string> hashes;
-  return hashes.get(path, hash_of_file);
+  static LastRead<std::string, 16> hashes;
+  return hashes.get(version_of(path), [&] { return hash_of_file(path); });
 }
 
 HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request) {

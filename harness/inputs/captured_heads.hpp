@@ -8,6 +8,9 @@
 
 namespace attnbench {
 
+// Differs when the file was written again, even within the resolution of its clock if it was replaced by renaming.
+std::string version_of(const std::filesystem::path& path);
+
 // The file's tensors. The files read last are kept, by path, place on the disk, size and time of change: a head is
 // drawn for every cell, from several threads.
 std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 
 #include "harness/core/problem.hpp"
 #include "harness/core/registry.hpp"
+#include "harness/inputs/transformer.hpp"
 #include "harness/random/streams.hpp"
 
 namespace attnbench {
@@ -35,6 +36,8 @@ struct InputEntry {
   std::function<InputLimits(const Params&)> limits = [](const Params&) { return InputLimits{}; };
   // Files: a hash of what is in them, part of the cell key. Laws: empty.
   std::function<std::string(const Params&)> content = [](const Params&) { return std::string(); };
+  // Heads of a whole transformer: it, and the first request.nk tokens that enter it. Null: there is none behind them.
+  std::function<EmbeddedTokens(const Params&, const InputRequest&)> transformer = {};
   bool has_calibration = true;     // false: the calibration head is the measured one, and rows say so
   bool causal_by_default = false;  // heads of a causal model
 };

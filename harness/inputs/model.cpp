@@ -1,21 +1,30 @@
-// Heads of the byte-level causal transformer that scripts/train_byte_lm.py trains, captured on two held-out texts:
-// measured.safetensors and calibration.safetensors, q, k and v of shape [layers, heads, n, d], q and k after the
-// rotary rotation and unscaled. A smaller n takes the first tokens. One sample: the same numbers in every replicate.
+// Heads of the byte-level causal transformer that scripts/train_byte_lm.py trains, on two held-out texts.
+//   weights=trained  as captured: measured.safetensors and calibration.safetensors, q, k and v of shape
+//                    [layers, heads, n, d], q and k after the rotary rotation and unscaled
+//   weights=initial  the same texts read by the untrained model (initial.safetensors), computed here
+// A smaller n takes the first tokens. One sample: the same numbers in every replicate. What composes layers (`depth`)
+// gets the whole transformer, and its tokens.
 #include <fmt/format.h>
 
 #include <cstdlib>
 
 #include "harness/core/error.hpp"
+#include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/captured_heads.hpp"
+#include "harness/inputs/last_read.hpp"
 
 namespace attnbench {
 
 namespace {
 
-std::filesystem::path capture(Purpose purpose) {
+std::filesystem::path path_of(const std::string& name) {
   const char* chosen = std::getenv("ATTNBENCH_MODEL");
   const std::filesystem::path folder = chosen && *chosen ? chosen : ATTNBENCH_MODEL_DIR;
-  const auto path = folder / (purpose == Purpose::measured ? "measured.safetensors" : "calibration.safetensors");
+  return folder / (name + ".safetensors");
+}
+
+std::filesystem::path required(const std::string& name) {
+  const auto path = path_of(name);
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw Misuse(
@@ -23,6 +32,39 @@ std::filesystem::path capture(Purpose purpose) {
                     "folder that holds it",
                     path.string()));
   return path;
+}
+
+std::filesystem::path capture(Purpose purpose) {
+  return required(purpose == Purpose::measured ? "measured" : "calibration");
+}
+
+bool untrained(const Params& params) { return params.text("weights") == "initial"; }
+
+std::shared_ptr<const ByteModel> byte_model(const std::string& name) {
+  static LastRead<std::shared_ptr<const ByteModel>, 2> models;
+  const auto path = required(name);
+  return models.get(version_of(path), [&] {
+    return std::make_shared<const ByteModel>(read_byte_model(path, captured_heads(capture(Purpose::measured))->heads));
+  });
+}
+
+std::vector<Index> text_of(Purpose purpose) {
+  static LastRead<std::vector<Index>, 2> texts;
+  const auto path = capture(purpose);
+  return texts.get(version_of(path) + version_of(required("weights")), [&] {
+    Context context;
+    return bytes_of(context, *byte_model("weights"), *captured_heads(path));
+  });
+}
+
+std::shared_ptr<const AttentionFile> untrained_heads(Purpose purpose) {
+  static LastRead<std::shared_ptr<const AttentionFile>, 2> files;
+  const std::string sources =
+      version_of(capture(purpose)) + version_of(required("weights")) + version_of(required("initial"));
+  return files.get(sources, [&] {
+    Context context;
+    return std::make_shared<const AttentionFile>(heads_of(context, *byte_model("initial"), text_of(purpose)));
+  });
 }
 
 void require_head(const AttentionFile& file, Index layer, Index head) {
@@ -34,21 +76,42 @@ void require_head(const AttentionFile& file, Index layer, Index head) {
 }
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
-  const auto file = captured_heads(capture(request.purpose));
+  const auto file = untrained(params) ? untrained_heads(request.purpose) : captured_heads(capture(request.purpose));
   const Index layer = params.integer("layer"), head = params.integer("head") + request.head;
   require_head(*file, layer, head);
   return first_tokens(*file, layer, head, request);
 }
 
+EmbeddedTokens transformer(const Params& params, const InputRequest& request) {
+  auto text = text_of(request.purpose);
+  if (request.nk > static_cast<Index>(text.size()))
+    throw Misuse(
+        fmt::format("model: n={} was asked for and the text has {} bytes; give a smaller n", request.nk, text.size()));
+  text.resize(static_cast<size_t>(request.nk));
+  const auto model = byte_model(untrained(params) ? "initial" : "weights");
+  return {model->transformer, embedded(*model, text)};
+}
+
+// Of every file that anything here is made of and that is there: captures alone serve single heads.
+std::string content(const Params&) {
+  std::string hashes = content_hash(capture(Purpose::measured)) + content_hash(capture(Purpose::calibration));
+  std::error_code error;
+  for (const char* name : {"weights", "initial"})
+    if (std::filesystem::exists(path_of(name), error)) hashes += content_hash(path_of(name));
+  return hashes;
+}
+
 const bool registered = add(InputEntry{
     .text = {.name = "model",
-             .summary = "a head of the project's own trained byte-level causal transformer",
+             .summary = "a head of the project's own byte-level causal transformer, trained or not",
              .formula = "q, k, v of one layer and head on held-out text; causal",
              .reference = "scripts/train_byte_lm.py, harness/inputs/model/model.json",
              .cost = "the captures are read once and kept",
              .family = "file"},
     .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
-                   Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0)},
+                   Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0),
+                   Parameter::choice("weights", "trained", "those after training, or before its first step",
+                                     {"trained", "initial"})},
     .draw = draw,
     .limits =
         [](const Params& params) {
@@ -56,10 +119,8 @@ const bool registered = add(InputEntry{
           require_head(*file, params.integer("layer"), params.integer("head"));
           return limits_of(*file);
         },
-    .content =
-        [](const Params&) {
-          return content_hash(capture(Purpose::measured)) + content_hash(capture(Purpose::calibration));
-        },
+    .content = content,
+    .transformer = transformer,
     .causal_by_default = true,
 });
 

@@ -50,6 +50,7 @@ Figure figure(std::string name, const Description& section, std::string title, s
                     {"slope", p.slope},
                     {"crossing", p.crossing},
                     {"normalise_x", p.normalise_x},
+                    {"first_index", p.first_index},
                     {"ratio_to", p.ratio_to.empty() ? "" : spelled("methods", p.ratio_to)},
                     {"y_axis", p.y_axis},
                     {"ratio", spelled(p.ratio)},

@@ -29,6 +29,7 @@ struct Panel {
   bool slope = false;
   bool crossing = false;
   bool normalise_x = false;
+  Index first_index = 1;                   // profile: x of the array's first element
   std::string ratio_to = {};               // curve: every series divided by this method's value at the same x
   std::vector<std::string> ratio = {};     // map: the methods whose ratio is the colour ...
   bool winner = false;                     // ... or which method has the least value

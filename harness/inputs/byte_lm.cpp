@@ -1,0 +1,164 @@
+#include "harness/inputs/byte_lm.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/core/approximation.hpp"
+#include "harness/core/error.hpp"
+#include "harness/linalg/products.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr Index alphabet = 256;
+// Captures are rounded to float16, the weights they are compared through as well: the nearest byte lies within 0.06 %
+// of the distance of the next one (measured on both captures). Any other model's lie as far as the next.
+constexpr double nearest_share = 0.05;
+
+class Weights {
+ public:
+  explicit Weights(const std::filesystem::path& path) : path_(path.string()), tensors_(read_tensors(path)) {}
+
+  bool has(const std::string& name) const { return tensors_.contains(name); }
+  Index rows(const std::string& name) const { return matrix(name).rows(); }
+
+  Matrix<double> matrix(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end())
+      throw Misuse(
+          fmt::format("{}: there is no tensor '{}'; make the file with scripts/train_byte_lm.py", path_, name));
+    return as_matrix(found->second, name);
+  }
+  Matrix<double> matrix(const std::string& name, Index rows, Index columns) const {
+    Matrix<double> found = matrix(name);
+    if (found.rows() != rows || found.cols() != columns)
+      throw Misuse(fmt::format("{}: '{}' is {} x {}, expected {} x {}; make the file with scripts/train_byte_lm.py",
+                               path_, name, found.rows(), found.cols(), rows, columns));
+    return found;
+  }
+
+ private:
+  std::string path_;
+  NamedTensors tensors_;
+};
+
+TransformerLayer layer_of(const Weights& weights, const std::string& layer, Index width) {
+  const auto norm = [&](const std::string& name) {
+    return LayerNorm{weights.matrix(layer + name + ".weight", 1, width),
+                     weights.matrix(layer + name + ".bias", 1, width)};
+  };
+  const Matrix<double> qkv = weights.matrix(layer + "attention.qkv.weight", 3 * width, width);
+  const Index hidden = weights.rows(layer + "up.weight");
+  return {.attention_norm = norm("attention_norm"),
+          .feed_forward_norm = norm("feed_forward_norm"),
+          .queries = qkv.topRows(width),
+          .keys = qkv.middleRows(width, width),
+          .values = qkv.bottomRows(width),
+          .out = weights.matrix(layer + "attention.out.weight", width, width),
+          .up = weights.matrix(layer + "up.weight", hidden, width),
+          .up_shift = weights.matrix(layer + "up.bias", 1, hidden),
+          .down = weights.matrix(layer + "down.weight", width, hidden),
+          .down_shift = weights.matrix(layer + "down.bias", 1, width)};
+}
+
+// Runs the model on one token of every kind as far as the first layer's values: 256 x width, head after head.
+Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
+  Transformer first = *model.transformer;
+  first.layers.resize(1);
+  Matrix<double> values(alphabet, first.heads * first.dv);
+  hidden_states(context, first, model.embedding, {}, [&](Index, Index head, const auto& drawn, Out<double> out) {
+    values.middleCols(head * first.dv, first.dv) = drawn.V;
+    out.setZero();
+  });
+  return values;
+}
+
+}  // namespace
+
+ByteModel read_byte_model(const std::filesystem::path& path, Index heads) {
+  const Weights weights(path);
+  ByteModel model{weights.matrix("embedding.weight"), nullptr};
+  const Index width = model.embedding.cols();
+  if (model.embedding.rows() != alphabet || width % (2 * heads) != 0)
+    throw Misuse(
+        fmt::format("{}: an embedding of {} x {} for {} heads; expected {} rows and an even number of columns "
+                    "for each head",
+                    path.string(), model.embedding.rows(), width, heads, alphabet));
+  Transformer transformer{.heads = heads, .d = width / heads, .dv = width / heads, .rotary = true, .layers = {}};
+  do transformer.layers.push_back(layer_of(weights, fmt::format("layers.{}.", transformer.layers.size()), width));
+  while (weights.has(fmt::format("layers.{}.attention.qkv.weight", transformer.layers.size())));
+  model.transformer = std::make_shared<const Transformer>(std::move(transformer));
+  return model;
+}
+
+std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const AttentionFile& capture) {
+  const Index dv = trained.transformer->dv, heads = trained.transformer->heads;
+  if (capture.heads != heads || capture.dv != dv)
+    throw Misuse(
+        fmt::format("the captures have {} heads of {} channels and the weights {} of {}; make both with "
+                    "scripts/train_byte_lm.py",
+                    capture.heads, capture.dv, heads, dv));
+  const Matrix<double> known = values_of_all_bytes(context, trained);
+  std::vector<Index> bytes;
+  for (Index i = 0; i < capture.nk; ++i) {
+    Matrix<double> token(1, heads * dv);
+    for (Index h = 0; h < heads; ++h) token.middleCols(h * dv, dv) = capture.head(0, h).V.row(i);
+    Index nearest = 0;
+    double best = std::numeric_limits<double>::infinity(), next = best;
+    for (Index b = 0; b < alphabet; ++b) {
+      const double distance = (known.row(b) - token.row(0)).norm();
+      if (distance < best) {
+        next = best;
+        best = distance;
+        nearest = b;
+      } else {
+        next = std::min(next, distance);
+      }
+    }
+    if (!(best < nearest_share * next))
+      throw Misuse(
+          fmt::format("token {} of the captures is no byte of the trained weights: the nearest is at {:.3g}, "
+                      "the next at {:.3g}; make captures and weights in one run of scripts/train_byte_lm.py",
+                      i, best, next));
+    bytes.push_back(nearest);
+  }
+  return bytes;
+}
+
+Matrix<double> embedded(const ByteModel& model, const std::vector<Index>& bytes) {
+  Matrix<double> X(static_cast<Index>(bytes.size()), model.embedding.cols());
+  for (size_t i = 0; i < bytes.size(); ++i) X.row(static_cast<Index>(i)) = model.embedding.row(bytes[i]);
+  return X;
+}
+
+AttentionFile heads_of(Context& context, const ByteModel& model, const std::vector<Index>& bytes) {
+  const Transformer& transformer = *model.transformer;
+  const auto n = static_cast<Index>(bytes.size()), layers = static_cast<Index>(transformer.layers.size());
+  const Index heads = transformer.heads, d = transformer.d, dv = transformer.dv;
+  AttentionFile file{.leading = {layers, heads},
+                     .batches = layers,
+                     .heads = heads,
+                     .key_heads = heads,
+                     .nq = n,
+                     .nk = n,
+                     .d = d,
+                     .dv = dv};
+  for (Tensor* tensor : {&file.q, &file.k, &file.v}) tensor->shape = {layers, heads, n, tensor == &file.v ? dv : d};
+  const Shape shape{.nq = n, .nk = n, .d = d, .dv = dv, .mask = {.causal = true}, .precision = Precision::f64};
+  const Params params("methods", "softmax");
+  const auto softmax = make_approximation<double>({.shape = shape, .params = params, .streams = Streams(0)});
+  const double scale = std::pow(static_cast<double>(d), -0.25);
+  hidden_states(context, transformer, embedded(model, bytes), {},
+                [&](Index, Index, const HeadData<double>& head, Out<double> out) {
+                  for (const auto& [tensor, X] : {std::pair{&file.q, &head.Q}, {&file.k, &head.K}, {&file.v, &head.V}})
+                    tensor->values.insert(tensor->values.end(), X->data(), X->data() + X->size());
+                  const Matrix<double> Q = scale * head.Q, K = scale * head.K;
+                  softmax->attend({Q, K, head.V}, shape.mask, context, out);
+                });
+  return file;
+}
+
+}  // namespace attnbench

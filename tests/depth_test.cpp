@@ -1,0 +1,164 @@
+// The experiment `depth`: what it records, of whom, and what it refuses.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "harness/runner/experiment.hpp"
+#include "tests/catch.hpp"
+#include "tests/misuse.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+constexpr double slack = 1e-12;  // for rounding
+
+struct Asked {
+  std::string options = "", method = "softmax", input = "gaussian";
+  Index n = 24, d = 8;
+  bool causal = false;
+  Index replicate = 0, heads = 1;
+  Precision precision = Precision::f64;
+};
+
+struct Measured {
+  std::map<std::string, std::vector<double>> values;
+  std::vector<std::string> notes;
+};
+
+Measured measured(const Asked& asked) {
+  const Index d = asked.input.starts_with("model") ? 64 : asked.d;
+  const Cell cell{.experiment = Params("experiments", "depth" + (asked.options.empty() ? "" : ":" + asked.options)),
+                  .method = Params("methods", asked.method),
+                  .input = Params("inputs", asked.input),
+                  .problem = {.shape = {.nq = asked.n,
+                                        .nk = asked.n,
+                                        .d = d,
+                                        .dv = d,
+                                        .mask = {.causal = asked.causal},
+                                        .precision = asked.precision},
+                              .heads = asked.heads}};
+  Context context;
+  ExactCache exact;
+  Recorder recorder;
+  find<ExperimentEntry>("depth").run({cell, asked.replicate, context, exact}, recorder);
+  Measured all{.notes = recorder.notes()};
+  for (auto& m : recorder.take()) all.values[m.metric] = m.values;
+  return all;
+}
+
+std::string skip_of(const Asked& asked) {
+  try {
+    measured(asked);
+  } catch (const Skip& skip) {
+    return skip.what();
+  }
+  return "";
+}
+
+bool never_rises(const std::vector<double>& values) {
+  return std::is_sorted(values.begin(), values.end(), std::greater<>());
+}
+
+}  // namespace
+
+TEST_CASE("softmax in every layer has no error, on laws and on the model", "[unit]") {
+  for (const std::string input : {"gaussian", "model", "model:weights=initial"})
+    for (const bool causal : {false, true}) {
+      CAPTURE(input, causal);
+      const auto found = measured({.options = "matrix=false", .input = input, .causal = causal}).values;
+      CHECK(found.at("output_error") == std::vector<double>(4, 0.0));
+      CHECK(found.at("residual_composite").size() == 5);
+      CHECK_FALSE(found.contains("dobrushin"));
+    }
+}
+
+TEST_CASE("an approximation errs from its first layer on, and only one layer when only that has it", "[unit]") {
+  for (const std::string input : {"gaussian", "model"}) {
+    CAPTURE(input);
+    const Asked asked{.options = "matrix=false", .method = "performer:m=8", .input = input, .causal = true};
+    const auto all = measured(asked).values.at("output_error");
+    CHECK(std::all_of(all.begin(), all.end(), [](double e) { return e > 1e-6; }));
+    auto once = asked;
+    once.options += ",approximate=first";
+    const auto first = measured(once).values.at("output_error");
+    CHECK(first.front() == all.front());
+    CHECK(first.back() != all.back());
+    CHECK(measured(asked).values.at("output_error") == all);  // the same numbers again
+    auto other = asked;
+    other.replicate = 1;
+    CHECK(measured(other).values.at("output_error") != all);
+  }
+}
+
+TEST_CASE("every layer draws its method anew", "[unit]") {
+  // Layers without weights of their own would show it at once; these have the same tokens only in the first, so the
+  // draws are compared there: with a second layer more nothing of the first changes.
+  const Asked one{.options = "layers=1,matrix=false", .method = "performer:m=8"};
+  const Asked two{.options = "layers=2,matrix=false", .method = "performer:m=8"};
+  CHECK(measured(one).values.at("output_error")[0] == measured(two).values.at("output_error")[0]);
+}
+
+TEST_CASE("coefficients contract, products' ranks fall, and the bound holds", "[unit]") {
+  for (const std::string input : {"gaussian", "model"})
+    for (const std::string method : {"softmax", "linear", "performer:m=16", "uniform", "synthesizer:kind=dense"}) {
+      CAPTURE(input, method);
+      const auto found =
+          measured({.options = "skip=false,feed_forward=false", .method = method, .input = input}).values;
+      const auto &of_layer = found.at("dobrushin"), &of_product = found.at("dobrushin_product"),
+                 &bound = found.at("dobrushin_bound");
+      REQUIRE(of_layer.size() == 4);
+      for (size_t l = 0; l < 4; ++l) {
+        CHECK(of_layer[l] <= 1 + slack);
+        CHECK(of_product[l] <= bound[l] + slack);
+      }
+      CHECK(never_rises(found.at("product_numerical_rank")));
+    }
+  CHECK(measured({.options = "layers=1", .method = "uniform"}).values.at("product_numerical_rank")[0] == 1);
+}
+
+TEST_CASE("attention alone collapses and what is around it prevents that", "[unit]") {
+  const auto last = [](const std::string& options) {
+    return measured({.options = options + ",layers=6,matrix=false", .n = 48, .d = 16}).values.at("final_residual")[0];
+  };
+  CHECK(last("skip=false,feed_forward=false") < 1e-6);
+  CHECK(last("skip=false,feed_forward=false,norm=false") < 1e-6);
+  CHECK(last("skip=true,feed_forward=true") > 0.1);
+}
+
+TEST_CASE("methods without an attention matrix have residuals and errors, and a note instead of ranks", "[unit]") {
+  for (const std::string method : {"fnet", "mixer:hidden=16,residual=false", "gmlp"}) {
+    CAPTURE(method);
+    const auto found = measured({.method = method});
+    CHECK(found.values.at("residual_composite").size() == 5);
+    CHECK(found.values.at("output_error").size() == 4);
+    CHECK_FALSE(found.values.contains("dobrushin"));
+    REQUIRE(found.notes.size() == 1);
+    CHECK(contains(found.notes[0], "no attention matrix"));
+  }
+}
+
+TEST_CASE("fitted methods learn from the calibration tokens of their layer", "[unit]") {
+  for (const std::string input : {"gaussian", "model"}) {
+    const auto few = measured({.options = "matrix=false", .method = "vq:codes=4", .input = input}).values,
+               all = measured({.options = "matrix=false", .method = "vq:codes=24", .input = input}).values;
+    CHECK(few.at("final_output_error")[0] > 0);
+    CHECK(all.at("output_error")[0] < few.at("output_error")[0]);
+  }
+}
+
+TEST_CASE("one token, equal tokens and what cannot be composed", "[unit]") {
+  const auto one = measured({.n = 1}).values;
+  CHECK(one.at("residual_composite") == std::vector<double>(5, 0.0));
+  CHECK(one.at("dobrushin") == std::vector<double>(4, 0.0));
+  const auto zero = measured({.options = "skip=false,feed_forward=false", .method = "zero"}).values;
+  CHECK(zero.at("final_residual")[0] == 0);  // of X = 0
+  CHECK(zero.at("output_error")[0] == Approx(1));
+  CHECK(contains(misuse_of([] { measured({.options = "layers=0"}); }), "layers"));
+  CHECK(contains(skip_of({.options = "layers=5", .input = "model"}), "the model has 4"));
+  CHECK(contains(skip_of({.heads = 3}), "--heads 1"));
+  CHECK(contains(skip_of({.precision = Precision::f32}), "f64"));
+  CHECK(contains(skip_of({.method = "nystrom", .causal = true}), "landmark"));
+  CHECK(contains(misuse_of([] { measured({.input = "model", .n = 2000}); }), "1024 bytes"));
+}
