@@ -124,6 +124,15 @@ struct SumsToOneAndAMillionth {
   }
 };
 
+struct ClippedAtOne {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    inner.attend(head, mask, context, out);
+    out = out.cwiseMin(T(1));
+  }
+};
+
 // A tenth of the identity, which has full rank and is tied to positions.
 struct TenthOfTheIdentity {
   static constexpr bool keeps_kernel = false;
@@ -313,9 +322,10 @@ TEST_CASE("bugs of the attention matrix fail the claims that they break", "[unit
   fails(altered<LeaksOneToken>("uniform"), {"causal"});
   fails(altered<LeaksOneToken>("linear"), {"causal"});
   fails(altered<OneNegativeEntry>("local"), {"non-negative", "exact-when"});
+  fails(altered<ClippedAtOne>("local"), {"linear", "exact-when"});
   fails(altered<SumsToOneAndAMillionth>("local"), {"row-sums", "exact-when"});
   fails(altered<TenthOfTheIdentity>("linear"), {"rank", "permutation"});
-  fails(altered<NoNumber>("linear"), {"row-sums", "non-negative", "permutation", "rank"});
+  fails(altered<NoNumber>("linear"), {"linear", "row-sums", "non-negative", "permutation", "rank"});
   fails(made_by<HiddenRedraw>("linformer"), {"repeatable"});
 }
 

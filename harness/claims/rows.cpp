@@ -61,6 +61,23 @@ Result not_claimed(const char* claim, const Claims& claims, const char* reason =
 
 }  // namespace
 
+ClaimResults test_linear(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
+  for (const Probe& one : probes(subject, seed)) {
+    const Claims claims = subject.claims(subject.params, one.shape);
+    if (!claims.linear_in_V) return {skipped("linear", "not claimed")};
+    const auto method = drawing_of(subject, one, seed).draw<double>(0);
+    const auto out_of = [&](const Matrix<double>& V) {
+      return attended(*method, {one.head.Q, one.head.K, V}, one.shape.mask);
+    };
+    const Matrix<double>& V = one.head.V;
+    const Matrix<double> W = reordered(V, seed), sum = 2 * V - 0.5 * W;
+    results.push_back(compare_rows("linear", "2 V - W / 2, " + one.name(), out_of(sum), 2 * out_of(V) - 0.5 * out_of(W),
+                                   row_conditions(*method, one, claims.non_negative, seed), size_of(sum), tolerance));
+  }
+  return results;
+}
+
 ClaimResults test_row_sums(const Subject& subject, std::uint64_t seed) {
   ClaimResults results;
   for (const Probe& one : probes(subject, seed)) {

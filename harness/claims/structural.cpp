@@ -7,6 +7,7 @@ const std::vector<StructuralClaim>& structural_claims() {
       {"second-paths", "kernel, rows, factors and token Jacobian give what attend gives: what is tested is what runs",
        test_second_paths},
       {"repeatable", "the same draw gives the same bits, twice and on any number of threads", test_repeatable},
+      {"linear", "attend is linear in V: its matrix can be read off with V = I", test_linear},
       {"row-sums", "rows of the attention matrix sum to one", test_row_sums},
       {"non-negative", "no entry of the attention matrix is negative, in double and in float", test_non_negative},
       {"permutation", "reordering keys with their values changes nothing", test_permutation},

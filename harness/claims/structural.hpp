@@ -16,6 +16,7 @@ ClaimResults test_second_paths(const Subject&, std::uint64_t seed);
 // repeatable.cpp
 ClaimResults test_repeatable(const Subject&, std::uint64_t seed);
 // rows.cpp
+ClaimResults test_linear(const Subject&, std::uint64_t seed);
 ClaimResults test_row_sums(const Subject&, std::uint64_t seed);
 ClaimResults test_non_negative(const Subject&, std::uint64_t seed);
 ClaimResults test_permutation(const Subject&, std::uint64_t seed);
