@@ -49,8 +49,8 @@ std::vector<RunRequest> runs(RecipeSize size) {
                    .causal = false,
                    .sweep = {{"iterations", iterations(size)}},
                    .replicates = size == RecipeSize::smoke   ? 2
-                                 : size == RecipeSize::quick ? 8
-                                                             : 15};
+                                 : size == RecipeSize::quick ? 16
+                                                             : 30};
   RunRequest null = swept;
   null.methods = {"uniform"};
   null.sweep = {};

@@ -18,7 +18,8 @@ Matrix<double> token_residual(const Matrix<double>& X);
 // leaves the root out in one of two places.
 double composite_norm(const Matrix<double>& X);
 
-// |res(X)| / |X| in the composite and in the Frobenius norm. 0 for X = 0, whose rows are all the same.
+// |res(X)| / |X| in the composite and in the Frobenius norm. 0 for X = 0, whose rows are all the same. At most 1 in the
+// Frobenius norm; in the composite one, for which another x is best, it may be a little more.
 double relative_residual_composite(const Matrix<double>& X);
 double relative_residual_frobenius(const Matrix<double>& X);
 
