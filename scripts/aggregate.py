@@ -53,8 +53,9 @@ class Panel:
     points   COLUMNS, one row a point: role is "measured", "reference" (a method without the x axis has x = NaN) or
              "ending" (a cell that was not done: y is NaN and the note says why). A point with a note is not drawn.
              Of a trade, value is the metric that circles show, and "reference" are bounds and methods whose y is not
-             above zero (drawn at their x). Of a map, a tile at x, y with its value: "ratio" (log10 of the ratio) or "winner" (log10 of how many times
-             the least is below the next, low and high its interval where it was measured).
+             above zero (drawn at their x). Of a map, a tile at x, y with its value: "value" (the metric itself),
+             "ratio" (log10 of the ratio) or "winner" (log10 of how many times the least is below the next, low and high
+             its interval where it was measured).
     missing  why there is nothing to draw, and the command that would change it; "" when there is something
     samples  what a measured point of a curve was made of, by series and x
     """
@@ -317,39 +318,48 @@ def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[di
             for series, group in tile.groupby("series")
             if group["number"].notna().all()
         }
-        row = _winner_row(by_series) if description.get("winner") else _ratio_row(by_series, description["ratio"])
+        if description.get("winner"):
+            row = _winner_row(by_series)
+        else:
+            row = _ratio_row(by_series, description["ratio"]) if description.get("ratio") else _value_row(by_series)
         if row:
             rows.append({**row, "x": x, "y": y})
     return rows
 
 
-def _samples_by_method(results: Results, cells: pd.DataFrame, metric: str) -> dict[tuple[str, str], np.ndarray]:
-    """(series, method spec) to all samples of a metric, over replicates, inputs and whatever else cells differ in."""
+def _samples_by_point(
+    results: Results, cells: pd.DataFrame, metric: str, points: list[str]
+) -> dict[tuple[Any, ...], np.ndarray]:
+    """(series, method spec, values of the columns of its points) to all samples of a metric, over replicates and
+    whatever else cells differ in."""
     measured = _with_values(results, cells, metric)
     return {
         key: np.concatenate([np.ravel(v) for v in group["values"]])
-        for key, group in measured.groupby(["series", "method"])
+        for key, group in measured.groupby(["series", "method", *points])
     }
 
 
 def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a method spec: the median of one metric against the geometric mean of another, whichever experiments
-    they come from."""
+    """One row a method spec, or a value of `points` of one: the median of one metric against the geometric mean of
+    another, whichever experiments they come from."""
     along, bounded, upwards, areas = (
-        _samples_by_method(results, cells, description[name]) if description.get(name) else {}
+        _samples_by_point(results, cells, description[name], description.get("points", []))
+        if description.get(name)
+        else {}
         for name in ("x_metric", "bound_x", "y", "area")
     )
     rows = []
-    for (series, spec), samples in upwards.items():
+    for point, samples in upwards.items():
+        series, spec = point[:2]
         bound = split_spec(spec)[0] in description.get("bound", [])
         level = spec in description.get("references", [])
-        places = (bounded if bound else along).get((series, spec))
+        places = (bounded if bound else along).get(point)
         if places is None and not level:
             continue
         x, x_low, x_high = (np.nan,) * 3 if level else (float(v) for v in median_interval(places))
         exact = not np.all(samples > 0)
         y, low, high = (np.nan,) * 3 if exact else ratio_interval(np.log(samples))
-        area = areas.get((series, spec))
+        area = areas.get(point)
         rows.append(
             _row(
                 f"{series} (keys given)" if bound else series,
@@ -384,6 +394,15 @@ def _ratio_row(by_series: dict[str, pd.Series], methods: list[str]) -> dict[str,
     if np.isnan(value):
         return None
     return _row(" / ".join(methods), "ratio", value=value, low=low, high=high, replicates=count, samples=count)
+
+
+def _value_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
+    """The mean of the one series that a map of values has."""
+    if len(by_series) != 1:
+        return None
+    ((series, samples),) = by_series.items()
+    value, low, high = (float(v) for v in mean_interval(samples.to_numpy(float)))
+    return _row(series, "value", value=value, low=low, high=high, replicates=len(samples), samples=len(samples))
 
 
 def _winner_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
@@ -561,7 +580,7 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
 
 def points_of(panel: Panel) -> pd.DataFrame:
     """What a panel has beside references and endings: points, or the tiles of a map."""
-    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner")])
+    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner", "value")])
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ LINES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2
 REFERENCE_LINES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (1, 3)), (0, (1, 1.4, 1, 4)))
 BAND_FROM = 25  # points a series: more are drawn with a band instead of bars
 BAND_VERTICES = 256
+MOST_WORDS = 64  # tiles of a map of values: more are colours alone
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.0,
@@ -209,7 +210,11 @@ def _draw_trade(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         _draw_circles(axes, measured, looks)
         return
     for series, points in measured.groupby("series"):
-        _draw_series(axes, points.sort_values("x"), looks[series], has_theory=False)
+        if panel.description.get("points"):  # of their own: not joined
+            look = looks[series]
+            axes.plot(points["x"], points["y"], look.marker, color=look.colour, markeredgecolor=PAPER, markeredgewidth=0.4)
+        else:
+            _draw_series(axes, points.sort_values("x"), looks[series], has_theory=False)
 
 
 def _name_line(axes: Axes, words: str, place: tuple[float, float], transform: Any, **how: Any) -> None:
@@ -283,7 +288,8 @@ def _draw_map(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     tiles = points_of(panel)
     if len(tiles) == 0:
         return
-    (draw_winners if panel.description.get("winner") else draw_ratios)(axes, panel, tiles, looks)
+    draw = draw_winners if panel.description.get("winner") else draw_ratios
+    (draw if (tiles["role"] != "value").all() else draw_values)(axes, panel, tiles, looks)
 
 
 def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
@@ -322,6 +328,29 @@ def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look
         panel.description["ratio"]
     )
     bar.set_label(textwrap.fill(str(label), 40))
+
+
+def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
+    """The value as a colour from pale to dark, and in words where tiles are few enough to be read."""
+    x, y, values = _grid(tiles)
+    mesh = axes.pcolormesh(
+        _edges(x, axes.get_xscale()),
+        _edges(y, axes.get_yscale()),
+        values,
+        cmap="Blues",
+        linewidth=0,
+        rasterized=True,
+        zorder=1,
+    )
+    bar = axes.figure.colorbar(mesh, ax=axes, fraction=0.06, pad=0.03, use_gridspec=False)
+    bar.outline.set_linewidth(0.5)
+    bar.set_label(textwrap.fill(str(panel.description.get("value_label") or panel.description["y"]), 40))
+    if len(tiles) > MOST_WORDS:
+        return
+    middle = (np.nanmin(values) + np.nanmax(values)) / 2
+    for _, tile in tiles.iterrows():
+        colour = PAPER if tile["value"] > middle else INK
+        axes.text(tile["x"], tile["y"], f"{tile['value']:.3g}", ha="center", va="center", fontsize=7, color=colour)
 
 
 def draw_winners(axes: Axes, _: Panel, tiles: pd.DataFrame, looks: dict[str, Look]) -> None:

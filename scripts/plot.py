@@ -166,7 +166,7 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], wi
     if all(has_circles(panel) for panel in panels):
         return None
     with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
-    joined = bool(with_theory) and not all(with_theory)
+    joined = any(len(p.points) and p.description["kind"] != "map" and not (p.has_theory or p.description.get("points")) for p in panels)
     handles = [_entry(panels, series, look, joined, int(width * 13)) for series, look in looks.items()]
     if not handles:
         return None

@@ -510,6 +510,28 @@ class Aggregation(InTemporaryDirectory):
         self.assertGreater(tiles["low"].iloc[0], 0)
         self.assertLess(tiles["low"].iloc[1], 0)
 
+    def test_a_map_of_one_series_has_its_mean_at_every_tile(self) -> None:
+        with self.store() as store:
+            for angle in (0.5, 1.0):
+                store.cell(f"a:angle={angle}", [angle, 3 * angle], angle=angle, length=1)
+        tiles = self.panel(store, {**MAP, "ratio": []}).points
+        self.assertEqual(list(zip(tiles["x"], tiles["value"], tiles["role"])), [(0.5, 1, "value"), (1.0, 2, "value")])
+        with self.store("two.db") as store:
+            for name in "ab":
+                store.cell(f"{name}:angle=1", [1.0], angle=1.0, length=1)
+        self.assertEqual(len(self.panel(store, {**MAP, "ratio": []}).points), 0)  # which of them?
+
+    def test_a_trade_has_a_point_a_method_or_a_value_of_its_points(self) -> None:
+        with self.store() as store:
+            for seed in ("1", "2"):
+                for experiment, metric, factor in (("cost:", "seconds", 1.0), ("error:", "mse", 10.0)):
+                    store.cell("a", [factor * int(seed)], metric, experiment, seed=seed)
+        trade = {"kind": "trade", "where": {}, "x": [], "y": "mse", "x_metric": "seconds"}
+        whole = self.panel(store, trade).role("measured")
+        self.assertEqual(list(zip(whole["x"], np.round(whole["y"].astype(float), 9))), [(1.5, np.round(200**0.5, 9))])
+        apart = self.panel(store, {**trade, "points": ["seed"]}).role("measured")
+        self.assertEqual(sorted(zip(apart["x"], np.round(apart["y"].astype(float), 9))), [(1, 10), (2, 20)])
+
     def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
         with self.store() as store:
             store.cell("performer:m=16", [1.0], m=16)
