@@ -60,6 +60,10 @@ Figure figure(std::string name, const Description& section, std::string title, s
                     {"area_label", p.area_label},
                     {"bound", p.bound},
                     {"bound_x", p.bound_x},
+                    {"range", p.range},
+                    {"mark", p.mark},
+                    {"mark_label", p.mark_label},
+                    {"floor", p.floor},
                     {"upside_down", p.upside_down},
                     {"y_most", p.y_most}});
   const nlohmann::json json{{"title", std::move(title)},
