@@ -42,6 +42,7 @@ COLUMNS = (
     "note",
 )
 EXPONENT_POINTS = 3
+HISTOGRAM_BINS = 40
 # How `attnbench run` spells a condition on a cell; all others are --name VALUE.
 OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
 
@@ -57,7 +58,9 @@ class Panel:
              "ratio" (log10 of the ratio) or "winner" (log10 of how many times the least is below the next, low and high
              its interval where it was measured).
     missing  why there is nothing to draw, and the command that would change it; "" when there is something
+             Of a histogram, a bin at its centre x from x_low to x_high, y its share. Of an image, one row "image".
     samples  what a measured point of a curve was made of, by series and x
+    image    of an image: its numbers [rows, columns]
     """
 
     description: dict[str, Any]
@@ -66,6 +69,7 @@ class Panel:
     missing: str = ""
     unit: str = "1"
     samples: dict[tuple[str, float], np.ndarray] = field(default_factory=dict)
+    image: np.ndarray | None = None
 
     @property
     def has_theory(self) -> bool:
@@ -138,6 +142,10 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     measured = _with_values(results, cells, description["y"])
     if description["kind"] == "profile":
         rows = _profile_rows(panel, measured, results)
+    elif description["kind"] == "histogram":
+        rows = _histogram_rows(panel, measured)
+    elif description["kind"] == "image":
+        rows = _image_rows(panel, measured)
     elif description["kind"] == "trade":
         rows = _trade_rows(results, cells, description)
     else:
@@ -455,6 +463,45 @@ def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> lis
     return rows
 
 
+def _histogram_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
+    """One row for each series and bin: the share of the series' elements, of all replicates, that lie in it."""
+    groups = {
+        key: (np.concatenate([np.ravel(v) for v in group["values"]]), group)
+        for key, group in measured.groupby(["role", "series"])
+    }
+    finite = [values[np.isfinite(values)] for values, _ in groups.values()]
+    inside = np.concatenate(finite) if finite else np.empty(0)
+    if len(inside) == 0:
+        return []
+    edges = np.histogram_bin_edges(inside, HISTOGRAM_BINS, panel.description.get("range") or None)
+    rows, pooled = [], set()
+    for (role, series), (values, group) in groups.items():
+        counts, _ = np.histogram(values[np.isfinite(values)], edges)
+        if counts.sum() < len(values):
+            panel.notes.append(f"{series}: {len(values) - counts.sum()} of {len(values)} values lie beyond the axis.")
+        for low, high, count in zip(edges[:-1], edges[1:], counts):
+            place = {"x": (low + high) / 2, "x_low": low, "x_high": high, "y": count / len(values)}
+            rows.append(_row(series, role, **place, replicates=len(group), samples=len(values)))
+        pooled |= _varying(group)
+    _say_what_is_pooled(panel, pooled)
+    return rows
+
+
+def _image_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
+    """The array of the first replicate of the one cell, and a row that stands for it."""
+    flat = measured[measured["values"].map(np.ndim) == 2].sort_values("replicate", kind="stable")
+    if len(flat) == 0:
+        return []
+    if flat["key"].nunique() > 1:
+        panel.notes.append(f"Drawn is the first of {flat['key'].nunique()} cells.")
+    first = flat.iloc[0]
+    panel.image = first["values"]
+    negative = int(np.count_nonzero(panel.image < 0))
+    if panel.description.get("floor") and negative:
+        panel.notes.append(f"{100 * negative / panel.image.size:.1f} % of the weights are negative, in orange.")
+    return [_row(first["series"], "image", replicates=1, samples=panel.image.size)]
+
+
 def _varying(group: pd.DataFrame) -> set[str]:
     """Columns in which the cells behind one point differ: parameters and problem, or else the specs."""
     columns = [*PROBLEM, *(c for c in parameter_columns(group) if c not in _ADDED)]
@@ -579,8 +626,8 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
 
 
 def points_of(panel: Panel) -> pd.DataFrame:
-    """What a panel has beside references and endings: points, or the tiles of a map."""
-    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner", "value")])
+    """What a panel has beside references and endings: points, the tiles of a map, or an image."""
+    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner", "value", "image")])
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:
@@ -615,7 +662,7 @@ def needed_command(description: dict[str, Any]) -> str:
         words += [OPTIONS.get(name, f"--{name}"), *(shlex.quote(str(value)) for value in values)]
     if causal not in (0, False, "0"):
         words.append("--causal")
-    if description["kind"] != "profile":
+    if description["kind"] not in ("profile", "histogram", "image"):
         for names in (axis_names(description), axis_names(description, "y_axis")):
             words += ["--sweep", f"{names[0]}=..."] if names else []
     if where:  # parameters of the specs, which stand in the specs

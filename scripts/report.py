@@ -16,9 +16,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from panels import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
 from plot import Drawn, chosen_figures, draw, write_files
 from results import Misuse, Results, Verdict, read
+from style import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
 
 PAGE = "index.html"
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page

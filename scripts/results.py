@@ -21,7 +21,7 @@ import pandas as pd
 
 APPLICATION_ID = 0x61746E62  # "atnb"
 NEWEST_SCHEMA = 2
-KINDS = ("curve", "profile", "map", "trade")  # of panels
+KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
 PROBLEM = (

@@ -72,8 +72,8 @@ struct ExperimentEntry {
   std::vector<Parameter> parameters;
   std::vector<Metric> metrics;
   Headline headline;
-  // Throws Misuse for options that cannot be, before anything runs.
-  std::function<void(const Params&)> check = [](const Params&) {};
+  // Throws Misuse for options, sizes or a precision that cannot be, before anything runs.
+  std::function<void(const Cell&)> check = [](const Cell&) {};
   // nq x nk matrices in double that a cell holds at once.
   std::function<int(const Params&)> matrices = [](const Params&) { return 0; };
   std::function<void(const Task&, Recorder&)> run;

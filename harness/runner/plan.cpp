@@ -214,7 +214,6 @@ std::vector<Cell> expand(const RunRequest& request) {
       throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
                                nearest_names(axis.name, known)));
     }
-  for (const Params& experiment : experiments) find<ExperimentEntry>(experiment.name()).check(experiment);
   const bool timing = find<ExperimentEntry>(experiments.front().name()).timing();
   std::vector<Cell> cells;
   std::set<std::string> seen;
@@ -231,6 +230,7 @@ std::vector<Cell> expand(const RunRequest& request) {
                     request.seed, request.threads};
           refuse_beyond_memory(cell_bytes(cell), experiment.name() + " at n=" + std::to_string(problem.shape.nk),
                                "give a smaller n");
+          find<ExperimentEntry>(experiment.name()).check(cell);
           if (problem.heads > 1 && !timing)
             throw Misuse(
                 fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
