@@ -192,7 +192,8 @@ double cell_bytes(const Cell& cell) {
   // The head as it was drawn in double, as it is used, and the output.
   const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
   const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
-  return heads + 8.0 * find<ExperimentEntry>(cell.experiment.name()).matrices(cell.experiment) * pairs;
+  const auto& experiment = find<ExperimentEntry>(cell.experiment.name());
+  return heads + 8.0 * experiment.matrices(cell.experiment) * pairs + experiment.bytes(cell);
 }
 
 std::vector<Cell> expand(const RunRequest& request) {
