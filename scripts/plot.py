@@ -149,7 +149,7 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
 
 def series_looks(panels: list[Panel]) -> dict[str, Look]:
     """One look a series, in the order of the legend: references come last, dotted in ink and without markers."""
-    points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "image"])] for panel in panels])
+    points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
     points = points[(points["role"] != "reference") | (points["note"] == "")]
     references = set(points.loc[points["role"] == "reference", "series"])
     names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))

@@ -31,39 +31,55 @@ Specs all_inputs(RecipeSize size) {
 
 std::vector<RunRequest> runs(RecipeSize size) {
   const Index n = length(size);
-  RunRequest causal{.experiment = "rank",
-                    .methods = methods,
-                    .inputs = all_inputs(size),
-                    .n = {n / 8, n / 4, n / 2, n},
-                    .causal = true,
-                    .replicates = size == RecipeSize::smoke ? 2 : 4};
-  RunRequest bidirectional = causal;
-  bidirectional.n = {n};
-  bidirectional.causal = false;
-  return {causal, bidirectional};
+  const RunRequest on_laws{.experiment = "rank",
+                           .methods = {"linear", "softmax", "uniform"},
+                           .inputs = laws,
+                           .n = {n / 8, n / 4, n / 2, n},
+                           .causal = true,
+                           .replicates = size == RecipeSize::smoke ? 2 : 4};
+  RunRequest on_heads = on_laws, drawn = on_laws;
+  on_heads.inputs = inputs_of(telling_heads(size));
+  on_heads.replicates = 1;
+  drawn.methods = {"performer:m=64"};
+  drawn.inputs = all_inputs(size);
+  drawn.replicates = 2 * on_laws.replicates;
+  std::vector<RunRequest> all{on_laws, on_heads, drawn};
+  for (RunRequest request : {on_laws, on_heads, drawn}) {
+    request.n = {n};
+    request.causal = false;
+    all.push_back(request);
+  }
+  return all;
 }
 
 std::vector<Figure> figures(RecipeSize size) {
   const RealHead head = telling_heads(size).back();
   std::vector<Panel> panels;
-  for (const auto& [metric, label] : {std::pair{"numerical_rank", "numerical rank"},
-                                      {"effective_rank", "effective rank"},
-                                      {"condition", "condition  sigma_1 / sigma_n"}})
-    for (const auto& [title, input] :
-         {std::pair<std::string, std::string>{"gaussian", "gaussian"}, {head.name(), head.input()}})
+  for (const auto& [title, input] :
+       {std::pair<std::string, std::string>{"gaussian", "gaussian"}, {head.name(), head.input()}})
+    for (const auto& [metric, label] : {std::pair{"numerical_rank", "numerical rank"},
+                                        {"effective_rank", "effective rank"},
+                                        {"condition", "condition  sigma_1 / sigma_n"}})
+
       panels.push_back({.title = title,
-                        .where = {{"experiment", "rank"}, {"input", input}, {"causal", 1}, {"method", methods}},
+                        .where = {{"experiment", "rank"},
+                                  {"of", "attention"},
+                                  {"input", input},
+                                  {"causal", 1},
+                                  {"d", 64},
+                                  {"method", methods}},
                         .x = {"n"},
                         .x_label = "sequence length n",
                         .x_scale = "log2",
                         .y = metric,
                         .y_label = label,
                         .y_scale = metric == std::string("condition") ? "log10" : "log2"});
-  return {figure("causal-rank", text, "Rank under a causal mask",
-                 "d = 64, 64 features; 95 % intervals over inputs and draws. All of these are triangular and of rank n "
-                 "exactly. Numerically some are not: what lies below sigma_1 n 2.2e-16 is rounding. Uniform is the "
-                 "causal mean of V, which compares no tokens.",
-                 panels)};
+  return {
+      figure("causal-rank", text, "Rank under a causal mask",
+             "d = 64, 64 features; 95 % intervals over inputs and draws. All of these are triangular and of rank n "
+             "exactly. Numerically some are not: what lies below sigma_1 n 2.2e-16 is rounding, and a matrix that has "
+             "such has no condition. Uniform is the causal mean of V, which compares no tokens.",
+             panels)};
 }
 
 nlohmann::json cell(const std::string& method, const std::string& input, RecipeSize size, int causal = 1) {

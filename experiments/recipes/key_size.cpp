@@ -1,7 +1,7 @@
 // Whether larger keys relieve the density of linear attention: source 000. methods.md I10: not on iid data, where rows
 // of elementwise features concentrate on their mean as d grows (.979 to .999 of the uniform support). Where keys have
-// clusters, logits within a cluster grow as sqrt(d), so that softmax sharpens; whether elementwise features do is
-// measured. The heads of the project's model have one key size, 64: on them there is nothing to compare.
+// clusters, logits within a cluster grow as sqrt(d), so that softmax sharpens; elementwise features do not. The heads
+// of the project's model have one key size, 64: on them there is nothing to compare.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,8 +19,10 @@ constexpr Index model_d = 64;
 const Description text{.name = "key-size",
                        .summary = "Whether larger keys relieve the density of linear attention",
                        .formula =
-                           "Larger keys make linear attention with elementwise features denser where keys have no "
-                           "structure, and no sparser than a tenth below average pooling where they have clusters.",
+
+                           "Larger keys do not relieve the density of linear attention: rows of elementwise features "
+                           "come nearer to average pooling as d grows.",
+
                        .reference = "Su 2021, kexue.fm/archives/8338"};
 
 Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 4096; }

@@ -10,8 +10,10 @@
 namespace attnbench {
 namespace {
 
-constexpr Index n = 512, layers = 4;
+constexpr Index layers = 4;
 const std::string experiment = "rank:index=128";
+
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 256 : 512; }
 
 const Description text{.name = "linformer-fig1",
                        .summary = "Cumulative spectra of real heads, layer by layer",
@@ -27,15 +29,19 @@ std::vector<RunRequest> runs(RecipeSize size) {
     both.push_back({.experiment = experiment,
                     .methods = {"softmax"},
                     .inputs = inputs_of(all_heads()),
-                    .n = {size == RecipeSize::smoke ? n / 2 : n},
+                    .n = {length(size)},
                     .causal = causal});
   return both;
 }
 
-std::vector<Figure> figures(RecipeSize) {
+std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> curves, maps;
-  const auto add = [](std::vector<Panel>& panels, Panel panel, bool causal) {
-    panel.where = {{"experiment", experiment}, {"method", "softmax"}, {"causal", causal ? 1 : 0}};
+  const auto add = [&](std::vector<Panel>& panels, Panel panel, bool causal) {
+    panel.where = {{"experiment", experiment},
+                   {"of", "attention"},
+                   {"method", "softmax"},
+                   {"n", length(size)},
+                   {"causal", causal ? 1 : 0}};
     panel.where["input"] = inputs_of(all_heads());
     panel.title = causal ? "as the model computes it (causal)" : "without the mask";
     panels.push_back(panel);
@@ -58,12 +64,17 @@ std::vector<Figure> figures(RecipeSize) {
          .value_label = "share of the first 128 singular values"},
         causal);
   }
-  return {figure("linformer-fig1", text, "Cumulative spectrum, layer by layer",
-                 "Softmax attention over the first 512 bytes of the held-out text. Means over the three heads of a "
-                 "layer, with 95 % intervals over heads.",
-                 curves),
-          figure("linformer-fig1-map", text, "The share of the first 128 of 512 singular values",
-                 "Head by head. 0.25 is a flat spectrum, 1 a matrix of rank 128 or less.", maps)};
+  return {
+      figure(
+          "linformer-fig1", text, "Cumulative spectrum, layer by layer",
+          fmt::format("Softmax attention over the first {} bytes of the held-out text. Means over the three heads of "
+                      "a layer, with 95 % intervals over heads.",
+                      length(size)),
+          curves),
+      figure("linformer-fig1-map", text, fmt::format("The share of the first 128 of {} singular values", length(size)),
+             fmt::format("Head by head. {:.2f} is a flat spectrum, 1 a matrix of rank 128 or less.",
+                         128 / static_cast<double>(length(size))),
+             maps)};
 }
 
 // Heads of a layer, averaged. One text: numbers without an interval.
@@ -94,7 +105,7 @@ Verdict judge_layers(const Results& results, bool causal) {
   return verdict;
 }
 
-Verdict judge_skew(const Results& results) {
+Verdict judge_skew(const Results& results, RecipeSize size) {
   Region region{"", {}};
   double least = 1, greatest = 0;
   for (const bool causal : {true, false})
@@ -106,13 +117,14 @@ Verdict judge_skew(const Results& results) {
     }
   region.name = fmt::format("{} heads, with and without the mask", all_heads().size());
   for (auto& c : region.comparisons) c.estimate = certain(0.9 / c.estimate.value);
-  Verdict verdict = below_where(1, "The first quarter of the singular values holds nine tenths of their sum", {region});
+  Verdict verdict = below_where(
+      1, fmt::format("The first 128 of {} singular values hold nine tenths of their sum", length(size)), {region});
   verdict.numbers = fmt::format("shares from {:.3f} to {:.3f}", least, greatest);
   return verdict;
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize) {
-  return {judge_skew(results), judge_layers(results, true), judge_layers(results, false)};
+std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  return {judge_skew(results, size), judge_layers(results, true), judge_layers(results, false)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

@@ -22,7 +22,7 @@ const Description text{
         "rank.",
     .reference = "Su 2021, kexue.fm/archives/8338"};
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 48 : size == RecipeSize::quick ? 192 : 1024; }
 
 std::vector<Index> key_sizes(RecipeSize size) {
   if (size == RecipeSize::smoke) return {1, 16};

@@ -20,8 +20,11 @@ const Description text{.name = "rank",
                            "of full rank; with m = 4 d features and more the gap closes.",
                        .reference = "Su 2021, kexue.fm/archives/8338; Wang et al. 2020, arXiv:2006.04768"};
 
-Index longest(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 1024; }
-Index middle(RecipeSize size) { return longest(size) / 2; }  // where m is swept
+// The matrices themselves are taken up to this length, where features are swept as well; softmax up to twice of it, and
+// methods with factors, whose spectra take no matrix, farther. A rank from F factors is at most F by construction: the
+// bound is judged on matrices.
+Index dense(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 512; }
+Index farthest(RecipeSize size) { return dense(size) * (size == RecipeSize::full ? 128 : 8); }
 
 Specs budgets(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"16", "32"};
@@ -43,28 +46,43 @@ Specs all_inputs(RecipeSize size) {
 std::string with_m(const std::string& m) { return "performer:m=" + m; }
 
 std::vector<RunRequest> runs(RecipeSize size) {
-  const Index n = longest(size), replicates = size == RecipeSize::full ? 10 : size == RecipeSize::quick ? 4 : 2;
+  const Index n = dense(size), replicates = size == RecipeSize::full ? 10 : size == RecipeSize::quick ? 3 : 2;
   const RunRequest on_laws{.experiment = "rank",
                            .methods = all_methods(),
                            .inputs = laws,
-                           .n = {n / 16, n / 8, n / 4, n / 2, n},
+                           .n = {n / 8, n / 4, n / 2, n},
                            .causal = false,
                            .replicates = replicates};
-  RunRequest drawn = on_laws, given = on_laws, over_m = on_laws;
+  RunRequest drawn = on_laws, given = on_laws, over_m = on_laws, longer = on_laws, factored = on_laws;
   drawn.inputs = given.inputs = inputs_of(telling_heads(size));
   drawn.methods = {"performer:m=64", "vq:codes=64"};
   given.methods = {"softmax", "uniform", "linear"};
   given.replicates = 1;
   over_m.inputs = all_inputs(size);
   over_m.methods = {"performer"};
-  over_m.n = {middle(size)};
+  over_m.n = {n};
   over_m.sweep = {{"m", budgets(size)}};
-  return {on_laws, drawn, given, over_m};
+  over_m.replicates = 2 * replicates;
+  longer.methods = {"softmax"};
+  longer.n = {2 * n};
+  RunRequest longer_heads = longer;
+  longer_heads.inputs = given.inputs;
+  longer_heads.replicates = 1;
+  factored.experiment = "rank:spectrum=factored";
+  factored.methods = {"performer:m=64", "linear"};
+  factored.n.clear();
+  for (Index length = 2 * n; length <= farthest(size); length *= 2) factored.n.push_back(length);
+  return {on_laws, drawn, given, over_m, longer, longer_heads, factored};
 }
 
 Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label) {
   return {.title = title,
-          .where = {{"experiment", "rank"}, {"input", input}, {"causal", 0}, {"method", all_methods()}},
+          .where = {{"experiment", "rank"},
+                    {"of", "attention"},
+                    {"d", 64},
+                    {"input", input},
+                    {"causal", 0},
+                    {"method", all_methods()}},
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",
@@ -77,7 +95,7 @@ Panel over_features(const std::string& title, const std::string& input, RecipeSi
                     const std::string& label) {
   Panel one = panel(title, input, metric, label);
   one.where["method"] = {"performer"};
-  one.where["n"] = middle(size);
+  one.where["n"] = dense(size);
   one.x = {"m"};
   one.x_label = "features m";
   one.references = {"softmax", "linear", "uniform"};
@@ -87,7 +105,13 @@ Panel over_features(const std::string& title, const std::string& input, RecipeSi
 Panel spectrum(const std::string& title, const std::string& input, Index n) {
   return {.title = title,
           .kind = "profile",
-          .where = {{"experiment", "rank"}, {"input", input}, {"causal", 0}, {"n", n}, {"method", all_methods()}},
+          .where = {{"experiment", "rank"},
+                    {"of", "attention"},
+                    {"d", 64},
+                    {"input", input},
+                    {"causal", 0},
+                    {"n", n},
+                    {"method", all_methods()}},
           .x_label = "index k / n",
           .y = "cumulative_spectrum",
           .y_label = "sum of the first k singular values / all",
@@ -96,14 +120,15 @@ Panel spectrum(const std::string& title, const std::string& input, Index n) {
 
 std::vector<Figure> figures(RecipeSize size) {
   const RealHead head = telling_heads(size).back();
-  const std::string real = "real head (" + head.name() + ")", at_n = ", n = " + std::to_string(longest(size)),
-                    at_middle = ", n = " + std::to_string(middle(size));
+  const std::string real = "real head (" + head.name() + ")", at_n = ", n = " + std::to_string(dense(size));
   const std::string numerical = "numerical rank", effective = "effective rank";
   return {
       figure("rank", text, "Rank against sequence length",
              "Numerical rank (singular values above sigma_1 n 2.2e-16, in double) and effective rank exp H(sigma / "
              "sum); bidirectional, d = 64, 95 % intervals over inputs and draws. Methods with 64 features stop at "
-             "64. The real heads are those of the byte-level transformer, seen bidirectionally.",
+             "64; what is longer than 1024 is from their factors. The real heads are those of the byte-level "
+             "transformer, seen "
+             "bidirectionally.",
              {panel("gaussian", "gaussian", "numerical_rank", numerical),
               panel(real, head.input(), "numerical_rank", numerical),
               panel("gaussian", "gaussian", "effective_rank", effective),
@@ -112,17 +137,17 @@ std::vector<Figure> figures(RecipeSize size) {
              "Performer from m = d to m = 8 d; dotted: methods without m. Every feature adds to the numerical rank; "
              "what it adds to the effective rank is noise as well as structure, and where softmax attention is "
              "nearly uniform (scale 0.5) the noise has more of it than the truth.",
-             {over_features("gaussian" + at_middle, "gaussian", size, "numerical_rank", numerical),
+             {over_features("gaussian" + at_n, "gaussian", size, "numerical_rank", numerical),
               over_features(real, head.input(), size, "numerical_rank", numerical),
-              over_features("gaussian" + at_middle, "gaussian", size, "effective_rank", effective),
+              over_features("gaussian" + at_n, "gaussian", size, "effective_rank", effective),
               over_features("gaussian, scale 0.5", "gaussian:scale=0.5", size, "effective_rank", effective),
               over_features(real, head.input(), size, "effective_rank", effective)}),
       figure("spectrum", text, "Normalised cumulative spectrum",
              "Share of the singular values' sum in the first k. A curve that rises at once is a matrix of low "
              "effective rank.",
-             {spectrum("gaussian" + at_n, "gaussian", longest(size)),
-              spectrum("gaussian, scale 0.5" + at_n, "gaussian:scale=0.5", longest(size)),
-              spectrum(real + at_n, head.input(), longest(size))})};
+             {spectrum("gaussian" + at_n, "gaussian", dense(size)),
+              spectrum("gaussian, scale 0.5" + at_n, "gaussian:scale=0.5", dense(size)),
+              spectrum(real + at_n, head.input(), dense(size))})};
 }
 
 // Every matrix of a method with features against their number.
@@ -134,8 +159,8 @@ Verdict judge_bound(const Results& results, RecipeSize size) {
       all.push_back({fmt::format("{} on {}, n = {}", method, input, n), rank, bound});
   };
   for (const auto& input : all_inputs(size)) {
-    for (const auto& method : capped) add(method, input, longest(size), features);
-    for (const auto& m : budgets(size)) add(with_m(m), input, middle(size), std::stod(m));
+    for (const auto& method : capped) add(method, input, dense(size), features);
+    for (const auto& m : budgets(size)) add(with_m(m), input, dense(size), std::stod(m));
   }
   return all_at_most(
       "The rank of linear attention and of vector quantisation is at most the number of features or codes", all);
@@ -146,12 +171,12 @@ Verdict judge_softmax(const Results& results, RecipeSize size) {
   for (const auto& input : all_inputs(size)) {
     Region region{input, {}};
     for (const auto& [replicate, rank] :
-         results.scalar({{"method", "softmax"}, {"input", input}, {"n", longest(size)}}, "numerical_rank"))
-      region.comparisons.push_back({"", certain(static_cast<double>(longest(size)) - rank)});
+         results.scalar({{"method", "softmax"}, {"input", input}, {"n", 2 * dense(size)}}, "numerical_rank"))
+      region.comparisons.push_back({"", certain(static_cast<double>(2 * dense(size)) - rank)});
     regions.push_back(region);
   }
   Verdict verdict =
-      below_where(1, fmt::format("Softmax attention is of full numerical rank at n = {}", longest(size)), regions);
+      below_where(1, fmt::format("Softmax attention is of full numerical rank at n = {}", 2 * dense(size)), regions);
   verdict.numbers = "n less the numerical rank at " + verdict.numbers;
   return verdict;
 }
@@ -163,16 +188,13 @@ Verdict judge_features(const Results& results, RecipeSize size) {
   std::vector<Region> regions;
   for (const auto& input : inputs) {
     const auto effective = [&](const std::string& method) {
-      return results.scalar({{"method", method}, {"input", input}, {"n", middle(size)}}, "effective_rank");
+      return results.scalar({{"method", method}, {"input", input}, {"n", dense(size)}}, "effective_rank");
     };
     Region region{input, {}};
     const Samples truth = effective("softmax");
     for (const auto& m : budgets(size)) {
       const Samples found = effective(with_m(m));
-      Samples same = truth;  // of a real head there is one matrix, the same for every draw
-      if (truth.size() == 1)
-        for (const auto& [replicate, value] : found) same[replicate] = truth.at(0);
-      region.comparisons.push_back({"m = " + m, ratio(found, same, rate)});
+      region.comparisons.push_back({"m = " + m, ratio(found, for_every_draw(truth, found), rate)});
     }
     regions.push_back(region);
   }

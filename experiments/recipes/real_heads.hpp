@@ -37,4 +37,12 @@ inline std::vector<std::string> inputs_of(const std::vector<RealHead>& heads) {
   return inputs;
 }
 
+// What was measured once, because nothing was drawn, beside each of the draws of a method; what was drawn is left.
+inline Samples for_every_draw(const Samples& measured, const Samples& draws) {
+  if (measured.size() != 1) return measured;
+  Samples all;
+  for (const auto& [replicate, value] : draws) all[replicate] = measured.begin()->second;
+  return all;
+}
+
 }  // namespace attnbench

@@ -32,16 +32,20 @@ Specs all_inputs(RecipeSize size) {
 
 std::vector<RunRequest> runs(RecipeSize size) {
   const Index n = longest(size);
-  RunRequest request{.experiment = "sparsity",
-                     .methods = drawn,
-                     .inputs = all_inputs(size),
-                     .n = {n / 16, n / 8, n / 4, n / 2, n},
-                     .causal = false,
-                     .replicates = size == RecipeSize::full    ? 10
-                                   : size == RecipeSize::quick ? 5
-                                                               : 2};
-  request.methods.insert(request.methods.end(), given.begin(), given.end());
-  return {request};
+  const RunRequest with_draws{.experiment = "sparsity",
+                              .methods = drawn,
+                              .inputs = all_inputs(size),
+                              .n = {n / 16, n / 8, n / 4, n / 2, n},
+                              .causal = false,
+                              .replicates = size == RecipeSize::full    ? 20
+                                            : size == RecipeSize::quick ? 10
+                                                                        : 2};
+  RunRequest on_laws = with_draws, on_heads = with_draws;
+  on_laws.methods = on_heads.methods = given;
+  on_laws.inputs = laws;
+  on_heads.inputs = inputs_of(telling_heads(size));
+  on_heads.replicates = 1;
+  return {with_draws, on_laws, on_heads};
 }
 
 Specs all_methods() {
@@ -53,7 +57,7 @@ Specs all_methods() {
 Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label,
             const std::string& scale) {
   return {.title = title,
-          .where = {{"experiment", "sparsity"}, {"input", input}, {"causal", 0}, {"method", all_methods()}},
+          .where = {{"experiment", "sparsity"}, {"input", input}, {"causal", 0}, {"d", 64}, {"method", all_methods()}},
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",
@@ -120,10 +124,11 @@ Verdict judge_noise(const Results& results, RecipeSize size) {
   const Specs inputs = all_inputs(size);
   std::vector<Region> regions;
   for (const auto& input : inputs)
-    regions.push_back(
-        {input,
-         {{"", ratio(support(results, "performer", input, longest(size)),
-                     support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
+    regions.push_back({input,
+                       {{"", ratio(support(results, "performer", input, longest(size)),
+                                   for_every_draw(support(results, "softmax", input, longest(size)),
+                                                  support(results, "performer", input, longest(size))),
+                                   share_of_error_rate(inputs.size()))}}});
   Verdict verdict = below_where(
       1, "A Performer of 256 features is no average pooling: its rows are sparser than those of softmax, by its noise",
       regions);

@@ -4,6 +4,8 @@
 // no attention at all.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
@@ -22,18 +24,19 @@ const Description text{
         "features than tokens; truncated to the token itself and renormalised it is the identity.",
     .reference = "Su 2021, kexue.fm/archives/8338"};
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 96 : size == RecipeSize::quick ? 256 : 1024; }
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 96 : size == RecipeSize::quick ? 256 : 512; }
 
 // At the first the band is the token itself; at the last, everything.
 Specs windows(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"0", "4", "96"};
   if (size == RecipeSize::quick) return {"0", "1", "4", "16", "64", "128", "256"};
-  return {"0", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024"};
+  return {"0", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512"};
 }
 
 std::string banded(const std::string& base, const std::string& window = "") {
-  const Specs parts{"truncated:base=[" + base + "]", window.empty() ? "" : ",window=" + window};
-  return Params("methods", parts[0] + parts[1]).spec();
+  std::string spec = "truncated:base=" + base;
+  std::replace(spec.begin() + static_cast<long>(std::string("truncated:").size()), spec.end(), ':', ',');
+  return Params("methods", spec + (window.empty() ? "" : ",window=" + window)).spec();
 }
 
 Specs all_inputs(RecipeSize size) {
@@ -68,6 +71,8 @@ std::vector<Figure> figures(RecipeSize size) {
                         .where = {{"experiment", "rank"},
                                   {"input", input},
                                   {"causal", 0},
+                                  {"of", "attention"},
+                                  {"d", 64},
                                   {"n", length(size)},
                                   {"method", {banded(bases[0]), banded(bases[1])}}},
                         .x = {"window"},
