@@ -67,6 +67,7 @@ std::vector<Figure> figures(RecipeSize size) {
                                   {"input", input},
                                   {"causal", 1},
                                   {"d", 64},
+                                  {"logit_scale", 1},
                                   {"method", methods}},
                         .x = {"n"},
                         .x_label = "sequence length n",

@@ -54,25 +54,24 @@ std::vector<Figure> figures(RecipeSize size) {
   Specs methods = elementwise;
   methods.insert(methods.end(), exact.begin(), exact.end());
   std::vector<Panel> panels;
-  const auto add = [&](const std::string& title, const nlohmann::json& input) {
-    panels.push_back({.title = title,
-                      .where = {{"experiment", "sparsity"}, {"input", input}, {"causal", 0}, {"method", methods}},
+  for (const auto& law : laws)
+    panels.push_back({.title = law,
+                      .where = {{"experiment", "sparsity"},
+                                {"input", law},
+                                {"causal", 0},
+                                {"logit_scale", 1},
+                                {"n", length(size)},
+                                {"method", methods}},
                       .x = {"d"},
                       .x_label = "key size d",
                       .x_scale = "log2",
                       .y = "relative_support",
                       .y_label = "effective support / n",
                       .y_scale = "log10"});
-  };
-  for (const auto& law : laws) {
-    add(law, law);
-    panels.back().where["n"] = length(size);
-  }
-  add("real heads: one key size", inputs_of(telling_heads(size)));
   return {
       figure("key-size", text, "Effective support against key size",
              fmt::format("n = {}, bidirectional, entries of Q and K of unit variance whatever d; 95 % intervals over "
-                         "inputs, or over heads. At 1 every row is the mean of V.",
+                         "inputs. At 1 every row is the mean of V.",
                          length(size)),
              panels)};
 }

@@ -37,11 +37,8 @@ std::vector<RunRequest> runs(RecipeSize size) {
 std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> curves, maps;
   const auto add = [&](std::vector<Panel>& panels, Panel panel, bool causal) {
-    panel.where = {{"experiment", experiment},
-                   {"of", "attention"},
-                   {"method", "softmax"},
-                   {"n", length(size)},
-                   {"causal", causal ? 1 : 0}};
+    panel.where = {{"experiment", experiment}, {"of", "attention"}, {"logit_scale", 1},
+                   {"method", "softmax"},      {"n", length(size)}, {"causal", causal ? 1 : 0}};
     panel.where["input"] = inputs_of(all_heads());
     panel.title = causal ? "as the model computes it (causal)" : "without the mask";
     panels.push_back(panel);

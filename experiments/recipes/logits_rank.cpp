@@ -58,6 +58,7 @@ std::vector<Figure> figures(RecipeSize size) {
                         .where = {{"experiment", {of_logits, of_attention}},
                                   {"input", input},
                                   {"causal", 0},
+                                  {"logit_scale", 1},
                                   {"n", length(size)},
                                   {"method", "softmax"}},
                         .x = {"d"},

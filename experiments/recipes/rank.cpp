@@ -80,6 +80,7 @@ Panel panel(const std::string& title, const std::string& input, const std::strin
           .where = {{"experiment", "rank"},
                     {"of", "attention"},
                     {"d", 64},
+                    {"logit_scale", 1},
                     {"input", input},
                     {"causal", 0},
                     {"method", all_methods()}},
@@ -108,6 +109,7 @@ Panel spectrum(const std::string& title, const std::string& input, Index n) {
           .where = {{"experiment", "rank"},
                     {"of", "attention"},
                     {"d", 64},
+                    {"logit_scale", 1},
                     {"input", input},
                     {"causal", 0},
                     {"n", n},
@@ -138,7 +140,7 @@ std::vector<Figure> figures(RecipeSize size) {
              "what it adds to the effective rank is noise as well as structure, and where softmax attention is "
              "nearly uniform (scale 0.5) the noise has more of it than the truth.",
              {over_features("gaussian" + at_n, "gaussian", size, "numerical_rank", numerical),
-              over_features(real, head.input(), size, "numerical_rank", numerical),
+
               over_features("gaussian" + at_n, "gaussian", size, "effective_rank", effective),
               over_features("gaussian, scale 0.5", "gaussian:scale=0.5", size, "effective_rank", effective),
               over_features(real, head.input(), size, "effective_rank", effective)}),

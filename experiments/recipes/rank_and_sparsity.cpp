@@ -21,8 +21,8 @@ const Specs approximations{
     "top-k:k=4", "top-k:k=16",     "top-k",       "truncated:window=4",  "truncated:window=16",  "truncated",
     "uniform"};
 // What is drawn of these: names of all would fill the legend.
-const Specs shown{"performer",       "linear",     "linear:features=exp", "vq:codes=64",
-                  "local:window=16", "top-k:k=16", "truncated:window=16"};
+const Specs shown{"uniform",     "performer",       "linear",     "linear:features=exp",
+                  "vq:codes=64", "local:window=16", "top-k:k=16", "truncated:window=16"};
 
 const Description text{.name = "rank-and-sparsity",
                        .summary = "Whether sparse attention is attention of high rank",
@@ -114,7 +114,7 @@ std::vector<Figure> figures(RecipeSize size) {
            .x_scale = "log2",
            .y = metric,
            .y_label = label,
-           .y_scale = "log2"});
+           .y_scale = "log10"});
   const std::string shape = fmt::format("n = {}, bidirectional", length(size));
   return {
       figure("rank-and-sparsity", text, "Effective rank against entropy",

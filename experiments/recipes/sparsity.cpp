@@ -57,7 +57,12 @@ Specs all_methods() {
 Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label,
             const std::string& scale) {
   return {.title = title,
-          .where = {{"experiment", "sparsity"}, {"input", input}, {"causal", 0}, {"d", 64}, {"method", all_methods()}},
+          .where = {{"experiment", "sparsity"},
+                    {"input", input},
+                    {"causal", 0},
+                    {"d", 64},
+                    {"logit_scale", 1},
+                    {"method", all_methods()}},
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",

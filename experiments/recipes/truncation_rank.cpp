@@ -73,6 +73,7 @@ std::vector<Figure> figures(RecipeSize size) {
                                   {"causal", 0},
                                   {"of", "attention"},
                                   {"d", 64},
+                                  {"logit_scale", 1},
                                   {"n", length(size)},
                                   {"method", {banded(bases[0]), banded(bases[1])}}},
                         .x = {"window"},
