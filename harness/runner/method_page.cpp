@@ -90,7 +90,11 @@ class Page {
   }
 
   nlohmann::json where(const std::string& experiment, const std::string& input) const {
-    return {{"experiment", experiment}, {"input", input}, {"causal", causal_ ? 1 : 0}, {"method", compared()}};
+    return {{"experiment", experiment},
+            {"input", input},
+            {"causal", causal_ ? 1 : 0},
+            {"logit_scale", 1},
+            {"method", compared()}};
   }
 
   Panel image(const std::string& title, const std::string& method, const std::string& what) const {
@@ -115,7 +119,9 @@ class Page {
                 .y = "singular_values",
                 .y_label = "singular value",
                 .y_scale = "log10"};
+
     panel.where["n"] = longest_;
+    panel.where["of"] = "attention";
     return panel;
   }
 
@@ -123,9 +129,12 @@ class Page {
     Panel panel{.title = "entropy of rows, " + input_,
                 .kind = "histogram",
                 .where = where("sparsity", input_),
-                .x_label = "entropy of a row (nat)",
-                .y = "entropy_rows",
-                .y_label = "share of rows"};
+                .x_label = "entropy of a row / log of the keys that it sees",
+                .y = "relative_entropy_rows",
+                .y_label = "share of rows",
+                .range = {0, 1},
+                .mark = 1,
+                .mark_label = "the mean of V"};
     panel.where["n"] = longest_;
     return panel;
   }
