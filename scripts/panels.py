@@ -300,14 +300,13 @@ def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look
     )
     bar = axes.figure.colorbar(mesh, ax=axes, fraction=0.06, pad=0.03, use_gridspec=False)
     bar.outline.set_linewidth(0.5)
-        bar.set_label(textwrap.fill(str(panel.description.get("value_label") or panel.description["y"]), 40))
+    bar.set_label(textwrap.fill(str(panel.description.get("value_label") or panel.description["y"]), 40))
     if len(tiles) > MOST_WORDS:
         return
     for axis, places in ((axes.xaxis, x), (axes.yaxis, y)):
         axis.set_ticks(places, labels=[f"{place:g}" for place in places])
         axis.set_tick_params(which="both", length=0)
         axis.set_minor_locator(FixedLocator([]))
-
     middle = (np.nanmin(values) + np.nanmax(values)) / 2
     for _, tile in tiles.iterrows():
         colour = PAPER if tile["value"] > middle else INK

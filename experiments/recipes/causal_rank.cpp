@@ -110,8 +110,8 @@ Verdict judge_raised(const Results& results, RecipeSize size) {
   for (const Specs linear{"linear", "performer:m=64"}; const auto& method : linear)
     for (const auto& input : inputs)
       comparisons.push_back(
-          {method + " on " + input, ratio(results.scalar(cell(method, input, size, 0), "effective_rank"),
-                                          results.scalar(cell(method, input, size), "effective_rank"), rate)});
+          {method + " on " + input, ratio_of(results.scalar(cell(method, input, size, 0), "effective_rank"),
+                                             results.scalar(cell(method, input, size), "effective_rank"), rate)});
   return all_below(1, "The effective rank of linear attention without the mask is below that with it", comparisons);
 }
 
@@ -122,8 +122,8 @@ Verdict judge_mask(const Results& results, RecipeSize size) {
   std::vector<Region> regions;
   for (const auto& input : inputs)
     regions.push_back({input,
-                       {{"", ratio(results.scalar(cell("linear", input, size), "effective_rank"),
-                                   results.scalar(cell("uniform", input, size), "effective_rank"), rate)}}});
+                       {{"", ratio_of(results.scalar(cell("linear", input, size), "effective_rank"),
+                                      results.scalar(cell("uniform", input, size), "effective_rank"), rate)}}});
   Verdict verdict =
       below_where(1.5,
                   "The effective rank of causal linear attention (elu) is less than half as much again as "

@@ -195,8 +195,7 @@ Verdict judge_features(const Results& results, RecipeSize size) {
     Region region{input, {}};
     const Samples truth = effective("softmax");
     for (const auto& m : budgets(size)) {
-      const Samples found = effective(with_m(m));
-      region.comparisons.push_back({"m = " + m, ratio(found, for_every_draw(truth, found), rate)});
+      region.comparisons.push_back({"m = " + m, ratio_of(effective(with_m(m)), truth, rate)});
     }
     regions.push_back(region);
   }

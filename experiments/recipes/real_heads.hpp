@@ -37,12 +37,18 @@ inline std::vector<std::string> inputs_of(const std::vector<RealHead>& heads) {
   return inputs;
 }
 
-// What was measured once, because nothing was drawn, beside each of the draws of a method; what was drawn is left.
-inline Samples for_every_draw(const Samples& measured, const Samples& draws) {
-  if (measured.size() != 1) return measured;
-  Samples all;
-  for (const auto& [replicate, value] : draws) all[replicate] = measured.begin()->second;
-  return all;
+// Of what was measured once, because nothing was drawn, the number itself; of draws their mean with its interval.
+inline Estimate mean_of(const Samples& samples, double error_rate) {
+  return samples.size() == 1 ? certain(samples.begin()->second) : mean(samples, error_rate);
+}
+// a over b, where b is what each draw of a is compared with when it was measured once.
+inline Estimate ratio_of(const Samples& a, const Samples& b, double error_rate) {
+  if (b.size() != 1) return ratio(a, b, error_rate);
+  const double below = b.begin()->second;
+  if (a.size() == 1) return certain(a.begin()->second / below);
+  Samples same;
+  for (const auto& [replicate, value] : a) same[replicate] = below;
+  return ratio(a, same, error_rate);
 }
 
 }  // namespace attnbench

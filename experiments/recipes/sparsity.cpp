@@ -102,10 +102,10 @@ Verdict judge_pooling(const Results& results, RecipeSize size) {
     for (const auto& input : inputs) {
       Samples away = support(results, method, input, n);
       for (auto& [replicate, value] : away) value = 1 - value;
-      comparisons.push_back({fmt::format("{} on {}", method, input), mean(away, rate)});
+      comparisons.push_back({fmt::format("{} on {}", method, input), mean_of(away, rate)});
     }
-  Verdict verdict = all_below(0.2,
-                              fmt::format("Linear attention with elementwise features (elu, exp) is within a fifth of "
+  Verdict verdict = all_below(0.1,
+                              fmt::format("Linear attention with elementwise features (elu, exp) is within a tenth of "
                                           "average pooling at n = {}",
                                           n),
                               comparisons);
@@ -118,7 +118,8 @@ Verdict judge_softmax(const Results& results, RecipeSize size) {
   std::vector<Region> regions;
   for (const auto& input : inputs)
     regions.push_back(
-        {input, {{"", mean(support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
+        {input,
+         {{"", mean_of(support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
   Verdict verdict =
       below_where(0.5, "Softmax rows are sparse: their effective support is less than half of the keys", regions);
   verdict.numbers = "support / n at " + verdict.numbers;
@@ -129,11 +130,10 @@ Verdict judge_noise(const Results& results, RecipeSize size) {
   const Specs inputs = all_inputs(size);
   std::vector<Region> regions;
   for (const auto& input : inputs)
-    regions.push_back({input,
-                       {{"", ratio(support(results, "performer", input, longest(size)),
-                                   for_every_draw(support(results, "softmax", input, longest(size)),
-                                                  support(results, "performer", input, longest(size))),
-                                   share_of_error_rate(inputs.size()))}}});
+    regions.push_back(
+        {input,
+         {{"", ratio_of(support(results, "performer", input, longest(size)),
+                        support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
   Verdict verdict = below_where(
       1, "A Performer of 256 features is no average pooling: its rows are sparser than those of softmax, by its noise",
       regions);
