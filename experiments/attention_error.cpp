@@ -39,7 +39,8 @@ void record_divergence(const Matrix<double>& from, const Matrix<double>& to, con
   if (finite.count > 0) record.scalar(name, "nat", finite.mean);
   record.scalar(name + "_infinite", "1", infinite / rows);
   record.scalar(name + "_undefined", "1", (rows - static_cast<double>(defined.size())) / rows);
-  if (!defined.empty()) record.array(name + "_rows", "nat", {std::ssize(defined)}, std::move(defined));
+  const Index count = std::ssize(defined);
+  if (count > 0) record.array(name + "_rows", "nat", {count}, std::move(defined));
 }
 
 // Whether rows still point where the exact ones do, and where the input wants them to. Rows that see no key are left
@@ -152,7 +153,8 @@ void record_matrix(const Matrix<double>& A, const Matrix<double>& truth, Recorde
   record.array("row_l1_rows", "1", {A.rows()}, std::move(rows));
   record_divergence(truth, A, "kl_exact_to_estimate", record);
   record_divergence(A, truth, "kl_estimate_to_exact", record);
-  if (!not_negative.empty()) record.array("kl_row_index", "1", {std::ssize(not_negative)}, std::move(not_negative));
+  const Index defined = std::ssize(not_negative);
+  if (defined > 0) record.array("kl_row_index", "1", {defined}, std::move(not_negative));
   record.scalar("fraction_negative", "1", static_cast<double>((A.array() < 0).count()) / static_cast<double>(A.size()));
 }
 

@@ -38,7 +38,7 @@ const std::vector<Measure>& row_measures() {
        &RowSparsity::inverse_participation},
       {"top_mass", "1", "mass of a row's k largest entries", &RowSparsity::top_mass},
       {"gini", "1", "Gini coefficient of a row: 0 uniform, 1 - 1/n one-hot", &RowSparsity::gini},
-      {"attention_distance", "token", "sum_j A_ij |i - j|: how far away a row looks", &RowSparsity::attention_distance},
+      {"attention_distance", "tokens", "sum_j A_ij |i - j|: how far away a row looks", &RowSparsity::attention_distance},
       {"fraction_below", "1", "share of entries with |A_ij| below the threshold", &RowSparsity::fraction_below, true},
       {"hoyer", "1", "Hoyer sparsity of a row: 0 uniform, 1 one-hot", &RowSparsity::hoyer, true},
       {"mean_over_rms", "1", "E|A_ij| / sqrt(E A_ij^2) of a row: 1 uniform, n^-1/2 one-hot",
@@ -137,6 +137,7 @@ void measure(const Task& task, Recorder& record) {
     if (rows[i].kind == Kind::weights) index.push_back(static_cast<double>(i));
   }
   const auto count = static_cast<double>(rows.size());
+  const Index weighed = std::ssize(index);
   record.scalar("rows_with_negative_entries", "1", negative / count);
   record.scalar("rows_with_zero_sum", "1", zero / count);
   if (negative > 0)
@@ -151,9 +152,9 @@ void measure(const Task& task, Recorder& record) {
       if (row.kind == Kind::weights) values.push_back(row.*m.of);
     }
     if (mean.count > 0) record.scalar(m.name, m.unit, mean.mean);
-    if (!values.empty()) record.array(m.name + "_rows", m.unit, {std::ssize(values)}, std::move(values));
+    if (weighed > 0) record.array(m.name + "_rows", m.unit, {weighed}, std::move(values));
   }
-  if (!index.empty()) record.array("row_index", "1", {std::ssize(index)}, std::move(index));
+  if (weighed > 0) record.array("row_index", "1", {weighed}, std::move(index));
 }
 
 const bool registered = add(ExperimentEntry{

@@ -473,14 +473,18 @@ def _histogram_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]
     inside = np.concatenate(finite) if finite else np.empty(0)
     if len(inside) == 0:
         return []
-    edges = np.histogram_bin_edges(inside, HISTOGRAM_BINS, panel.description.get("range") or None)
+    scale, unscale = (np.log, np.exp) if is_log(panel.description.get("x_scale")) else (np.asarray, np.asarray)
+    inside = inside[inside > 0] if scale is np.log else inside
+    ends = panel.description.get("range")
+    edges = np.histogram_bin_edges(scale(inside), HISTOGRAM_BINS, tuple(scale(ends)) if ends else None)
+    middles, edges = unscale((edges[:-1] + edges[1:]) / 2), unscale(edges)
     rows, pooled = [], set()
     for (role, series), (values, group) in groups.items():
         counts, _ = np.histogram(values[np.isfinite(values)], edges)
         if counts.sum() < len(values):
             panel.notes.append(f"{series}: {len(values) - counts.sum()} of {len(values)} values lie beyond the axis.")
-        for low, high, count in zip(edges[:-1], edges[1:], counts):
-            place = {"x": (low + high) / 2, "x_low": low, "x_high": high, "y": count / len(values)}
+        for x, low, high, count in zip(middles, edges[:-1], edges[1:], counts):
+            place = {"x": x, "x_low": low, "x_high": high, "y": count / len(values)}
             rows.append(_row(series, role, **place, replicates=len(group), samples=len(values)))
         pooled |= _varying(group)
     _say_what_is_pooled(panel, pooled)

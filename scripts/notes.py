@@ -102,7 +102,7 @@ def _histogram_notes(panels: list[Panel]) -> list[str]:
         return []
     samples = pd.concat(drawn)["samples"]
     count = f"{samples.min():,}" if samples.min() == samples.max() else f"{samples.min():,} to {samples.max():,}"
-    return [f"Histograms: shares of {count} values a line in {HISTOGRAM_BINS} equal bins; marks tell lines apart."]
+    return [f"Histograms: shares of {count} values a line in {HISTOGRAM_BINS} bins; marks tell lines apart."]
 
 
 def _image_notes(panels: list[Panel]) -> list[str]:

@@ -42,7 +42,12 @@ Measured measured(const Cell& cell, Index replicate = 0, int threads = 1) {
   Recorder recorder;
   find<ExperimentEntry>(cell.experiment.name()).run({cell, replicate, context, exact}, recorder);
   Measured all{.values = {}, .notes = recorder.notes()};
-  for (auto& m : recorder.take()) all.values[m.metric] = m.values;
+  for (auto& m : recorder.take()) {
+    Index size = 1;
+    for (const Index extent : m.shape) size *= extent;
+    CHECK(size == std::ssize(m.values));
+    all.values[m.metric] = m.values;
+  }
   return all;
 }
 
@@ -84,21 +89,17 @@ TEST_CASE("the top keys are the lowest of equal ones, and none without weight", 
   CHECK(top_recall(Row{0, 0, 0}, Row{0.5, 0.5, 0}, 3) == 0);
 }
 
-// 5000 keys make blocks of 104 rows.
+// 3000 keys make blocks of 174 rows.
 TEST_CASE("rows measured in blocks are those of the whole matrix, for any number of threads", "[methods]") {
-  const Shape all{.nq = 230, .nk = 5000, .d = 8, .dv = 3};
+  const Shape all{.nq = 230, .nk = 3000, .d = 8, .dv = 3};
   for (const std::string spec : {"softmax", "linear", "performer:m=16", "local:window=9", "top-k:k=5", "vq:codes=8",
                                  "uniform", "linformer:r=8", "nystrom:landmarks=6"})
     for (const bool causal : {false, true}) {
       Shape shape = all;
-      if (causal) shape.mask = {.causal = true, .offset = 4770};
+      if (causal) shape.mask = {.causal = true, .offset = 2770};
       const Cell cell = cell_of("sparsity", spec, "gaussian", shape);
       if (!find<MethodEntry>(cell.method.name()).claims(cell.method, shape).no_form.empty()) continue;
       INFO(spec << (causal ? ", causal" : ""));
-      if (spec.starts_with("linformer")) {
-        CHECK_THROWS_AS(measured(cell), Skip);
-        continue;
-      }
       const Measured streamed = measured(cell);
       CHECK(streamed.values == measured(cell, 0, 3).values);
 
@@ -111,7 +112,7 @@ TEST_CASE("rows measured in blocks are those of the whole matrix, for any number
       double worst = 0, negative = 0;
       for (Index i = 0; i < shape.nq; ++i) {
         const std::span<const double> p(A.data() + i * shape.nk, static_cast<size_t>(shape.nk));
-        const RowSparsity row = row_sparsity(p, i + shape.mask.offset, shape.mask.visible(i, shape.nk), 32, 2e-5);
+        const RowSparsity row = row_sparsity(p, i + shape.mask.offset, shape.mask.visible(i, shape.nk), 32, 0.1 / 3000);
         negative += row.kind == RowSparsity::Kind::negative;
         if (row.kind != RowSparsity::Kind::weights) continue;
         for (const auto& [name, value] : {std::pair{"entropy", row.entropy},
@@ -130,6 +131,8 @@ TEST_CASE("rows measured in blocks are those of the whole matrix, for any number
       if (place > 0) CHECK(streamed.values.at("entropy_rows").size() == place);
       CHECK(worst < tolerance);
     }
+  CHECK_THROWS_AS(measured(cell_of("sparsity", "linformer:r=8", "gaussian", {.nq = 2, .nk = 4097, .d = 4, .dv = 1})),
+                  Skip);  // it gives no rows
 }
 
 TEST_CASE("rows of softmax at n = 65,536 take less than 64 MB beyond the inputs", "[methods]") {
@@ -231,9 +234,9 @@ TEST_CASE("needles are found where the weights are, and their share is known for
   CHECK(softmax["needle_weight"] > 0.99);
   CHECK(softmax["top_agreement"] == 1);
   CHECK(softmax["top_recall"] == 1);
-  CHECK(self["needle_found"] == own / 60);
-  CHECK(self["needle_weight"] == own / 60);
-  CHECK(uniform["needle_found"] == first / 60);  // the first of equal weights
+  CHECK(std::abs(self["needle_found"] - own / 60) < tolerance);
+  CHECK(std::abs(self["needle_weight"] - own / 60) < tolerance);
+  CHECK(std::abs(uniform["needle_found"] - first / 60) < tolerance);  // the first of equal weights
   CHECK(find_needles("top-k:k=4")["top_recall"] == 1);
   CHECK(needles_of(cell_of("attention-error", "softmax", "gaussian", shape), 0).empty());
   CHECK_FALSE(measured(cell_of("attention-error", "softmax", "gaussian", shape)).values.contains("needle_found"));
@@ -259,22 +262,22 @@ namespace {
 // One row of a Gaussian head a replicate, as the experiments measure it: given q its logits are N(0, s^2) with
 // s = scale |q| d^-1/4 (q as it is scaled), and in the limit of many keys exp(H)/n = exp(-s^2/2),
 // 1/(n sum p^2) = exp(-s^2), and the relative error of the uniform row sqrt(1 - exp(-s^2)).  methods.md I, J 59
-// At n = 4096 and s^2 of 0.3 the bias, of order 1/n, is far below a standard error of 200 replicates. stretch: a bug, s
-// as it would be were the scale wrong by that factor.
+// At n = 2048 and s^2 of 0.24 the bias, of order 1/n, is a fifth of a standard error of 60 replicates. stretch: a bug,
+// s as it would be were the scale wrong by that factor.
 Scores gaussian_limits(double stretch, std::uint64_t seed) {
   constexpr double scale = 0.7;
   constexpr Index d = 16;
-  const Shape shape{.nq = 1, .nk = 4096, .d = d, .dv = 1};
+  const Shape shape{.nq = 1, .nk = 2048, .d = d, .dv = 1};
   Moments entropy, participation, baseline;
-  for (Index replicate = 0; replicate < 200; ++replicate) {
+  for (Index replicate = 0; replicate < 60; ++replicate) {
     Cell rows = cell_of("sparsity", "softmax", "gaussian:scale=0.7", shape),
          errors = cell_of("attention-error", "uniform", "gaussian:scale=0.7", shape);
     rows.seed = errors.seed = seed;
     const double s = stretch * scale * draw_cell_head(rows, replicate, 0, Purpose::measured).Q.norm() /
                      std::pow(static_cast<double>(d), 0.25);
     const Measured row = measured(rows, replicate);
-    entropy.add(row["entropy"] - std::log(4096.0) + s * s / 2);
-    participation.add(row["inverse_participation"] / 4096 - std::exp(-s * s));
+    entropy.add(row["entropy"] - std::log(2048.0) + s * s / 2);
+    participation.add(row["inverse_participation"] / 2048 - std::exp(-s * s));
     baseline.add(measured(errors, replicate)["relative_frobenius"] - std::sqrt(1 - std::exp(-s * s)));
   }
   return {{"entropy", score(entropy, 0)}, {"participation", score(participation, 0)}, {"uniform", score(baseline, 0)}};
@@ -283,7 +286,7 @@ Scores gaussian_limits(double stretch, std::uint64_t seed) {
 }  // namespace
 
 // One family at an error rate of 1e-3 over the base seeds. Power: a scale that is wrong by a tenth changes s^2/2 by a
-// fifth of it, tens of standard errors.
+// fifth of it, more than ten standard errors.
 TEST_CASE("Gaussian logits have the entropy, the participation and the distance to uniform that are known",
           "[statistics]") {
   Scores family;

@@ -67,7 +67,7 @@ std::vector<Panel> panels(const std::string& input, const std::vector<std::strin
   for (const auto& method : methods) {
     image("softmax (exact)", "softmax", "attention");
     image(method, method, "attention");
-    image(method + " - softmax", method, "difference");
+    image("difference", method, "difference");
   }
   return all;
 }

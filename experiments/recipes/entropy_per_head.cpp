@@ -40,9 +40,10 @@ std::vector<Figure> figures(RecipeSize size) {
                 .mark = 1,
                 .mark_label = "uniform: log(i + 1)"};
     entropies.push_back(panel);
-    panel.x_label = "mean distance sum_j A_ij |i - j| (tokens)";
+    panel.x_label = "sum_j A_ij |i - j|";
+    panel.x_scale = "log2";
     panel.y = "attention_distance_rows";
-    panel.range = {0, static_cast<double>(n) / 2};
+    panel.range = {0.25, static_cast<double>(n)};
     panel.mark = static_cast<double>(n - 1) / 4;
     panel.mark_label = "uniform, mean";
     distances.push_back(panel);

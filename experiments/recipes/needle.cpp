@@ -42,16 +42,20 @@ std::vector<RunRequest> runs(RecipeSize size) {
   return {request};
 }
 
-std::vector<Figure> figures(RecipeSize) {
+std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> panels;
-  for (const auto& [title, methods] :
-       {std::pair{"by content", by_content}, {"elementwise features", elementwise}, {"others", others}})
-    for (const bool weight : {false, true}) {
+  for (const bool weight : {false, true})
+    for (const auto& [title, methods] :
+         {std::pair{"keys by content", by_content}, {"elementwise features", elementwise}, {"others", others}}) {
       Specs drawn = methods;
       drawn.insert(drawn.end(), {"softmax", "uniform"});
       panels.push_back(
-          {.title = std::string(title) + (weight ? ": weight" : ": found"),
-           .where = {{"experiment", "attention-error"}, {"input", "needle"}, {"method", drawn}},
+          {.title = title,
+           .where = {{"experiment", "attention-error"},
+                     {"input", "needle"},
+                     {"method", drawn},
+                     {"n", lengths(size)},
+                     {"causal", 0}},
            .x = {"n"},
            .x_label = "sequence length n",
            .x_scale = "log2",
