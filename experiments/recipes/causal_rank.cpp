@@ -97,7 +97,8 @@ Verdict judge_full(const Results& results, RecipeSize size) {
     regions.push_back(region);
   }
   Verdict verdict = below_where(
-      1, fmt::format("Causal attention of {} tokens, of rank n exactly, is of rank n in double as well", length(size)),
+      0.5,
+      fmt::format("Causal attention of {} tokens, of rank n exactly, is of rank n in double as well", length(size)),
       regions);
   verdict.numbers = "n less the numerical rank, " + verdict.numbers;
   return verdict;

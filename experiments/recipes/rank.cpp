@@ -178,7 +178,7 @@ Verdict judge_softmax(const Results& results, RecipeSize size) {
     regions.push_back(region);
   }
   Verdict verdict =
-      below_where(1, fmt::format("Softmax attention is of full numerical rank at n = {}", 2 * dense(size)), regions);
+      below_where(0.5, fmt::format("Softmax attention is of full numerical rank at n = {}", 2 * dense(size)), regions);
   verdict.numbers = "n less the numerical rank at " + verdict.numbers;
   return verdict;
 }
