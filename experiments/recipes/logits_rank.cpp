@@ -107,7 +107,7 @@ Verdict judge_softmax(const Results& results, RecipeSize size) {
   for (const Index d : key_sizes(size)) add(fmt::format("d = {}", d), laws, d);
   add("the real heads", inputs_of(size == RecipeSize::smoke ? telling_heads(size) : all_heads()), 64);
   Verdict verdict =
-      below_where(1,
+      below_where(0.5,
                   fmt::format("softmax(Q K^T), of rank n = {} exactly for generic Q and K, is of rank n in "
                               "double as well (no theorem: exp takes the rank of log(u v^T) from 2 to 1)",
                               length(size)),

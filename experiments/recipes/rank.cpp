@@ -59,7 +59,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
   given.methods = {"softmax", "uniform", "linear"};
   given.replicates = 1;
   over_m.inputs = all_inputs(size);
-  over_m.methods = {"performer"};
+  over_m.methods = {"performer", "softmax"};
   over_m.n = {n};
   over_m.sweep = {{"m", budgets(size)}};
   over_m.replicates = 2 * replicates;
