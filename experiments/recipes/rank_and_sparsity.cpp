@@ -54,11 +54,15 @@ std::vector<RunRequest> runs(RecipeSize size) {
                        .n = {length(size)},
                        .causal = false,
                        .sweep = {{"logit_scale", scales(size)}}};
-    RunRequest others = softmax;
+
+    RunRequest others = softmax, over_scales = softmax;
     others.methods = approximations;
-    others.inputs = laws;
-    for (const auto& head : inputs_of(telling_heads(size))) others.inputs.push_back(head);
-    all.insert(all.end(), {softmax, others});
+    others.inputs = inputs_of(telling_heads(size));
+    others.inputs.push_back("gaussian");
+    others.sweep.clear();
+    over_scales.methods = shown;
+    over_scales.inputs = {"gaussian", telling_heads(size).back().input()};
+    all.insert(all.end(), {softmax, others, over_scales});
   }
   return all;
 }

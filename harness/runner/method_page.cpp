@@ -135,19 +135,22 @@ class Page {
                 .range = {0, 1},
                 .mark = 1,
                 .mark_label = "the mean of V"};
+    panel.where["method"] = {method_.spec(), "softmax"};  // the mean of V is the mark
     panel.where["n"] = longest_;
     return panel;
   }
 
   Panel error(const std::string& input) const {
-    return {.title = "error, " + input,
-            .where = where("attention-error:matrix=false", input),
-            .x = {"n"},
-            .x_label = "sequence length n",
-            .x_scale = "log2",
-            .y = "relative_output_error",
-            .y_label = "|A'V - AV| / |AV|  (Frobenius)",
-            .y_scale = "log10"};
+    Panel panel{.title = "error, " + input,
+                .where = where("attention-error:matrix=false", input),
+                .x = {"n"},
+                .x_label = "sequence length n",
+                .x_scale = "log2",
+                .y = "relative_output_error",
+                .y_label = "|A'V - AV| / |AV|  (Frobenius)",
+                .y_scale = "log10"};
+    panel.where["method"] = {method_.spec(), "uniform"};  // softmax errs by nothing
+    return panel;
   }
 
   Panel seconds() const {
