@@ -82,7 +82,7 @@ std::vector<Figure> figures(RecipeSize size) {
                         .y = metric,
                         .y_label = label,
                         .y_scale = "log2",
-                        .references = {"linear", "performer:m=64", "softmax", "uniform"}});
+                        .references = {"linear", "softmax", "uniform"}});
   return {
       figure("truncation-rank", text, "Rank against the width of the band",
              fmt::format("n = {}, d = 64, bidirectional, renormalised; 95 % intervals over inputs and draws. Dotted: "
