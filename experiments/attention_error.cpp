@@ -7,6 +7,7 @@
 
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"
+#include "harness/measures/retrieval.hpp"
 #include "harness/runner/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 #include "harness/theory/delta_method.hpp"
@@ -18,16 +19,18 @@ std::span<const double> row(const Matrix<double>& A, Index i) {
   return {A.data() + i * A.cols(), static_cast<size_t>(A.cols())};
 }
 
-// Both directions over the rows: the mean of the finite ones, and how many are infinite or undefined.
+// One direction over the rows: the mean of the finite ones, how many are infinite or undefined, and each that is
+// defined, infinite ones as such.
 void record_divergence(const Matrix<double>& from, const Matrix<double>& to, const std::string& name,
                        Recorder& record) {
   Moments finite;
-  double infinite = 0, undefined = 0;
+  std::vector<double> defined;
+  double infinite = 0;
   for (Index i = 0; i < from.rows(); ++i) {
     const auto divergence = kl_divergence(row(from, i), row(to, i));
-    if (!divergence)
-      ++undefined;
-    else if (std::isinf(*divergence))
+    if (!divergence) continue;
+    defined.push_back(*divergence);
+    if (std::isinf(*divergence))
       ++infinite;
     else
       finite.add(*divergence);
@@ -35,7 +38,32 @@ void record_divergence(const Matrix<double>& from, const Matrix<double>& to, con
   const auto rows = static_cast<double>(from.rows());
   if (finite.count > 0) record.scalar(name, "nat", finite.mean);
   record.scalar(name + "_infinite", "1", infinite / rows);
-  record.scalar(name + "_undefined", "1", undefined / rows);
+  record.scalar(name + "_undefined", "1", (rows - static_cast<double>(defined.size())) / rows);
+  const Index count = std::ssize(defined);
+  if (count > 0) record.array(name + "_rows", "nat", {count}, std::move(defined));
+}
+
+// Whether rows still point where the exact ones do, and where the input wants them to. Rows that see no key are left
+// out.
+void record_retrieval(const Matrix<double>& A, const Matrix<double>& truth, const Task& task, Recorder& record) {
+  const auto needles = needles_of(task.cell, task.replicate);
+  Moments agreement, recall, found, weight;
+  for (Index i = 0; i < A.rows(); ++i) {
+    const Index wanted = top_key(row(truth, i)), given = top_key(row(A, i));
+    if (wanted < 0) continue;
+    agreement.add(given == wanted);
+    recall.add(top_recall(row(A, i), row(truth, i), task.cell.experiment.integer("top")));
+    if (needles.empty()) continue;
+    const Index needle = needles[static_cast<size_t>(i)];
+    found.add(given == needle);
+    weight.add(A(i, needle));
+  }
+  if (agreement.count == 0) return;
+  record.scalar("top_agreement", "1", agreement.mean);
+  record.scalar("top_recall", "1", recall.mean);
+  if (needles.empty()) return;
+  record.scalar("needle_found", "1", found.mean);
+  record.scalar("needle_weight", "1", weight.mean);
 }
 
 // The share of rows whose normaliser sum_j K_ij over visible keys is not positive: such a row means nothing.
@@ -115,15 +143,18 @@ void record_cost(const Approximation<double>& method, const Task& task, const Ex
 void record_matrix(const Matrix<double>& A, const Matrix<double>& truth, Recorder& record) {
   record.scalar("relative_frobenius", "1", (A - truth).norm() / truth.norm());
   Moments l1;
-  std::vector<double> rows;
+  std::vector<double> rows, not_negative;
   for (Index i = 0; i < A.rows(); ++i) {
     rows.push_back(l1_distance(row(A, i), row(truth, i)));
     l1.add(rows.back());
+    if (A.row(i).minCoeff() >= 0) not_negative.push_back(static_cast<double>(i));
   }
   record.scalar("row_l1", "1", l1.mean);
   record.array("row_l1_rows", "1", {A.rows()}, std::move(rows));
   record_divergence(truth, A, "kl_exact_to_estimate", record);
   record_divergence(A, truth, "kl_estimate_to_exact", record);
+  const Index defined = std::ssize(not_negative);
+  if (defined > 0) record.array("kl_row_index", "1", {defined}, std::move(not_negative));
   record.scalar("fraction_negative", "1", static_cast<double>((A.array() < 0).count()) / static_cast<double>(A.size()));
 }
 
@@ -138,6 +169,7 @@ void measure(const Task& task, Recorder& record) {
     const auto [A, output] = task.applied();
     record_output(output, *exact, record);
     record_matrix(A, exact->attention(), record);
+    record_retrieval(A, exact->attention(), task, record);
   } else {
     record_output(task.output(), *exact, record);
   }
@@ -150,10 +182,12 @@ void measure(const Task& task, Recorder& record) {
 const bool registered = add(ExperimentEntry{
     .text = {.name = "attention-error",
              .summary = "error of the attention matrix and of the output against exact softmax",
-             .formula = "|A' - A|_F / |A|_F, |A'V - AV|_F / |AV|_F, row L1, KL both ways",
+             .formula =
+                 "|A' - A|_F / |A|_F, |A'V - AV|_F / |AV|_F, row L1, KL both ways, top-1 agreement, top-k recall",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 4, for the output's MSE",
              .cost = "O(n^2) memory; the exact matrix once an input; matrix=false: what the method and softmax cost"},
-    .parameters = {Parameter::flag("matrix", true, "compare the matrices as well; false: outputs alone, at any n")},
+    .parameters = {Parameter::flag("matrix", true, "compare the matrices as well; false: outputs alone, at any n"),
+                   Parameter::integer("top", 32, "k of the top-k recall", 1)},
     .metrics = {{"relative_frobenius", "1", "|A' - A|_F / |A|_F"},
                 {"relative_output_error", "1", "|A'V - AV|_F / |AV|_F"},
                 {"output_mse", "1", "mean squared error of the entries of the output"},
@@ -162,9 +196,18 @@ const bool registered = add(ExperimentEntry{
                 {"kl_exact_to_estimate", "nat", "mean KL(A || A') over the rows where it is finite"},
                 {"kl_exact_to_estimate_infinite", "1", "share of rows where it is infinite"},
                 {"kl_exact_to_estimate_undefined", "1", "share of rows with negative entries"},
+                {"kl_exact_to_estimate_rows", "nat", "of each row of kl_row_index, infinite ones as such"},
                 {"kl_estimate_to_exact", "nat", "mean KL(A' || A) over the rows where it is finite"},
                 {"kl_estimate_to_exact_infinite", "1", "share of rows where it is infinite"},
                 {"kl_estimate_to_exact_undefined", "1", "share of rows with negative entries"},
+                {"kl_estimate_to_exact_rows", "nat", "of each row of kl_row_index, infinite ones as such"},
+                {"kl_row_index", "1", "i of each of them: rows without negative entries"},
+                {"top_agreement", "1",
+                 "share of rows whose largest weight is at the key where the exact one is; of equal weights the first"},
+                {"top_recall", "1", "mean share of the k keys of largest exact weight that are among the k largest"},
+                {"needle_found", "1",
+                 "share of rows whose largest weight is at the key that the query is aimed at, of inputs that know it"},
+                {"needle_weight", "1", "mean weight at that key"},
                 {"fraction_negative", "1", "share of entries of A' below zero"},
                 {"fraction_nonpositive_normalisers", "1", "share of rows whose weights do not sum to more than zero"},
                 {"flops", "FLOP", "of one call, by the method's cost formula"},

@@ -1,74 +1,176 @@
-// How concentrated the rows of a method's attention matrix are. methods.md I.
-// A row with negative entries has no entropy: it is counted and left out of the means that need one.
+// How concentrated the rows of a method's attention matrix are, and how far away they look. methods.md I.
+// Rows come in blocks and are gone once they are measured, 4 MiB of them for each thread, so that no length is too
+// long. What gives no rows is read off attend with V = I, as a whole, up to n = 4096.
 #include "harness/measures/sparsity.hpp"
 
-#include <cmath>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "harness/core/error.hpp"
+#include "harness/measures/attention_matrix.hpp"
 #include "harness/runner/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 
 namespace attnbench {
 namespace {
 
-void measure(const Task& task, Recorder& record) {
-  const auto applied = task.applied();
-  const Matrix<double>& A = applied.attention;
-  const Index n = A.cols(), top = task.cell.experiment.integer("top");
-  const double threshold = 1 / (10 * static_cast<double>(n));
-  Moments entropies, supports, participations, relative_supports, below, masses, ginis, hoyers;
-  std::vector<double> entropy_rows;
-  double negative = 0;
-  for (Index i = 0; i < A.rows(); ++i) {
-    const std::span<const double> p(A.data() + i * n, static_cast<size_t>(n));
-    below.add(fraction_below(p, threshold));
-    hoyers.add(hoyer(p));
-    if (A.row(i).minCoeff() < 0) {
-      ++negative;
-      continue;
-    }
-    const double h = entropy(p);
-    entropy_rows.push_back(h);
-    entropies.add(h);
-    supports.add(std::exp(h));
-    participations.add(inverse_participation(p));
-    const Index seen = task.cell.problem.shape.mask.visible(i, n);
-    if (seen > 0) relative_supports.add(std::exp(h) / static_cast<double>(seen));
-    masses.add(top_mass(p, top));
-    ginis.add(gini(p));
+constexpr Index block_bytes = 4 << 20, largest_dense = 4096;
+
+struct Measure {
+  std::string name, unit, text;
+  double RowSparsity::*of;
+  bool any_sign = false;
+};
+const std::vector<Measure>& row_measures() {
+  static const std::vector<Measure> all{
+      {"entropy", "nat", "entropy of a row", &RowSparsity::entropy},
+      {"effective_support", "1", "exp(entropy): keys that a row attends to", &RowSparsity::effective_support},
+      {"relative_support", "1", "exp(entropy) over the keys that the row sees; 1 is average pooling",
+       &RowSparsity::relative_support},
+      {"relative_entropy", "1",
+       "entropy over log of the keys that the row sees; 1 is average pooling, or one key alone",
+       &RowSparsity::relative_entropy},
+      {"inverse_participation", "1", "1 / sum_j A_ij^2; at most the effective support",
+       &RowSparsity::inverse_participation},
+      {"top_mass", "1", "mass of a row's k largest entries", &RowSparsity::top_mass},
+      {"gini", "1", "Gini coefficient of a row: 0 uniform, 1 - 1/n one-hot", &RowSparsity::gini},
+      {"attention_distance", "tokens", "sum_j A_ij |i - j|: how far away a row looks", &RowSparsity::attention_distance},
+      {"fraction_below", "1", "share of entries with |A_ij| below the threshold", &RowSparsity::fraction_below, true},
+      {"hoyer", "1", "Hoyer sparsity of a row: 0 uniform, 1 one-hot", &RowSparsity::hoyer, true},
+      {"mean_over_rms", "1", "E|A_ij| / sqrt(E A_ij^2) of a row: 1 uniform, n^-1/2 one-hot",
+       &RowSparsity::mean_over_rms, true}};
+  return all;
+}
+
+std::vector<Metric> metrics() {
+  std::vector<Metric> all{
+      {"rows_with_negative_entries", "1", "share of rows that have no entropy and what follows from it"},
+      {"rows_with_zero_sum", "1", "share of rows without any weight, which all means leave out"},
+      {"row_index", "1", "i of each element of the arrays: rows without negative entries and with weight"}};
+  for (const Measure& m : row_measures()) {
+    all.push_back({m.name, m.unit, "mean over rows: " + m.text});
+    all.push_back({m.name + "_rows", m.unit, "the same for each row of row_index"});
   }
-  record.scalar("fraction_below", "1", below.mean);
-  record.scalar("hoyer", "1", hoyers.mean);
-  record.scalar("rows_with_negative_entries", "1", negative / static_cast<double>(A.rows()));
-  if (entropies.count == 0) return;
-  record.scalar("entropy", "nat", entropies.mean);
-  record.scalar("effective_support", "1", supports.mean);
-  record.scalar("inverse_participation", "1", participations.mean);
-  if (relative_supports.count > 0) record.scalar("relative_support", "1", relative_supports.mean);
-  record.scalar("top_mass", "1", masses.mean);
-  record.scalar("gini", "1", ginis.mean);
-  const auto rows = static_cast<Index>(entropy_rows.size());
-  record.array("entropy_rows", "nat", {rows}, std::move(entropy_rows));
+  return all;
+}
+
+// Below what the format rounds 1 by, an entry of a row that sums to one cannot be told from a zero.
+void refuse_threshold_below_rounding(const Cell& cell) {
+  const Params& params = cell.experiment;
+  if (params.text("threshold") == "auto") return;
+  const bool single = cell.problem.shape.precision == Precision::f32;
+  const double floor = single ? double{std::numeric_limits<float>::epsilon()} : std::numeric_limits<double>::epsilon();
+  if (params.real("threshold") < floor)
+    throw Misuse(fmt::format("sparsity: threshold={} is below the rounding floor of {}; expected at least {:.3g}{}",
+                             params.text("threshold"), single ? "f32" : "f64", floor,
+                             single ? "; give more, or --precision f64" : "; give more"));
+}
+
+// Throws NumericallyInvalid, naming the first entry that is not finite.
+template <class T>
+std::vector<RowSparsity> measure_rows(const Task& task, const HeadData<T>& head) {
+  const auto& shape = task.cell.problem.shape;
+  const Params& options = task.cell.experiment;
+  const Index top = options.integer("top");
+  const double threshold =
+      options.text("threshold") == "auto" ? 0.1 / static_cast<double>(shape.nk) : options.real("threshold");
+  const auto method = task.method<T>(0, task.replicate);
+
+  std::vector<RowSparsity> measured(static_cast<size_t>(shape.nq));
+  std::vector<Index> bad(static_cast<size_t>(shape.nq), -1);  // a column that is not finite
+  const auto measure = [&](const auto& row, Index i, std::vector<double>& p) {
+    p.assign(row.begin(), row.end());
+    const auto found = std::find_if(p.begin(), p.end(), [](double x) { return !std::isfinite(x); });
+    if (found != p.end())
+      bad[static_cast<size_t>(i)] = found - p.begin();
+    else
+      measured[static_cast<size_t>(i)] =
+          row_sparsity(p, i + shape.mask.offset, shape.mask.visible(i, shape.nk), top, threshold);
+  };
+  if (const auto* rows_of = method->rows()) {
+    const Index block = std::clamp<Index>(block_bytes / (shape.nk * static_cast<Index>(sizeof(T))), 1, shape.nq);
+    task.context.for_blocks(shape.nq, block, [&](Context& single, Index first, Index count) {
+      Matrix<T> A(count, shape.nk);
+      rows_of->attention_rows(head.view(), shape.mask, first, single, A);
+      std::vector<double> p;
+      for (Index a = 0; a < count; ++a) measure(A.row(a), first + a, p);
+    });
+  } else {
+    if (std::max(shape.nq, shape.nk) > largest_dense)
+      throw Skip(fmt::format("{} gives no rows of its matrix, which is read as a whole up to n = {}",
+                             task.cell.method.spec(), largest_dense));
+    const Matrix<double> A = attention_matrix(*method, head.view(), shape.mask, task.context);
+    std::vector<double> p;
+    for (Index i = 0; i < shape.nq; ++i) measure(A.row(i), i, p);
+  }
+  for (Index i = 0; i < shape.nq; ++i)
+    if (const Index j = bad[static_cast<size_t>(i)]; j >= 0)
+      throw NumericallyInvalid(fmt::format("attention matrix: not finite at row {}, column {}", i, j));
+  return measured;
+}
+
+// The head is drawn here: what the cells of an input share has the exact output as well, for which nobody asks.
+std::vector<RowSparsity> measure_rows(const Task& task) {
+  auto drawn = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
+  if (task.cell.problem.shape.precision == Precision::f64) return measure_rows<double>(task, drawn);
+  const auto head = std::exchange(drawn, {}).cast<float>();  // the head in double is not kept beside it
+  return measure_rows<float>(task, head);
+}
+
+void measure(const Task& task, Recorder& record) {
+  const Params& method = task.cell.method;
+  const auto& shape = task.cell.problem.shape;
+  const auto claims = find<MethodEntry>(method.name()).claims(method, shape);
+  if (!claims.no_attention_matrix.empty())
+    throw Skip(method.spec() + " has no attention matrix: " + claims.no_attention_matrix);
+  const auto rows = measure_rows(task);
+  using Kind = RowSparsity::Kind;
+  std::vector<double> index;
+  double negative = 0, zero = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    negative += rows[i].kind == Kind::negative;
+    zero += rows[i].kind == Kind::zero;
+    if (rows[i].kind == Kind::weights) index.push_back(static_cast<double>(i));
+  }
+  const auto count = static_cast<double>(rows.size());
+  const Index weighed = std::ssize(index);
+  record.scalar("rows_with_negative_entries", "1", negative / count);
+  record.scalar("rows_with_zero_sum", "1", zero / count);
+  if (negative > 0)
+    record.note(method.spec() +
+                ": rows with negative entries have no entropy and are left out of what needs one; "
+                "rows_with_negative_entries has their share");
+  for (const Measure& m : row_measures()) {
+    Moments mean;
+    std::vector<double> values;
+    for (const RowSparsity& row : rows) {
+      if (row.kind == Kind::weights || (m.any_sign && row.kind == Kind::negative)) mean.add(row.*m.of);
+      if (row.kind == Kind::weights) values.push_back(row.*m.of);
+    }
+    if (mean.count > 0) record.scalar(m.name, m.unit, mean.mean);
+    if (weighed > 0) record.array(m.name + "_rows", m.unit, {weighed}, std::move(values));
+  }
+  if (weighed > 0) record.array("row_index", "1", {weighed}, std::move(index));
 }
 
 const bool registered = add(ExperimentEntry{
     .text = {.name = "sparsity",
-             .summary = "entropy, effective support and other concentration of the attention rows",
-             .formula = "exp(-sum_j A_ij log A_ij), share of A_ij < 1/(10 n), Gini, Hoyer, mass of the top k",
-             .reference = "Hurley and Rickard 2009, arXiv:0811.4706, for Gini and Hoyer",
-             .cost = "O(n^2) memory"},
-    .parameters = {Parameter::integer("top", 32, "k of the top-k mass", 1)},
-    .metrics = {{"entropy", "nat", "mean entropy of a row"},
-                {"entropy_rows", "nat", "entropy of each row without negative entries"},
-                {"effective_support", "1", "mean of exp(entropy): keys that a row attends to"},
-                {"inverse_participation", "1", "mean of 1 / sum_j A_ij^2; at most the effective support"},
-                {"relative_support", "1", "mean of exp(entropy) over the keys that the row sees; 1 is average pooling"},
-                {"fraction_below", "1", "mean share of entries with |A_ij| < 1/(10 n)"},
-                {"top_mass", "1", "mean mass of a row's k largest entries"},
-                {"gini", "1", "mean Gini coefficient of a row: 0 uniform, 1 - 1/n one-hot"},
-                {"hoyer", "1", "mean Hoyer sparsity of a row: 0 uniform, 1 one-hot"},
-                {"rows_with_negative_entries", "1", "share of rows left out of entropy, support, top mass and Gini"}},
+             .summary = "entropy, effective support, distance and other concentration of the attention rows",
+             .formula = "exp(-sum_j A_ij log A_ij), share of |A_ij| < 1/(10 n), Gini, Hoyer, mass of the top k, "
+                        "sum_j A_ij |i - j|, E|a| / sqrt(E a^2)",
+             .reference = "Hurley and Rickard 2009, arXiv:0811.4706, for Gini and Hoyer; Tay et al. 2021, "
+                          "arXiv:2011.04006, section 2.3; Su 2023, kexue.fm/archives/9889",
+             .cost = "O(n^2) time, 4 MiB of rows for each thread; n up to 4096 without rows"},
+    .parameters = {Parameter::integer("top", 32, "k of the top-k mass", 1),
+                   Parameter::real_or("threshold", "auto", "what fraction_below counts entries below; auto: 1/(10 n)",
+                                      0, 1)},
+    .metrics = metrics(),
     .headline = {.metric = "effective_support", .label = "effective support exp(H)"},
-    .matrices = [](const Params&) { return 3; },
+    .check = refuse_threshold_below_rounding,
     .run = measure,
 });
 

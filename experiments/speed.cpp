@@ -135,8 +135,8 @@ const bool registered = add(ExperimentEntry{
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per call"},
     .check =
-        [](const Params& options) {
-          if (!options.text("peer").empty()) Peer::check(options.text("peer"));
+        [](const Cell& cell) {
+          if (const auto& peer = cell.experiment.text("peer"); !peer.empty()) Peer::check(peer);
         },
     .run_group = run_group,
 });

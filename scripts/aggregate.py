@@ -42,6 +42,7 @@ COLUMNS = (
     "note",
 )
 EXPONENT_POINTS = 3
+HISTOGRAM_BINS = 40
 # How `attnbench run` spells a condition on a cell; all others are --name VALUE.
 OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
 
@@ -53,10 +54,13 @@ class Panel:
     points   COLUMNS, one row a point: role is "measured", "reference" (a method without the x axis has x = NaN) or
              "ending" (a cell that was not done: y is NaN and the note says why). A point with a note is not drawn.
              Of a trade, value is the metric that circles show, and "reference" are bounds and methods whose y is not
-             above zero (drawn at their x). Of a map, a tile at x, y with its value: "ratio" (log10 of the ratio) or "winner" (log10 of how many times
-             the least is below the next, low and high its interval where it was measured).
+             above zero (drawn at their x). Of a map, a tile at x, y with its value: "value" (the metric itself),
+             "ratio" (log10 of the ratio) or "winner" (log10 of how many times the least is below the next, low and high
+             its interval where it was measured).
     missing  why there is nothing to draw, and the command that would change it; "" when there is something
+             Of a histogram, a bin at its centre x from x_low to x_high, y its share. Of an image, one row "image".
     samples  what a measured point of a curve was made of, by series and x
+    image    of an image: its numbers [rows, columns]
     """
 
     description: dict[str, Any]
@@ -65,6 +69,7 @@ class Panel:
     missing: str = ""
     unit: str = "1"
     samples: dict[tuple[str, float], np.ndarray] = field(default_factory=dict)
+    image: np.ndarray | None = None
 
     @property
     def has_theory(self) -> bool:
@@ -137,6 +142,10 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
     measured = _with_values(results, cells, description["y"])
     if description["kind"] == "profile":
         rows = _profile_rows(panel, measured, results)
+    elif description["kind"] == "histogram":
+        rows = _histogram_rows(panel, measured)
+    elif description["kind"] == "image":
+        rows = _image_rows(panel, measured)
     elif description["kind"] == "trade":
         rows = _trade_rows(results, cells, description)
     else:
@@ -317,39 +326,48 @@ def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[di
             for series, group in tile.groupby("series")
             if group["number"].notna().all()
         }
-        row = _winner_row(by_series) if description.get("winner") else _ratio_row(by_series, description["ratio"])
+        if description.get("winner"):
+            row = _winner_row(by_series)
+        else:
+            row = _ratio_row(by_series, description["ratio"]) if description.get("ratio") else _value_row(by_series)
         if row:
             rows.append({**row, "x": x, "y": y})
     return rows
 
 
-def _samples_by_method(results: Results, cells: pd.DataFrame, metric: str) -> dict[tuple[str, str], np.ndarray]:
-    """(series, method spec) to all samples of a metric, over replicates, inputs and whatever else cells differ in."""
+def _samples_by_point(
+    results: Results, cells: pd.DataFrame, metric: str, points: list[str]
+) -> dict[tuple[Any, ...], np.ndarray]:
+    """(series, method spec, values of the columns of its points) to all samples of a metric, over replicates and
+    whatever else cells differ in."""
     measured = _with_values(results, cells, metric)
     return {
         key: np.concatenate([np.ravel(v) for v in group["values"]])
-        for key, group in measured.groupby(["series", "method"])
+        for key, group in measured.groupby(["series", "method", *points])
     }
 
 
 def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a method spec: the median of one metric against the geometric mean of another, whichever experiments
-    they come from."""
+    """One row a method spec, or a value of `points` of one: the median of one metric against the geometric mean of
+    another, whichever experiments they come from."""
     along, bounded, upwards, areas = (
-        _samples_by_method(results, cells, description[name]) if description.get(name) else {}
+        _samples_by_point(results, cells, description[name], description.get("points", []))
+        if description.get(name)
+        else {}
         for name in ("x_metric", "bound_x", "y", "area")
     )
     rows = []
-    for (series, spec), samples in upwards.items():
+    for point, samples in upwards.items():
+        series, spec = point[:2]
         bound = split_spec(spec)[0] in description.get("bound", [])
         level = spec in description.get("references", [])
-        places = (bounded if bound else along).get((series, spec))
+        places = (bounded if bound else along).get(point)
         if places is None and not level:
             continue
         x, x_low, x_high = (np.nan,) * 3 if level else (float(v) for v in median_interval(places))
         exact = not np.all(samples > 0)
         y, low, high = (np.nan,) * 3 if exact else ratio_interval(np.log(samples))
-        area = areas.get((series, spec))
+        area = areas.get(point)
         rows.append(
             _row(
                 f"{series} (keys given)" if bound else series,
@@ -384,6 +402,15 @@ def _ratio_row(by_series: dict[str, pd.Series], methods: list[str]) -> dict[str,
     if np.isnan(value):
         return None
     return _row(" / ".join(methods), "ratio", value=value, low=low, high=high, replicates=count, samples=count)
+
+
+def _value_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
+    """The mean of the one series that a map of values has."""
+    if len(by_series) != 1:
+        return None
+    ((series, samples),) = by_series.items()
+    value, low, high = (float(v) for v in mean_interval(samples.to_numpy(float)))
+    return _row(series, "value", value=value, low=low, high=high, replicates=len(samples), samples=len(samples))
 
 
 def _winner_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
@@ -434,6 +461,49 @@ def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> lis
         pooled |= _varying(group)
     _say_what_is_pooled(panel, pooled)
     return rows
+
+
+def _histogram_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
+    """One row for each series and bin: the share of the series' elements, of all replicates, that lie in it."""
+    groups = {
+        key: (np.concatenate([np.ravel(v) for v in group["values"]]), group)
+        for key, group in measured.groupby(["role", "series"])
+    }
+    finite = [values[np.isfinite(values)] for values, _ in groups.values()]
+    inside = np.concatenate(finite) if finite else np.empty(0)
+    if len(inside) == 0:
+        return []
+    scale, unscale = (np.log, np.exp) if is_log(panel.description.get("x_scale")) else (np.asarray, np.asarray)
+    inside = inside[inside > 0] if scale is np.log else inside
+    ends = panel.description.get("range")
+    edges = np.histogram_bin_edges(scale(inside), HISTOGRAM_BINS, tuple(scale(ends)) if ends else None)
+    middles, edges = unscale((edges[:-1] + edges[1:]) / 2), unscale(edges)
+    rows, pooled = [], set()
+    for (role, series), (values, group) in groups.items():
+        counts, _ = np.histogram(values[np.isfinite(values)], edges)
+        if counts.sum() < len(values):
+            panel.notes.append(f"{series}: {len(values) - counts.sum()} of {len(values)} values lie beyond the axis.")
+        for x, low, high, count in zip(middles, edges[:-1], edges[1:], counts):
+            place = {"x": x, "x_low": low, "x_high": high, "y": count / len(values)}
+            rows.append(_row(series, role, **place, replicates=len(group), samples=len(values)))
+        pooled |= _varying(group)
+    _say_what_is_pooled(panel, pooled)
+    return rows
+
+
+def _image_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
+    """The array of the first replicate of the one cell, and a row that stands for it."""
+    flat = measured[measured["values"].map(np.ndim) == 2].sort_values("replicate", kind="stable")
+    if len(flat) == 0:
+        return []
+    if flat["key"].nunique() > 1:
+        panel.notes.append(f"Drawn is the first of {flat['key'].nunique()} cells.")
+    first = flat.iloc[0]
+    panel.image = first["values"]
+    negative = int(np.count_nonzero(panel.image < 0))
+    if panel.description.get("floor") and negative:
+        panel.notes.append(f"{100 * negative / panel.image.size:.1f} % of the weights are negative, in orange.")
+    return [_row(first["series"], "image", replicates=1, samples=panel.image.size)]
 
 
 def _varying(group: pd.DataFrame) -> set[str]:
@@ -560,8 +630,8 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
 
 
 def points_of(panel: Panel) -> pd.DataFrame:
-    """What a panel has beside references and endings: points, or the tiles of a map."""
-    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner")])
+    """What a panel has beside references and endings: points, the tiles of a map, or an image."""
+    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner", "value", "image")])
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:
@@ -596,7 +666,7 @@ def needed_command(description: dict[str, Any]) -> str:
         words += [OPTIONS.get(name, f"--{name}"), *(shlex.quote(str(value)) for value in values)]
     if causal not in (0, False, "0"):
         words.append("--causal")
-    if description["kind"] != "profile":
+    if description["kind"] not in ("profile", "histogram", "image"):
         for names in (axis_names(description), axis_names(description, "y_axis")):
             words += ["--sweep", f"{names[0]}=..."] if names else []
     if where:  # parameters of the specs, which stand in the specs

@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 import pandas as pd
-from aggregate import LEVEL, Panel, axis_names
+from aggregate import HISTOGRAM_BINS, LEVEL, Panel, axis_names
 from panels import BAND_FROM
 from ticks import number_label
 
@@ -17,7 +17,9 @@ LONGEST_REASON = 110  # characters; the CSV file has all of it
 def notes(panels: list[Panel]) -> list[str]:
     """Sentences under the figure: intervals, fits, endings, and what each panel says about itself."""
     trades = [panel for panel in panels if panel.description["kind"] == "trade"]
-    said = _interval_notes([panel for panel in panels if panel.description["kind"] != "trade"]) + _trade_notes(trades) + _map_notes(panels)
+    without_interval = ("trade", "histogram", "image")
+    said = _interval_notes([panel for panel in panels if panel.description["kind"] not in without_interval])
+    said += _trade_notes(trades) + _map_notes(panels) + _histogram_notes(panels) + _image_notes(panels)
     said += _exponent_notes(panels)
     if any(panel.points["crossing"].notna().any() for panel in panels):
         said.append(
@@ -91,6 +93,27 @@ def _map_notes(panels: list[Panel]) -> list[str]:
         notes.append(
             f"Tiles: the least, by its mark; hollow: the {LEVEL * 100:g} % interval of its ratio to the next holds 1."
         )
+    return notes
+
+
+def _histogram_notes(panels: list[Panel]) -> list[str]:
+    drawn = [p.role("measured") for p in panels if p.description["kind"] == "histogram" and len(p.role("measured"))]
+    if not drawn:
+        return []
+    samples = pd.concat(drawn)["samples"]
+    count = f"{samples.min():,}" if samples.min() == samples.max() else f"{samples.min():,} to {samples.max():,}"
+    return [f"Histograms: shares of {count} values a line in {HISTOGRAM_BINS} bins; marks tell lines apart."]
+
+
+def _image_notes(panels: list[Panel]) -> list[str]:
+    images = [panel for panel in panels if panel.image is not None]
+    notes = []
+    for floor in sorted({float(p.description["floor"]) for p in images if p.description.get("floor")}):
+        notes.append(
+            f"Weights: colours are logarithmic from {number_label(floor)}; what is less is as pale as that, 0 has none."
+        )
+    if any(not panel.description.get("floor") for panel in images):
+        notes.append("Differences: colours are linear up to the 99 % quantile of the magnitudes, beyond it as dark.")
     return notes
 
 

@@ -1,81 +1,27 @@
-"""How one panel is drawn: axes, series with their intervals and closed forms, references, endings; or a map."""
+"""How one panel is drawn: axes, series with their intervals and closed forms, references, endings; or another kind."""
 
 from __future__ import annotations
 
 import math
 import re
 import textwrap
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from aggregate import Panel, axis_names, is_log, points_of
 from matplotlib.axes import Axes
+from histograms import draw_histogram, histogram_values
+from images import draw_image
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from results import natural_order
+from style import FAINT, INK, PAPER, Look
 from ticks import byte_ticks, limits, linear_ticks, log_ticks, superscript
 
-INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
-# Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), so that they stay apart in grey; ordered so that the
-# first few are far apart. The page maps each to its partner on dark paper.
-COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
-DARK_COLOURS = ("#94c8fe", "#de6e46", "#ffc1c9", "#936e03", "#63cd7e", "#c684e3", "#0d969c", "#d8e5ff")
-# Seven markers and five line styles: coprime with the colours, so that 280 series look different. Dots and crosses are
-# taken by references and endings.
-MARKERS = ("o", "s", "^", "D", "v", "P", "*")
-LINES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3.5, 1.2, 1, 1.2, 1, 1.2)))
-REFERENCE_LINES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (1, 3)), (0, (1, 1.4, 1, 4)))
 BAND_FROM = 25  # points a series: more are drawn with a band instead of bars
 BAND_VERTICES = 256
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.0,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8.0,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": FAINT,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "xtick.minor.width": 0.5,
-    "ytick.minor.width": 0.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.3,
-    "hatch.linewidth": 0.5,
-    "lines.markersize": 4.6,
-    "text.parse_math": False,
-    "axes.unicode_minus": True,
-    "text.hinting": "no_hinting",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "figure.facecolor": PAPER,
-    "axes.facecolor": "none",
-}
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a series is drawn, the same in all panels of a figure."""
-
-    colour: str
-    marker: str
-    line: Any
-    row: int  # which series it is: crosses of several series stand above each other
+MOST_WORDS = 64  # tiles of a map of values: more are colours alone
 
 
 def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[float, float], with_y_label: bool) -> None:
@@ -87,10 +33,16 @@ def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[flo
         axes.set_ylabel(balanced(axis_label(panel, "y"), int((height - 0.6) * 16)))
     if panel.missing:
         _say_no_data(axes, panel.missing, width)
+    if panel.description["kind"] == "image":
+        draw_image(axes, panel)
+        return
     set_axis(axes, "x", panel, _x_values(panel))
     set_axis(axes, "y", panel, _y_values(panel))
     if panel.description["kind"] == "map":
         _draw_map(axes, panel, looks)
+        return
+    if panel.description["kind"] == "histogram":
+        draw_histogram(axes, panel, looks)
         return
     if panel.description["kind"] == "trade":
         _draw_trade(axes, panel, looks)
@@ -131,12 +83,17 @@ def axis_label(panel: Panel, axis: str) -> str:
     """The axis label with the unit of the measurement, where neither the description nor the ticks (B) say it."""
     description = panel.description
     is_map = description["kind"] == "map"
-    if axis == "y" and not is_map:
+    if description["kind"] == "image":
+        default = "key (token)" if axis == "x" else "query (token)"
+    elif description["kind"] == "histogram":
+        default = description["y"] if axis == "x" else "share"
+    elif axis == "y" and not is_map:
         default = description["y"] + (f" / that of {description['ratio_to']}" if description.get("ratio_to") else "")
     else:
         default = "/".join(axis_names(description, "x" if axis == "x" else "y_axis")) or "index"
     label = str(description.get(f"{axis}_label") or default)
-    if axis == "x" or is_map or panel.unit in ("", "1", "B") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
+    of_measurement = axis == ("x" if description["kind"] == "histogram" else "y") and not is_map
+    if not of_measurement or panel.unit in ("", "1", "B") or re.search(rf"[(\[/] ?{re.escape(panel.unit)}\b", label):
         return label
     return f"{label} ({panel.unit})"
 
@@ -209,7 +166,11 @@ def _draw_trade(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         _draw_circles(axes, measured, looks)
         return
     for series, points in measured.groupby("series"):
-        _draw_series(axes, points.sort_values("x"), looks[series], has_theory=False)
+        if panel.description.get("points"):  # of their own: not joined
+            look = looks[series]
+            axes.plot(points["x"], points["y"], look.marker, color=look.colour, markeredgecolor=PAPER, markeredgewidth=0.4)
+        else:
+            _draw_series(axes, points.sort_values("x"), looks[series], has_theory=False)
 
 
 def _name_line(axes: Axes, words: str, place: tuple[float, float], transform: Any, **how: Any) -> None:
@@ -283,7 +244,8 @@ def _draw_map(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     tiles = points_of(panel)
     if len(tiles) == 0:
         return
-    (draw_winners if panel.description.get("winner") else draw_ratios)(axes, panel, tiles, looks)
+    draw = draw_winners if panel.description.get("winner") else draw_ratios
+    (draw if (tiles["role"] != "value").all() else draw_values)(axes, panel, tiles, looks)
 
 
 def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
@@ -322,6 +284,33 @@ def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look
         panel.description["ratio"]
     )
     bar.set_label(textwrap.fill(str(label), 40))
+
+
+def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
+    """The value as a colour from pale to dark, and in words where tiles are few enough to be read."""
+    x, y, values = _grid(tiles)
+    mesh = axes.pcolormesh(
+        _edges(x, axes.get_xscale()),
+        _edges(y, axes.get_yscale()),
+        values,
+        cmap="Blues",
+        linewidth=0,
+        rasterized=True,
+        zorder=1,
+    )
+    bar = axes.figure.colorbar(mesh, ax=axes, fraction=0.06, pad=0.03, use_gridspec=False)
+    bar.outline.set_linewidth(0.5)
+    bar.set_label(textwrap.fill(str(panel.description.get("value_label") or panel.description["y"]), 40))
+    if len(tiles) > MOST_WORDS:
+        return
+    for axis, places in ((axes.xaxis, x), (axes.yaxis, y)):
+        axis.set_ticks(places, labels=[f"{place:g}" for place in places])
+        axis.set_tick_params(which="both", length=0)
+        axis.set_minor_locator(FixedLocator([]))
+    middle = (np.nanmin(values) + np.nanmax(values)) / 2
+    for _, tile in tiles.iterrows():
+        colour = PAPER if tile["value"] > middle else INK
+        axes.text(tile["x"], tile["y"], f"{tile['value']:.3g}", ha="center", va="center", fontsize=7, color=colour)
 
 
 def draw_winners(axes: Axes, _: Panel, tiles: pd.DataFrame, looks: dict[str, Look]) -> None:
@@ -427,6 +416,8 @@ def _x_values(panel: Panel) -> np.ndarray:
     endings = panel.points[panel.points["role"] == "ending"]
     if panel.description["kind"] == "map":
         return _map_limits(panel, "x")
+    if panel.description["kind"] == "histogram":
+        return histogram_values(panel)
     drawn = pd.concat([panel.role("measured"), panel.role("reference"), endings])["x"].to_numpy(float)
     if is_log(panel.description.get("x_scale")):
         drawn = drawn[drawn > 0]

@@ -30,8 +30,9 @@ import pandas as pd
 from aggregate import Panel, aggregate, axis_names
 from matplotlib.lines import Line2D
 from notes import notes
-from panels import COLOURS, FAINT, INK, LINES, MARKERS, PAPER, REFERENCE_LINES, STYLE, Look, axis_label, draw_panel, has_circles
+from panels import axis_label, draw_panel, has_circles
 from results import Figure, Misuse, Results, natural_order, read
+from style import COLOURS, FAINT, INK, LINES, MARKERS, PAPER, REFERENCE_LINES, STYLE, Look
 
 FORMATS = ("svg", "pdf", "png")
 FULL_WIDTH = 7.2  # inches: the text width of a paper with wide margins
@@ -89,7 +90,7 @@ def numbers(panels: list[Panel]) -> str:
         kind = panel.description["kind"]
         if kind not in ("map", "trade"):
             table = table.drop(columns="value")
-        if kind != "trade":
+        if kind not in ("trade", "histogram"):
             table = table.drop(columns=["x_low", "x_high"])
         tables.append(table)
     return pd.concat(tables).to_csv(index=False, lineterminator="\n") if tables else ""
@@ -105,6 +106,8 @@ def compose(panels: list[Panel]) -> plt.Figure:
     circles = any(has_circles(panel) for panel in panels)  # with names beside them
     width = 5.0 if columns == 1 and not circles else FULL_WIDTH
     panel_height = 3.0 if columns == 1 else 2.7 if columns == 2 else 2.45
+    if all(panel.description["kind"] == "image" for panel in panels):  # square ones, with a bar beside each
+        panel_height = 0.76 * width / columns
     if circles:
         columns = min(columns, 2)
         rows = -(-len(panels) // columns)
@@ -146,7 +149,7 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
 
 def series_looks(panels: list[Panel]) -> dict[str, Look]:
     """One look a series, in the order of the legend: references come last, dotted in ink and without markers."""
-    points = pd.concat([panel.points[panel.points["role"] != "ratio"] for panel in panels])
+    points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
     points = points[(points["role"] != "reference") | (points["note"] == "")]
     references = set(points.loc[points["role"] == "reference", "series"])
     names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))
@@ -166,7 +169,11 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], wi
     if all(has_circles(panel) for panel in panels):
         return None
     with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
-    joined = bool(with_theory) and not all(with_theory)
+    # Points on lines of closed forms, and points of their own in a trade, are not joined.
+    joined = any(
+        len(p.points) and p.description["kind"] != "map" and not (p.has_theory or p.description.get("points"))
+        for p in panels
+    )
     handles = [_entry(panels, series, look, joined, int(width * 13)) for series, look in looks.items()]
     if not handles:
         return None

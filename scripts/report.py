@@ -16,9 +16,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from panels import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
-from plot import Drawn, draw, write_files
+from plot import Drawn, chosen_figures, draw, write_files
 from results import Misuse, Results, Verdict, read
+from style import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
 
 PAGE = "index.html"
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
@@ -329,6 +329,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help=f"where {PAGE} and the figures go"
     )
+    parser.add_argument(
+        "--figure", nargs="+", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
+    )
     return parser.parse_args()
 
 
@@ -336,7 +339,7 @@ def main() -> int:
     options = arguments()
     try:
         results = read(options.results)
-        drawings = [draw(results, figure) for figure in results.figures]
+        drawings = [draw(results, figure) for figure in chosen_figures(results, options.figure)]
         files = {f"{drawn.stem}.{ending}": content for drawn in drawings for ending, content in drawn.files.items()}
         # The page comes last, so that what it links to is there.
         write_files(options.output, {**files, PAGE: page(results, drawings).encode()})

@@ -21,7 +21,7 @@ import pandas as pd
 
 APPLICATION_ID = 0x61746E62  # "atnb"
 NEWEST_SCHEMA = 2
-KINDS = ("curve", "profile", "map", "trade")  # of panels
+KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
 PROBLEM = (
@@ -263,7 +263,7 @@ def _values(shape: str, value: float | None, array: bytes | None) -> np.ndarray:
 
 
 def _is_map(panel: dict[str, Any]) -> bool:
-    return bool(panel["x"] and panel["y_axis"]) and (bool(panel.get("winner")) or len(panel.get("ratio", [])) == 2)
+    return bool(panel["x"] and panel["y_axis"]) and len(panel.get("ratio", [])) in (0, 2)
 
 
 def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Figure:
@@ -281,7 +281,7 @@ def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Fig
     if not whole:
         raise Misuse(
             f"{path}: figure {recipe}/{name} is no figure description; expected a JSON object with panels, each "
-            f"with its y and a kind, one of {', '.join(KINDS)} (a map with x, y_axis and winner or a ratio of two, a "
+            f"with its y and a kind, one of {', '.join(KINDS)} (a map with x, y_axis and a ratio of two or none, a "
             "trade with x_metric); "
             "correct the recipe"
         )

@@ -314,6 +314,34 @@ TEST_CASE("machine measures every rate in both precisions", "[end-to-end]") {
   CHECK(program("machine --threads 0").code == 2);
 }
 
+TEST_CASE("report puts a method on one page, and goes on with what it has", "[end-to-end]") {
+  const Folder folder;
+  const NamedTensors head{
+      {"q", random_tensor("q", {64, 4})}, {"k", random_tensor("k", {64, 4})}, {"v", random_tensor("v", {64, 4})}};
+  write_safetensors(folder / "head.safetensors", head, Precision::f64);
+  const std::string command = fmt::format("report --method linear:features=exp --input file:{} --results {} -o {}",
+                                          folder / "head.safetensors", folder / "r.db", folder / "page");
+  const Outcome first = program(command);
+  INFO(first.text);
+  REQUIRE(first.code == 0);
+  CHECK(fs::exists(folder / "page/index.html"));
+  std::ifstream csv(folder / "page/method.linear-features-exp.csv");
+  const std::string numbers{std::istreambuf_iterator<char>(csv), {}};
+  for (const std::string part : {"linear:features=exp,image", "linear:features=exp,measured", "uniform,measured"})
+    CHECK(numbers.find(part) != std::string::npos);
+  const Outcome again = program(command);
+  CHECK(again.code == 0);
+  CHECK(again.text.find("0 replicates run") != std::string::npos);
+
+  const Outcome unknown = program("report --method perfomer --results " + (folder / "none.db"));
+  CHECK(unknown.code == 2);
+  CHECK(unknown.text.find("performer") != std::string::npos);
+  CHECK_FALSE(fs::exists(folder / "none.db"));
+  CHECK(program("report --method linear " + (folder / "r.db")).code == 2);  // a file to draw, or to measure into?
+  CHECK(program("report --results " + (folder / "r.db")).code == 2);
+  CHECK(program("report --method linear --input needle:nonsense=1 --results " + (folder / "none.db")).code == 2);
+}
+
 TEST_CASE("a run is drawn by report without anything else being said", "[end-to-end]") {
   const Folder folder;
   REQUIRE(

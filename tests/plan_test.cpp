@@ -429,8 +429,8 @@ TEST_CASE("what an input does not have is refused before anything is run", "[uni
 TEST_CASE("the n x n matrices of an experiment are refused when they cannot fit, its heads alone are not", "[unit]") {
   RunRequest wanted = request({"softmax"});
   wanted.n = {3'000'000};
-  wanted.experiment = "rank";
-  CHECK(contains(misuse_of_request(wanted), "rank at n=3000000 would take"));
+  wanted.experiment = "attention-error";
+  CHECK(contains(misuse_of_request(wanted), "attention-error at n=3000000 would take"));
   wanted.experiment = "speed";
   CHECK(expand(wanted).size() == 1);
 }

@@ -109,6 +109,17 @@ TEST_CASE("all contain: a wide interval proves nothing", "[unit]") {
   CHECK(all_contain(1, 0.25, "s", {}).outcome == Outcome::ambiguous);
 }
 
+TEST_CASE("a bound on matrices that are there: one beyond it fails, however many are not", "[unit]") {
+  const Verdict holds = all_at_most("s", {{"a", 3, 64}, {"b", 64, 64}});
+  CHECK(holds.outcome == Outcome::pass);
+  CHECK(has(holds.numbers, "b: 64 and at most 64, of 2 matrices"));
+  CHECK(all_at_most("s", {{"a", 3, 64}, {"b", 65, 64}, {"c", 64, 64}}).outcome == Outcome::fail);
+  CHECK(all_at_most("s", {}).outcome == Outcome::ambiguous);
+  CHECK(certain(2).text() == "2");
+  CHECK(certain(2).below(2.5));
+  CHECK_FALSE(certain(2).below(2));
+}
+
 TEST_CASE("below where: the regions are named", "[unit]") {
   CHECK(below_where(1, "s", {region("a", 0.1, 0.2), region("b", 0.3, 0.4)}).outcome == Outcome::pass);
   CHECK(below_where(1, "s", {region("a", 0.1, 0.2), region("b", 0.3, 0.4)}).statement == "s");

@@ -31,6 +31,7 @@ import panels
 import plot
 import report
 import results
+import style
 import ticks
 
 SCHEMA = """
@@ -131,6 +132,10 @@ class Store:
     def figure(self, name: str, *descriptions: dict[str, Any], recipe: str = "recipe", **more: Any) -> None:
         text = json.dumps({"title": f"Title of {name}", "caption": "A <caption> \\1.", "panels": descriptions, **more})
         self.connection.execute("INSERT INTO figure VALUES(?,?,1,?)", [recipe, name, text])
+
+
+def figure_of(*descriptions: dict[str, Any]) -> results.Figure:
+    return results.Figure("recipe", "figure", 1, {"title": "t", "caption": "c", "panels": list(descriptions)})
 
 
 class InTemporaryDirectory(unittest.TestCase):
@@ -512,6 +517,28 @@ class Aggregation(InTemporaryDirectory):
         self.assertGreater(tiles["low"].iloc[0], 0)
         self.assertLess(tiles["low"].iloc[1], 0)
 
+    def test_a_map_of_one_series_has_its_mean_at_every_tile(self) -> None:
+        with self.store() as store:
+            for angle in (0.5, 1.0):
+                store.cell(f"a:angle={angle}", [angle, 3 * angle], angle=angle, length=1)
+        tiles = self.panel(store, {**MAP, "ratio": []}).points
+        self.assertEqual(list(zip(tiles["x"], tiles["value"], tiles["role"])), [(0.5, 1, "value"), (1.0, 2, "value")])
+        with self.store("two.db") as store:
+            for name in "ab":
+                store.cell(f"{name}:angle=1", [1.0], angle=1.0, length=1)
+        self.assertEqual(len(self.panel(store, {**MAP, "ratio": []}).points), 0)  # which of them?
+
+    def test_a_trade_has_a_point_a_method_or_a_value_of_its_points(self) -> None:
+        with self.store() as store:
+            for seed in ("1", "2"):
+                for experiment, metric, factor in (("cost:", "seconds", 1.0), ("error:", "mse", 10.0)):
+                    store.cell("a", [factor * int(seed)], metric, experiment, seed=seed)
+        trade = {"kind": "trade", "where": {}, "x": [], "y": "mse", "x_metric": "seconds"}
+        whole = self.panel(store, trade).role("measured")
+        self.assertEqual(list(zip(whole["x"], np.round(whole["y"].astype(float), 9))), [(1.5, np.round(200**0.5, 9))])
+        apart = self.panel(store, {**trade, "points": ["seed"]}).role("measured")
+        self.assertEqual(sorted(zip(apart["x"], np.round(apart["y"].astype(float), 9))), [(1, 10), (2, 20)])
+
     def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
         with self.store() as store:
             store.cell("performer:m=16", [1.0], m=16)
@@ -607,7 +634,7 @@ class Drawing(InTemporaryDirectory):
 
     def test_nothing_lies_over_anything_else(self) -> None:
         panel = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
-        with plot.matplotlib.rc_context(panels.STYLE):
+        with plot.matplotlib.rc_context(style.STYLE):
             picture = plot.compose([panel] * 3)
             renderer = picture.canvas.get_renderer()
             parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
@@ -655,7 +682,7 @@ class Drawing(InTemporaryDirectory):
     def test_the_panels_of_a_figure_with_maps_do_not_overlap(self) -> None:
         figure = results.read([self.maps().path]).figures[0]
         read = results.read([self.directory / "results.db"])
-        with plot.matplotlib.rc_context(panels.STYLE):
+        with plot.matplotlib.rc_context(style.STYLE):
             picture = plot.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
             renderer = picture.canvas.get_renderer()
             parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
@@ -665,6 +692,39 @@ class Drawing(InTemporaryDirectory):
             for j, other in enumerate(parts[:i]):
                 apart = part.x1 <= other.x0 or other.x1 <= part.x0 or part.y1 <= other.y0 or other.y1 <= part.y0
                 self.assertTrue(apart, (i, j))
+
+    def test_a_histogram_has_the_share_of_every_bin_and_says_what_lies_beyond(self) -> None:
+        with self.store() as store:
+            store.cell("a", [np.array([0.05, 0.05, 0.95]), np.array([0.05])], m=1)
+            store.cell("b", [np.array([0.5, 1.5])], m=1)
+        histogram = {"title": "t", "kind": "histogram", "where": {}, "x": [], "y": "mse", "range": [0, 1], "mark": 1.0, "mark_label": "uniform"}
+        panel = self.panel(store, histogram)
+        bins = panel.role("measured")
+        self.assertEqual(len(bins), 2 * aggregate.HISTOGRAM_BINS)
+        a = bins[bins["series"] == "a"]
+        self.assertEqual(list(a.loc[a["y"] > 0, "y"]), [0.75, 0.25])
+        self.assertEqual(float(a.loc[a["y"] > 0, "x_low"].iloc[0]), 0.05)
+        self.assertEqual(float(bins.loc[bins["series"] == "b", "y"].sum()), 0.5)
+        self.assertIn("b: 1 of 2 values lie beyond the axis.", panel.notes)
+        logarithmic = self.panel(store, {**histogram, "x_scale": "log10", "range": [0.01, 1]}).role("measured")
+        self.assertTrue(np.allclose(logarithmic["x_high"] / logarithmic["x_low"], 10 ** (2 / aggregate.HISTOGRAM_BINS)))
+        drawn = plot.draw(results.read([store.path]), figure_of(histogram), ["png", "svg"])
+        self.assertIn(b"x_low", drawn.files["csv"])
+
+    def test_an_image_is_the_first_replicates_array_and_negative_weights_are_counted(self) -> None:
+        exact, other = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[1.25, -0.25], [0.5, 0.5]])
+        with self.store() as store:
+            store.cell("exact", [exact, other], metric="attention", experiment="map")
+            store.cell("other", [other], metric="attention", experiment="map")
+        image = {"title": "t", "kind": "image", "where": {"experiment": "map", "method": "exact"}, "y": "attention"}
+        panel = self.panel(store, {**image, "floor": 1e-3})
+        self.assertTrue((panel.image == exact).all())
+        self.assertEqual(panel.notes, [])
+        negative = {**image, "floor": 1e-3, "where": {"experiment": "map", "method": "other"}}
+        self.assertIn("25.0 % of the weights are negative, in orange.", self.panel(store, negative).notes)
+        nothing = {**image, "where": {"experiment": "map", "method": "absent"}}
+        self.assertIn("no data", self.panel(store, nothing).missing)
+        plot.draw(results.read([store.path]), figure_of({**image, "floor": 1e-3}, negative, image, nothing), ["png"])
 
 
 class Page(InTemporaryDirectory):

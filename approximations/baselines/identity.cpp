@@ -15,7 +15,7 @@ class OwnValue final : public Decoder<T> {
 };
 
 template <class T>
-class Identity final : public Approximation<T>, public Differentiable<T> {
+class Identity final : public Approximation<T>, public Rows<T>, public Pattern<T>, public Differentiable<T> {
  public:
   explicit Identity(const Draw&) {}
 
@@ -27,8 +27,23 @@ class Identity final : public Approximation<T>, public Differentiable<T> {
         out.row(i).setZero();
   }
 
+  const Rows<T>* rows() const override { return this; }
+  const Pattern<T>* pattern() const override { return this; }
   const Differentiable<T>* differentiable() const override { return this; }
   std::unique_ptr<Decoder<T>> decoder(const Shape&) const override { return std::make_unique<OwnValue<T>>(); }
+
+  void attention_rows(const Head<T>&, Mask mask, Index first, Context&, Out<T> A) const override {
+    A.setZero();
+    for (Index i = 0; i < A.rows(); ++i)
+      if (const Index own = own_key(first + i, mask, A.cols()); own >= 0) A(i, own) = 1;
+  }
+  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context&,
+                    std::span<std::vector<Index>> keys) const override {
+    for (size_t a = 0; a < keys.size(); ++a) {
+      const Index own = own_key(first + static_cast<Index>(a), mask, head.K.rows());
+      keys[a].assign(own >= 0 ? 1 : 0, own);
+    }
+  }
 
   void forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>&) const override {
     attend(head, mask, context, out);

@@ -31,7 +31,7 @@ class RunningMean final : public Decoder<T> {
 };
 
 template <class T>
-class Uniform final : public Approximation<T> {
+class Uniform final : public Approximation<T>, public Rows<T> {
  public:
   explicit Uniform(const Draw&) {}
 
@@ -48,8 +48,16 @@ class Uniform final : public Approximation<T> {
     context.work.flops += static_cast<double>((seen + head.Q.rows()) * head.V.cols());
   }
 
+  const Rows<T>* rows() const override { return this; }
   std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
     return std::make_unique<RunningMean<T>>(shape.dv);
+  }
+
+  void attention_rows(const Head<T>&, Mask mask, Index first, Context&, Out<T> A) const override {
+    A.setZero();
+    for (Index i = 0; i < A.rows(); ++i)
+      if (const Index seen = mask.visible(first + i, A.cols()); seen > 0)
+        A.row(i).head(seen).setConstant(1 / static_cast<T>(seen));
   }
 };
 

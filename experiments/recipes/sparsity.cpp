@@ -1,37 +1,68 @@
-// How concentrated attention rows are: source 000's second argument. Softmax rows are sparse where logits are large,
-// linear attention with elementwise features is near average pooling, a finite random-feature matrix is neither.
-#include "harness/runner/recipe.hpp"
+// How concentrated attention rows are: source 000's second argument. methods.md I10: linear attention with elementwise
+// features is near average pooling as n grows; a Performer of finite m is not, since the noise of its features
+// concentrates its rows below what softmax has; and softmax itself is sparse only where logits are large.
+#include <fmt/format.h>
+
+#include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
-const std::vector<std::string> methods{"softmax",     "performer",       "linear", "truncated:window=16",
-                                       "vq:codes=64", "local:window=16", "uniform"};
+using Specs = std::vector<std::string>;
+
+const std::string exponential = "linear:features=exp";
+const Specs drawn{"performer", "vq:codes=64"},
+    given{"softmax", "linear", exponential, "local:window=16", "truncated:window=16", "uniform"};
+const Specs laws{"gaussian", "gaussian:scale=0.5", "clustered"};
 
 const Description text{.name = "sparsity",
                        .summary = "Concentration of the attention rows",
                        .formula =
                            "Softmax attention is sparse and linear attention dense, near average pooling as the "
                            "sequence grows.",
-                       .reference = "Su 2021, kexue.fm/archives/8338"};
+                       .reference = "Su 2021, kexue.fm/archives/8338; Su 2023, kexue.fm/archives/9889"};
+
+Index longest(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 1024; }
+
+Specs all_inputs(RecipeSize size) {
+  Specs all = laws;
+  for (const auto& head : inputs_of(telling_heads(size))) all.push_back(head);
+  return all;
+}
 
 std::vector<RunRequest> runs(RecipeSize size) {
-  const Index n = size == RecipeSize::smoke ? 64 : 1024;
-  RunRequest request{.experiment = "sparsity",
-                     .methods = methods,
-                     .inputs = {"gaussian", "gaussian:scale=0.5", "model"},
-                     .n = {n / 16, n / 8, n / 4, n / 2, n},
-                     .causal = false,
-                     .replicates = size == RecipeSize::full    ? 10
-                                   : size == RecipeSize::quick ? 5
-                                                               : 2};
-  return {request};
+  const Index n = longest(size);
+  const RunRequest with_draws{.experiment = "sparsity",
+                              .methods = drawn,
+                              .inputs = all_inputs(size),
+                              .n = {n / 16, n / 8, n / 4, n / 2, n},
+                              .causal = false,
+                              .replicates = size == RecipeSize::full    ? 20
+                                            : size == RecipeSize::quick ? 10
+                                                                        : 2};
+  RunRequest on_laws = with_draws, on_heads = with_draws;
+  on_laws.methods = on_heads.methods = given;
+  on_laws.inputs = laws;
+  on_heads.inputs = inputs_of(telling_heads(size));
+  on_heads.replicates = 1;
+  return {with_draws, on_laws, on_heads};
+}
+
+Specs all_methods() {
+  Specs all = given;
+  all.insert(all.end(), drawn.begin(), drawn.end());
+  return all;
 }
 
 Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label,
             const std::string& scale) {
   return {.title = title,
-          .where = {{"experiment", "sparsity"}, {"input", input}, {"causal", 0}, {"method", methods}},
+          .where = {{"experiment", "sparsity"},
+                    {"input", input},
+                    {"causal", 0},
+                    {"d", 64},
+                    {"logit_scale", 1},
+                    {"method", all_methods()}},
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",
@@ -40,22 +71,81 @@ Panel panel(const std::string& title, const std::string& input, const std::strin
           .y_scale = scale};
 }
 
-std::vector<Figure> figures(RecipeSize) {
+std::vector<Figure> figures(RecipeSize size) {
+  const RealHead head = telling_heads(size).size() > 1 ? telling_heads(size)[1] : telling_heads(size)[0];
+  const std::string real = "real head (" + head.name() + ")";
   return {figure(
       "sparsity", text, "Effective support and concentration of the rows",
       "Effective support exp(H) over n (1 is average pooling) and the share of entries below 1/(10 n); means over "
-      "rows, 95 % intervals over inputs; bidirectional, d = 64. The real head is layer 2, head 1 of the byte-level "
+      "rows, 95 % intervals over inputs; bidirectional, d = 64. The real heads are those of the byte-level "
       "transformer.",
       {panel("gaussian", "gaussian", "relative_support", "effective support / n", "log10"),
        panel("gaussian, scale 0.5", "gaussian:scale=0.5", "relative_support", "effective support / n", "log10"),
-       panel("real head", "model", "relative_support", "effective support / n", "log10"),
+       panel(real, head.input(), "relative_support", "effective support / n", "log10"),
        panel("gaussian", "gaussian", "fraction_below", "share of entries below 1/(10 n)", "linear"),
        panel("gaussian, scale 0.5", "gaussian:scale=0.5", "fraction_below", "share of entries below 1/(10 n)",
              "linear"),
-       panel("real head", "model", "fraction_below", "share of entries below 1/(10 n)", "linear")})};
+       panel(real, head.input(), "fraction_below", "share of entries below 1/(10 n)", "linear")})};
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures});
+Samples support(const Results& results, const std::string& method, const std::string& input, Index n) {
+  return results.scalar({{"method", method}, {"input", input}, {"n", n}}, "relative_support");
+}
+
+// Away from average pooling by less than a tenth, and by less the longer the sequence.
+Verdict judge_pooling(const Results& results, RecipeSize size) {
+  const Specs inputs = all_inputs(size);
+  const double rate = share_of_error_rate(2 * inputs.size());
+  const Index n = longest(size);
+  std::vector<Comparison> comparisons;
+  for (const Specs elementwise{"linear", exponential}; const auto& method : elementwise)
+    for (const auto& input : inputs) {
+      Samples away = support(results, method, input, n);
+      for (auto& [replicate, value] : away) value = 1 - value;
+      comparisons.push_back({fmt::format("{} on {}", method, input), mean_of(away, rate)});
+    }
+  Verdict verdict = all_below(0.1,
+                              fmt::format("Linear attention with elementwise features (elu, exp) is within a tenth of "
+                                          "average pooling at n = {}",
+                                          n),
+                              comparisons);
+  verdict.numbers = "1 less support / n: " + verdict.numbers;
+  return verdict;
+}
+
+Verdict judge_softmax(const Results& results, RecipeSize size) {
+  const Specs inputs = all_inputs(size);
+  std::vector<Region> regions;
+  for (const auto& input : inputs)
+    regions.push_back(
+        {input,
+         {{"", mean_of(support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
+  Verdict verdict =
+      below_where(0.5, "Softmax rows are sparse: their effective support is less than half of the keys", regions);
+  verdict.numbers = "support / n at " + verdict.numbers;
+  return verdict;
+}
+
+Verdict judge_noise(const Results& results, RecipeSize size) {
+  const Specs inputs = all_inputs(size);
+  std::vector<Region> regions;
+  for (const auto& input : inputs)
+    regions.push_back(
+        {input,
+         {{"", ratio_of(support(results, "performer", input, longest(size)),
+                        support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
+  Verdict verdict = below_where(
+      1, "A Performer of 256 features is no average pooling: its rows are sparser than those of softmax, by its noise",
+      regions);
+  verdict.numbers = "support over that of softmax at " + verdict.numbers;
+  return verdict;
+}
+
+std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  return {judge_pooling(results, size), judge_softmax(results, size), judge_noise(results, size)};
+}
+
+const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
 
 }  // namespace
 }  // namespace attnbench

@@ -1,5 +1,5 @@
 // attend is the path that is timed; kernel(), rows() and factored() are others to the same matrix. For the same draw,
-//   attend = rownorm(K under the mask) V = A V = L (R^T V),
+//   attend = rownorm(K under the mask) V = A V = L (R^T V),    transposed_times = A^T G of the same rows,
 // and the diagonal that a kernel offers by itself is the kernel's. mixing() gives the slope of attend in V.
 #include <algorithm>
 #include <cmath>
@@ -97,7 +97,18 @@ ClaimResults test_second_paths(const Subject& subject, std::uint64_t seed) {
       compare("kernel", normalised(K, one.shape.mask) * one.head.V);
       if (one.shape.nq == one.shape.nk && !one.shape.mask.causal) results.push_back(compare_diagonal(*kernel, K, one));
     }
-    if (rows_of) compare("rows", all_rows(*rows_of, one) * one.head.V);
+    if (rows_of) {
+      const Matrix<double> A = all_rows(*rows_of, one);
+      compare("rows", A * one.head.V);
+      // Any G will do; out is one that is at hand. Both sides are sums of the same entries.
+      Matrix<double> turned(one.shape.nk, out.cols());
+      Context context;
+      rows_of->transposed_times(one.head.view(), one.shape.mask, out, context, turned);
+      const double terms = (A.cwiseAbs().transpose() * out.cwiseAbs()).maxCoeff();
+      results.push_back(compared(claim, "A^T G against rows, " + one.name(),
+                                 (turned - A.transpose() * out).cwiseAbs().maxCoeff() / std::max(1.0, terms),
+                                 tolerance));
+    }
     if (factored) {
       Matrix<double> L, R;
       Context context;

@@ -1,27 +1,76 @@
-// attnbench report: figures, tables and one page from results files.
+// attnbench report: figures, tables and one page from results files; or a method on one page, measured for it.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
+#include "harness/runner/method_page.hpp"
+#include "harness/runner/run.hpp"
+#include "harness/store/environment.hpp"
 
 namespace attnbench {
 namespace {
 
-int run(const std::vector<std::string>& words) {
-  std::vector<std::string> files;
-  std::string output;
-  options::options_description visible("options");
-  visible.add_options()("file", options::value(&files), "results files")(
-      "output,o", options::value(&output)->default_value("results/report"), "folder for the page and the figures");
-  if (!parse_arguments("report", visible, words, {{"file", -1}})) return 0;
-  if (files.empty()) files = {"results/attnbench.db"};
-  files.insert(files.end(), {"-o", output});
-  return run_script("report.py", files);
+// Runs what the page lacks and returns the name of its figure.
+std::string measure(const MethodPage& page, const std::string& results) {
+  for (const RunRequest& request : page.runs) expand(request);  // misuse shows before a results file is made
+  Store store(results);
+  const auto run_id = store.begin_run(command_line, environment_json());
+  RunSummary total;
+  for (auto request : page.runs) {
+    // Timings are of one thread, as in reproduce.
+    const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
+    request.threads = timing ? 1 : allowed_cores();
+    const auto summary = run(request, store, run_id);
+    total.ran += summary.ran;
+    total.already += summary.already;
+    total.not_done += summary.not_done;
+    if (total.first_reason.empty()) total.first_reason = summary.first_reason;
+  }
+  store.put_figure("method", page.figure.name, 0, page.figure.json);
+  std::cout << fmt::format("{} replicates run, {} were there already; in {}\n", total.ran, total.already, results);
+  if (total.not_done > 0) std::cout << fmt::format("{} not done; the first: {}\n", total.not_done, total.first_reason);
+  std::cout << std::flush;
+  return "method/" + page.figure.name;
 }
 
-const bool registered =
-    add(CommandEntry{.text = {.name = "report",
-                              .summary = "figures (SVG, PDF), tables (CSV) and one page from results files",
-                              .formula = "report [FILE...] [-o DIR]"},
-                     .run = run});
+int run_command(const std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  std::string output, method, input, results;
+  options::options_description visible("options");
+  visible.add_options()("file", options::value(&files), "results files (default: results/attnbench.db)")(
+      "output,o", options::value(&output),
+      "folder for the page and the figures (default: results/report; of a method: results/report/METHOD)")(
+      "method,m", options::value(&method),
+      "one method on one page instead: measures what the page shows and is not there yet")(
+      "input,i", options::value(&input), "of --method: the head that is looked at (default: model, a real head)")(
+      "results", options::value(&results), "of --method: results file (default: results/attnbench.db)");
+  if (!parse_arguments("report", visible, words, {{"file", -1}})) return 0;
+  if (method.empty()) {
+    if (!input.empty() || !results.empty())
+      throw Misuse("report: --input and --results belong to --method; give results files by themselves, or a --method");
+    if (files.empty()) files = {"results/attnbench.db"};
+    files.insert(files.end(), {"-o", output.empty() ? "results/report" : output});
+    return run_script("report.py", files);
+  }
+  if (!files.empty())
+    throw Misuse(fmt::format(
+        "report: {} beside --method, which measures and keeps what it measured: give one file as --results {}",
+        files[0], files[0]));
+  if (results.empty()) results = "results/attnbench.db";
+  const MethodPage page = method_page(method, input.empty() ? "model" : input);
+  const std::string figure = measure(page, results);
+  if (output.empty()) output = "results/report/" + page.figure.name;
+  return run_script("report.py", {results, "-o", output, "--figure", figure});
+}
+
+const bool registered = add(
+    CommandEntry{.text = {.name = "report",
+                          .summary = "figures (SVG, PDF), tables (CSV) and one page: of results files or of a method",
+                          .formula = "report [FILE...] [-o DIR], report --method SPEC [--input SPEC] [-o DIR]"},
+                 .run = run_command});
 
 }  // namespace
 }  // namespace attnbench

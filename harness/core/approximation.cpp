@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/linalg/products.hpp"
+
 namespace attnbench {
 
 template <class T>
@@ -39,6 +41,33 @@ void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, st
 
 template class Kernel<float>;
 template class Kernel<double>;
+
+template <class T>
+void Rows<T>::transposed_times(const Head<T>& head, Mask mask, const In<T>& G, Context& context, Out<T> out) const {
+  // A fixed number of partial sums, added in order: the same bits for any number of threads. Blocks have enough rows to
+  // repay what a method does for each of them, such as the features of all keys.
+  constexpr Index partial_sums = 4;
+  const Index nq = head.Q.rows(), nk = head.K.rows(), share = (nq + partial_sums - 1) / partial_sums;
+  const Index block = std::clamp<Index>((Index{1} << 22) / nk, 16, 256);
+  std::vector<Matrix<T>> sums(partial_sums);
+  context.for_blocks(nq, share, [&](Context& single, Index begin, Index count) {
+    auto& sum = sums[static_cast<size_t>(begin / share)];
+    sum = Matrix<T>::Zero(nk, G.cols());
+    Matrix<T> memory(std::min(block, count), nk);
+    for (Index row = begin; row < begin + count; row += block) {
+      const Index height = std::min(block, begin + count - row);
+      const auto A = corner(memory, height, nk);
+      attention_rows(head, mask, row, single, A);
+      transposed_multiply_add<T>(single, A, rows(G, row, height), sum);
+    }
+  });
+  out.setZero();
+  for (const auto& sum : sums)
+    if (sum.size() > 0) out += sum;
+}
+
+template class Rows<float>;
+template class Rows<double>;
 
 const Matrix<double>* Draw::injected(const std::string& name, Index rows, Index columns) const {
   if (!state) return nullptr;

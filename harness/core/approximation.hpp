@@ -44,6 +44,8 @@ class Rows {
  public:
   virtual ~Rows() = default;
   virtual void attention_rows(const Head<T>& head, Mask, Index first, Context&, Out<T> A) const = 0;
+  // out = A^T G for G nq x b, out nk x b. By itself from blocks of rows, O(block nk + nk b) memory a thread.
+  virtual void transposed_times(const Head<T>& head, Mask, const In<T>& G, Context&, Out<T> out) const;
 };
 
 // The keys that a sparse method gives weight to: entries of A outside are 0.

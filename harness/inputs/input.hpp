@@ -1,6 +1,8 @@
 // Inputs: laws that draw heads, and files that hold them. A law registers itself as an InputEntry.
 #pragma once
 
+#include <vector>
+
 #include "harness/core/problem.hpp"
 #include "harness/core/registry.hpp"
 #include "harness/inputs/transformer.hpp"
@@ -33,6 +35,8 @@ struct InputEntry {
   std::vector<Parameter> parameters;
   // Q, K, V of the requested sizes, not scaled by d^-1/4, a function of params and request alone.
   std::function<HeadData<double>(const Params&, const InputRequest&)> draw;
+  // Retrieval: the key that each of the nq queries is aimed at. Null: the input has no such keys.
+  std::function<std::vector<Index>(const Params&, const InputRequest&)> needles = {};
   std::function<InputLimits(const Params&)> limits = [](const Params&) { return InputLimits{}; };
   // Files: a hash of what is in them, part of the cell key. Laws: empty.
   std::function<std::string(const Params&)> content = [](const Params&) { return std::string(); };

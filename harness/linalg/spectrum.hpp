@@ -7,8 +7,8 @@
 
 namespace attnbench {
 
-// All min(rows, columns) singular values of A, largest first. A is overwritten. Throws std::runtime_error when LAPACK
-// does not converge.
+// All min(rows, columns) singular values of A, largest first, to epsilon sigma_1 times a little. A is overwritten.
+// Throws std::runtime_error when LAPACK does not converge.
 std::vector<double> singular_values(Matrix<double> A);
 
 // LAPACK's own threads off: results then do not depend on them, and cells run side by side. OpenBLAS before 0.3.22 does

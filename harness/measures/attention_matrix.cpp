@@ -28,15 +28,15 @@ Matrix<double> by_panels(const Approximation<T>& method, const Head<T>& head, Ma
 }  // namespace
 
 template <class T>
-void require_finite(const In<T>& X, const std::string& what) {
+void require_finite(const In<T>& X, const std::string& what, Index first_row) {
   for (Index i = 0; i < X.rows(); ++i)
     for (Index j = 0; j < X.cols(); ++j)
       if (!std::isfinite(X(i, j)))
-        throw NumericallyInvalid(fmt::format("{}: {} at row {}, column {}", what, X(i, j), i, j));
+        throw NumericallyInvalid(fmt::format("{}: {} at row {}, column {}", what, X(i, j), first_row + i, j));
 }
 
-template void require_finite<float>(const In<float>&, const std::string&);
-template void require_finite<double>(const In<double>&, const std::string&);
+template void require_finite<float>(const In<float>&, const std::string&, Index);
+template void require_finite<double>(const In<double>&, const std::string&, Index);
 
 Matrix<double> attention_matrix(const Approximation<double>& method, const Head<double>& head, Mask mask,
                                 Context& context) {

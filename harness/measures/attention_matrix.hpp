@@ -12,8 +12,9 @@ Matrix<double> attention_matrix(const Approximation<double>& method, const Head<
 Matrix<double> attention_matrix(const Approximation<float>& method, const Head<float>& head, Mask mask,
                                 Context& context);
 
-// Throws NumericallyInvalid, naming `what` and the first place, unless every entry is finite.
+// Throws NumericallyInvalid, naming `what` and the first place, unless every entry is finite. first_row: of X in what
+// it is a block of.
 template <class T>
-void require_finite(const In<T>& X, const std::string& what);
+void require_finite(const In<T>& X, const std::string& what, Index first_row = 0);
 
 }  // namespace attnbench

@@ -65,20 +65,30 @@ CellRow Cell::row(bool timing) const {
   return row;
 }
 
-HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose) {
+namespace {
+InputRequest input_request(const Cell& cell, Index replicate, Index head, Purpose purpose) {
   const auto& shape = cell.problem.shape;
-  auto drawn = draw_head(cell.input,
-                         {.nq = shape.nq,
-                          .nk = shape.nk,
-                          .d = shape.d,
-                          .dv = shape.dv,
-                          .streams = Streams(cell.seed),
-                          .head = head,
-                          .replicate = replicate,
-                          .purpose = purpose},
-                         cell.problem.logit_scale);
+  return {.nq = shape.nq,
+          .nk = shape.nk,
+          .d = shape.d,
+          .dv = shape.dv,
+          .streams = Streams(cell.seed),
+          .head = head,
+          .replicate = replicate,
+          .purpose = purpose};
+}
+}  // namespace
+
+HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose) {
+  auto drawn = draw_head(cell.input, input_request(cell, replicate, head, purpose), cell.problem.logit_scale);
   for (Matrix<double>* X : {&drawn.Q, &drawn.K, &drawn.V}) round_to<double>(cell.problem.rounding, *X);
   return drawn;
+}
+
+std::vector<Index> needles_of(const Cell& cell, Index replicate) {
+  const auto& entry = find<InputEntry>(cell.input.name());
+  if (!entry.needles) return {};
+  return entry.needles(cell.input, input_request(cell, replicate, 0, Purpose::measured));
 }
 
 }  // namespace attnbench

@@ -33,5 +33,7 @@ struct Cell {
 // Draws head `head` of a cell's input for one replicate, scaled, and rounded as the problem says: what is exact is then
 // exact for the inputs that the method gets, and the error is that of its arithmetic.
 HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose);
+// The keys that the queries of the measured head 0 are aimed at; empty when the input has no such keys.
+std::vector<Index> needles_of(const Cell& cell, Index replicate);
 
 }  // namespace attnbench

@@ -72,10 +72,12 @@ struct ExperimentEntry {
   std::vector<Parameter> parameters;
   std::vector<Metric> metrics;
   Headline headline;
-  // Throws Misuse for options that cannot be, before anything runs.
-  std::function<void(const Params&)> check = [](const Params&) {};
+  // Throws Misuse for options, sizes or a precision that cannot be, before anything runs.
+  std::function<void(const Cell&)> check = [](const Cell&) {};
   // nq x nk matrices in double that a cell holds at once.
   std::function<int(const Params&)> matrices = [](const Params&) { return 0; };
+  // Further bytes that a cell holds beside its heads.
+  std::function<double(const Cell&)> bytes = [](const Cell&) { return 0.0; };
   std::function<void(const Task&, Recorder&)> run;
   // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then
   // not used; done is called with each cell's place in `tasks` as soon as its measurements are complete.

@@ -33,13 +33,18 @@ struct Panel {
   std::string ratio_to = {};               // curve: every series divided by this method's value at the same x
   std::vector<std::string> ratio = {};     // map: the methods whose ratio is the colour ...
   bool winner = false;                     // ... or which method has the least value
-  std::string value_label = {};            // map: of the colour bar
+  std::string value_label = {};            // map: of the colour bar; without ratio and winner, of y itself
   std::string x_metric = {};               // trade: the metric along x ...
+  std::vector<std::string> points = {};    // trade: columns whose values are points of their own, not joined
   std::string area = {}, area_label = {};  // ... and the one that circles show; empty: points, joined along x
   std::vector<std::string> bound = {};     // trade: methods drawn as a bound, at the x of the metric bound_x
   std::string bound_x = {};
-  bool upside_down = false;  // trade: less is better, and better is above
-  double y_most = 0;         // trade: what lies above is said in the footnote; 0: everything is drawn
+  std::vector<double> range = {};  // histogram: where bins begin and end; empty: at the least and the greatest
+  double mark = 0;                 // histogram: a vertical line at a value known beforehand ...
+  std::string mark_label = {};     // ... which says what it is; empty: none
+  double floor = 0;                // image: colours are logarithmic from here to 1; 0: linear, around zero
+  bool upside_down = false;        // trade: less is better, and better is above
+  double y_most = 0;               // trade: what lies above is said in the footnote; 0: everything is drawn
 };
 
 // section: the description of what the figure belongs to, whose summary and formula head its section on the page.

@@ -192,7 +192,8 @@ double cell_bytes(const Cell& cell) {
   // The head as it was drawn in double, as it is used, and the output.
   const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
   const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
-  return heads + 8.0 * find<ExperimentEntry>(cell.experiment.name()).matrices(cell.experiment) * pairs;
+  const auto& experiment = find<ExperimentEntry>(cell.experiment.name());
+  return heads + 8.0 * experiment.matrices(cell.experiment) * pairs + experiment.bytes(cell);
 }
 
 std::vector<Cell> expand(const RunRequest& request) {
@@ -214,7 +215,6 @@ std::vector<Cell> expand(const RunRequest& request) {
       throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
                                nearest_names(axis.name, known)));
     }
-  for (const Params& experiment : experiments) find<ExperimentEntry>(experiment.name()).check(experiment);
   for (const Params& method : methods) find<MethodEntry>(method.name()).check(method);
   const bool timing = find<ExperimentEntry>(experiments.front().name()).timing();
   std::vector<Cell> cells;
@@ -232,6 +232,7 @@ std::vector<Cell> expand(const RunRequest& request) {
                     request.seed, request.threads};
           refuse_beyond_memory(cell_bytes(cell), experiment.name() + " at n=" + std::to_string(problem.shape.nk),
                                "give a smaller n");
+          find<ExperimentEntry>(experiment.name()).check(cell);
           if (problem.heads > 1 && !timing)
             throw Misuse(
                 fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",

@@ -108,6 +108,7 @@ std::vector<double> Results::array(const nlohmann::json& where, const std::strin
 }
 
 std::string Estimate::text() const {
+  if (interval.low == interval.high) return fmt::format("{:.4g}", value);
   if (interval.low == -infinity && interval.high == infinity) return fmt::format("{:.3g} (no interval)", value);
   return fmt::format("{:.4g} ({:.4g} to {:.4g})", value, interval.low, interval.high);
 }
@@ -178,6 +179,15 @@ Verdict all_contain(double value, double resolution, const std::string& statemen
             "all intervals hold it, but the widest says little; " + numbers_of(widest, comparisons.size())};
   return {Outcome::pass, statement,
           "farthest, " + numbers_of(farthest, comparisons.size()) + "; widest, " + numbers_of(widest, 1)};
+}
+
+Verdict all_at_most(const std::string& statement, const std::vector<Bounded>& all) {
+  if (all.empty()) return {Verdict::Outcome::ambiguous, statement, "nothing was measured"};
+  const Bounded& nearest = *std::max_element(
+      all.begin(), all.end(), [](const Bounded& x, const Bounded& y) { return x.value - x.bound < y.value - y.bound; });
+  return {nearest.value <= nearest.bound ? Verdict::Outcome::pass : Verdict::Outcome::fail, statement,
+          fmt::format("nearest, {}: {:.6g} and at most {:.6g}, of {} matrices", nearest.what, nearest.value,
+                      nearest.bound, all.size())};
 }
 
 Verdict below_where(double bound, const std::string& statement, const std::vector<Region>& regions) {

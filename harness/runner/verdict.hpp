@@ -74,6 +74,19 @@ Verdict all_below(double bound, const std::string& statement, const std::vector<
 Verdict all_contain(double value, double resolution, const std::string& statement,
                     const std::vector<Comparison>& comparisons);
 
+// A number that nothing was drawn for, such as the rank of one matrix: its interval is itself.
+inline Estimate certain(double value) { return {value, {value, value}, 1}; }
+
+// One of the matrices that a bound is claimed for.
+struct Bounded {
+  std::string what;
+  double value, bound;
+};
+// PASS when every value is at most its bound, FAIL when one is not: of matrices that are there nothing is estimated,
+// and one that breaks a theorem breaks it. The numbers are those of the one nearest to its bound, or farthest beyond
+// it.
+Verdict all_at_most(const std::string& statement, const std::vector<Bounded>& all);
+
 // A part of the settings that a statement is about, such as one input scale.
 struct Region {
   std::string name;

@@ -14,14 +14,23 @@ namespace attnbench {
 
 namespace {
 
+std::vector<Index> needles(const Params& params, const InputRequest& request) {
+  std::vector<Index> keys;
+  Generator generator = token_stream(params, request, "Q");
+  for (Index i = 0; i < request.nq; ++i) {
+    boost::random::uniform_int_distribution<Index> needle(0, std::min(i, request.nk - 1));
+    keys.push_back(needle(generator));
+  }
+  return keys;
+}
+
 HeadData<double> draw(const Params& params, const InputRequest& request) {
   const double strength = params.real("strength") * std::sqrt(static_cast<double>(request.d));
   HeadData<double> head{Matrix<double>(request.nq, request.d), normal_rows(params, request, "K", request.nk, request.d),
                         normal_rows(params, request, "V", request.nk, request.dv)};
-  Generator generator = token_stream(params, request, "Q");
+  const auto aimed_at = needles(params, request);
   for (Index i = 0; i < request.nq; ++i) {
-    boost::random::uniform_int_distribution<Index> needle(0, std::min(i, request.nk - 1));
-    const auto key = head.K.row(needle(generator));
+    const auto key = head.K.row(aimed_at[static_cast<size_t>(i)]);
     head.Q.row(i) = strength / key.squaredNorm() * key;
   }
   return head;
@@ -37,6 +46,7 @@ const bool registered = add(InputEntry{
     .parameters = {Parameter::real("strength", 12,
                                    "the logit of the needle; 12 gives it 0.98 of the weight at n=1024, d=64", 0, 1e6)},
     .draw = draw,
+    .needles = needles,
 });
 
 }  // namespace

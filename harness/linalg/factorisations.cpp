@@ -1,0 +1,77 @@
+#include "harness/linalg/factorisations.hpp"
+
+#include <lapacke.h>
+
+#include <algorithm>
+#include <cassert>
+#include <stdexcept>
+#include <string>
+
+namespace attnbench {
+
+namespace {
+
+using Columns = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+
+void require(lapack_int status, const char* routine) {
+  if (status != 0)
+    throw std::runtime_error(std::string("LAPACK's ") + routine + " ended with status " + std::to_string(status));
+}
+
+lapack_int size(Index n) { return static_cast<lapack_int>(n); }
+
+}  // namespace
+
+Matrix<double> triangular_factor(const In<double>& X) {
+  const Index F = X.cols(), panel = std::max<Index>(1024, F);
+  const lapack_int block = size(std::min<Index>(32, F));
+  Columns R = Columns::Zero(F, F), B(panel, F), reflectors(block, F);
+  for (Index first = 0; first < X.rows() && F > 0; first += panel) {
+    const Index count = std::min(panel, X.rows() - first);
+    B.topRows(count) = rows(X, first, count);
+    require(LAPACKE_dtpqrt(LAPACK_COL_MAJOR, size(count), size(F), 0, block, R.data(), size(F), B.data(), size(panel),
+                           reflectors.data(), block),
+            "dtpqrt");
+  }
+  return R;
+}
+
+void orthonormalise(Matrix<double>& X) {
+  assert(X.cols() <= X.rows());
+  const lapack_int n = size(X.rows()), b = size(X.cols());
+  if (b == 0) return;
+  Columns Q = X;
+  std::vector<double> reflectors(static_cast<size_t>(b));
+  require(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, n, b, Q.data(), n, reflectors.data()), "dgeqrf");
+  require(LAPACKE_dorgqr(LAPACK_COL_MAJOR, n, b, b, Q.data(), n, reflectors.data()), "dorgqr");
+  X = Q;
+}
+
+RightSingularVectors right_singular_vectors(const Matrix<double>& X) {
+  const lapack_int F = size(X.cols());
+  RightSingularVectors result{std::vector<double>(static_cast<size_t>(F)), Matrix<double>(F, F)};
+  if (F == 0) return result;
+  // Row-major X is column-major X^T, whose left singular vectors are what is wanted; they come column-major, that is as
+  // rows.
+  Matrix<double> overwritten = X, rows(F, F), unused(F, F);
+  require(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'A', F, F, overwritten.data(), F, result.sigma.data(), rows.data(), F,
+                         unused.data(), F),
+          "dgesdd");
+  result.V = rows.transpose();
+  return result;
+}
+
+Quadrature bidiagonal_quadrature(std::vector<double> diagonal, std::vector<double> superdiagonal) {
+  assert(diagonal.size() == superdiagonal.size() + 1);
+  // P^T e_1 is what is left of e_1 when the rotations of the right side are applied to it.
+  std::vector<double> first(diagonal.size(), 0.0);
+  first[0] = 1;
+  const auto n = static_cast<lapack_int>(diagonal.size());
+  require(LAPACKE_dbdsqr(LAPACK_COL_MAJOR, 'U', n, 1, 0, 0, diagonal.data(), superdiagonal.data(), first.data(), n,
+                         nullptr, 1, nullptr, 1),
+          "dbdsqr");
+  for (double& component : first) component *= component;
+  return {std::move(diagonal), std::move(first)};
+}
+
+}  // namespace attnbench

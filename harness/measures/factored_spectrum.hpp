@@ -1,0 +1,21 @@
+// The spectrum of A = L R^T from its factors, at any n.   sigma(A) = sigma(R1 R2^T),  L = Q1 R1, R = Q2 R2 (thin QR)
+// methods.md I. O((nq + nk) F^2 + F^3) time and O(F^2) memory beyond the factors.
+#pragma once
+
+#include <vector>
+
+#include "harness/linalg/context.hpp"
+
+namespace attnbench {
+
+struct FactoredSpectrum {
+  std::vector<double> sigma;  // min(F, nq, nk), largest first; all others are 0
+  // sum_f |l_f| |r_f|, at least sigma_1: A is the sum of l_f r_f^T over columns of L and R, each of which is known to
+  // epsilon of its own norm, so sigma are known to epsilon of this. It is far above sigma_1 where they cancel.
+  double terms = 0;
+};
+
+// L is nq x F, R is nk x F. Threads: the two factors side by side.
+FactoredSpectrum factored_spectrum(const In<double>& L, const In<double>& R, Context& context);
+
+}  // namespace attnbench

@@ -1,0 +1,52 @@
+"""How a histogram is drawn: one step line a series, and a line at a value that is known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+from aggregate import Panel
+from matplotlib.axes import Axes
+from style import FAINT, INK, PAPER, REFERENCE_LINES, Look
+
+MARK_EVERY = 8  # bins; shifted by series, so that no mark hides another
+
+
+def histogram_values(panel: Panel) -> np.ndarray:
+    """What the x axis must hold: the edges of the bins, and the marked value."""
+    bins = panel.role("measured")
+    values = np.concatenate([bins["x_low"].to_numpy(float), bins["x_high"].to_numpy(float)])
+    return np.append(values, float(panel.description["mark"])) if panel.description.get("mark_label") else values
+
+
+def draw_histogram(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
+    axes.set_ylim(bottom=0)
+    for series, bins in panel.role("measured").groupby("series"):
+        look = looks[series]
+        bins = bins.sort_values("x")
+        edges = np.append(bins["x_low"].to_numpy(float), bins["x_high"].iloc[-1])
+        shares = bins["y"].to_numpy(float)
+        axes.stairs(shares, edges, baseline=None, color=look.colour, linestyle=look.line, linewidth=1.3, zorder=3)
+        axes.plot(
+            bins["x"].to_numpy(float)[look.row * 3 % MARK_EVERY :: MARK_EVERY],
+            shares[look.row * 3 % MARK_EVERY :: MARK_EVERY],
+            color=look.colour,
+            linestyle="none",
+            marker=look.marker,
+            markeredgecolor=PAPER,
+            markeredgewidth=0.4,
+            zorder=4,
+        )
+    if panel.description.get("mark_label"):
+        place = float(panel.description["mark"])
+        axes.axvline(place, color=INK, linestyle=REFERENCE_LINES[0], linewidth=1.2, zorder=2)
+        axes.annotate(
+            str(panel.description["mark_label"]),
+            (place, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(-3, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            rotation=90,
+            fontsize=6.5,
+            color=FAINT,
+        )

@@ -1,0 +1,64 @@
+"""What figures look like: colours, markers and lines that stay apart in grey, and the type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
+# Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), so that they stay apart in grey; ordered so that the
+# first few are far apart. The page maps each to its partner on dark paper.
+COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
+DARK_COLOURS = ("#94c8fe", "#de6e46", "#ffc1c9", "#936e03", "#63cd7e", "#c684e3", "#0d969c", "#d8e5ff")
+# Seven markers and five line styles: coprime with the colours, so that 280 series look different. Dots and crosses are
+# taken by references and endings.
+MARKERS = ("o", "s", "^", "D", "v", "P", "*")
+LINES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3.5, 1.2, 1, 1.2, 1, 1.2)))
+REFERENCE_LINES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (1, 3)), (0, (1, 1.4, 1, 4)))
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.3,
+    "hatch.linewidth": 0.5,
+    "lines.markersize": 4.6,
+    "text.parse_math": False,
+    "axes.unicode_minus": True,
+    "text.hinting": "no_hinting",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn, the same in all panels of a figure."""
+
+    colour: str
+    marker: str
+    line: Any
+    row: int  # which series it is: crosses of several series stand above each other
