@@ -140,7 +140,7 @@ void record_cost(const Approximation<double>& method, const Task& task, const Ex
   record.scalar("pattern_flops", "FLOP", 2 * pairs * static_cast<double>(shape.d + shape.dv));
 }
 
-void record_matrix(const Matrix<double>& A, const Matrix<double>& truth, Recorder& record) {
+void record_matrix(const std::string& method, const Matrix<double>& A, const Matrix<double>& truth, Recorder& record) {
   record.scalar("relative_frobenius", "1", (A - truth).norm() / truth.norm());
   Moments l1;
   std::vector<double> rows, not_negative;
@@ -151,9 +151,13 @@ void record_matrix(const Matrix<double>& A, const Matrix<double>& truth, Recorde
   }
   record.scalar("row_l1", "1", l1.mean);
   record.array("row_l1_rows", "1", {A.rows()}, std::move(rows));
+  const Index defined = std::ssize(not_negative);
+  if (defined < A.rows())
+    record.note(method +
+                ": rows with negative entries have no KL divergence and are left out of its means: see "
+                "kl_exact_to_estimate_undefined");
   record_divergence(truth, A, "kl_exact_to_estimate", record);
   record_divergence(A, truth, "kl_estimate_to_exact", record);
-  const Index defined = std::ssize(not_negative);
   if (defined > 0) record.array("kl_row_index", "1", {defined}, std::move(not_negative));
   record.scalar("fraction_negative", "1", static_cast<double>((A.array() < 0).count()) / static_cast<double>(A.size()));
 }
@@ -168,7 +172,7 @@ void measure(const Task& task, Recorder& record) {
   if (task.cell.experiment.flag("matrix") && no_matrix.empty()) {
     const auto [A, output] = task.applied();
     record_output(output, *exact, record);
-    record_matrix(A, exact->attention(), record);
+    record_matrix(task.cell.method.spec(), A, exact->attention(), record);
     record_retrieval(A, exact->attention(), task, record);
   } else {
     record_output(task.output(), *exact, record);

@@ -478,15 +478,16 @@ def _histogram_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]
     ends = panel.description.get("range")
     edges = np.histogram_bin_edges(scale(inside), HISTOGRAM_BINS, tuple(scale(ends)) if ends else None)
     middles, edges = unscale((edges[:-1] + edges[1:]) / 2), unscale(edges)
-    rows, pooled = [], set()
+    rows, pooled, beyond = [], set(), 0
     for (role, series), (values, group) in groups.items():
         counts, _ = np.histogram(values[np.isfinite(values)], edges)
-        if counts.sum() < len(values):
-            panel.notes.append(f"{series}: {len(values) - counts.sum()} of {len(values)} values lie beyond the axis.")
+        beyond += len(values) - int(counts.sum())
         for x, low, high, count in zip(middles, edges[:-1], edges[1:], counts):
             place = {"x": x, "x_low": low, "x_high": high, "y": count / len(values)}
             rows.append(_row(series, role, **place, replicates=len(group), samples=len(values)))
         pooled |= _varying(group)
+    if beyond:
+        panel.notes.append(f"{beyond} of {sum(len(v) for v, _ in groups.values())} values lie beyond the axis.")
     _say_what_is_pooled(panel, pooled)
     return rows
 

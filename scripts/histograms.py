@@ -38,13 +38,14 @@ def draw_histogram(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     if panel.description.get("mark_label"):
         place = float(panel.description["mark"])
         axes.axvline(place, color=INK, linestyle=REFERENCE_LINES[0], linewidth=1.2, zorder=2)
+        at_the_right = axes.transAxes.inverted().transform(axes.transData.transform((place, 0)))[0] > 0.9
         axes.annotate(
             str(panel.description["mark_label"]),
             (place, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(-3, -3),
+            xytext=(-3 if at_the_right else 3, -3),
             textcoords="offset points",
-            ha="right",
+            ha="right" if at_the_right else "left",
             va="top",
             rotation=90,
             fontsize=6.5,

@@ -250,6 +250,11 @@ TEST_CASE("divergences of rows are stored whole, infinite ones as such", "[metho
   CHECK(local["kl_exact_to_estimate_infinite"] == 1);
   const auto& infinite = local.values.at("kl_exact_to_estimate_rows");
   CHECK(std::all_of(infinite.begin(), infinite.end(), [](double kl) { return std::isinf(kl); }));
+  CHECK(local.notes.empty());
+  const Measured trig = measured(cell_of("attention-error", "performer:features=trig,m=4", "gaussian:scale=3", shape));
+  CHECK(trig["kl_exact_to_estimate_undefined"] > 0);
+  REQUIRE(trig.notes.size() == 1);
+  CHECK(contains(trig.notes[0], "no KL divergence"));
   for (size_t i = 0; i < 30; ++i) {  // a mask that keeps the mass p: L1 = 2 (1 - p), KL = -log p
     const double l1 = local.values.at("row_l1_rows")[i], kl = local.values.at("kl_estimate_to_exact_rows")[i];
     CHECK(std::abs(l1 - 2 * (1 - std::exp(-kl))) < tolerance);

@@ -705,7 +705,7 @@ class Drawing(InTemporaryDirectory):
         self.assertEqual(list(a.loc[a["y"] > 0, "y"]), [0.75, 0.25])
         self.assertEqual(float(a.loc[a["y"] > 0, "x_low"].iloc[0]), 0.05)
         self.assertEqual(float(bins.loc[bins["series"] == "b", "y"].sum()), 0.5)
-        self.assertIn("b: 1 of 2 values lie beyond the axis.", panel.notes)
+        self.assertIn("1 of 6 values lie beyond the axis.", panel.notes)
         logarithmic = self.panel(store, {**histogram, "x_scale": "log10", "range": [0.01, 1]}).role("measured")
         self.assertTrue(np.allclose(logarithmic["x_high"] / logarithmic["x_low"], 10 ** (2 / aggregate.HISTOGRAM_BINS)))
         drawn = plot.draw(results.read([store.path]), figure_of(histogram), ["png", "svg"])

@@ -43,18 +43,20 @@ std::vector<Figure> figures(RecipeSize size) {
     panel.x_label = "sum_j A_ij |i - j|";
     panel.x_scale = "log2";
     panel.y = "attention_distance_rows";
-    panel.range = {0.25, static_cast<double>(n)};
+    panel.range = {0.0625, static_cast<double>(n)};
     panel.mark = static_cast<double>(n - 1) / 4;
     panel.mark_label = "uniform, mean";
     distances.push_back(panel);
   }
   const std::string how = fmt::format("All {} rows of each head, causal, on the held-out text. ", n);
-  return {figure("entropy-per-head", text, "Entropy of each row, per layer and head",
-                 how + "Row i sees i + 1 keys, so its entropy is shown over its bound log(i + 1), which the mean of V "
-                       "reaches; row 0, which sees one key, counts as 1.",
-                 entropies),
-          figure("distance-per-head", text, "How far each row looks, per layer and head",
-                 how + "The mean of V looks i / 2 tokens back, (n - 1) / 4 in the mean over rows.", distances)};
+  return {
+      figure("entropy-per-head", text, "Entropy of each row, per layer and head",
+             how + "Row i sees i + 1 keys, so its entropy is shown over its bound log(i + 1), which the mean of V "
+                   "reaches; row 0, which sees one key, counts as 1.",
+             entropies),
+      figure("distance-per-head", text, "How far each row looks, per layer and head",
+             how + "The mean of V looks i / 2 tokens back, (n - 1) / 4 in the mean over rows. Row 0 has no distance.",
+             distances)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures});
