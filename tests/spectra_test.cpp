@@ -192,8 +192,8 @@ SpectrumEstimate estimated(const LinearMap& map, Matrix<double> probes, Index re
 }  // namespace
 
 TEST_CASE("probes that span everything equally give the traces themselves, deflated or not", "[unit]") {
-  // The mean over z = sqrt(n) e_j is the trace, whatever is taken out, but for half of brackets that are at most a
-  // fifth of a standard error: t-intervals are more than two of these wide either way.
+  // The mean over z = sqrt(n) e_j is the trace, whatever is taken out, but for half of a bracket, which is at most a
+  // half of a standard error: t-intervals are four of these wide.
   for (const Matrix<double>& A : {attention(40, 40, 1, false), attention(40, 40, 1, true), attention(50, 30, 2, false),
                                   attention(30, 50, 2, false), geometric(30, 0.8)})
     for (const Index k : {1, 6}) {
@@ -204,7 +204,7 @@ TEST_CASE("probes that span everything equally give the traces themselves, defla
       const auto estimate = estimated(map_of(A), all, 0, k);
       const auto near = [&](const Bracketed& b, double value) {
         CAPTURE(b.value, value, b.interval.low, b.interval.high);
-        CHECK(std::abs(b.value - value) <= 0.05 * (b.interval.high - b.interval.low) + 1e-9 * value);
+        CHECK(std::abs(b.value - value) <= 0.07 * (b.interval.high - b.interval.low) + 1e-9 * value);
       };
       near(estimate.trace_norm, truth.trace_norm);
       near(estimate.participation_ratio, truth.participation_ratio);

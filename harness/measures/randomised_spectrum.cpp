@@ -150,7 +150,7 @@ Traces traces_of(const Recurrences& recurrences, Index probes, const Brackets& a
 
 // Whether further steps would narrow nothing that counts: brackets beside the standard errors, or at all.
 bool settled(const Traces& traces, const Brackets& along) {
-  constexpr double narrow = 0.2, negligible = 1e-6;
+  constexpr double narrow = 0.5, negligible = 1e-6;
   for (size_t f = 0; f < functions; ++f) {
     const double width = traces.high[f].mean - traces.low[f].mean - (along[f].high - along[f].low);
     if (width > narrow * traces.low[f].standard_error() && width > negligible * std::abs(traces.middle(f)))
@@ -186,7 +186,7 @@ SpectrumEstimate estimate_spectrum(const LinearMap& A, const TopSingularValues& 
   assert(probes.rows() == A.columns && probes.cols() >= 2 && !top.sigma.empty());
   SpectrumEstimate estimate;
   if (A.frobenius_squared == 0) return estimate;
-  constexpr Index first_steps = 8, most_steps = 96;
+  constexpr Index first_steps = 8, most_steps = 64;
   const double scale = top.sigma.front() + top.bounds.front();
 
   Matrix<double> Z = probes, along_V = Matrix<double>::Zero(top.V.cols(), Z.cols());
