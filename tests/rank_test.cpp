@@ -250,9 +250,7 @@ class Broken final : public Approximation<double>, public Rows<double> {
 TEST_CASE("what is not a number ends the cell with the first place, in every way to a spectrum", "[methods]") {
   const Setting huge{.logit_scale = 1e308};
   CHECK(contains(reason_of<NumericallyInvalid>("rank:spectrum=dense", "taylor", huge), "attention matrix: "));
-  CHECK(contains(reason_of<NumericallyInvalid>("rank:spectrum=factored", "taylor", huge), "attention matrix: "));
-  CHECK(contains(reason_of<NumericallyInvalid>("rank:spectrum=factored", "taylor", {.n = 80, .logit_scale = 1e308}),
-                 "factor: "));
+  CHECK(contains(reason_of<NumericallyInvalid>("rank:spectrum=factored", "taylor", huge), "factor: "));
   const TestHead problem = gaussian_problem({.nq = 400, .nk = 400, .d = 2, .dv = 2}, 1);
   for (const int threads : {1, 2}) {
     Context context(threads);
