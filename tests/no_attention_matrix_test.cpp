@@ -96,7 +96,7 @@ TEST_CASE("a method without an attention matrix has the rank of its token Jacobi
     const auto fourier = measured("rank", "fnet", {.nq = n, .nk = n, .d = 4, .dv = 6});
     CHECK(fourier.scalars.at("rank_of") == 1);
     CHECK(fourier.scalars.at("numerical_rank") == rank);  // cos(2 pi ij / n): the even sequences
-    REQUIRE(fourier.notes.size() == 2);  // and that there is no condition
+    REQUIRE(fourier.notes.size() == 2);                   // and that there is no condition
     CHECK(contains(fourier.notes[0], "token Jacobian"));
   }
   CHECK(measured("rank", "mixer:hidden=6,residual=false").scalars.at("numerical_rank") == 6);
