@@ -64,7 +64,7 @@ void record_estimates(const Task& task, const LinearMap& A, Recorder& record) {
   auto top = top_singular_values(A, options.integer("values"), krylov_steps, start, task.context);
   const auto estimate =
       estimate_spectrum(A, top, random_signs(signs, A.columns, options.integer("probes")), confidence, task.context);
-  record.note("beyond n = 4096 numerical rank and condition take more than random probes: they are left out");
+  record.note("numerical rank and condition take all singular values: random probes leave them out");
   const double largest = top.sigma.front(), bound = top.bounds.front(), squares = A.frobenius_squared;
   record.scalar("frobenius_norm", "1", std::sqrt(squares));
   record.scalar("spectral_norm", "1", largest);

@@ -133,6 +133,27 @@ struct ClippedAtOne {
   }
 };
 
+// Its A^T G is A G.
+template <class T>
+class ForgetsToTranspose final : public Approximation<T>, public Rows<T> {
+ public:
+  explicit ForgetsToTranspose(const Draw& draw) : inner_(make_approximation<T>(draw)) {}
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    inner_->attend(head, mask, context, out);
+  }
+  const Rows<T>* rows() const override { return this; }
+  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
+    inner_->rows()->attention_rows(head, mask, first, context, A);
+  }
+  void transposed_times(const Head<T>& head, Mask mask, const In<T>& G, Context& context, Out<T> out) const override {
+    if (head.Q.rows() != head.K.rows()) return inner_->rows()->transposed_times(head, mask, G, context, out);
+    inner_->attend({head.Q, head.K, G, head.extra}, mask, context, out);
+  }
+
+ private:
+  std::unique_ptr<Approximation<T>> inner_;
+};
+
 // A tenth of the identity, which has full rank and is tied to positions.
 struct TenthOfTheIdentity {
   static constexpr bool keeps_kernel = false;
@@ -327,6 +348,7 @@ TEST_CASE("bugs of the attention matrix fail the claims that they break", "[unit
   fails(altered<TenthOfTheIdentity>("linear"), {"rank", "permutation"});
   fails(altered<NoNumber>("linear"), {"linear", "row-sums", "non-negative", "permutation", "rank"});
   fails(made_by<HiddenRedraw>("linformer"), {"repeatable"});
+  fails(made_by<ForgetsToTranspose>("local"), {"second-paths"});
 }
 
 // The promises, where they are least: at every pair by itself.

@@ -81,8 +81,9 @@ TEST_CASE("a method without an attention matrix has the rank of its token Jacobi
     const auto fourier = measured("rank", "fnet", {.nq = n, .nk = n, .d = 4, .dv = 6});
     CHECK(fourier.scalars.at("rank_of") == 1);
     CHECK(fourier.scalars.at("numerical_rank") == rank);  // cos(2 pi ij / n): the even sequences
-    REQUIRE(fourier.notes.size() == 1);
+    REQUIRE(fourier.notes.size() == 2);
     CHECK(contains(fourier.notes[0], "token Jacobian"));
+    CHECK(contains(fourier.notes[1], "condition is left out"));
   }
   CHECK(measured("rank", "mixer:hidden=6,residual=false").scalars.at("numerical_rank") == 6);
   CHECK(measured("rank", "gmlp:init=identity").scalars.at("effective_rank") > 23.999);

@@ -57,8 +57,9 @@ TEST_CASE("the triangular factor has the Gram matrix of what it is of, at every 
       CAPTURE(n, F);
       const Matrix<double> X = standard_normal(generator, n, F), R = triangular_factor(X);
       CHECK(R.isUpperTriangular(0));
-      const double rounding = static_cast<double>(n * F) * epsilon;
-      CHECK((R.transpose() * R - X.transpose() * X).cwiseAbs().maxCoeff() <= rounding);
+      const Matrix<double> gram = X.transpose() * X;
+      const double rounding = static_cast<double>(n + F) * epsilon * gram.cwiseAbs().maxCoeff();
+      CHECK((R.transpose() * R - gram).cwiseAbs().maxCoeff() <= rounding);
     }
   CHECK(triangular_factor(Matrix<double>(0, 3)).isZero(0));
 }
@@ -158,11 +159,12 @@ TEST_CASE("the largest singular values lie within their bounds of true ones, and
         for (size_t i = 0; i < top.sigma.size(); ++i) {
           CAPTURE(i, top.sigma[i], dense[i], top.bounds[i]);
           CHECK(top.sigma[i] <= dense[i] + rounding);
-          double nearest = std::numeric_limits<double>::infinity();
+          double nearest = A.rows() == A.cols() ? std::numeric_limits<double>::infinity() : top.sigma[i];
           for (const double s : dense) nearest = std::min(nearest, std::abs(s - top.sigma[i]));
           CHECK(nearest <= top.bounds[i] + rounding);
         }
-        if (k == 200) CHECK(largest_difference(top.sigma, dense) <= rounding);  // the space is all there is
+        if (steps * std::min<Index>(std::ssize(top.sigma) + 8, A.cols()) >= A.cols())
+          CHECK(largest_difference(top.sigma, dense) <= rounding);  // the space is all there is
       }
   }
 }
@@ -190,8 +192,8 @@ SpectrumEstimate estimated(const LinearMap& map, Matrix<double> probes, Index re
 }  // namespace
 
 TEST_CASE("probes that span everything equally give the traces themselves, deflated or not", "[unit]") {
-  // The mean over z = sqrt(n) e_j is the trace, whatever is taken out, but for half of brackets that are at most a
-  // fifth of a standard error: t-intervals are more than two of these wide either way.
+  // The mean over z = sqrt(n) e_j is the trace, whatever is taken out, but for half of a bracket, which is at most a
+  // half of a standard error: t-intervals are four of these wide.
   for (const Matrix<double>& A : {attention(40, 40, 1, false), attention(40, 40, 1, true), attention(50, 30, 2, false),
                                   attention(30, 50, 2, false), geometric(30, 0.8)})
     for (const Index k : {1, 6}) {
@@ -202,7 +204,7 @@ TEST_CASE("probes that span everything equally give the traces themselves, defla
       const auto estimate = estimated(map_of(A), all, 0, k);
       const auto near = [&](const Bracketed& b, double value) {
         CAPTURE(b.value, value, b.interval.low, b.interval.high);
-        CHECK(std::abs(b.value - value) <= 0.05 * (b.interval.high - b.interval.low) + 1e-9 * value);
+        CHECK(std::abs(b.value - value) <= 0.07 * (b.interval.high - b.interval.low) + 1e-9 * value);
       };
       near(estimate.trace_norm, truth.trace_norm);
       near(estimate.participation_ratio, truth.participation_ratio);
@@ -213,8 +215,9 @@ TEST_CASE("probes that span everything equally give the traces themselves, defla
 
 TEST_CASE("matrices of rank 0, 1 and n have the estimates that are known", "[unit]") {
   auto generator = generator_for("signs");
+  // With all singular vectors among the top ones nothing is left to the probes.
   const auto of = [&](const Matrix<double>& A) {
-    return estimated(map_of(A), random_signs(generator, A.cols(), 8), 0);
+    return estimated(map_of(A), random_signs(generator, A.cols(), 8), 0, A.cols());
   };
   const auto zero = of(Matrix<double>::Zero(12, 12));
   CHECK((zero.trace_norm.value == 0 && zero.effective_rank.value == 0 && zero.participation_ratio.value == 0));
@@ -237,7 +240,8 @@ struct Hits {
   Index least() const { return std::min({trace_norm, participation_ratio, effective_rank, effective_rank_squared}); }
 };
 
-// How often each interval covers, with probes that are `size` times independent signs.
+// How often each interval covers and is no wider than a half of the truth (one of any width would cover), with probes
+// that are `size` times independent signs.
 Hits hits_of(const Matrix<double>& A, const LinearMap& map, double size = 1, Index count = repetitions) {
   const Truth truth(singular_values(A));
   Hits hits;
@@ -246,7 +250,8 @@ Hits hits_of(const Matrix<double>& A, const LinearMap& map, double size = 1, Ind
     const auto estimate = estimated(map, size * random_signs(signs, A.cols(), 12), repetition);
     const auto covers = [](const Bracketed& b, double value) {
       const double rounding = 1e-9 * value;
-      return b.interval.low <= value + rounding && value <= b.interval.high + rounding;
+      return b.interval.low <= value + rounding && value <= b.interval.high + rounding &&
+             b.interval.high - b.interval.low <= value / 2;
     };
     hits.trace_norm += covers(estimate.trace_norm, truth.trace_norm);
     hits.participation_ratio += covers(estimate.participation_ratio, truth.participation_ratio);
@@ -267,8 +272,8 @@ Index fewest_hits(double tests) {
 }  // namespace
 
 TEST_CASE("intervals of traces cover the dense truth as often as they say", "[statistics]") {
-  const std::vector<Matrix<double>> matrices = {attention(64, 64, 1, false), attention(64, 64, 1, true),
-                                                attention(80, 48, 3, false), geometric(48, 0.9)};
+  const std::vector<Matrix<double>> matrices = {attention(40, 40, 1, false), attention(40, 40, 1, true),
+                                                attention(60, 30, 3, false), geometric(36, 0.9)};
   for (const auto& A : matrices) {
     const Hits hits = hits_of(A, map_of(A));
     CAPTURE(A.rows(), A.cols(), hits.trace_norm, hits.participation_ratio, hits.effective_rank,
@@ -278,12 +283,10 @@ TEST_CASE("intervals of traces cover the dense truth as often as they say", "[st
 }
 
 TEST_CASE("a probe that is too long, or A for A^T, shows in coverage", "[statistics]") {
-  const Matrix<double> A = attention(64, 64, 1, true);
+  const Matrix<double> A = attention(40, 40, 1, true);
   const Index fewest = fewest_hits(16);
   CHECK(hits_of(A, map_of(A), 1.1).trace_norm < fewest);
   LinearMap forgotten = map_of(A);
   forgotten.transposed_times = forgotten.times;
-  const Hits hits = hits_of(A, forgotten);
-  CHECK(hits.trace_norm < fewest);
-  CHECK(hits.effective_rank < fewest);
+  CHECK(hits_of(A, forgotten).effective_rank < fewest);
 }

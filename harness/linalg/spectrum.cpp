@@ -37,7 +37,7 @@ std::vector<double> singular_values(Matrix<double> A) {
   const double largest = A.cwiseAbs().maxCoeff();
   const int exponent = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
   if (exponent != 0) A = A.unaryExpr([&](double a) { return std::ldexp(a, -exponent); });
-  const WithoutSubnormals guard;
+  [[maybe_unused]] const WithoutSubnormals guard;
   // The transpose has the same singular values, so the row-major matrix is passed as a column-major one, uncopied.
   const lapack_int status =
       LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', columns, rows, A.data(), columns, sigma.data(), nullptr, 1, nullptr, 1);

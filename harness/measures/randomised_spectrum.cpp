@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/products.hpp"
@@ -40,7 +41,7 @@ Brackets between(const Quadrature& gauss, const Quadrature& radau, double scale,
       for (size_t i = 0; i < rule.nodes.size(); ++i) total += rule.weights[i] * value(f, rule.nodes[i] / scale);
       return mass * total;
     };
-    const auto [low, high] = std::minmax(sum(gauss), sum(radau));
+    const auto [low, high] = std::minmax({sum(gauss), sum(radau)});
     brackets[f] = {low, high};
   }
   return brackets;
@@ -121,15 +122,61 @@ Brackets traces_along(const TopSingularValues& top, double scale) {
   return sum;
 }
 
-struct Trace {
-  Moments low, high;  // over probes, what lies along V included
-  double middle() const { return (low.mean + high.mean) / 2; }
-  double width() const { return high.mean - low.mean; }
-  double standard_error() const { return std::max(low.standard_error(), high.standard_error()); }
+// Samples of z^T f z with what lies along V added, and their means over probes.
+struct Traces {
+  std::vector<Brackets> samples;
+  std::array<Moments, functions> low = {}, high = {};
+
+  double middle(size_t f) const { return (low[f].mean + high[f].mean) / 2; }
+  Interval interval(size_t f, double confidence) const {
+    return {mean_interval(low[f], confidence).low, mean_interval(high[f], confidence).high};
+  }
 };
 
-Interval cut(Interval interval, double least, double most) {
-  return {std::clamp(interval.low, least, most), std::clamp(interval.high, least, most)};
+Traces traces_of(const Recurrences& recurrences, Index probes, const Brackets& along, double scale) {
+  Traces traces;
+  for (Index c = 0; c < probes; ++c) {
+    Brackets sample = recurrences.brackets(c, scale);
+    for (size_t f = 0; f < functions; ++f) {
+      sample[f].low += along[f].low;
+      sample[f].high += along[f].high;
+      traces.low[f].add(sample[f].low);
+      traces.high[f].add(sample[f].high);
+    }
+    traces.samples.push_back(sample);
+  }
+  return traces;
+}
+
+// Whether further steps would narrow nothing that counts: brackets beside the standard errors, or at all.
+bool settled(const Traces& traces, const Brackets& along) {
+  constexpr double narrow = 0.5, negligible = 1e-6;
+  for (size_t f = 0; f < functions; ++f) {
+    const double width = traces.high[f].mean - traces.low[f].mean - (along[f].high - along[f].low);
+    if (width > narrow * traces.low[f].standard_error() && width > negligible * std::abs(traces.middle(f)))
+      return false;
+  }
+  return true;
+}
+
+// H(sigma) = log s - t / s for s = sum y and t = sum y log y, which the same probes estimate: the spread is that of
+// its linear part, the width that of the corners of the two brackets.
+Interval entropy_interval(const Traces& traces, double confidence) {
+  const double s = traces.middle(root), t = traces.middle(root_log);
+  Moments linear;
+  for (const Brackets& sample : traces.samples) {
+    const double of_root = (sample[root].low + sample[root].high) / 2 - s,
+                 of_root_log = (sample[root_log].low + sample[root_log].high) / 2 - t;
+    linear.add(of_root * (1 + t / s) / s - of_root_log / s);
+  }
+  Interval widest{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  for (const double x : {traces.low[root].mean, traces.high[root].mean})
+    for (const double y : {traces.low[root_log].mean, traces.high[root_log].mean}) {
+      widest.low = std::min(widest.low, std::log(x) - y / x);
+      widest.high = std::max(widest.high, std::log(x) - y / x);
+    }
+  const Interval spread = mean_interval(linear, confidence);
+  return {widest.low + spread.low - linear.mean, widest.high + spread.high - linear.mean};
 }
 
 }  // namespace
@@ -138,82 +185,48 @@ SpectrumEstimate estimate_spectrum(const LinearMap& A, const TopSingularValues& 
                                    double confidence, Context& context) {
   assert(probes.rows() == A.columns && probes.cols() >= 2 && !top.sigma.empty());
   SpectrumEstimate estimate;
+  if (A.frobenius_squared == 0) return estimate;
+  constexpr Index first_steps = 8, most_steps = 64;
   const double scale = top.sigma.front() + top.bounds.front();
-  if (A.frobenius_squared == 0 || scale == 0) return estimate;
-  constexpr Index first_steps = 8, most_steps = 96;
-  constexpr double narrow = 0.2;  // a bracket beside the standard error of the probes
 
-  Matrix<double> Z = probes, along = Matrix<double>::Zero(top.V.cols(), Z.cols());
-  transposed_multiply_add<double>(context, top.V, Z, along);
-  along *= -1;
-  multiply_add<double>(context, top.V, along, Z);
+  Matrix<double> Z = probes, along_V = Matrix<double>::Zero(top.V.cols(), Z.cols());
+  transposed_multiply_add<double>(context, top.V, Z, along_V);
+  along_V *= -1;
+  multiply_add<double>(context, top.V, along_V, Z);
+  const Brackets along = traces_along(top, scale);
   Recurrences recurrences(A, std::move(Z), context);
-  const Brackets fixed = traces_along(top, scale);
-  std::array<Trace, functions> traces;
-  std::vector<Brackets> samples(static_cast<size_t>(probes.cols()));
-  const auto least = static_cast<double>(std::min(A.rows, A.columns));
-  bool done = false;
-  for (Index steps = first_steps; !done; steps = std::min(most_steps, steps * 3 / 2)) {
+  Traces traces;
+  for (Index steps = first_steps; recurrences.steps() < most_steps; steps = std::min(most_steps, steps * 3 / 2)) {
     while (recurrences.steps() < steps) recurrences.step();
-    traces = {};
-    for (Index c = 0; c < probes.cols(); ++c) {
-      Brackets& sample = samples[static_cast<size_t>(c)] = recurrences.brackets(c, scale);
-      for (size_t f = 0; f < functions; ++f) {
-        sample[f].low += fixed[f].low;
-        sample[f].high += fixed[f].high;
-        traces[f].low.add(sample[f].low);
-        traces[f].high.add(sample[f].high);
-      }
-    }
-    done = steps == most_steps || std::all_of(traces.begin(), traces.end(), [&](const Trace& t) {
-             return t.width() <= narrow * t.standard_error() || t.width() <= 1e-6 * std::abs(t.middle());
-           });
+    traces = traces_of(recurrences, probes.cols(), along, scale);
+    if (settled(traces, along)) break;
   }
   estimate.steps = recurrences.steps();
 
-  const double squares = A.frobenius_squared / (scale * scale), frobenius = std::sqrt(A.frobenius_squared);
-  const auto interval_of = [&](const Trace& trace) {
-    return Interval{mean_interval(trace.low, confidence).low, mean_interval(trace.high, confidence).high};
+  const auto least = static_cast<double>(std::min(A.rows, A.columns));
+  const double frobenius = std::sqrt(A.frobenius_squared), squares = A.frobenius_squared / (scale * scale);
+  const auto bracketed = [](double low_end, double value, Interval interval, double high_end) {
+    const auto cut = [&](double x) { return std::clamp(x, low_end, high_end); };
+    return Bracketed{cut(value), {cut(interval.low), cut(interval.high)}};
   };
-  const auto exp_of = [&](double entropy, Interval interval) {
-    return Bracketed{std::clamp(std::exp(entropy), 1.0, least),
-                     cut({std::exp(interval.low), std::exp(interval.high)}, 1, least)};
-  };
+  const Interval roots = traces.interval(root, confidence);
+  estimate.trace_norm = bracketed(frobenius, scale * traces.middle(root), {scale * roots.low, scale * roots.high},
+                                  std::sqrt(least) * frobenius);
 
-  const Interval roots = interval_of(traces[root]);
-  estimate.trace_norm = {std::clamp(scale * traces[root].middle(), frobenius, std::sqrt(least) * frobenius),
-                         cut({scale * roots.low, scale * roots.high}, frobenius, std::sqrt(least) * frobenius)};
+  const Interval fourths = traces.interval(fourth, confidence);
+  const auto participation = [&](double sum) { return squares * squares / std::max(sum, squares * squares / least); };
+  estimate.participation_ratio = bracketed(1, participation(traces.middle(fourth)),
+                                           {participation(fourths.high), participation(fourths.low)}, least);
 
-  const Interval fourths = interval_of(traces[fourth]);
-  const auto participation = [&](double of_fourth) {
-    return of_fourth > 0 ? std::clamp(squares * squares / of_fourth, 1.0, least) : least;
-  };
-  estimate.participation_ratio = {participation(traces[fourth].middle()),
-                                  {participation(fourths.high), participation(fourths.low)}};
-
-  // H(sigma^2) = log s - sum y^2 log y^2 / s, s = sum y^2, which is known.
-  const Interval logs = interval_of(traces[square_log]);
-  const auto squared_entropy = [&](double of_logs) { return std::log(squares) - of_logs / squares; };
+  // H(sigma^2) = log s - sum y^2 log y^2 / s for s = sum y^2, which is known.
+  const Interval logs = traces.interval(square_log, confidence);
+  const auto exp_squared = [&](double sum) { return squares * std::exp(-sum / squares); };
   estimate.effective_rank_squared =
-      exp_of(squared_entropy(traces[square_log].middle()), {squared_entropy(logs.high), squared_entropy(logs.low)});
+      bracketed(1, exp_squared(traces.middle(square_log)), {exp_squared(logs.high), exp_squared(logs.low)}, least);
 
-  // H(sigma) = log s - t / s for s = sum y and t = sum y log y, which the same probes estimate: the spread is that of
-  // its linear part, the width that of the corners of the two brackets.
-  const double s = traces[root].middle(), t = traces[root_log].middle();
-  const auto entropy = [](double of_root, double of_root_log) { return std::log(of_root) - of_root_log / of_root; };
-  Moments linear;
-  for (const Brackets& sample : samples) {
-    const double of_root = (sample[root].low + sample[root].high) / 2 - s,
-                 of_root_log = (sample[root_log].low + sample[root_log].high) / 2 - t;
-    linear.add(of_root * (1 + t / s) / s - of_root_log / s);
-  }
-  const Interval spread = mean_interval(linear, confidence);
-  const double half = (spread.high - spread.low) / 2;
-  const auto corners = std::minmax({entropy(traces[root].low.mean, traces[root_log].low.mean),
-                                    entropy(traces[root].low.mean, traces[root_log].high.mean),
-                                    entropy(traces[root].high.mean, traces[root_log].low.mean),
-                                    entropy(traces[root].high.mean, traces[root_log].high.mean)});
-  estimate.effective_rank = exp_of(entropy(s, t), {corners.first - half, corners.second + half});
+  const double s = traces.middle(root), t = traces.middle(root_log);
+  const Interval entropy = entropy_interval(traces, confidence);
+  estimate.effective_rank = bracketed(1, s * std::exp(-t / s), {std::exp(entropy.low), std::exp(entropy.high)}, least);
   return estimate;
 }
 

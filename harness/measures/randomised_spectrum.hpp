@@ -11,7 +11,7 @@ namespace attnbench {
 // The largest singular values, from a block Krylov space of a random start (Musco and Musco 2015, arXiv:1504.05477).
 struct TopSingularValues {
   std::vector<double> sigma;       // largest first; none is above the true one in its place, but for rounding
-  std::vector<double> bounds;      // a singular value lies within that of each: the residual, and rounding
+  std::vector<double> bounds;      // a singular value (or 0, of a rectangle) lies within that of each: the residual
   Matrix<double> V;                // their right vectors, n x k, orthonormal
   std::vector<double> curvatures;  // |A^T A v|^2 of each: sigma^4 where v is exact
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
-# to PyTorch (when /usr/bin/python3 has it: apt-get install python3-torch), threads, exponents, memory, decoding, gradients.
+# to PyTorch (when /usr/bin/python3 has it: apt-get install python3-torch), threads, exponents, memory, decoding, gradients,
+# spectra.
 #   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file that is made anew (default results/bench.db)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -9,7 +10,7 @@ blocks=11 turn=60 longest=65536
 while [ $# -gt 0 ]; do
   case "$1" in
     --quick) blocks=7 turn=20 longest=16384 ;;
-    -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option '$1'; expected --quick or a results file" >&2; exit 2 ;;
     *) results=$1 ;;
   esac
@@ -71,3 +72,4 @@ attnbench "training-step:blocks=$blocks,turn=$turn" --method softmax --method pe
   -n 4096 -d 64 --heads 8 --threads 1 --causal
 
 /usr/bin/python3 scripts/bench/table.py "$results"
+/usr/bin/python3 scripts/bench/spectra.py
