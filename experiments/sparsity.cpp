@@ -172,6 +172,13 @@ const bool registered = add(ExperimentEntry{
     .metrics = metrics(),
     .headline = {.metric = "effective_support", .label = "effective support exp(H)"},
     .check = refuse_threshold_below_rounding,
+    // What gives no rows is read as a whole.
+    .bytes =
+        [](const Cell& cell) {
+          const auto& shape = cell.problem.shape;
+          const bool whole = std::max(shape.nq, shape.nk) <= largest_dense;
+          return whole ? 8.0 * static_cast<double>(shape.nq) * static_cast<double>(shape.nk) : 0;
+        },
     .run = measure,
 });
 
