@@ -170,14 +170,14 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     for (const auto& input : heads(size)) over_scales.add("softmax", input, scale);
     for (const auto& law : laws) over_laws.add("softmax", law, scale);
   }
-  std::vector<Region> regions{over_heads.region("over the heads of the model"),
-                              over_scales.region("over heads and scales of their logits"),
-                              over_laws.region("over laws and scales of their logits")};
+  std::vector<Region> regions{over_heads.region("the heads of the model"),
+                              over_scales.region("heads and scales of their logits"),
+                              over_laws.region("laws and scales of their logits")};
   for (const auto& input : inputs) {
     Question over_methods(results, rate);
     over_methods.add("softmax", input, "1");
     for (const auto& method : approximations) over_methods.add(method, input, "1");
-    regions.push_back(over_methods.region("over methods on " + input));
+    regions.push_back(over_methods.region("methods on " + input));
   }
   Verdict verdict = below_where(0, "The sparser the attention matrix, the higher its effective rank", regions);
   verdict.numbers =
