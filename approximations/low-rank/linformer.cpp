@@ -4,8 +4,7 @@
 //                         softmax of it is not; rows of A do not sum to one.
 // projection=mean-pool:   row a of E = F averages the keys [a n / r, (a+1) n / r): rows sum to one; exact for K and V
 //                         that are constant on the segments.
-// projection=convolution: compressed attention (Liu et al. 2018, arXiv:1801.10198): a strided convolution whose kernel
-// is
+// projection=convolution: compressed attention (Liu et al. 2018, arXiv:1801.10198), a strided convolution whose kernel is
 //                         as long as its stride s = ceil(n / r) and the same for all channels, so row a of E holds w at
 //                         [a s, (a+1) s), the last segment being shorter where s does not divide n; ceil(n / s) <= r
 //                         rows. w_t ~ N(0, 1/s), one for keys and one for values; s = 1 and w = 1 is softmax.
@@ -15,7 +14,7 @@
 
 #include "approximations/low-rank/segments.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
-#include "harness/linalg/products.hpp"
+#include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 namespace {
@@ -43,7 +42,7 @@ Matrix<double> projection(const Draw& draw, const char* name, Index rows, Index 
 }
 
 template <class T>
-class Linformer final : public Approximation<T> {
+class Linformer final : public Approximation<T>, public Factored<T> {
  public:
   explicit Linformer(const Draw& draw)
       : keys_(draw.shape.mask.visible(0, draw.shape.nk)), share_(draw.params.flag("share")) {
@@ -62,9 +61,9 @@ class Linformer final : public Approximation<T> {
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    const Index keys = mask.visible(0, head.K.rows()), r = segments_ ? segments_->count : E_.rows();
+    const Index keys = mask.visible(0, head.K.rows());
     if (keys == 0) return void(out.setZero());
-    Matrix<T> projected_keys(r, head.K.cols()), projected_values(r, head.V.cols());
+    Matrix<T> projected_keys(length(), head.K.cols()), projected_values(length(), head.V.cols());
     project(context, E_, attnbench::rows(head.K, 0, keys), projected_keys);
     project(context, share_ ? E_ : F_, attnbench::rows(head.V, 0, keys), projected_values);
     tiled_softmax<T>({head.Q, projected_keys, projected_values}, {}, {}, context, out);
@@ -77,7 +76,33 @@ class Linformer final : public Approximation<T> {
     return all;
   }
 
+  const Factored<T>* factored() const override { return this; }
+
+  // L = softmax(q (E k)^T), R = F^T.
+  void factors(const Head<T>& head, Mask mask, Context& context, Matrix<T>& L, Matrix<T>& R) const override {
+    const Index keys = mask.visible(0, head.K.rows());
+    L = Matrix<T>::Zero(head.Q.rows(), length());
+    R = Matrix<T>::Zero(head.K.rows(), length());
+    if (keys == 0) return;
+    Matrix<T> projected_keys(length(), head.K.cols());
+    project(context, E_, attnbench::rows(head.K, 0, keys), projected_keys);
+    multiply_transposed<T>(context, head.Q, projected_keys, L);
+    for (Index i = 0; i < L.rows(); ++i) softmax_within<T>(context, L, i, 0, L.cols());
+    const Matrix<T>& F = share_ ? E_ : F_;
+    if (!segments_) {
+      R.topRows(keys) = F.leftCols(keys).transpose();
+      return;
+    }
+    for (Index a = 0; a < length(); ++a) {
+      const Index begin = segments_->begin(a), rows = segments_->end(a) - begin;
+      for (Index t = 0; t < std::min(rows, keys - begin); ++t)
+        R(begin + t, a) = F.size() > 0 ? F(t, 0) : 1 / static_cast<T>(rows);
+    }
+  }
+
  private:
+  Index length() const { return segments_ ? segments_->count : E_.rows(); }
+
   // by: r x nk, or the weights of a segment's rows (s x 1), or nothing for means.
   void project(Context& context, const Matrix<T>& by, const In<T>& X, Out<T> projected) const {
     assert(X.rows() <= (segments_ ? keys_ : by.cols()));  // drawn for so many
