@@ -4,8 +4,8 @@
 //                         softmax of it is not; rows of A do not sum to one.
 // projection=mean-pool:   row a of E = F averages the keys [a n / r, (a+1) n / r): rows sum to one; exact for K and V
 //                         that are constant on the segments.
-// projection=convolution: compressed attention (Liu et al. 2018, arXiv:1801.10198), a strided convolution whose kernel is
-//                         as long as its stride s = ceil(n / r) and the same for all channels, so row a of E holds w at
+// projection=convolution: compressed attention (Liu et al. 2018, arXiv:1801.10198), a convolution with a kernel as long
+//                         as its stride s = ceil(n / r) and the same for all channels, so row a of E holds w at
 //                         [a s, (a+1) s), the last segment being shorter where s does not divide n; ceil(n / s) <= r
 //                         rows. w_t ~ N(0, 1/s), one for keys and one for values; s = 1 and w = 1 is softmax.
 // share: E = F. The paper projects to a fixed n; here the columns of padded keys are left out.
