@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,9 @@ def file_stem(figure: Figure) -> str:
 
 def draw(results: Results, figure: Figure, formats: Sequence[str] = ("svg", "pdf")) -> Drawn:
     """Aggregates and draws one figure in memory."""
+    own = figure.description.get("cells")
+    if own is not None:
+        results = replace(results, cells=results.cells[results.cells.index.isin(own)])
     panels = [aggregate(results, description) for description in figure.description["panels"]]
     files = {"csv": numbers(panels).encode()}
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"{figure.recipe}/{figure.name}"}):

@@ -11,7 +11,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -168,8 +168,9 @@ def read(paths: Sequence[Path]) -> Results:
     cells = cells.drop_duplicates("key").set_index("key")
     replicates = replicates.drop_duplicates(["key", "replicate"])
     measurements = measurements.drop_duplicates(["key", "replicate", "metric"])
-    current = _current(cells, replicates)
-    figures = {(figure.recipe, figure.name): figure for file in files for figure in file[4]}
+    newest = _newest(cells, replicates)
+    current = cells.index[cells.index == newest]
+    figures = {(figure.recipe, figure.name): _of_newest(figure, newest) for file in files for figure in file[4]}
     judged: dict[str, list[Verdict]] = {}
     for file in files:
         judged |= {recipe: list(group) for recipe, group in groupby(file[5], key=lambda verdict: verdict.recipe)}
@@ -288,13 +289,20 @@ def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Fig
     return Figure(recipe, name, int(position), description)
 
 
-def _current(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Index:
-    """Keys of the cells that no newer source version has measured again."""
+def _newest(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Series:
+    """By key, the key of the same cell as the newest source version measured it."""
     identity = [column for column in cells.columns if column != "source_version"]
     finished = replicates.groupby("key")["finished"].max().reindex(cells.index).fillna("")
-    ordered = cells.assign(finished=finished).sort_values("finished", kind="stable")
-    newest = ordered.index[~ordered.duplicated(identity, keep="last").to_numpy()]
-    return cells.index[cells.index.isin(newest)]
+    ordered = cells.assign(finished=finished, newest=cells.index).sort_values("finished", kind="stable")
+    return ordered.groupby(identity, dropna=False)["newest"].transform("last").reindex(cells.index)
+
+
+def _of_newest(figure: Figure, newest: pd.Series) -> Figure:
+    """The figure with its cells known by the keys that are read."""
+    if "cells" not in figure.description:
+        return figure
+    cells = [newest.get(key, key) for key in figure.description["cells"]]
+    return replace(figure, description={**figure.description, "cells": cells})
 
 
 def _with_parameters(cells: pd.DataFrame) -> pd.DataFrame:

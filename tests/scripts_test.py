@@ -255,6 +255,21 @@ class Reading(InTemporaryDirectory):
         self.assertEqual(read.superseded, 1)
         self.assertEqual([float(v) for v in read.measurements["values"]], [9])
 
+    def test_a_figure_draws_its_own_cells_in_their_newest_version(self) -> None:
+        def key(method: str, experiment: str, version: str) -> str:
+            return repr((experiment, method, 64, "0", version))
+
+        with self.store() as store:
+            store.cell("a", [5.0], experiment="error", version="new", finished="2026-02-01T00:00:00Z", m=4)
+            store.cell("a", [1.0], experiment="error", version="old", m=4)
+            store.cell("a", [7.0], experiment="error:other=1", m=4, other=1)
+            store.figure("all", CURVE)
+            store.figure("own", CURVE, cells=[key("a", "error", "old")])
+        read = results.read([store.path])
+        drawn = {figure.name: plot.draw(read, figure, ["svg"]).panels[0] for figure in read.figures}
+        self.assertEqual(list(drawn["own"].role("measured")["y"]), [5])
+        self.assertEqual(list(drawn["all"].role("measured")["y"]), [6])  # both cells pooled, as the note says
+
     def test_conditions_compare_numbers_text_and_lists(self) -> None:
         with self.store() as store:
             store.cell("a:m=4", [1.0], m="4", scale=0.5)

@@ -1,7 +1,7 @@
 // Linformer's Fig. 1 on the project's own transformer: the normalised cumulative spectrum of softmax attention, layer
 // by layer and head by head, and its value at index 128 of 512. The paper has RoBERTa on Wiki103 and IMDB, averaged
 // over ten thousand sentences; here it is one text of 512 bytes and a causal model, whose heads are seen as the model
-// computes them and without the mask.
+// computes them, without the mask, and before training.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -22,35 +22,50 @@ const Description text{.name = "linformer-fig1",
                            "higher layers are more skewed than lower ones.",
                        .reference = "Wang et al. 2020, arXiv:2006.04768, Fig. 1"};
 
+struct Seen {
+  const char* name;
+  bool causal, trained;
+
+  std::string input(const RealHead& head) const { return head.input() + (trained ? "" : ",weights=initial"); }
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> all;
+    for (const RealHead& head : all_heads()) all.push_back(input(head));
+    return all;
+  }
+};
+constexpr Seen as_computed{"as the model computes it (causal)", true, true},
+    without_mask{"without the mask", false, true}, before_training{"before training (causal)", true, false};
+constexpr Seen all_seen[] = {as_computed, without_mask, before_training};
+
 // The heads of the whole model at every size: without one of them the map has a hole.
 std::vector<RunRequest> runs(RecipeSize size) {
-  std::vector<RunRequest> both;
-  for (const bool causal : {true, false})
-    both.push_back({.experiment = experiment,
-                    .methods = {"softmax"},
-                    .inputs = inputs_of(all_heads()),
-                    .n = {length(size)},
-                    .causal = causal});
-  return both;
+  std::vector<RunRequest> all;
+  for (const Seen& seen : all_seen)
+    all.push_back({.experiment = experiment,
+                   .methods = {"softmax"},
+                   .inputs = seen.inputs(),
+                   .n = {length(size)},
+                   .causal = seen.causal});
+  return all;
 }
 
 std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> curves, maps;
-  const auto add = [&](std::vector<Panel>& panels, Panel panel, bool causal) {
+  const auto add = [&](std::vector<Panel>& panels, Panel panel, const Seen& seen) {
     panel.where = {{"experiment", experiment}, {"of", "attention"}, {"logit_scale", 1},
-                   {"method", "softmax"},      {"n", length(size)}, {"causal", causal ? 1 : 0}};
-    panel.where["input"] = inputs_of(all_heads());
-    panel.title = causal ? "as the model computes it (causal)" : "without the mask";
+                   {"method", "softmax"},      {"n", length(size)}, {"causal", seen.causal ? 1 : 0}};
+    panel.where["input"] = seen.inputs();
+    panel.title = seen.name;
     panels.push_back(panel);
   };
-  for (const bool causal : {true, false}) {
+  for (const Seen& seen : all_seen) {
     add(curves,
         {.kind = "profile",
          .x_label = "index k",
          .y = "cumulative_spectrum",
          .y_label = "sum of the first k singular values / all",
          .series = {"layer"}},
-        causal);
+        seen);
     add(maps,
         {.kind = "map",
          .x = {"layer"},
@@ -59,7 +74,7 @@ std::vector<Figure> figures(RecipeSize size) {
          .y_label = "head",
          .y_axis = {"head"},
          .value_label = "share of the first 128 singular values"},
-        causal);
+        seen);
   }
   return {
       figure(
@@ -74,46 +89,60 @@ std::vector<Figure> figures(RecipeSize size) {
              maps)};
 }
 
+double share(const Results& results, const RealHead& head, const Seen& seen) {
+  return results.scalar({{"input", seen.input(head)}, {"causal", seen.causal ? 1 : 0}}, "cumulative_at").at(0);
+}
+
 // Heads of a layer, averaged. One text: numbers without an interval.
-double skew(const Results& results, Index layer, bool causal) {
+double skew(const Results& results, Index layer, const Seen& seen) {
   Moments heads;
   for (const RealHead& head : all_heads())
-    if (head.layer == layer)
-      heads.add(results.scalar({{"input", head.input()}, {"causal", causal ? 1 : 0}}, "cumulative_at").at(0));
+    if (head.layer == layer) heads.add(share(results, head, seen));
   return heads.mean;
 }
 
-Verdict judge_layers(const Results& results, bool causal) {
-  std::vector<Region> regions;
-  std::vector<std::string> shares;
-  for (Index layer = 1; layer < layers; ++layer)
-    regions.push_back({fmt::format("layer {} over layer {}", layer, layer - 1),
-                       {{"", certain(skew(results, layer - 1, causal) / skew(results, layer, causal))}}});
-  regions.push_back({fmt::format("layer {} over layer 0", layers - 1),
-                     {{"", certain(skew(results, 0, causal) / skew(results, layers - 1, causal))}}});
-  Verdict verdict = below_where(1,
-                                fmt::format("Each layer of the model is more skewed than the one below it, {}",
-                                            causal ? "as the model computes it" : "without the mask"),
-                                regions);
+std::string skews(const Results& results, const Seen& seen) {
   std::string numbers;
   for (Index layer = 0; layer < layers; ++layer)
-    numbers += fmt::format("{}{:.3f}", layer ? ", " : "", skew(results, layer, causal));
-  verdict.numbers = "share of the first 128 singular values, layers from 0, means of 3 heads: " + numbers;
+    numbers += fmt::format("{}{:.3f}", layer ? ", " : "", skew(results, layer, seen));
+  return numbers;
+}
+
+Verdict judge_layers(const Results& results, const Seen& seen) {
+  std::vector<Region> regions;
+  const auto add = [&](Index upper, Index lower) {
+    regions.push_back({fmt::format("layer {} over layer {}", upper, lower),
+                       {{"", certain(skew(results, lower, seen) / skew(results, upper, seen))}}});
+  };
+  for (Index layer = 1; layer < layers; ++layer) add(layer, layer - 1);
+  add(layers - 1, 0);
+  Verdict verdict = below_where(
+      1, fmt::format("Each layer of the model is more skewed than the one below it, {}", seen.name), regions);
+  verdict.numbers = "share of the first 128 singular values, layers from 0, means of 3 heads: " + skews(results, seen);
+  return verdict;
+}
+
+Verdict judge_training(const Results& results) {
+  std::vector<Region> regions;
+  for (Index layer = 0; layer < layers; ++layer)
+    regions.push_back({fmt::format("layer {}", layer),
+                       {{"", certain(skew(results, layer, before_training) / skew(results, layer, as_computed))}}});
+  Verdict verdict = below_where(1, "Training makes a layer's spectra more skewed", regions);
+  verdict.numbers = fmt::format("share of the first 128 singular values, layers from 0: {} before and {} after",
+                                skews(results, before_training), skews(results, as_computed));
   return verdict;
 }
 
 Verdict judge_skew(const Results& results, RecipeSize size) {
-  Region region{"", {}};
+  Region region{fmt::format("{} heads, with and without the mask", all_heads().size()), {}};
   double least = 1, greatest = 0;
-  for (const bool causal : {true, false})
+  for (const Seen& seen : {as_computed, without_mask})
     for (const RealHead& head : all_heads()) {
-      const double share = results.scalar({{"input", head.input()}, {"causal", causal ? 1 : 0}}, "cumulative_at").at(0);
-      least = std::min(least, share);
-      greatest = std::max(greatest, share);
-      region.comparisons.push_back({head.name(), certain(share)});
+      const double here = share(results, head, seen);
+      least = std::min(least, here);
+      greatest = std::max(greatest, here);
+      region.comparisons.push_back({head.name(), certain(0.9 / here)});
     }
-  region.name = fmt::format("{} heads, with and without the mask", all_heads().size());
-  for (auto& c : region.comparisons) c.estimate = certain(0.9 / c.estimate.value);
   Verdict verdict = below_where(
       1, fmt::format("The first 128 of {} singular values hold nine tenths of their sum", length(size)), {region});
   verdict.numbers = fmt::format("shares from {:.3f} to {:.3f}", least, greatest);
@@ -121,7 +150,8 @@ Verdict judge_skew(const Results& results, RecipeSize size) {
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_skew(results, size), judge_layers(results, true), judge_layers(results, false)};
+  return {judge_skew(results, size), judge_layers(results, as_computed), judge_layers(results, without_mask),
+          judge_training(results)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

@@ -11,9 +11,7 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-// A spec of its own: a panel that means `rank` by its name alone would draw the logits' spectra of other recipes as
-// well.
-const std::string of_rank = "rank:index=64", of_rows = "sparsity";
+const std::string of_rank = "rank", of_rows = "sparsity";
 const Specs laws{"gaussian", "clustered", "ar1", "low-rank", "sphere"};
 const Specs approximations{
     "performer", "performer:m=64", "linear",      "linear:features=exp", "linear:features=relu", "efficient",

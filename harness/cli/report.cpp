@@ -8,6 +8,7 @@
 #include "harness/cli/script.hpp"
 #include "harness/runner/method_page.hpp"
 #include "harness/runner/run.hpp"
+#include "harness/runner/verdict.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -29,7 +30,7 @@ std::string measure(const MethodPage& page, const std::string& results) {
     total.not_done += summary.not_done;
     if (total.first_reason.empty()) total.first_reason = summary.first_reason;
   }
-  store.put_figure("method", page.figure.name, 0, page.figure.json);
+  store.put_figure("method", page.figure.name, 0, drawn_from(page.figure, Results(store, page.runs).keys()));
   std::cout << fmt::format("{} replicates run, {} were there already; in {}\n", total.ran, total.already, results);
   if (total.not_done > 0) std::cout << fmt::format("{} not done; the first: {}\n", total.not_done, total.first_reason);
   std::cout << std::flush;

@@ -29,11 +29,12 @@ bool reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::in
     total.not_done += summary.not_done;
     if (total.first_reason.empty()) total.first_reason = summary.first_reason;
   }
+  const Results results(store, requests);
   Index position = 0;
   for (const auto& figure : recipe.figures(size))
-    store.put_figure(recipe.text.name, figure.name, position++, figure.json);
+    store.put_figure(recipe.text.name, figure.name, position++, drawn_from(figure, results.keys()));
   std::vector<Verdict> verdicts;
-  if (recipe.judge) verdicts = recipe.judge(Results(store, requests), size);
+  if (recipe.judge) verdicts = recipe.judge(results, size);
   store.put_verdicts(recipe.text.name, verdicts);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   std::cout << fmt::format("{:<30}{:>5} run {:>5} there already  {:>6.1f} s{}\n", recipe.text.name, total.ran,

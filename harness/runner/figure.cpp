@@ -76,6 +76,12 @@ Figure figure(std::string name, const Description& section, std::string title, s
   return {std::move(name), json.dump()};
 }
 
+std::string drawn_from(const Figure& figure, const std::vector<std::string>& keys) {
+  auto description = nlohmann::json::parse(figure.json);
+  description["cells"] = keys;
+  return description.dump();
+}
+
 Figure figure_of_run(const RunRequest& request) {
   const Params experiment("experiments", request.experiment);
   const auto& entry = find<ExperimentEntry>(experiment.name());

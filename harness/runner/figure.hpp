@@ -51,6 +51,10 @@ struct Panel {
 Figure figure(std::string name, const Description& section, std::string title, std::string caption,
               const std::vector<Panel>& panels);
 
+// The figure as it is stored: drawn from the cells with those keys alone. Other recipes and runs in the same file may
+// have measured the same settings, whose numbers would count twice.
+std::string drawn_from(const Figure& figure, const std::vector<std::string>& keys);
+
 // The figure of a run that a user asked for: the experiment's headline metric against the first axis with several
 // values, a panel for each input, with every method that the store has there.
 Figure figure_of_run(const RunRequest& request);

@@ -76,6 +76,12 @@ Results::Results(const Store& store, const std::vector<RunRequest>& requests) : 
     }
 }
 
+std::vector<std::string> Results::keys() const {
+  std::vector<std::string> all;
+  for (const Row& row : rows_) all.push_back(row.key);
+  return all;
+}
+
 const std::string& Results::key_of(const nlohmann::json& where) const {
   nlohmann::json wanted = where;
   for (const auto& [column, plural] :

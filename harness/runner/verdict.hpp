@@ -17,6 +17,8 @@ class Results {
  public:
   Results(const Store& store, const std::vector<RunRequest>& requests);
 
+  std::vector<std::string> keys() const;
+
   // A scalar of the one cell that agrees with every condition, in the words of docs/figures.md: columns of the table
   // `cell` and parameters; the experiment by its name or its spec, method and input by their specs in any spelling.
   // Empty unless every replicate has it: those that could be estimated are no sample of all. Throws std::logic_error
