@@ -18,7 +18,7 @@ struct Drawn {
   }
 };
 
-Drawn drawn(const std::string& spec, const TestHead& problem, Mask mask) {
+Drawn drawn_case(const std::string& spec, const TestHead& problem, Mask mask) {
   const Params params("methods", spec);
   Shape shape = problem.shape;
   shape.mask = mask;
@@ -50,21 +50,21 @@ TEST_CASE("patterns and bases of every kind combine as their transcription does"
     for (const Mask& mask : {Mask{}, Mask{.keys = 100}, Mask{.causal = true}, Mask{.causal = true, .keys = 100}}) {
       if (mask.causal && !causal) continue;
       INFO(spec << ", " << to_string(mask));
-      const Drawn d = drawn(spec, problem(), mask);
+      const Drawn d = drawn_case(spec, problem(), mask);
       CHECK(d.error_to(transcribed(d)) < 1e-12);
     }
 }
 
 TEST_CASE("a pattern of all keys leaves nothing of the base", "[methods]") {
   const auto exact = oracle::attention(Params("methods", "softmax"), {}, problem().head, {});
-  const Drawn d = drawn("combine:[local:window=1000],[linear]", problem(), {});
+  const Drawn d = drawn_case("combine:[local:window=1000],[linear]", problem(), {});
   auto answer = transcribed(d);
   CHECK((answer.out - exact.out).cwiseAbs().maxCoeff() < 1e-12);
   CHECK(d.error_to(answer) < 1e-12);
 }
 
 TEST_CASE("the test of combinations sees what is counted twice", "[methods]") {
-  const Drawn d = drawn("combine:[local:window=5],[linear]", problem(), {});
+  const Drawn d = drawn_case("combine:[local:window=5],[linear]", problem(), {});
   const auto& head = problem().head;
   const auto pattern = oracle::attention(Params("methods", "local:window=5"), {}, head, {});
   const auto base = oracle::kernel(Params("methods", "linear"), {}, head);
@@ -81,7 +81,7 @@ TEST_CASE("the test of combinations sees what is counted twice", "[methods]") {
 TEST_CASE("what cannot be combined is refused with the reason", "[methods]") {
   const auto refused = [](const char* spec, const char* reason, bool causal = false) {
     INFO(spec);
-    CHECK_THROWS_WITH(drawn(spec, problem(), {.causal = causal}), ContainsSubstring(reason));
+    CHECK_THROWS_WITH(drawn_case(spec, problem(), {.causal = causal}), ContainsSubstring(reason));
   };
   refused("combine:[local]", "expected two");
   refused("combine:[local],[vq],[vq]", "expected two");
