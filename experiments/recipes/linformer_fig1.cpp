@@ -64,6 +64,7 @@ std::vector<Figure> figures(RecipeSize size) {
          .x_label = "index k",
          .y = "cumulative_spectrum",
          .y_label = "sum of the first k singular values / all",
+         .interval = "median",
          .series = {"layer"}},
         seen);
     add(maps,
@@ -79,8 +80,8 @@ std::vector<Figure> figures(RecipeSize size) {
   return {
       figure(
           "linformer-fig1", text, "Cumulative spectrum, layer by layer",
-          fmt::format("Softmax attention over the first {} bytes of the held-out text. Means over the three heads of "
-                      "a layer, with 95 % intervals over heads.",
+          fmt::format("Softmax attention over the first {} bytes of the held-out text. Medians over the three heads of "
+                      "a layer; the map has each head.",
                       length(size)),
           curves),
       figure("linformer-fig1-map", text, fmt::format("The share of the first 128 of {} singular values", length(size)),
