@@ -22,8 +22,6 @@ constexpr Index block_rows = 64;
 
 const MethodEntry& entry_of(const Params& params) { return find<MethodEntry>(params.name()); }
 
-Params part(const Params& params, size_t place) { return params.all_nested("parts")[place]; }
-
 void check(const Params& params) {
   const auto parts = params.all_nested("parts");
   const bool two = parts.size() == 2;
@@ -31,6 +29,11 @@ void check(const Params& params) {
     throw Misuse(params.spec() + ": " + (two ? "not in that order" : std::to_string(parts.size()) + " specs") +
                  "; expected a sparse pattern and then what it corrects, as in combine:[local:window=8],[performer]");
   for (const Params& one : parts) entry_of(one).check(one);
+}
+
+Params part(const Params& params, size_t place) {
+  check(params);
+  return params.all_nested("parts")[place];
 }
 
 // The keys that some rows see between them, and the head's rows of those.
