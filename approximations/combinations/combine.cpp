@@ -26,8 +26,9 @@ void check(const Params& params) {
   const auto parts = params.all_nested("parts");
   const bool two = parts.size() == 2;
   if (!two || entry_of(parts[0]).text.family != "sparse" || entry_of(parts[1]).text.family == "sparse")
-    throw Misuse(params.spec() + ": " + (two ? "not in that order" : std::to_string(parts.size()) + " specs") +
-                 "; expected a sparse pattern and then what it corrects, as in combine:[local:window=8],[performer]");
+    throw Misuse(
+        params.spec() + ": " + (two ? "not in that order" : std::to_string(parts.size()) + " specs") +
+        "; expected two, a sparse pattern and then what it corrects, as in combine:[local:window=8],[performer]");
   for (const Params& one : parts) entry_of(one).check(one);
 }
 
