@@ -60,7 +60,6 @@ std::vector<Figure> figures(RecipeSize size) {
     for (const auto& [metric, label] : {std::pair{"numerical_rank", "numerical rank"},
                                         {"effective_rank", "effective rank"},
                                         {"condition", "condition  sigma_1 / sigma_n"}})
-
       panels.push_back({.title = title,
                         .where = {{"experiment", "rank"},
                                   {"of", "attention"},
@@ -74,7 +73,8 @@ std::vector<Figure> figures(RecipeSize size) {
                         .x_scale = "log2",
                         .y = metric,
                         .y_label = label,
-                        .y_scale = metric == std::string("condition") ? "log10" : "log2"});
+                        .y_scale = metric == std::string("condition") ? "log10" : "log2",
+                        .interval = metric == std::string("condition") ? "median" : "mean"});
   return {
       figure("causal-rank", text, "Rank under a causal mask",
              "d = 64, 64 features; 95 % intervals over inputs and draws. All of these are triangular and of rank n "
