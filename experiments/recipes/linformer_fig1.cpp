@@ -127,8 +127,8 @@ Verdict judge_training(const Results& results) {
   std::vector<Region> regions;
   for (Index layer = 0; layer < layers; ++layer)
     regions.push_back({fmt::format("layer {}", layer),
-                       {{"", certain(skew(results, layer, before_training) / skew(results, layer, as_computed))}}});
-  Verdict verdict = below_where(1, "Training makes a layer's spectra more skewed", regions);
+                       {{"", certain(skew(results, layer, as_computed) / skew(results, layer, before_training))}}});
+  Verdict verdict = below_where(1, "Training makes a layer's spectra less skewed", regions);
   verdict.numbers = fmt::format("share of the first 128 singular values, layers from 0: {} before and {} after",
                                 skews(results, before_training), skews(results, as_computed));
   return verdict;
