@@ -51,7 +51,7 @@ struct GroupTokens {
 
 // The methods of one cell, one a head, and their decoders on their way through the positions around one.
 template <class T>
-class Walk final : public Subject {
+class Walk final : public TimedCall {
  public:
   using Methods = std::vector<std::unique_ptr<Approximation<T>>>;
 
@@ -111,7 +111,7 @@ class Walk final : public Subject {
 // Steps at position n, and before each turn of them one at the position `from`: how a step grows is a ratio of two
 // turns beside each other, in which the drift of a machine from one group to the next cancels.
 template <class T>
-class Decoding final : public Subject {
+class Decoding final : public TimedCall {
  public:
   Decoding(const Task& task, const GroupTokens<T>& given)
       : task_(task),

@@ -12,10 +12,10 @@
 namespace attnbench {
 namespace {
 
-class OneCall : public Subject {
+class OneCall : public TimedCall {
  public:
   // The same heads and draws, as that peer has the method.
-  virtual std::unique_ptr<Subject> at(Peer& peer) const = 0;
+  virtual std::unique_ptr<TimedCall> at(Peer& peer) const = 0;
 };
 
 // The heads of one cell with their drawn methods, ready to be called. T is the scalar that is timed.
@@ -42,7 +42,7 @@ class Timed final : public OneCall {
 
   void record(Recorder& recorder) const override { recorder.scalar("rounding_error", "1", rounding_); }
 
-  std::unique_ptr<Subject> at(Peer& peer) const override {
+  std::unique_ptr<TimedCall> at(Peer& peer) const override {
     std::vector<Tensors> states;
     for (const auto& method : methods_) states.push_back(method->state());
     return peer.prepare<T>(task_.cell.method, heads_, states, mask_.causal, task_.context.threads(), outputs_);
@@ -122,7 +122,7 @@ void run_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending
   if (program.empty()) return run_in_turns(tasks, make_subject, record_work, done);
   Peer peer(program);
   run_in_turns(tasks, make_subject, record_work, done,
-               [&](const Task&, Subject& ours) { return dynamic_cast<const OneCall&>(ours).at(peer); });
+               [&](const Task&, TimedCall& ours) { return dynamic_cast<const OneCall&>(ours).at(peer); });
 }
 
 const bool registered = add(ExperimentEntry{

@@ -43,7 +43,7 @@ struct TrainedHead {
 };
 
 template <class T>
-class TrainingStep final : public Subject {
+class TrainingStep final : public TimedCall {
  public:
   explicit TrainingStep(const Task& task) : task_(task), mask_(task.cell.problem.shape.mask) {
     for (Index h = 0; h < task.cell.problem.heads; ++h) {
@@ -102,7 +102,7 @@ class TrainingStep final : public Subject {
   double gradient_error_ = 0;
 };
 
-std::unique_ptr<Subject> make_subject(const Task& task) {
+std::unique_ptr<TimedCall> make_subject(const Task& task) {
   if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<TrainingStep<float>>(task);
   return std::make_unique<TrainingStep<double>>(task);
 }

@@ -25,7 +25,7 @@ struct Group {
   std::vector<std::string> made;
 };
 
-class Counted final : public Subject {
+class Counted final : public TimedCall {
  public:
   void call() override { ++calls_; }
   void record(Recorder& recorder) const override { recorder.scalar("calls", "1", static_cast<double>(calls_)); }
@@ -35,7 +35,7 @@ class Counted final : public Subject {
 };
 
 Group run_group(const std::vector<std::string>& methods,
-                const std::function<std::unique_ptr<Subject>(const std::string&)>& make) {
+                const std::function<std::unique_ptr<TimedCall>(const std::string&)>& make) {
   const auto cells = expand({.experiment = "speed:blocks=5,turn=0.01",
                              .methods = methods,
                              .inputs = {"gaussian"},
@@ -65,7 +65,7 @@ Group run_group(const std::vector<std::string>& methods,
   return group;
 }
 
-std::unique_ptr<Subject> counted(const std::string&) { return std::make_unique<Counted>(); }
+std::unique_ptr<TimedCall> counted(const std::string&) { return std::make_unique<Counted>(); }
 
 }  // namespace
 
@@ -93,7 +93,7 @@ TEST_CASE("softmax as it is by default is the partner, another form of it is not
 }
 
 TEST_CASE("what cannot be made ends its own cell, and without softmax there are no pairs", "[unit]") {
-  Group group = run_group({"linear", "uniform", "local"}, [](const std::string& method) -> std::unique_ptr<Subject> {
+  Group group = run_group({"linear", "uniform", "local"}, [](const std::string& method) -> std::unique_ptr<TimedCall> {
     if (method == "linear") throw Skip("no form");
     if (method == "uniform") throw NumericallyInvalid("overflow");
     if (method == "softmax") throw Skip("none");
@@ -109,7 +109,7 @@ TEST_CASE("what cannot be made ends its own cell, and without softmax there are 
 }
 
 TEST_CASE("a turn in which the thread did not run is disturbed", "[unit]") {
-  class Asleep final : public Subject {
+  class Asleep final : public TimedCall {
    public:
     void call() override { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
   };

@@ -70,7 +70,7 @@ struct Peer::Process {
 };
 
 // One prepared method; a turn is one request, timed on the other side.
-class Peer::Call final : public Subject {
+class Peer::Call final : public TimedCall {
  public:
   Call(std::shared_ptr<Process> process, int id) : process_(std::move(process)), id_(id) {}
   void call() override { seconds_elsewhere(1); }
@@ -93,9 +93,9 @@ Peer::Peer(const std::string& program) : process_(std::make_shared<Process>(prog
 Peer::~Peer() = default;
 
 template <class T>
-std::unique_ptr<Subject> Peer::prepare(const Params& method, const std::vector<HeadData<T>>& heads,
-                                       const std::vector<Tensors>& states, bool causal, int threads,
-                                       const std::vector<Matrix<T>>& outputs, double tolerance) {
+std::unique_ptr<TimedCall> Peer::prepare(const Params& method, const std::vector<HeadData<T>>& heads,
+                                         const std::vector<Tensors>& states, bool causal, int threads,
+                                         const std::vector<Matrix<T>>& outputs, double tolerance) {
   NamedTensors tensors;
   for (size_t h = 0; h < heads.size(); ++h) {
     append(tensors["q"], heads[h].Q.template cast<double>());
@@ -126,11 +126,11 @@ std::unique_ptr<Subject> Peer::prepare(const Params& method, const std::vector<H
   return std::make_unique<Call>(process_, answer.at("id").get<int>());
 }
 
-template std::unique_ptr<Subject> Peer::prepare<float>(const Params&, const std::vector<HeadData<float>>&,
-                                                       const std::vector<Tensors>&, bool, int,
-                                                       const std::vector<Matrix<float>>&, double);
-template std::unique_ptr<Subject> Peer::prepare<double>(const Params&, const std::vector<HeadData<double>>&,
-                                                        const std::vector<Tensors>&, bool, int,
-                                                        const std::vector<Matrix<double>>&, double);
+template std::unique_ptr<TimedCall> Peer::prepare<float>(const Params&, const std::vector<HeadData<float>>&,
+                                                         const std::vector<Tensors>&, bool, int,
+                                                         const std::vector<Matrix<float>>&, double);
+template std::unique_ptr<TimedCall> Peer::prepare<double>(const Params&, const std::vector<HeadData<double>>&,
+                                                          const std::vector<Tensors>&, bool, int,
+                                                          const std::vector<Matrix<double>>&, double);
 
 }  // namespace attnbench

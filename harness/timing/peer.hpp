@@ -22,9 +22,9 @@ class Peer {
   // outputs: what our own gave, which it must equal to `tolerance` of their norm: else, and where it has no such
   // method, a Skip with the reason.
   template <class T>
-  std::unique_ptr<Subject> prepare(const Params& method, const std::vector<HeadData<T>>& heads,
-                                   const std::vector<Tensors>& states, bool causal, int threads,
-                                   const std::vector<Matrix<T>>& outputs, double tolerance = 1e-3);
+  std::unique_ptr<TimedCall> prepare(const Params& method, const std::vector<HeadData<T>>& heads,
+                                     const std::vector<Tensors>& states, bool causal, int threads,
+                                     const std::vector<Matrix<T>>& outputs, double tolerance = 1e-3);
 
  private:
   struct Process;

@@ -76,7 +76,7 @@ void record_turns(const Member& member, const Member* exact, const Member& peer,
 
 }  // namespace
 
-Index calls_of_a_turn(Subject& subject, double turn_seconds) {
+Index calls_of_a_turn(TimedCall& subject, double turn_seconds) {
   double least = std::numeric_limits<double>::infinity(), spent = 0;
   for (int call = 0; call < 3 && spent < 10 * turn_seconds; ++call) {
     const auto start = std::chrono::steady_clock::now();
@@ -88,7 +88,7 @@ Index calls_of_a_turn(Subject& subject, double turn_seconds) {
   return std::clamp<Index>(static_cast<Index>(std::ceil(turn_seconds / least)), 1, subject.most_calls());
 }
 
-Turn take_turn(Subject& subject, Index iterations, int threads) {
+Turn take_turn(TimedCall& subject, Index iterations, int threads) {
   if (const auto seconds = subject.seconds_elsewhere(iterations)) return {*seconds, false};
   OneRun run;
   benchmark::RegisterBenchmark("turn",
@@ -126,7 +126,7 @@ std::vector<Metric> turn_metrics() {
           {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"}};
 }
 
-void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const RecordMember& record,
+void run_in_turns(std::vector<Task>& tasks, const MakeTimedCall& make, const RecordMember& record,
                   const std::function<void(size_t, Ending, Recorder&)>& done, const MakePeer& make_peer) {
   const Params& options = tasks.front().cell.experiment;
   Cell exact_cell = tasks.front().cell;
@@ -134,7 +134,7 @@ void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const Recor
   // The ceilings are measured at once, not in between, and only the first group of a process pays.
   const int threads = tasks.front().context.threads();
   rates(tasks.front().cell.problem.shape.precision, threads);
-  const auto member = [&](std::unique_ptr<Subject> subject) {
+  const auto member = [&](std::unique_ptr<TimedCall> subject) {
     Member made{std::move(subject)};
     made.iterations = calls_of_a_turn(*made.subject, options.real("turn") / 1000);
     return made;

@@ -13,9 +13,9 @@
 namespace attnbench {
 
 // What is timed: the drawn methods of one cell with their heads and the memory of their results.
-class Subject {
+class TimedCall {
  public:
-  virtual ~Subject() = default;
+  virtual ~TimedCall() = default;
   virtual void call() = 0;
   // Called before each turn, untimed, with the number of calls that it will make.
   virtual void before_turn(Index calls) { (void)calls; }
@@ -31,7 +31,7 @@ class Subject {
 };
 
 // Calls that make a turn of about so long, from the fastest of up to three: one may have been interrupted.
-Index calls_of_a_turn(Subject& subject, double turn_seconds);
+Index calls_of_a_turn(TimedCall& subject, double turn_seconds);
 
 // One run of so many calls. disturbed: something else had the processor. With one thread, when its processor time is
 // below 95 % of the wall time; with several, which rightly wait for each other, when one of them was preempted.
@@ -39,10 +39,10 @@ struct Turn {
   double seconds = 0;  // of one call
   bool disturbed = false;
 };
-Turn take_turn(Subject& subject, Index iterations, int threads);
+Turn take_turn(TimedCall& subject, Index iterations, int threads);
 
 struct Member {
-  std::unique_ptr<Subject> subject;
+  std::unique_ptr<TimedCall> subject;
   Index iterations = 1;                // calls in a turn
   std::vector<double> seconds = {};    // of one call, a sample a block
   std::vector<double> disturbed = {};  // 1: that turn was; marked, never discarded
@@ -54,16 +54,16 @@ std::vector<Parameter> turn_parameters();
 std::vector<Metric> turn_metrics();
 
 // Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
-using MakeSubject = std::function<std::unique_ptr<Subject>(const Task&)>;
+using MakeTimedCall = std::function<std::unique_ptr<TimedCall>(const Task&)>;
 // Adds to what the turns gave. exact: softmax measured in the same blocks, or null when it was not.
 using RecordMember = std::function<void(const Task&, const Member& member, const Member* exact, Recorder&)>;
 
 // The same as `ours` in another implementation, to take turns as well. A Skip, whose reason is noted: it has none.
-using MakePeer = std::function<std::unique_ptr<Subject>(const Task&, Subject& ours)>;
+using MakePeer = std::function<std::unique_ptr<TimedCall>(const Task&, TimedCall& ours)>;
 
 // One group, as ExperimentEntry::run_group wants it. The exact partner is made in the same way when no cell of the
 // group is softmax as it is by default.
-void run_in_turns(std::vector<Task>& tasks, const MakeSubject& make, const RecordMember& record,
+void run_in_turns(std::vector<Task>& tasks, const MakeTimedCall& make, const RecordMember& record,
                   const std::function<void(size_t, Ending, Recorder&)>& done, const MakePeer& make_peer = {});
 
 }  // namespace attnbench
