@@ -222,7 +222,7 @@ const bool registered = add(ExperimentEntry{
                 {"output_bias_theory", "1",
                  "the root mean square of the output's bias that it predicts: rows are biased by O(1/m)"}},
     .headline = {.metric = "relative_output_error", .label = "|A'V - AV| / |AV|  (Frobenius)"},
-    .matrices = [](const Params& params) { return params.flag("matrix") ? 4 : 0; },
+    .bytes = [](const Cell& cell) { return cell.experiment.flag("matrix") ? 4 * matrix_bytes(cell) : 0; },
     .run = measure,
 });
 

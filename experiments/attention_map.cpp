@@ -43,7 +43,7 @@ const bool registered = add(ExperimentEntry{
                 {"largest_difference", "1", "max |A'_ij - A_ij|"}},
     .headline = {.metric = "largest_difference", .label = "max |A' - A|"},
     .check = refuse_more_than_a_page_shows,
-    .matrices = [](const Params&) { return 4; },
+    .bytes = [](const Cell& cell) { return 4 * matrix_bytes(cell); },
     .run = measure,
 });
 

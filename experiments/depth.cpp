@@ -151,7 +151,7 @@ const bool registered = add(ExperimentEntry{
                 {"product_numerical_rank", "1", "of A_l ... A_1: singular values above sigma_1 n 2.2e-16"},
                 {"product_effective_rank", "1", "of A_l ... A_1: exp of the entropy of sigma / sum sigma"}},
     .headline = {.metric = "final_output_error", .label = "error of the last hidden state (relative, Frobenius)"},
-    .matrices = [](const Params& params) { return params.flag("matrix") ? 4 : 0; },
+    .bytes = [](const Cell& cell) { return cell.experiment.flag("matrix") ? 4 * matrix_bytes(cell) : 0; },
     .run = measure,
 });
 

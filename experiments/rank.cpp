@@ -179,7 +179,7 @@ void measure(const Task& task, Recorder& record) {
 double bytes_of_cell(const Cell& cell) {
   const auto& shape = cell.problem.shape;
   const auto n = static_cast<double>(longest(shape));
-  if (longest(shape) <= largest_dense) return 4 * 8 * static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
+  if (longest(shape) <= largest_dense) return 4 * matrix_bytes(cell);
   const auto claims = find<MethodEntry>(cell.method.name()).claims(cell.method, shape);
   const auto F = static_cast<double>(of_logits(cell) ? shape.d : claims.rank_at_most.value_or(0));
   const auto block = static_cast<double>(cell.experiment.integer("values") + 8 + cell.experiment.integer("probes"));

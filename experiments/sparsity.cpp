@@ -176,8 +176,7 @@ const bool registered = add(ExperimentEntry{
     .bytes =
         [](const Cell& cell) {
           const auto& shape = cell.problem.shape;
-          const bool whole = std::max(shape.nq, shape.nk) <= largest_dense;
-          return whole ? 8.0 * static_cast<double>(shape.nq) * static_cast<double>(shape.nk) : 0;
+          return std::max(shape.nq, shape.nk) <= largest_dense ? matrix_bytes(cell) : 0;
         },
     .run = measure,
 });

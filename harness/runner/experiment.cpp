@@ -4,6 +4,11 @@
 
 namespace attnbench {
 
+double matrix_bytes(const Cell& cell) {
+  const auto& shape = cell.problem.shape;
+  return 8.0 * static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
+}
+
 void Recorder::scalar(std::string metric, std::string unit, double value) {
   measurements_.push_back({std::move(metric), std::move(unit), {}, {value}});
 }

@@ -54,6 +54,9 @@ struct Task {
   Matrix<double> output() const;
 };
 
+// Bytes of one nq x nk matrix in double.
+double matrix_bytes(const Cell& cell);
+
 struct Metric {
   std::string name, unit, text;
 };
@@ -74,9 +77,7 @@ struct ExperimentEntry {
   Headline headline;
   // Throws Misuse for options, sizes or a precision that cannot be, before anything runs.
   std::function<void(const Cell&)> check = [](const Cell&) {};
-  // nq x nk matrices in double that a cell holds at once.
-  std::function<int(const Params&)> matrices = [](const Params&) { return 0; };
-  // Further bytes that a cell holds beside its heads.
+  // Bytes that a cell holds at once beside its heads.
   std::function<double(const Cell&)> bytes = [](const Cell&) { return 0.0; };
   std::function<void(const Task&, Recorder&)> run;
   // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then

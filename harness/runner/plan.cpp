@@ -191,9 +191,7 @@ double cell_bytes(const Cell& cell) {
   const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);
   // The head as it was drawn in double, as it is used, and the output.
   const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
-  const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
-  const auto& experiment = find<ExperimentEntry>(cell.experiment.name());
-  return heads + 8.0 * experiment.matrices(cell.experiment) * pairs + experiment.bytes(cell);
+  return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
 }
 
 std::vector<Cell> expand(const RunRequest& request) {

@@ -1,186 +1,25 @@
 #include "harness/runner/run.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <map>
-#include <mutex>
-#include <new>
-
 namespace attnbench {
 
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-std::string minutes_and_seconds(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
-struct Pending {
-  const Cell* cell;
-  CellRow row;
-  Index replicate;
-};
-
-// What an exception says about a cell. Misuse inside a cell is a failure of that cell: the request itself was checked.
-Ending ending_of_current_exception() {
-  try {
-    throw;
-  } catch (const Skip& e) {
-    return {Ending::Kind::skipped, e.what()};
-  } catch (const NumericallyInvalid& e) {
-    return {Ending::Kind::invalid, e.what()};
-  } catch (const std::bad_alloc&) {
-    return {Ending::Kind::out_of_memory, "an allocation was refused"};
-  } catch (const std::exception& e) {
-    return {Ending::Kind::failed, e.what()};
-  } catch (...) {
-    return {Ending::Kind::failed, "threw something that is no std::exception"};
-  }
-}
-
-// A number that is none is an ending, never a row.
-Ending ending_of(const std::vector<Measurement>& measurements) {
-  for (const auto& m : measurements)
-    for (const double value : m.values)
-      if (std::isnan(value)) return {Ending::Kind::invalid, m.metric + " is not a number"};
-  return {};
-}
-
-class Runner {
- public:
-  Runner(const RunRequest& request, const ExperimentEntry& experiment, Store& store, std::int64_t run_id)
-      : request_(request), experiment_(experiment), store_(store), run_id_(run_id) {}
-
-  RunSummary go() {
-    const auto cells = expand(request_);
-    summary_.cells = cells.size();
-    std::vector<Pending> pending = missing(cells);
-    Progress progress(pending.size());
-    progress_ = &progress;
-    if (experiment_.timing())
-      run_groups(pending);
-    else
-      run_side_by_side(pending);
-    return summary_;
-  }
-
- private:
-  std::vector<Pending> missing(const std::vector<Cell>& cells) {
-    std::vector<Pending> pending;
-    for (const auto& cell : cells) {
-      const CellRow row = cell.row(experiment_.timing());
-      const auto ended = store_.ended_replicates(row.key);
-      for (Index r = 0; r < request_.replicates; ++r) {
-        if (ended.contains(r))
-          ++summary_.already;
-        else
-          pending.push_back({&cell, row, r});
-      }
-    }
-    // By input and replicate, so that what is exact is computed once; the order changes no number.
-    std::stable_sort(pending.begin(), pending.end(), [](const Pending& a, const Pending& b) {
-      return std::pair(a.cell->input_key(), a.replicate) < std::pair(b.cell->input_key(), b.replicate);
-    });
-    return pending;
-  }
-
-  void record(const Pending& task, Ending ending, Recorder recorder, double seconds) {
-    std::vector<Measurement> measurements = recorder.take();
-    if (ending.kind == Ending::Kind::done) ending = ending_of(measurements);
-    if (ending.kind != Ending::Kind::done) measurements.clear();
-    const std::scoped_lock lock(mutex_);
-    store_.record(run_id_, task.row, task.replicate, ending, seconds, measurements);
-    ++summary_.ran;
-    for (const auto& note : recorder.notes()) ++summary_.notes[note];
-    if (ending.kind != Ending::Kind::done) {
-      if (summary_.not_done++ == 0)
-        summary_.first_reason = fmt::format("{} {}: {}", task.row.method, to_string(ending.kind), ending.reason);
-    }
-    progress_->step(fmt::format("{} {} n={}", task.row.experiment, task.row.method, task.row.shape.nk));
-  }
-
-  void run_side_by_side(const std::vector<Pending>& pending) {
-    ExactCache exact;
-    // Fewer cells than threads: one after the other, each with all threads. No number depends on it.
-    const bool few = std::ssize(pending) < request_.threads;
-    Context outer(few ? 1 : request_.threads);
-    outer.for_blocks(static_cast<Index>(pending.size()), 1, [&](Context& single, Index place, Index) {
-      const Pending& task = pending[static_cast<size_t>(place)];
-      const double started = now();
-      Context context(few ? request_.threads : single.threads(), task.cell->problem.rounding);
-      Recorder recorder;
-      Ending ending;
-      try {
-        experiment_.run(Task{*task.cell, task.replicate, context, exact}, recorder);
-      } catch (...) {
-        ending = ending_of_current_exception();
-      }
-      record(task, std::move(ending), std::move(recorder), now() - started);
-    });
-  }
-
-  void run_groups(const std::vector<Pending>& pending) {
-    std::map<std::string, std::vector<const Pending*>> groups;
-    for (const auto& task : pending)
-      groups[task.row.experiment + task.cell->input_key() + std::to_string(task.replicate)].push_back(&task);
-    for (const auto& group : groups) {
-      const auto& members = group.second;
-      ExactCache exact;
-      Context context(request_.threads);
-      std::vector<Task> tasks;
-      for (const auto* member : members) tasks.push_back({*member->cell, member->replicate, context, exact});
-      const double started = now();
-      std::vector<bool> ended(members.size());
-      const auto done = [&](size_t place, Ending ending, Recorder& recorder) {
-        ended[place] = true;
-        record(*members[place], std::move(ending), recorder, now() - started);
-      };
-      try {
-        experiment_.run_group(tasks, done);
-      } catch (...) {
-        const Ending ending = ending_of_current_exception();
-        for (size_t place = 0; place < members.size(); ++place)
-          if (!ended[place]) record(*members[place], ending, {}, now() - started);
-      }
+RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id, const Limits& limits) {
+  const auto cells = expand(request);
+  RunSummary summary;
+  summary.cells = cells.size();
+  const bool timing = find<ExperimentEntry>(Params("experiments", request.experiment).name()).timing();
+  std::vector<Unit> missing;
+  for (const Cell& cell : cells) {
+    const CellRow row = cell.row(timing);
+    const auto ended = store.ended_replicates(row.key);
+    for (Index replicate = 0; replicate < request.replicates; ++replicate) {
+      if (ended.contains(replicate))
+        ++summary.already;
+      else
+        missing.push_back({cell, row, replicate});
     }
   }
-
-  const RunRequest& request_;
-  const ExperimentEntry& experiment_;
-  Store& store_;
-  std::int64_t run_id_;
-  std::mutex mutex_;
-  RunSummary summary_;
-  Progress* progress_ = nullptr;
-};
-
-}  // namespace
-
-Progress::Progress(size_t total) : total_(total), started_(now()), terminal_(isatty(STDERR_FILENO) != 0) {}
-
-void Progress::step(const std::string& what) {
-  ++done_;
-  if (!terminal_ || (now() - printed_ < 0.2 && done_ < total_)) return;
-  printed_ = now();
-  const double left = (printed_ - started_) / static_cast<double>(done_) * static_cast<double>(total_ - done_);
-  std::fputs(fmt::format("\r\x1b[K{}/{}  {} left  {:.60}", done_, total_, minutes_and_seconds(left), what).c_str(),
-             stderr);
-}
-
-Progress::~Progress() {
-  if (terminal_ && done_ > 0) std::fputs("\r\x1b[K", stderr);
-}
-
-RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id) {
-  const Params experiment("experiments", request.experiment);
-  return Runner(request, find<ExperimentEntry>(experiment.name()), store, run_id).go();
+  execute(std::move(missing), request.threads, limits, store, run_id, summary);
+  return summary;
 }
 
 }  // namespace attnbench

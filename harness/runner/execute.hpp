@@ -1,0 +1,54 @@
+// Executes units of work, each in one transaction of the store, with an ending for each.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "harness/runner/experiment.hpp"
+#include "harness/store/store.hpp"
+
+namespace attnbench {
+
+// One replicate of one cell: what is done, fails and is resumed as a whole.
+struct Unit {
+  Cell cell;
+  CellRow row;
+  Index replicate;
+};
+
+// What a unit may take before it is ended, and what a group of timings waits for.
+struct Limits {
+  double seconds = 3600;
+  std::optional<double> bytes = {};       // of one unit; nothing: its share of the machine
+  std::optional<double> wait_quiet = {};  // seconds that timing waits, at most, for other work to end; nothing: none
+};
+
+// Progress with the time left, on stderr when it is a terminal (or when told to), at most a few lines a second.
+class Progress {
+ public:
+  explicit Progress(size_t total);
+  void step(const std::string& what);
+  ~Progress();
+
+ private:
+  size_t total_, done_ = 0;
+  double started_, printed_ = 0;
+  bool terminal_;
+};
+
+struct RunSummary {
+  size_t cells = 0;
+  size_t ran = 0;                       // replicates that this call ran
+  size_t already = 0;                   // replicates that the store had
+  size_t not_done = 0;                  // of those run, how many ended other than done
+  std::string first_reason;             // of the first that ended so
+  std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
+};
+
+// Executes units of one experiment and adds what came of them to the summary. Those of statistics run side by side on
+// `threads` threads; their numbers do not depend on it. Those of timing run alone, in groups that share problem and
+// input.
+void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
+             RunSummary& summary);
+
+}  // namespace attnbench
