@@ -1,10 +1,8 @@
 """From replicates to what a panel draws: points with intervals, references, endings, and notes about them.
 
-Intervals have level 95 %. "mean": mean over replicates, Student t. "median": median of all samples, with the
-distribution-free interval between two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1). Ratios of
-two methods are formed replicate by replicate; their mean and interval are those of the log ratio, back-transformed.
-Exponents are fitted and crossings found sample by sample (the block of turns, or the replicate): exponents then have the
-panel's interval, crossings, which may lie beyond the points, that of the median.
+Ratios of two methods are formed replicate by replicate; their mean and interval are those of the log ratio,
+back-transformed. Exponents are fitted and crossings found sample by sample (the block of turns, or the replicate):
+exponents then have the panel's interval, crossings, which may lie beyond the points, that of the median.
 """
 
 from __future__ import annotations
@@ -16,10 +14,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from intervals import (
+    INTERVALS,
+    fitted_exponents,
+    last_rise_through_one,
+    mean_interval,
+    median_interval,
+    ratio_interval,
+)
 from results import PROBLEM, SPECS, Results, parameter_columns, plain, select, split_spec, without_parameters
-from scipy import special
 
-LEVEL = 0.95
 COLUMNS = (
     "series",
     "role",
@@ -41,7 +45,6 @@ COLUMNS = (
     "crossing_high",
     "note",
 )
-EXPONENT_POINTS = 3
 HISTOGRAM_BINS = 40
 # How `attnbench run` spells a condition on a cell; all others are --name VALUE.
 OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
@@ -79,60 +82,6 @@ class Panel:
     def role(self, name: str) -> pd.DataFrame:
         """Rows of one role that are drawn."""
         return self.points[(self.points["role"] == name) & ((self.points["note"] == "") | (name == "ending"))]
-
-
-def mean_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and its Student t interval over the first axis of samples [r, ...]; no interval (NaN) for fewer than two."""
-    r = len(samples)
-    with np.errstate(invalid="ignore", over="ignore"):  # infinite samples give a mean that is marked as not finite
-        mean = np.mean(samples, axis=0)
-        if r < 2:
-            return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-        half = special.stdtrit(r - 1, (1 + LEVEL) / 2) * np.std(samples, axis=0, ddof=1) / np.sqrt(r)
-        return mean, mean - half, mean + half
-
-
-def median_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Median over the first axis of samples [r, ...] and the narrowest symmetric pair of order statistics that covers
-    it with at least 95 %; no interval (NaN) for fewer than six, where no pair does."""
-    r = len(samples)
-    ordered = np.sort(samples, axis=0)
-    median = np.median(ordered, axis=0)
-    # P(at most k of r samples lie under the median), k = 0, 1, ...: the pair of rank k + 1 misses it twice as often.
-    misses = special.bdtr(np.arange(r // 2), r, 0.5)
-    rank = int(np.count_nonzero(misses <= (1 - LEVEL) / 2))
-    if rank == 0:
-        return median, np.full_like(median, np.nan), np.full_like(median, np.nan)
-    return median, ordered[rank - 1], ordered[r - rank]
-
-
-INTERVALS = {"mean": mean_interval, "median": median_interval}
-
-
-def ratio_interval(logs: np.ndarray) -> tuple[float, float, float]:
-    """The exponential of the mean log ratio and of its interval."""
-    return tuple(float(v) for v in np.exp(mean_interval(logs)))  # type: ignore[return-value]
-
-
-def fitted_exponents(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Least-squares slopes of log y [points, samples] over log x [points] at the last points, one a sample; none for
-    fewer than two points. Points of which a value is not positive are left out."""
-    kept = np.isfinite(x) & (x > 0) & np.all(np.isfinite(y) & (y > 0), axis=1)
-    x, y = np.log(x[kept][-EXPONENT_POINTS:]), np.log(y[kept][-EXPONENT_POINTS:])
-    return np.polyfit(x, y, 1)[0] if len(x) > 1 else np.empty(0)
-
-
-def last_rise_through_one(x: np.ndarray, y: np.ndarray) -> float:
-    """The x beyond which y stays at or above 1, y between neighbouring points of sorted x being a power law: 0 when it
-    is so from the first point on, infinity when not even the last point is."""
-    below = np.flatnonzero(~(y >= 1))
-    if len(below) == 0:
-        return 0.0
-    last = int(below[-1])
-    if last + 1 == len(x):
-        return np.inf
-    share = np.log(1 / y[last]) / np.log(y[last + 1] / y[last])
-    return float(x[last] * (x[last + 1] / x[last]) ** share)
 
 
 def aggregate(results: Results, description: dict[str, Any]) -> Panel:

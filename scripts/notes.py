@@ -6,7 +6,8 @@ import textwrap
 
 import numpy as np
 import pandas as pd
-from aggregate import HISTOGRAM_BINS, LEVEL, Panel, axis_names
+from aggregate import HISTOGRAM_BINS, Panel, axis_names
+from intervals import LEVEL
 from panels import BAND_FROM
 from ticks import number_label
 

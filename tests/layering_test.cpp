@@ -1,6 +1,7 @@
 // Dependencies point one way: approximations -> harness <- experiments.
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 
 #include "tests/catch.hpp"
@@ -51,4 +52,23 @@ TEST_CASE("no file outside approximations names a method file, and no CMake line
     INFO(file);
     CHECK(cmake.find(file.filename().string()) == std::string::npos);
   }
+}
+
+// Two classes of one name in one namespace are undefined behaviour that no compiler reports, even when no file sees
+// both.
+TEST_CASE("no two headers define a class of the same name", "[unit]") {
+  static const std::regex definition("^(?:class|struct|enum class) (\\w+)(?: [^;]*)?$");
+  std::map<std::string, fs::path> defined;
+  for (const char* folder : {"approximations", "experiments", "harness"})
+    for (const auto& file : sources(folder)) {
+      if (file.extension() != ".hpp") continue;
+      std::ifstream stream(file);
+      for (std::string line; std::getline(stream, line);)
+        if (std::smatch match; std::regex_search(line, match, definition)) {
+          const auto [place, fresh] = defined.emplace(match[1], file);
+          INFO(match[1] << " in " << file << " and in " << place->second);
+          CHECK((fresh || place->second == file));
+        }
+    }
+  CHECK(defined.size() > 100);
 }

@@ -1,9 +1,10 @@
 // Whether larger keys relieve the density of linear attention: source 000. methods.md I10: not on iid data, where rows
 // of elementwise features concentrate on their mean as d grows (.979 to .999 of the uniform support). Where keys have
-// clusters, logits within a cluster grow as sqrt(d), so that softmax sharpens; elementwise features do not. The heads
-// of the project's model have one key size, 64: on them there is nothing to compare.
+// clusters, logits within a cluster grow as sqrt(d), so that softmax sharpens; elementwise features do not. Real heads
+// have one key size, 64; smaller ones are made of the dimensions that carry their logits best (model:key_size=).
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "experiments/recipes/real_heads.hpp"
 
@@ -16,13 +17,13 @@ const Specs elementwise{"linear", "linear:features=relu", "linear:features=exp"}
 const Specs laws{"gaussian", "ar1", "clustered"};
 constexpr Index model_d = 64;
 
+const std::string words_of_heads = "Real heads have d = 64; with fewer, those dimensions that carry their logits best.";
+
 const Description text{.name = "key-size",
                        .summary = "Whether larger keys relieve the density of linear attention",
                        .formula =
-
                            "Larger keys do not relieve the density of linear attention: rows of elementwise features "
                            "come nearer to average pooling as d grows.",
-
                        .reference = "Su 2021, kexue.fm/archives/8338"};
 
 Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 4096; }
@@ -33,59 +34,80 @@ std::vector<Index> key_sizes(RecipeSize size) {
   return {4, 8, 16, 32, 64, 128, 256, 512};
 }
 
+Index length_of_heads(RecipeSize size) { return std::min<Index>(length(size), 1024); }
+
+std::vector<Index> key_sizes_of_heads(RecipeSize size) {
+  std::vector<Index> all = key_sizes(size);
+  std::erase_if(all, [](Index d) { return d > model_d; });
+  return all;
+}
+
+std::string input_of(const RealHead& head, Index key_size) {
+  return head.input() + ",key_size=" + std::to_string(key_size);
+}
+
+Specs all_methods() {
+  Specs all = elementwise;
+  all.insert(all.end(), exact.begin(), exact.end());
+  return all;
+}
+
 std::vector<RunRequest> runs(RecipeSize size) {
   RunRequest request{.experiment = "sparsity",
-                     .methods = elementwise,
+                     .methods = all_methods(),
                      .inputs = laws,
                      .n = {length(size)},
                      .d = key_sizes(size),
                      .causal = false,
                      .replicates = size == RecipeSize::smoke ? 2 : 6};
-  request.methods.insert(request.methods.end(), exact.begin(), exact.end());
   RunRequest heads = request;
-  heads.inputs = inputs_of(telling_heads(size));
-  heads.n = {std::min<Index>(length(size), 1024)};
+  heads.inputs.clear();
+  for (const RealHead& head : telling_heads(size))
+    for (const Index d : key_sizes_of_heads(size)) heads.inputs.push_back(input_of(head, d));
+  heads.n = {length_of_heads(size)};
   heads.d = {};
   heads.replicates = 1;
   return {request, heads};
 }
 
+Panel panel(const std::string& title, const nlohmann::json& inputs, Index n) {
+  return {.title = title,
+          .where = {{"experiment", "sparsity"},
+                    {"input", inputs},
+                    {"causal", 0},
+                    {"logit_scale", 1},
+                    {"n", n},
+                    {"method", all_methods()}},
+          .x = {"d"},
+          .x_label = "key size d",
+          .x_scale = "log2",
+          .y = "relative_support",
+          .y_label = "effective support / n",
+          .y_scale = "log10"};
+}
+
 std::vector<Figure> figures(RecipeSize size) {
-  Specs methods = elementwise;
-  methods.insert(methods.end(), exact.begin(), exact.end());
-  std::vector<Panel> panels;
-  for (const auto& law : laws)
-    panels.push_back({.title = law,
-                      .where = {{"experiment", "sparsity"},
-                                {"input", law},
-                                {"causal", 0},
-                                {"logit_scale", 1},
-                                {"n", length(size)},
-                                {"method", methods}},
-                      .x = {"d"},
-                      .x_label = "key size d",
-                      .x_scale = "log2",
-                      .y = "relative_support",
-                      .y_label = "effective support / n",
-                      .y_scale = "log10"});
+  std::vector<Panel> panels, panels_of_heads;
+  for (const auto& law : laws) panels.push_back(panel(law, law, length(size)));
+  for (const RealHead& head : telling_heads(size)) {
+    Specs inputs;
+    for (const Index d : key_sizes_of_heads(size)) inputs.push_back(input_of(head, d));
+    panels_of_heads.push_back(panel(head.name(), inputs, length_of_heads(size)));
+  }
   return {
       figure("key-size", text, "Effective support against key size",
              fmt::format("n = {}, bidirectional, entries of Q and K of unit variance whatever d; 95 % intervals over "
                          "inputs. At 1 every row is the mean of V.",
                          length(size)),
-             panels)};
+             panels),
+      figure("key-size-heads", text, "Effective support against key size on real heads",
+             fmt::format("n = {}, bidirectional. {} Logits are scaled by d^-1/2 of the captured head.",
+                         length_of_heads(size), words_of_heads),
+             panels_of_heads)};
 }
 
 Samples support(const Results& results, const std::string& method, const std::string& input, Index d) {
   return results.scalar({{"method", method}, {"input", input}, {"d", d}}, "relative_support");
-}
-
-std::string real_heads_words(const Results& results, RecipeSize size) {
-  std::vector<std::string> found;
-  for (const auto& input : inputs_of(telling_heads(size)))
-    found.push_back(fmt::format("{:.3g}", support(results, "linear", input, model_d).at(0)));
-  return fmt::format("not testable on real heads, which have d = {} alone: there the support of elu is {}", model_d,
-                     fmt::join(found, ", "));
 }
 
 // Support at the smallest keys over that at the largest: below 1, larger keys are denser.
@@ -105,8 +127,29 @@ Verdict judge_law(const Results& results, RecipeSize size) {
                                             "features",
                                             large, small),
                                 regions);
-  verdict.numbers = fmt::format("support at d = {} over that at d = {}, {}; {}", small, large, verdict.numbers,
-                                real_heads_words(results, size));
+  verdict.numbers = fmt::format("support at d = {} over that at d = {}, {}", small, large, verdict.numbers);
+  return verdict;
+}
+
+// The same on real heads: nothing is drawn, so each ratio is what it is.
+Verdict judge_heads(const Results& results, RecipeSize size) {
+  const Index small = key_sizes_of_heads(size).front();
+  std::vector<Region> regions;
+  for (const auto& method : elementwise) {
+    Region region{method, {}};
+    for (const RealHead& head : telling_heads(size)) {
+      const double few = support(results, method, input_of(head, small), small).at(0),
+                   many = support(results, method, input_of(head, model_d), model_d).at(0);
+      region.comparisons.push_back({head.name(), certain(few / many)});
+    }
+    regions.push_back(region);
+  }
+  Verdict verdict = below_where(
+      1,
+      fmt::format("So are the keys of real heads, under these features: d = {} against their best {} dimensions",
+                  model_d, small),
+      regions);
+  verdict.numbers = fmt::format("support at d = {} over that at d = {}, {}", small, model_d, verdict.numbers);
   return verdict;
 }
 
@@ -131,7 +174,7 @@ Verdict judge_relief(const Results& results, RecipeSize size) {
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_law(results, size), judge_relief(results, size)};
+  return {judge_law(results, size), judge_relief(results, size), judge_heads(results, size)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

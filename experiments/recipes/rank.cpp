@@ -75,15 +75,14 @@ std::vector<RunRequest> runs(RecipeSize size) {
   return {on_laws, drawn, given, over_m, longer, longer_heads, factored};
 }
 
+nlohmann::json matrices_of(const std::string& input) {
+  return {{"experiment", "rank"}, {"of", "attention"},      {"d", 64}, {"logit_scale", 1}, {"input", input},
+          {"causal", 0},          {"method", all_methods()}};
+}
+
 Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label) {
   return {.title = title,
-          .where = {{"experiment", "rank"},
-                    {"of", "attention"},
-                    {"d", 64},
-                    {"logit_scale", 1},
-                    {"input", input},
-                    {"causal", 0},
-                    {"method", all_methods()}},
+          .where = matrices_of(input),
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",
@@ -104,20 +103,15 @@ Panel over_features(const std::string& title, const std::string& input, RecipeSi
 }
 
 Panel spectrum(const std::string& title, const std::string& input, Index n) {
-  return {.title = title,
-          .kind = "profile",
-          .where = {{"experiment", "rank"},
-                    {"of", "attention"},
-                    {"d", 64},
-                    {"logit_scale", 1},
-                    {"input", input},
-                    {"causal", 0},
-                    {"n", n},
-                    {"method", all_methods()}},
-          .x_label = "index k / n",
-          .y = "cumulative_spectrum",
-          .y_label = "sum of the first k singular values / all",
-          .normalise_x = true};
+  Panel one{.title = title,
+            .kind = "profile",
+            .where = matrices_of(input),
+            .x_label = "index k / n",
+            .y = "cumulative_spectrum",
+            .y_label = "sum of the first k singular values / all",
+            .normalise_x = true};
+  one.where["n"] = n;
+  return one;
 }
 
 std::vector<Figure> figures(RecipeSize size) {

@@ -3,6 +3,8 @@
 // concentrates its rows below what softmax has; and softmax itself is sparse only where logits are large.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
@@ -23,6 +25,12 @@ const Description text{.name = "sparsity",
                        .reference = "Su 2021, kexue.fm/archives/8338; Su 2023, kexue.fm/archives/9889"};
 
 Index longest(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 1024; }
+
+// Beyond, rows are streamed, and there is time for one draw of what the statement is about.
+std::vector<Index> streamed(RecipeSize size) {
+  if (size != RecipeSize::full) return {};
+  return {4096, 16384, 65536};
+}
 
 Specs all_inputs(RecipeSize size) {
   Specs all = laws;
@@ -45,7 +53,16 @@ std::vector<RunRequest> runs(RecipeSize size) {
   on_laws.inputs = laws;
   on_heads.inputs = inputs_of(telling_heads(size));
   on_heads.replicates = 1;
-  return {with_draws, on_laws, on_heads};
+  std::vector<RunRequest> all{with_draws, on_laws, on_heads};
+  if (!streamed(size).empty()) {
+    RunRequest longer = on_laws;
+    longer.methods = {"softmax", "linear", "uniform"};
+    longer.inputs = {"gaussian"};
+    longer.n = streamed(size);
+    longer.replicates = 1;
+    all.push_back(longer);
+  }
+  return all;
 }
 
 Specs all_methods() {
@@ -113,30 +130,32 @@ Verdict judge_pooling(const Results& results, RecipeSize size) {
   return verdict;
 }
 
-Verdict judge_softmax(const Results& results, RecipeSize size) {
+// What `estimate` makes of each input's samples, an input a region.
+std::vector<Region> over_inputs(RecipeSize size,
+                                const std::function<Estimate(const std::string& input, double rate)>& estimate) {
   const Specs inputs = all_inputs(size);
   std::vector<Region> regions;
   for (const auto& input : inputs)
-    regions.push_back(
-        {input,
-         {{"", mean_of(support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
-  Verdict verdict =
-      below_where(0.5, "Softmax rows are sparse: their effective support is less than half of the keys", regions);
+    regions.push_back({input, {{"", estimate(input, share_of_error_rate(inputs.size()))}}});
+  return regions;
+}
+
+Verdict judge_softmax(const Results& results, RecipeSize size) {
+  Verdict verdict = below_where(0.5, "Softmax rows are sparse: their effective support is less than half of the keys",
+                                over_inputs(size, [&](const std::string& input, double rate) {
+                                  return mean_of(support(results, "softmax", input, longest(size)), rate);
+                                }));
   verdict.numbers = "support / n at " + verdict.numbers;
   return verdict;
 }
 
 Verdict judge_noise(const Results& results, RecipeSize size) {
-  const Specs inputs = all_inputs(size);
-  std::vector<Region> regions;
-  for (const auto& input : inputs)
-    regions.push_back(
-        {input,
-         {{"", ratio_of(support(results, "performer", input, longest(size)),
-                        support(results, "softmax", input, longest(size)), share_of_error_rate(inputs.size()))}}});
   Verdict verdict = below_where(
       1, "A Performer of 256 features is no average pooling: its rows are sparser than those of softmax, by its noise",
-      regions);
+      over_inputs(size, [&](const std::string& input, double rate) {
+        return ratio_of(support(results, "performer", input, longest(size)),
+                        support(results, "softmax", input, longest(size)), rate);
+      }));
   verdict.numbers = "support over that of softmax at " + verdict.numbers;
   return verdict;
 }

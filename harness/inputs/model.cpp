@@ -2,15 +2,19 @@
 //   weights=trained  as captured: measured.safetensors and calibration.safetensors, q, k and v of shape
 //                    [layers, heads, n, d], q and k after the rotary rotation and unscaled
 //   weights=initial  the same texts read by the untrained model (initial.safetensors), computed here
-// A smaller n takes the first tokens. One sample: the same numbers in every replicate. What composes layers (`depth`)
-// gets the whole transformer, and its tokens.
+// With key_size, queries and keys have fewer dimensions: those whose logits are nearest to the head's own over the
+// whole measured text, scaled so that logits stay what they are under the smaller key size's square root. A smaller n
+// takes the first tokens. One sample: the same numbers in every replicate. What composes layers (`depth`) gets the
+// whole transformer, and its tokens.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "harness/core/error.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/captured_heads.hpp"
+#include "harness/inputs/key_directions.hpp"
 #include "harness/inputs/last_read.hpp"
 
 namespace attnbench {
@@ -75,11 +79,37 @@ void require_head(const AttentionFile& file, Index layer, Index head) {
                     layer, head, file.batches - 1, file.heads - 1));
 }
 
+std::shared_ptr<const AttentionFile> all_heads(const Params& params, Purpose purpose) {
+  return untrained(params) ? untrained_heads(purpose) : captured_heads(capture(purpose));
+}
+
 HeadData<double> draw(const Params& params, const InputRequest& request) {
-  const auto file = untrained(params) ? untrained_heads(request.purpose) : captured_heads(capture(request.purpose));
+  const auto file = all_heads(params, request.purpose);
   const Index layer = params.integer("layer"), head = params.integer("head") + request.head;
   require_head(*file, layer, head);
-  return first_tokens(*file, layer, head, request);
+  const Index key_size = params.integer("key_size");
+  if (key_size == 0) return first_tokens(*file, layer, head, request);
+  InputRequest whole_keys = request;
+  whole_keys.d = file->d;
+  HeadData<double> drawn = first_tokens(*file, layer, head, whole_keys);
+  const auto measured = all_heads(params, Purpose::measured)->head(layer, head);
+  const KeyDirections best = best_directions(measured.Q, measured.K, key_size);
+  const double scale = std::pow(static_cast<double>(key_size) / static_cast<double>(file->d), 0.25);
+  drawn.Q = (scale * drawn.Q.lazyProduct(best.of_queries)).eval();
+  drawn.K = (scale * drawn.K.lazyProduct(best.of_keys)).eval();
+  return drawn;
+}
+
+InputLimits limits(const Params& params) {
+  const auto file = captured_heads(capture(Purpose::measured));
+  require_head(*file, params.integer("layer"), params.integer("head"));
+  InputLimits limits = limits_of(*file);
+  const Index key_size = params.integer("key_size");
+  if (key_size > limits.d)
+    throw Misuse(fmt::format("model: key_size={} was asked for; expected at most the {} that the heads have", key_size,
+                             limits.d));
+  if (key_size > 0) limits.d = key_size;
+  return limits;
 }
 
 EmbeddedTokens transformer(const Params& params, const InputRequest& request) {
@@ -111,14 +141,13 @@ const bool registered = add(InputEntry{
     .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
                    Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0),
                    Parameter::choice("weights", "trained", "those after training, or before its first step",
-                                     {"trained", "initial"})},
+                                     {"trained", "initial"}),
+                   Parameter::integer("key_size", 0,
+                                      "so many dimensions of queries and keys, those that carry the logits best; 0: "
+                                      "all, as captured",
+                                      0)},
     .draw = draw,
-    .limits =
-        [](const Params& params) {
-          const auto file = captured_heads(capture(Purpose::measured));
-          require_head(*file, params.integer("layer"), params.integer("head"));
-          return limits_of(*file);
-        },
+    .limits = limits,
     .content = content,
     .transformer = transformer,
     .causal_by_default = true,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import aggregate
+import intervals
 import results
 
 HEADS = {"n": 4096, "heads": 8}
@@ -45,7 +45,7 @@ class Line:
     def text(self) -> str:
         if not len(self.values):
             return f"{self.what:<62} {self.asked_text():>9}   not measured"
-        middle, low, high = (float(x) for x in aggregate.median_interval(self.values))
+        middle, low, high = (float(x) for x in intervals.median_interval(self.values))
         held = "" if self.asked is None else "yes" if (middle >= self.asked) == self.more else "NO"
         interval = f"[{low:.3g}, {high:.3g}]" if math.isfinite(low) and len(self.values) > 1 else ""
         return f"{self.what:<62} {self.asked_text():>9}   {middle:<8.3g} {interval:<18} {held}"
