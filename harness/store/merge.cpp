@@ -68,16 +68,15 @@ class Part {
   std::optional<TemporaryFile> copy_;
 };
 
-// The numbers of the two replicates that a row of `met` names, as sets without order.
+// The two replicates that a row of `met` names have as many measurements, and each of ours is one of theirs.
 constexpr const char* equal_numbers = R"sql(
-  NOT EXISTS (
-    SELECT metric, unit, shape, value, array FROM main.measurement WHERE cell = met.ours AND replicate = met.replicate
-    EXCEPT
-    SELECT metric, unit, shape, value, array FROM part.measurement WHERE cell = met.theirs AND replicate = met.replicate)
+  (SELECT count(*) FROM main.measurement WHERE cell = met.ours AND replicate = met.replicate)
+  = (SELECT count(*) FROM part.measurement WHERE cell = met.theirs AND replicate = met.replicate)
   AND NOT EXISTS (
-    SELECT metric, unit, shape, value, array FROM part.measurement WHERE cell = met.theirs AND replicate = met.replicate
-    EXCEPT
-    SELECT metric, unit, shape, value, array FROM main.measurement WHERE cell = met.ours AND replicate = met.replicate))sql";
+    SELECT 1 FROM main.measurement a LEFT JOIN part.measurement b
+    ON b.cell = met.theirs AND b.replicate = met.replicate AND b.metric = a.metric
+    WHERE a.cell = met.ours AND a.replicate = met.replicate
+    AND (a.unit, a.shape, a.value, a.array) IS NOT (b.unit, b.shape, b.value, b.array)))sql";
 
 // Runs and cells of the part, and what they are called here. A run is known by where, when and how it started.
 constexpr const char* unite_runs_and_cells = R"sql(
