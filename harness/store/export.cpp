@@ -5,11 +5,13 @@
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -28,9 +30,9 @@ namespace {
 struct Columns {
   size_t first, count;
 };
-constexpr Columns cell_columns{0, 16}, replicate_columns{16, 3}, metric_columns{19, 2}, clock_columns{23, 5};
-constexpr size_t index_column = 21, value_column = 22;
-static_assert(export_columns[cell_columns.count - 1].name == "parameters");
+constexpr Columns cell_columns{0, 17}, replicate_columns{17, 3}, metric_columns{20, 2}, clock_columns{24, 5};
+constexpr size_t index_column = 22, value_column = 23;
+static_assert(export_columns[cell_columns.count - 1].name == "machine");
 static_assert(export_columns[replicate_columns.first].name == "replicate");
 static_assert(export_columns[metric_columns.first].name == "metric");
 static_assert(export_columns[index_column].name == "index" && export_columns[value_column].name == "value");
@@ -41,10 +43,10 @@ static_assert(clock_columns.first + clock_columns.count == export_columns.size()
 // only in the version of their sources follow each other in an order that is theirs too.
 constexpr const char* select_cells = R"sql(
   SELECT experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale, seed,
-         threads, parameters, id
+         threads, parameters, machine, id
   FROM cell
   ORDER BY experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
-           length(seed), seed, threads, parameters, source_version, key)sql";
+           length(seed), seed, threads, parameters, machine, source_version, key)sql";
 // In the order of the primary keys, so that nothing is sorted.
 constexpr const char* select_measurements = R"sql(
   SELECT replicate.replicate, ending, reason, metric, unit, shape, value, array,
@@ -54,7 +56,7 @@ constexpr const char* select_measurements = R"sql(
   LEFT JOIN run ON run.id = replicate.run
   WHERE replicate.cell = ?
   ORDER BY replicate.replicate, metric)sql";
-constexpr int id_in_cells = 16;
+constexpr int id_in_cells = 17;
 constexpr int replicate_in_rows = 0, metric_in_rows = 3, shape_in_rows = 5, value_in_rows = 6, array_in_rows = 7,
               clock_in_rows = 8;
 
@@ -127,6 +129,10 @@ struct Json {
   }
   static void text(std::string& fields, size_t column, std::string_view value) {
     name(fields, column);
+    if (std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; })) {
+      ((fields += '"') += value) += '"';
+      return;
+    }
     // A reason may quote a path or a worker's last words, which need not be UTF-8.
     fields += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
@@ -223,7 +229,8 @@ class Place {
 };
 
 template <class Format>
-void write_numbers(Lines<Format>& lines, std::string_view before, SQLite::Statement& row, std::string_view after) {
+void write_numbers(Lines<Format>& lines, std::string_view before, std::string_view metric, SQLite::Statement& row,
+                   std::string_view after) {
   std::string number;
   const SQLite::Column array = row.getColumn(array_in_rows);
   if (array.isNull()) {
@@ -233,7 +240,7 @@ void write_numbers(Lines<Format>& lines, std::string_view before, SQLite::Statem
       Format::missing(number, value_column);
     else
       Format::real(number, value_column, value.getDouble());
-    lines.line({before, number, after});
+    lines.line({before, metric, number, after});
     return;
   }
   Place place(text_of(row.getColumn(shape_in_rows)));
@@ -244,7 +251,7 @@ void write_numbers(Lines<Format>& lines, std::string_view before, SQLite::Statem
     number.clear();
     Format::text(number, index_column, place.text());
     Format::real(number, value_column, value);
-    lines.line({before, number, after});
+    lines.line({before, metric, number, after});
   }
 }
 
@@ -253,19 +260,25 @@ void write_table(SQLite::Database& database, std::ostream& out, bool clock) {
   const SQLite::Transaction snapshot(database);  // a run that records meanwhile is not seen by halves
   SQLite::Statement cells(database, select_cells), rows(database, select_measurements);
   Lines<Format> lines(out, clock);
-  std::string cell, before, after;
+  std::string cell, before, metric, after;  // of a line: what cells, replicates and metrics repeat, and the clock
   while (cells.executeStep()) {
     cell.clear();
     append<Format>(cell, cell_columns, cells, 0);
     rows.reset();
     rows.bind(1, cells.getColumn(id_in_cells).getInt64());
+    std::optional<std::int64_t> last;
     while (rows.executeStep()) {
-      before = cell;
-      append<Format>(before, replicate_columns, rows, replicate_in_rows);
-      append<Format>(before, metric_columns, rows, metric_in_rows);
-      after.clear();
-      if (clock) append<Format>(after, clock_columns, rows, clock_in_rows);
-      write_numbers(lines, before, rows, after);
+      const std::int64_t replicate = rows.getColumn(replicate_in_rows).getInt64();
+      if (replicate != last) {
+        before = cell;
+        append<Format>(before, replicate_columns, rows, replicate_in_rows);
+        after.clear();
+        if (clock) append<Format>(after, clock_columns, rows, clock_in_rows);
+        last = replicate;
+      }
+      metric.clear();
+      append<Format>(metric, metric_columns, rows, metric_in_rows);
+      write_numbers(lines, before, metric, rows, after);
     }
   }
   lines.finish();
