@@ -18,6 +18,7 @@ namespace {
 struct Arguments {
   RunRequest request;
   std::string results;
+  Limits limits = {};
 };
 
 // Numbers on the command line are read strictly: "12x" and "-3" are refused where a count is meant.
@@ -33,7 +34,8 @@ Index count_of(const std::string& option, const std::string& text) {
 std::optional<Arguments> parse(const std::string& command, const std::vector<std::string>& words) {
   options::options_description visible("options");
   std::vector<std::string> methods, inputs, sweeps, n, d;
-  std::string experiment, match, dv, heads, replicates, threads, seed, precision, round, results, logit_scale;
+  std::string experiment, match, dv, heads, replicates, threads, seed, precision, round, results, logit_scale, timeout,
+      memory;
   bool causal = false, bidirectional = false;
   visible.add_options()("experiment", options::value(&experiment), "what to measure: attnbench list experiments")(
       "method,m", options::value(&methods)->composing(), "method specs, such as performer:m=64 (repeatable)")(
@@ -55,6 +57,8 @@ std::optional<Arguments> parse(const std::string& command, const std::vector<std
       "replicates,r", options::value(&replicates)->default_value("1"), "independent repetitions")(
       "threads", options::value(&threads), "default: all cores of the allowed set")(
       "seed", options::value(&seed)->default_value("1"), "base seed")(
+      "timeout", options::value(&timeout)->default_value("3600"), "seconds that a replicate of a cell may take")(
+      "memory", options::value(&memory), "that a worker may take, such as 4GB (default: its share of all)")(
       "results", options::value(&results)->default_value("results/attnbench.db"), "results file");
   if (!parse_arguments(command, visible, words, {{"experiment", 1}})) return std::nullopt;
   if (experiment.empty()) throw Misuse(command + ": no experiment given; see attnbench list experiments");
@@ -85,6 +89,9 @@ std::optional<Arguments> parse(const std::string& command, const std::vector<std
     return &axis == &request.sweep.back() && std::count_if(request.sweep.begin(), request.sweep.end(),
                                                            [](const Axis& a) { return a.name == "logit_scale"; }) > 1;
   });
+  arguments.limits.seconds = static_cast<double>(count_of("timeout", timeout));
+  if (!memory.empty())
+    arguments.limits.bytes = 1e6 * static_cast<double>(count_of("memory", memory.substr(0, memory.find("MB"))));
   const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), request.seed);
   if (error != std::errc() || end != seed.data() + seed.size())
     throw Misuse("--seed " + seed + ": expected an integer from 0 to 2^64 - 1");
@@ -99,7 +106,8 @@ int run_command(const std::vector<std::string>& words) {
     for (const auto& caveat : find<MethodEntry>(cell.method.name()).caveats(cell.method, cell.problem.shape))
       if (caveats.insert(caveat).second) std::cerr << "attnbench: note: " << caveat << "\n";
   Store store(arguments->results);
-  const auto summary = run(arguments->request, store, store.begin_run(command_line, environment_json()));
+  const auto summary =
+      run(arguments->request, store, store.begin_run(command_line, environment_json()), arguments->limits);
   const Figure figure = figure_of_run(arguments->request);
   store.put_figure("runs", figure.name, 0, figure.json);
   std::cout << fmt::format(
@@ -107,9 +115,10 @@ int run_command(const std::vector<std::string>& words) {
       arguments->request.replicates, summary.ran, summary.already, arguments->results);
   for (const auto& [note, replicates] : summary.notes)
     std::cout << fmt::format("{} replicates: {}\n", replicates, note);
-  if (summary.not_done > 0)
-    std::cout << fmt::format("{} not done; the first: {}\n", summary.not_done, summary.first_reason);
-  return 0;
+  if (summary.not_done > 0) std::cout << fmt::format("{} not done:\n{}", summary.not_done, table_of_endings(summary));
+  if (!summary.interrupted) return 0;
+  std::cout << "interrupted; the same command goes on where this one ended\n";
+  return 130;
 }
 
 int plan_command(const std::vector<std::string>& words) {

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "harness/runner/experiment.hpp"
 #include "harness/store/store.hpp"
@@ -14,6 +16,13 @@ struct Unit {
   Cell cell;
   CellRow row;
   Index replicate;
+};
+
+// What has become of a unit.
+struct Outcome {
+  Ending ending;
+  std::vector<Measurement> measurements = {};
+  std::vector<std::string> notes = {};
 };
 
 // What a unit may take before it is ended, and what a group of timings waits for.
@@ -43,11 +52,24 @@ struct RunSummary {
   size_t not_done = 0;                  // of those run, how many ended other than done
   std::string first_reason;             // of the first that ended so
   std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
+  bool interrupted = false;             // by Ctrl-C or SIGTERM: what is missing was not begun, or given up
+
+  // Endings other than done, alike ones counted together; the first few dozen.
+  struct NotDone {
+    std::string method;
+    Index n;
+    Ending ending;
+    size_t replicates;
+  };
+  std::vector<NotDone> endings = {};
 };
 
-// Executes units of one experiment and adds what came of them to the summary. Those of statistics run side by side on
-// `threads` threads; their numbers do not depend on it. Those of timing run alone, in groups that share problem and
-// input.
+// Those endings as a table for a terminal: method, n, ending, reason; empty when all is done.
+std::string table_of_endings(const RunSummary& summary);
+
+// Executes units of one experiment in workers and adds what came of them to the summary. Those of statistics run side
+// by side on `threads` cores; their numbers do not depend on it. Those of timing run alone, in groups that share
+// problem and input. The first Ctrl-C or SIGTERM meanwhile ends it between two units, the second ends the program.
 void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary);
 
