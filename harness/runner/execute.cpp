@@ -11,6 +11,7 @@
 #include "harness/runner/experiment.hpp"
 #include "harness/workers/interrupts.hpp"
 #include "harness/workers/pool.hpp"
+#include "harness/workers/scratch_folder.hpp"
 #include "harness/workers/timing_group.hpp"
 
 namespace attnbench {
@@ -76,6 +77,7 @@ std::string table_of_endings(const RunSummary& summary) {
 void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary) {
   if (units.empty()) return;
+  remove_abandoned_folders();
   const Interrupts interrupts;
   Progress progress(units.size());
   const auto record = [&](const Unit& unit, Outcome outcome, double seconds) {

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,7 +110,7 @@ Process::Process(const fs::path& output, const fs::path& scratch) {
     throw;
   }
   close(ends[1]);
-  handle_ = pidfd_open(id_, 0);
+  handle_ = static_cast<int>(syscall(SYS_pidfd_open, id_, 0));  // glibc 2.36 declares its wrapper for C only
 }
 
 Process::~Process() {

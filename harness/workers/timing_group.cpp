@@ -83,12 +83,12 @@ class Group {
     if (!reply) return std::nullopt;
     seat.seconds += seat.worker->seconds();
     auto* message = std::get_if<Message>(&*reply);
-    if (seat.seconds > limits_.seconds)
-      end(seat, {{Ending::Kind::timed_out, fmt::format("limit {:g} s for all of its turns", limits_.seconds)}});
-    else if (!message || message->contains("ending"))
-      end(seat, seat.worker->outcome(std::move(*reply)));
-    else
-      return std::move(*message);
+    if (message && !message->contains("ending") && seat.seconds <= limits_.seconds) return std::move(*message);
+    Outcome outcome = message && !message->contains("ending") ? Outcome{{Ending::Kind::timed_out, ""}}
+                                                              : seat.worker->outcome(std::move(*reply));
+    if (outcome.ending.kind == Ending::Kind::timed_out)
+      outcome.ending.reason = fmt::format("limit {:g} s for all of its turns", limits_.seconds);
+    end(seat, std::move(outcome));
     return std::nullopt;
   }
 

@@ -5,8 +5,8 @@ namespace attnbench {
 namespace {
 
 const bool registered = add(faulty("loop", [] {
-  for (volatile int i = 0;; i = i + 1) {
-  }
+  volatile int steps = 0;
+  for (;;) steps = steps + 1;
 }));
 
 }  // namespace

@@ -4,7 +4,10 @@
 namespace attnbench {
 namespace {
 
-const bool registered = add(faulty("segfault", [] { *reinterpret_cast<volatile int*>(8) = 1; }));
+const bool registered = add(faulty("segfault", [] {
+  volatile int* volatile nowhere = reinterpret_cast<int*>(8);
+  *nowhere = 1;
+}));
 
 }  // namespace
 }  // namespace attnbench
