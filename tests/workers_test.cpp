@@ -45,18 +45,18 @@ std::vector<std::vector<size_t>> shared_out(const std::vector<std::string>& inpu
 
 TEST_CASE("measurements come back bit for bit", "[unit]") {
   constexpr double infinite = std::numeric_limits<double>::infinity();
-  Outcome sent{.ending = {Ending::Kind::timed_out, "limit 1 s"},
-               .measurements = {{"a", "1", {}, {-0.0}},
-                                {"b", "s", {2, 3}, {infinite, -infinite, 5e-324, 0.1, 1e308, -1}},
-                                {"none", "1", {0}, {}}},
-               .notes = {"one", "two"}};
+  UnitOutcome sent{.ending = {Ending::Kind::timed_out, "limit 1 s"},
+                   .measurements = {{"a", "1", {}, {-0.0}},
+                                    {"b", "s", {2, 3}, {infinite, -infinite, 5e-324, 0.1, 1e308, -1}},
+                                    {"none", "1", {0}, {}}},
+                   .notes = {"one", "two"}};
   const Connection connection;
   send(connection.ends[0], to_message(sent));
   Inbox inbox;
   REQUIRE(inbox.receive(connection.ends[1], true));
   const auto message = inbox.next();
   REQUIRE(message);
-  const Outcome got = outcome_of(*message);
+  const UnitOutcome got = outcome_of(*message);
   CHECK((got.ending.kind == sent.ending.kind && got.ending.reason == sent.ending.reason && got.notes == sent.notes));
   REQUIRE(got.measurements.size() == 3);
   for (size_t i = 0; i < 3; ++i) {

@@ -80,7 +80,7 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
   remove_abandoned_folders();
   const Interrupts interrupts;
   Progress progress(units.size());
-  const auto record = [&](const Unit& unit, Outcome outcome, double seconds) {
+  const auto record = [&](const Unit& unit, UnitOutcome outcome, double seconds) {
     try {
       store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, outcome.measurements);
     } catch (const std::logic_error& e) {  // measurements that break a rule are this cell's failure, not the run's

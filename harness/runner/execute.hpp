@@ -19,7 +19,7 @@ struct Unit {
 };
 
 // What has become of a unit.
-struct Outcome {
+struct UnitOutcome {
   Ending ending;
   std::vector<Measurement> measurements = {};
   std::vector<std::string> notes = {};

@@ -80,7 +80,7 @@ Cell cell_of(const Message& message) {
           .threads = message.at("threads")};
 }
 
-Message to_message(const Outcome& outcome) {
+Message to_message(const UnitOutcome& outcome) {
   auto measurements = Message::array();
   for (const auto& [metric, unit, shape, values] : outcome.measurements) {
     std::vector<std::uint8_t> bytes(values.size() * sizeof(double));
@@ -93,9 +93,9 @@ Message to_message(const Outcome& outcome) {
           {"notes", outcome.notes}};
 }
 
-Outcome outcome_of(const Message& message) {
-  Outcome outcome{.ending = {static_cast<Ending::Kind>(message.at("ending").get<int>()), message.at("reason")},
-                  .notes = message.at("notes")};
+UnitOutcome outcome_of(const Message& message) {
+  UnitOutcome outcome{.ending = {static_cast<Ending::Kind>(message.at("ending").get<int>()), message.at("reason")},
+                      .notes = message.at("notes")};
   for (const auto& m : message.at("measurements")) {
     const auto& bytes = m.at(3).get_binary();
     std::vector<double> values(bytes.size() / sizeof(double));

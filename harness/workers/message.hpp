@@ -30,7 +30,7 @@ class Inbox {
 Message to_message(const Cell& cell);
 Cell cell_of(const Message& message);
 
-Message to_message(const Outcome& outcome);
-Outcome outcome_of(const Message& message);
+Message to_message(const UnitOutcome& outcome);
+UnitOutcome outcome_of(const Message& message);
 
 }  // namespace attnbench

@@ -78,7 +78,7 @@ class Pool {
 
   void finish(Place& place, Worker::Reply reply) {
     const double seconds = place.worker->seconds();
-    Outcome outcome = place.worker->outcome(std::move(reply));
+    UnitOutcome outcome = place.worker->outcome(std::move(reply));
     if (!place.worker->fit()) start(place);  // at once: it comes up while the row is written
     record_(*place.unit, std::move(outcome), seconds);
   }

@@ -8,7 +8,7 @@
 namespace attnbench {
 
 // What is done with the outcome of a unit, and how many seconds it took.
-using RecordOutcome = std::function<void(const Unit&, Outcome, double seconds)>;
+using RecordOutcome = std::function<void(const Unit&, UnitOutcome, double seconds)>;
 
 // Bytes that all workers together may have resident, by default: nine tenths of the memory of the machine or of the
 // control group, whatever of it is free just now, so that a limit is the same for the first cell and the last.

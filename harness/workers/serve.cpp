@@ -52,8 +52,8 @@ Ending ending_of(const std::vector<Measurement>& measurements) {
   return {};
 }
 
-Outcome outcome_of(Recorder& recorder) {
-  Outcome outcome{.measurements = recorder.take(), .notes = recorder.notes()};
+UnitOutcome outcome_of(Recorder& recorder) {
+  UnitOutcome outcome{.measurements = recorder.take(), .notes = recorder.notes()};
   outcome.ending = ending_of(outcome.measurements);
   if (outcome.ending.kind != Ending::Kind::done) outcome.measurements.clear();
   return outcome;
@@ -128,7 +128,7 @@ class Server {
 
   Message answer(const Message& request) {
     const std::string wanted = request.at("do");
-    Outcome outcome;
+    UnitOutcome outcome;
     try {
       state_.set_back();
       if (wanted == "unit") {
@@ -162,7 +162,7 @@ class Server {
     return to_message(outcome);
   }
 
-  Outcome measure(const Message& request) {
+  UnitOutcome measure(const Message& request) {
     // What is exact is kept for one input: what is left of another would count as this one's memory.
     if (const size_t input = request.at("input"); !exact_ || input != input_) {
       exact_ = std::make_unique<ExactCache>();

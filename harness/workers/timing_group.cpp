@@ -84,15 +84,15 @@ class Group {
     seat.seconds += seat.worker->seconds();
     auto* message = std::get_if<Message>(&*reply);
     if (message && !message->contains("ending") && seat.seconds <= limits_.seconds) return std::move(*message);
-    Outcome outcome = message && !message->contains("ending") ? Outcome{{Ending::Kind::timed_out, ""}}
-                                                              : seat.worker->outcome(std::move(*reply));
+    UnitOutcome outcome = message && !message->contains("ending") ? UnitOutcome{{Ending::Kind::timed_out, ""}}
+                                                                  : seat.worker->outcome(std::move(*reply));
     if (outcome.ending.kind == Ending::Kind::timed_out)
       outcome.ending.reason = fmt::format("limit {:g} s for all of its turns", limits_.seconds);
     end(seat, std::move(outcome));
     return std::nullopt;
   }
 
-  void end(Seat& seat, Outcome outcome) {
+  void end(Seat& seat, UnitOutcome outcome) {
     const auto& [kind, reason] = outcome.ending;
     seat.worker.reset();
     if (&seat == exact_ && kind != Ending::Kind::done)

@@ -119,9 +119,9 @@ std::optional<Worker::Reply> Worker::look() {
   return std::nullopt;
 }
 
-Outcome Worker::outcome(Reply reply) const {
+UnitOutcome Worker::outcome(Reply reply) const {
   if (auto* ending = std::get_if<Ending>(&reply)) return {std::move(*ending)};
-  Outcome outcome = outcome_of(std::get<Message>(reply));
+  UnitOutcome outcome = outcome_of(std::get<Message>(reply));
   auto& [kind, reason] = outcome.ending;
   if (kind == Ending::Kind::failed) reason += last_words();
   if (kind == Ending::Kind::out_of_memory)

@@ -33,7 +33,7 @@ class Worker {
   using Reply = std::variant<Message, Ending>;
   std::optional<Reply> look();
   // A reply as what has become of the cell; a failure with what it printed, memory with the limit.
-  Outcome outcome(Reply reply) const;
+  UnitOutcome outcome(Reply reply) const;
 
   double resident() const { return resident_bytes(process_.id()); }
   double seconds() const { return seconds_; }  // that the last request took

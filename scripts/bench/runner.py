@@ -34,8 +34,16 @@ def resident(process: int) -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
 
 
+def has_workers(process: int) -> bool:
+    """Whether the run is past its planning."""
+    try:
+        return bool(Path(f"/proc/{process}/task/{process}/children").read_text())
+    except OSError:
+        return False
+
+
 def sweep(arguments: list[str], threads: int) -> tuple[float, list[float]]:
-    """Seconds of one run into a results file of its own, and the MiB of the runner every 50 ms meanwhile."""
+    """Seconds of one run into a results file of its own, and the MiB of the runner every 20 ms while it has workers."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(PROGRAM), "run", *arguments, "--threads", str(threads), "--results", f"{folder}/r.db"]
         quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
@@ -43,13 +51,14 @@ def sweep(arguments: list[str], threads: int) -> tuple[float, list[float]]:
         child = os.posix_spawn(PROGRAM, command, os.environ, file_actions=quiet)
         memory: list[float] = []
         while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            memory.append(resident(child))
-            time.sleep(0.05)
+            if has_workers(child):
+                memory.append(resident(child))
+            time.sleep(0.02)
         seconds = time.monotonic() - started
         _, status = os.waitpid(child, 0)
     if status != 0:
         sys.exit(f"runner.py: {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
-    return seconds, [m for m in memory if m > 0]
+    return seconds, memory
 
 
 def no_op(cells: int) -> list[str]:
@@ -78,8 +87,8 @@ def main() -> None:
     for _ in repeats:
         memory = sweep(no_op(cells), 1)[1]
         tenth = max(1, len(memory) // 10)
-        growth.append(np.median(memory[-tenth:]) - np.median(memory[2 * tenth : 3 * tenth]))
-    print(Line("MiB that the runner grows by from a fifth of a sweep to its end", 1.0, np.array(growth), more=False).text())
+        growth.append(np.median(memory[-tenth:]) - np.median(memory[:tenth]))
+    print(Line("MiB that the runner grows by while its workers work", 1.0, np.array(growth), more=False).text())
     died = np.array([sweep(deaths("exit"), 1)[0] - sweep(deaths("zero"), 1)[0] for _ in repeats])
     print(Line("ms from a worker's death to the next one's first cell", 50.0, 1000 * died / DEATHS, more=False).text())
 
