@@ -1,0 +1,105 @@
+"""The text of a submission's batch scripts: one for the tasks of the array, one for the merge. Plain bash, every word of
+the user's quoted, so that what runs can be read, and run by hand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+# A task measures on its node's own disk, since SQLite is not to be trusted over NFS, and publishes by copy and rename.
+# What it publishes is the union with what is there: when a controller that lost its state starts a shard twice, neither
+# task takes anything from the other. Published files are read-only, so that SQLite reads them without locks or logs.
+TASK = """\
+#!/usr/bin/env bash
+# One task of {name}: shard $SLURM_ARRAY_TASK_ID of {tasks}. Written by scripts/slurm/submit.py; docs/cluster.md has the whole.
+set -uo pipefail
+
+program={program}
+shared={folder}/shards/$SLURM_ARRAY_TASK_ID.db
+scratch=$(mktemp -d) || exit  # in TMPDIR
+results=$scratch/shard.db
+running= stopped= failed=0
+part=$shared.$(hostname).$$
+
+publish() {{
+  local known=()
+  [ -e "$results" ] || return 0
+  [ ! -e "$shared" ] || known=("$shared")
+  rm -f "$scratch"/whole.db*
+  "$program" merge "$scratch/whole.db" "$results" ${{known[@]+"${{known[@]}}"}} > /dev/null &&
+    cp "$scratch/whole.db" "$part" && sync "$part" && chmod a-w "$part" && mv -f "$part" "$shared"
+}}
+
+stop() {{
+  echo "told to stop"
+  stopped=1
+  [ -z "$running" ] || kill "$running"
+}}
+
+# measure ARGUMENTS...: attnbench run with these for this shard.
+measure() {{
+  [ -z "$stopped" ] || return
+  "$program" "$@" --shard "$SLURM_ARRAY_TASK_ID/{tasks}" --results "$results" &
+  running=$!
+  while kill -0 "$running" 2> /dev/null; do
+    wait "$running"  # ends early at every signal
+  done
+  wait "$running" || failed=1
+  running=
+  publish || failed=1
+}}
+
+echo "== $(date -u +%FT%TZ) shard $SLURM_ARRAY_TASK_ID/{tasks}, job ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID, $(hostname), restarts ${{SLURM_RESTART_COUNT:-0}}"
+trap stop TERM INT
+trap publish USR1
+(trap 'kill $!' TERM; while sleep {publish} & wait $!; do kill -USR1 $$; done) &
+clock=$!
+trap 'kill "$clock"; rm -rf "$scratch" "$part"' EXIT
+if [ -e "$shared" ]; then
+  cp "$shared" "$results" && chmod u+w "$results" || exit
+fi
+{measures}
+exit "$failed"
+"""
+
+# The merged file is always made anew from the shards, so that no merge can count anything twice, however many there are.
+MERGE = """\
+#!/usr/bin/env bash
+# Unites what the tasks of {name} have published into results.db. Written by scripts/slurm/submit.py; harmless at any time.
+set -euo pipefail
+shopt -s nullglob
+
+program={program}
+folder={folder}
+shards=("$folder"/shards/*.db)
+if [ ${{#shards[@]}} -eq 0 ]; then
+  echo "no task has published anything yet" >&2
+  exit 1
+fi
+scratch=$(mktemp -d)
+part=$folder/results.db.$(hostname).$$
+trap 'rm -rf "$scratch" "$part"' EXIT
+"$program" merge "$scratch/results.db" "${{shards[@]}}"
+"$program" verify "$scratch/results.db"
+cp "$scratch/results.db" "$part"
+sync "$part"
+chmod a-w "$part"
+mv -f "$part" "$folder/results.db"
+"""
+
+
+def task_script(name: str, program: Path, folder: Path, tasks: int, plans: Sequence[Sequence[str]], publish: int) -> str:
+    """plans: for each `attnbench run`, its arguments, with "run" first. publish: seconds between copies."""
+    return TASK.format(
+        name=name,
+        program=shlex.quote(str(program)),
+        folder=shlex.quote(str(folder)),
+        tasks=tasks,
+        publish=publish,
+        measures="\n".join("measure " + shlex.join(plan) for plan in plans),
+    )
+
+
+def merge_script(name: str, program: Path, folder: Path) -> str:
+    return MERGE.format(name=name, program=shlex.quote(str(program)), folder=shlex.quote(str(folder)))
