@@ -65,7 +65,7 @@ def resubmit(submission: Submission, counts: dict[int, Count], queue: list[Job])
     """Queues every shard that is neither complete nor in the queue, and releases what Slurm itself holds (after a
     launch that failed); what a person holds stays held."""
     for job in queue:
-        if job.shard is not None and "launch failed" in job.reason:
+        if job.held_by_slurm():
             slurm("scontrol", "release", job.id)
             print(f"released shard {job.shard}, job {job.id}: {job.reason}")
     queued = {job.shard for job in queue}

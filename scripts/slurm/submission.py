@@ -57,13 +57,19 @@ class Job:
         """How to mend what will not go on by itself; empty when it will."""
         if self.state != "PENDING":
             return ""
-        if "held" in self.reason.lower():
+        if self.held_by_slurm():
+            return "--resubmit releases it"
+        if "Held" in self.reason:
             return f"scontrol release {self.id}"
         if self.reason in ("DependencyNeverSatisfied", "BadConstraints"):
             return f"scancel {self.id}"
         if "DOWN" in self.reason or self.reason.startswith("ReqNodeNotAvail"):
             return "sinfo -R tells why nodes are away"
         return ""
+
+    def held_by_slurm(self) -> bool:
+        """After a launch that failed, as on a node where another holder of the same id still runs; not by a person."""
+        return self.state == "PENDING" and self.reason == "launch failed requeued held"
 
 
 @dataclass(frozen=True)
