@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 SLURM = Path(__file__).resolve().parent.parent / "scripts" / "slurm"
 sys.path.insert(0, str(SLURM))
@@ -35,8 +36,9 @@ results = pathlib.Path(option("--results"))
 if command == "plan":
     if "refused" in words:
         sys.exit("attnbench: --sweep refused: expected otherwise")
-    cells = 20 // int(shards or 1)
-    print(f"{cells} cells x 1 replicates, {len(lines(results)) if results.suffix else 0} done already; and more")
+    cells, done = 20 // int(shards or 1), len(lines(results)) if results.suffix else 0
+    print(f"{cells} cells x 1 replicates, {done} done already; and more")
+    print(f"{cells - done} replicates are missing: a second" if done < cells else "nothing is missing")
 elif command == "run":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     for cell in range(20 // int(shards)):
@@ -120,7 +122,8 @@ class WithStubs(unittest.TestCase):
             return subprocess.Popen(command, env=self.environment | ids, stdout=log, stderr=log)
 
     def publish(self, shard: int, cells: int) -> None:
-        (self.folder / "shards" / f"{shard}.db").write_text("".join(f"{shard}.{cell}\n" for cell in range(cells)))
+        path = self.folder / "shards" / f"{shard}.db"
+        path.write_text("".join(f"{shard}.{cell}\n" for cell in range(cells)))
 
     def in_queue(self, *lines: str) -> None:
         (self.stubs / "queue").write_text("".join(line + "\n" for line in lines))
@@ -162,7 +165,7 @@ class Submitting(WithStubs):
             (self.stubs / name).write_text("experiment=rank\n")
         submission = self.submitted("a.cfg", "b.cfg", "--", "run", "rank")
         copies = [str(self.folder / f"plan-{i}.cfg") for i in (1, 2)]
-        self.assertEqual(submission.plans, [["run", "--config", path] for path in copies] + [["run", "rank"]])
+        self.assertEqual(submission.plans, [["--config", path] for path in copies] + [["rank"]])
         self.assertEqual(Path(copies[0]).read_text(), "experiment=rank\n")
         self.assertEqual(self.task(1).wait(), 0)
         self.assertEqual(len([call for call in self.calls("program") if call[0] == "run"]), 3)
@@ -225,7 +228,7 @@ class Tasks(WithStubs):
         task = self.task(3)
         self.assertEqual(task.wait(), 0)
         self.assertEqual(len(submission.shard_file(3).read_text().split()), 6)
-        self.assertEqual([path.name for path in (self.folder / "shards").iterdir()], ["3.db"])
+        self.assertEqual({path.name for path in (self.folder / "shards").iterdir()}, {"3.db", "3.count"})
         self.assertEqual(submission.shard_file(3).stat().st_mode & 0o777, 0o444)
 
     def until(self, path: Path, lines: int) -> None:
@@ -293,6 +296,17 @@ class Status(WithStubs):
         self.assertIn("nothing to resubmit", self.status("--resubmit").stdout)
         self.assertEqual(len(self.calls("sbatch")), 4)
 
+    def test_a_count_is_believed_of_the_file_that_it_counted_only(self) -> None:
+        submission = self.submitted()
+        self.assertEqual(self.task(1).wait(), 0)
+        counted = self.folder / "shards" / "1.count"
+        counted.write_text(counted.read_text().replace("5 cells", "9 cells").replace("5 done", "9 done"))
+        with mock.patch.dict(os.environ, self.environment):
+            self.assertEqual(submission.counts()[1], Count(9, 9))
+            submission.shard_file(1).chmod(0o644)
+            self.publish(1, 3)
+            self.assertEqual(submission.counts()[1], Count(3, 5))
+
     def test_nothing_is_resubmitted_while_the_queue_is_unknown(self) -> None:
         self.submitted()
         (self.stubs / "away").touch()
@@ -330,7 +344,8 @@ class Status(WithStubs):
         self.assertEqual(self.status("--merge").returncode, 0)
         self.assertEqual(self.status().returncode, 0)
         self.assertEqual(len(submission.merged.read_text().split()), 20)
-        self.assertTrue(Count(20, 20).complete())
+        self.publish(4, 6)
+        self.assertIn("lacks shards 4", self.status().stdout)
 
     def test_a_folder_without_a_submission_is_refused(self) -> None:
         for folder in (self.stubs, self.stubs / "absent"):

@@ -10,25 +10,39 @@ from pathlib import Path
 # A task measures on its node's own disk, since SQLite is not to be trusted over NFS, and publishes by copy and rename.
 # What it publishes is the union with what is there: when a controller that lost its state starts a shard twice, neither
 # task takes anything from the other. Published files are read-only, so that SQLite reads them without locks or logs.
+# The count beside a file is made where it was measured, since timings count on their own machine only; it names the file
+# that it counted, so that it is never believed of another.
 TASK = """\
 #!/usr/bin/env bash
 # One task of {name}: shard $SLURM_ARRAY_TASK_ID of {tasks}. Written by scripts/slurm/submit.py; docs/cluster.md has the whole.
 set -uo pipefail
 
 program={program}
-shared={folder}/shards/$SLURM_ARRAY_TASK_ID.db
+shard=$SLURM_ARRAY_TASK_ID/{tasks}
+shared={folder}/shards/$SLURM_ARRAY_TASK_ID
 scratch=$(mktemp -d) || exit  # in TMPDIR
 results=$scratch/shard.db
 running= stopped= failed=0
 part=$shared.$(hostname).$$
 
+# every FUNCTION: for each plan of this submission.
+every() {{
+{calls}
+}}
+
 publish() {{
-  local known=()
+  local known=() whole=$scratch/whole.db identity
   [ -e "$results" ] || return 0
-  [ ! -e "$shared" ] || known=("$shared")
-  rm -f "$scratch"/whole.db*
-  "$program" merge "$scratch/whole.db" "$results" ${{known[@]+"${{known[@]}}"}} > /dev/null &&
-    cp "$scratch/whole.db" "$part" && sync "$part" && chmod a-w "$part" && mv -f "$part" "$shared"
+  [ ! -e "$shared.db" ] || known=("$shared.db")
+  rm -f "$whole"*
+  "$program" merge "$whole" "$results" ${{known[@]+"${{known[@]}}"}} > /dev/null &&
+    every count > "$scratch/count" && cp "$whole" "$part" && sync "$part" && chmod a-w "$part" &&
+    identity=$(stat --format='%i %s %Y' "$part") && mv -f "$part" "$shared.db" &&
+    {{ echo "$identity"; cat "$scratch/count"; }} > "$part" && mv -f "$part" "$shared.count"
+}}
+
+count() {{
+  "$program" plan "$@" --shard "$shard" --results "$scratch/whole.db"
 }}
 
 stop() {{
@@ -37,29 +51,28 @@ stop() {{
   [ -z "$running" ] || kill "$running"
 }}
 
-# measure ARGUMENTS...: attnbench run with these for this shard.
 measure() {{
-  [ -z "$stopped" ] || return
-  "$program" "$@" --shard "$SLURM_ARRAY_TASK_ID/{tasks}" --results "$results" &
+  [ -z "$stopped" ] || return 0
+  "$program" run "$@" --shard "$shard" --results "$results" &
   running=$!
   while kill -0 "$running" 2> /dev/null; do
     wait "$running"  # ends early at every signal
   done
   wait "$running" || failed=1
   running=
-  publish || failed=1
 }}
 
-echo "== $(date -u +%FT%TZ) shard $SLURM_ARRAY_TASK_ID/{tasks}, job ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID, $(hostname), restarts ${{SLURM_RESTART_COUNT:-0}}"
+echo "== $(date -u +%FT%TZ) shard $shard, job ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID, $(hostname), restarts ${{SLURM_RESTART_COUNT:-0}}"
 trap stop TERM INT
 trap publish USR1
 (trap 'kill $!' TERM; while sleep {publish} & wait $!; do kill -USR1 $$; done) &
 clock=$!
 trap 'kill "$clock"; rm -rf "$scratch" "$part"' EXIT
-if [ -e "$shared" ]; then
-  cp "$shared" "$results" && chmod u+w "$results" || exit
+if [ -e "$shared.db" ]; then
+  cp "$shared.db" "$results" && chmod u+w "$results" || exit
 fi
-{measures}
+every measure
+publish || failed=1
 exit "$failed"
 """
 
@@ -80,24 +93,27 @@ fi
 scratch=$(mktemp -d)
 part=$folder/results.db.$(hostname).$$
 trap 'rm -rf "$scratch" "$part"' EXIT
+stat --format='%n %i %s %Y' "${{shards[@]}}" > "$scratch/of"  # before they are read: what changes meanwhile is merged again
 "$program" merge "$scratch/results.db" "${{shards[@]}}"
 "$program" verify "$scratch/results.db"
 cp "$scratch/results.db" "$part"
 sync "$part"
 chmod a-w "$part"
 mv -f "$part" "$folder/results.db"
+cp "$scratch/of" "$part"
+mv -f "$part" "$folder/results.of"
 """
 
 
 def task_script(name: str, program: Path, folder: Path, tasks: int, plans: Sequence[Sequence[str]], publish: int) -> str:
-    """plans: for each `attnbench run`, its arguments, with "run" first. publish: seconds between copies."""
+    """plans: for each `attnbench run`, its arguments. publish: seconds between copies."""
     return TASK.format(
         name=name,
         program=shlex.quote(str(program)),
         folder=shlex.quote(str(folder)),
         tasks=tasks,
         publish=publish,
-        measures="\n".join("measure " + shlex.join(plan) for plan in plans),
+        calls="\n".join('  "$1" ' + shlex.join(plan) for plan in plans),
     )
 
 

@@ -93,18 +93,25 @@ def report(submission: Submission, options: argparse.Namespace) -> int:
         resubmit(submission, counts, queue)
     if options.merge:
         merge(submission)
-    merged = submission.count(submission.merged)
+    return summary(submission, counts, queue, options.resubmit)
+
+
+def summary(submission: Submission, counts: dict[int, Count], queue: list[Job] | None, resubmitted: bool) -> int:
+    """What is merged and what to do next, as text; the exit code."""
+    unmerged = submission.unmerged()
+    if not submission.merged.exists():
+        print(f"{submission.merged}: not yet there")
+    else:
+        print(f"{submission.merged}: " + (f"lacks shards {ranges(unmerged)}" if unmerged else "has all that is published"))
     merging = [job for job in queue or [] if job.shard is None]
-    print(f"{submission.merged}: {merged.done} of {merged.total}" + "".join(f"; merge is {state_of(merged, [job], True)}" for job in merging))
-    if merged.complete():
-        return 0
-    complete = all(count.complete() for count in counts.values())
-    if not complete and not options.resubmit and queue is not None:
-        if any(not count.complete() and all(job.shard != shard for job in queue) for shard, count in counts.items()):
-            print(f"--resubmit submits what is missing; why it is: {submission.folder}/logs/SHARD.log")
-    elif complete and not merging:
+    for job in merging:
+        print(f"merge: {state_of(Count(0, 1), [job], True)}")
+    incomplete = {shard for shard, count in counts.items() if not count.complete()}
+    if queue is not None and not resubmitted and incomplete - {job.shard for job in queue}:
+        print(f"--resubmit submits what is missing; {submission.folder}/logs/SHARD.log may say why it is")
+    elif not incomplete and not merging and unmerged:
         print("--merge merges what is there")
-    return 3
+    return 3 if incomplete or unmerged or not submission.merged.exists() else 0
 
 
 def main() -> int:

@@ -89,7 +89,7 @@ class Submission:
     name: str  # of the jobs
     directory: str  # where the program runs; relative paths of the plans start there
     commit: str  # of the sources beside the program
-    plans: list[list[str]]  # arguments of attnbench, "run" first
+    plans: list[list[str]]  # arguments of attnbench run
     tasks: int  # shards
     options: list[str]  # of sbatch, for every job
     cpus: int  # of a task
@@ -171,32 +171,54 @@ class Submission:
         """Of every shard, from what it has published."""
         shards = range(1, self.tasks + 1)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return dict(zip(shards, pool.map(self._count_of_shard, shards)))
+            return dict(zip(shards, pool.map(self._count_of, shards)))
 
-    def _count_of_shard(self, shard: int) -> Count:
-        return self.count(self.shard_file(shard), "--shard", f"{shard}/{self.tasks}")
+    def _count_of(self, shard: int) -> Count:
+        file = self.shard_file(shard)
+        try:
+            identity, _, counted = file.with_suffix(".count").read_text().partition("\n")
+            if identity == identity_of(file):
+                return count_in(counted)
+        except OSError:
+            pass  # nothing published, or no count yet
+        where = ["--shard", f"{shard}/{self.tasks}", "--results", str(file)]
+        return count_in("".join(planned(self.program, [*plan, *where], self.directory, self.cpus) for plan in self.plans))
 
-    def count(self, results: Path, *more: str) -> Count:
-        """What `attnbench plan` says of a results file, which need not be there."""
-        counts = [planned(self.program, [*plan, *more, "--results", str(results)], self.directory) for plan in self.plans]
-        return Count(sum(c.done for c in counts), sum(c.total for c in counts))
+    def unmerged(self) -> list[int]:
+        """Shards that have published something that the merged file lacks."""
+        try:
+            merged = set((self.folder / "results.of").read_text().splitlines()) if self.merged.exists() else set()
+        except OSError:
+            merged = set()
+        shards = [shard for shard in range(1, self.tasks + 1) if self.shard_file(shard).exists()]
+        return [shard for shard in shards if f"{self.shard_file(shard)} {identity_of(self.shard_file(shard))}" not in merged]
 
 
-def planned(program: Path, arguments: Sequence[str], directory: str) -> Count:
-    """The last line of `attnbench plan`. Throws Misuse with what the program says of arguments that it refuses."""
-    command = [str(program), "plan", *arguments[1:]]
+def identity_of(file: Path) -> str:
+    """Of a published file, which is never written to but replaced by another."""
+    facts = file.stat()
+    return f"{facts.st_ino} {facts.st_size} {int(facts.st_mtime)}"
+
+
+def count_in(answers: str) -> Count:
+    """The sum over answers of `attnbench plan`."""
+    done = sum(map(int, re.findall(r"(\d+)(?: replicates)? done already", answers)))
+    missing = sum(map(int, re.findall(r"^(\d+) replicates are missing", answers, re.MULTILINE)))
+    return Count(done, done + missing)
+
+
+def planned(program: Path, arguments: Sequence[str], directory: str, cpus: int) -> str:
+    """What `attnbench plan` says with the cores of a task. Throws Misuse with what it says of arguments that it refuses."""
+    environment = {**os.environ, "SLURM_CPUS_PER_TASK": str(cpus)}
+    command = [str(program), "plan", *arguments]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, cwd=directory)
+        answer = subprocess.run(command, capture_output=True, text=True, cwd=directory, env=environment)
     except OSError as error:
         raise Misuse(f"{program}: {error.strerror}; expected the program; build it, or name it with --program") from None
     if answer.returncode != 0:
         lines = answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"]
         raise Misuse(f"{' '.join(command[1:])}: {lines[-1].removeprefix('attnbench: ')}")
-    found = re.search(r"(\d+) cells x (\d+) replicates, (\d+) done already", answer.stdout)
-    if found is None:
-        raise Misuse(f"{program} plan: no counts in its answer; expected attnbench as it is beside this script")
-    cells, replicates, done = map(int, found.groups())
-    return Count(done, cells * replicates)
+    return answer.stdout
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -69,7 +69,7 @@ def plan_of_words(words: list[str]) -> list[str]:
         option = word.partition("=")[0]
         if option in SET_HERE:
             raise Misuse(f"{word}: not after --; use {SET_HERE[option]}")
-    return words
+    return words[1:]
 
 
 def resources(options: argparse.Namespace) -> list[str]:
@@ -104,10 +104,10 @@ def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
             "share the work out with attnbench run --shard i/k (docs/cluster.md)"
         )
     folder = options.results.resolve()
-    plans = [["run", "--config", str(path.resolve())] for path in options.plans]
+    plans = [["--config", str(path.resolve())] for path in options.plans]
     plans += [plan_of_words(words)] if words else []
     for plan in plans:
-        planned(options.program, plan, os.getcwd())  # misuse shows here, not in the log of every task
+        planned(options.program, plan, os.getcwd(), options.cpus)  # misuse shows here, not in the log of every task
     make_folder(folder)
     for i, path in enumerate(options.plans):
         plans[i][-1] = str(shutil.copy(path, folder / f"plan-{i + 1}.cfg"))
