@@ -60,7 +60,7 @@ def processes_of(name: str, node: str) -> dict[int, bool]:
     for process in Path("/proc").iterdir():
         try:
             environment = (process / "environ").read_bytes().split(b"\0")
-            if f"SLURM_JOB_NAME={name}".encode() not in environment or f"SLURMD_NODENAME={node}".encode() not in environment:
+            if not {f"SLURM_JOB_NAME={name}".encode(), f"SLURMD_NODENAME={node}".encode()} <= set(environment):
                 continue
             found[int(process.name)] = False
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])

@@ -152,7 +152,7 @@ class Submitting(WithStubs):
         self.assertNotEqual(first.name, self.submitted().name)
 
     def test_arguments_reach_the_program_as_they_were_typed(self) -> None:
-        words = ["--method", "per-head:[local:window=8],[performer]", "it's", "$HOME", "a  b", "*", "", '"', "\\", "`id`"]
+        words = ["{x}", "per-head:[local:window=8],[performer]", "it's", "$HOME", "a  b", "*", "", '"', "\\", "`id`"]
         submission = self.submitted("--", "run", "rank", *words)
         self.assertEqual(self.task(2).wait(), 0)
         run = next(call for call in self.calls("program") if call[0] == "run")
@@ -274,7 +274,8 @@ class Status(WithStubs):
         self.publish(1, 5)
         self.publish(2, 3)
         # Ids given out again to others, a task that has ended between, and a merge.
-        self.in_queue(f"{name}|1_2|2|RUNNING|n1|None", "others|1_3|3|RUNNING|n2|None", f"{name}-merge|2|N/A|PENDING||Dependency")
+        merge = f"{name}-merge|2|N/A|PENDING||Dependency"
+        self.in_queue(f"{name}|1_2|2|RUNNING|n1|None", "others|1_3|3|RUNNING|n2|None", merge)
         answer = self.status()
         self.assertEqual(answer.returncode, 3)
         states = [line.split()[:4] for line in answer.stdout.splitlines()[2:7]]

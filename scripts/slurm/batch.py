@@ -1,5 +1,7 @@
-"""The text of a submission's batch scripts: one for the tasks of the array, one for the merge. Plain bash, every word of
-the user's quoted, so that what runs can be read, and run by hand."""
+"""The text of a submission's batch scripts: one for the tasks of the array, one for the merge.
+
+Plain bash, with every word of the user's quoted, so that what runs can be read, and run by hand.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from pathlib import Path
 # A task measures on its node's own disk, since SQLite is not to be trusted over NFS, and publishes by copy and rename.
 # What it publishes is the union with what is there: when a controller that lost its state starts a shard twice, neither
 # task takes anything from the other. Published files are read-only, so that SQLite reads them without locks or logs.
-# The count beside a file is made where it was measured, since timings count on their own machine only; it names the file
-# that it counted, so that it is never believed of another.
+# The count beside a file is made where it was measured, since timings count on their own machine only; it names the
+# file that it counted, so that it is never believed of another.
 TASK = """\
 #!/usr/bin/env bash
-# One task of {name}: shard $SLURM_ARRAY_TASK_ID of {tasks}. Written by scripts/slurm/submit.py; docs/cluster.md has the whole.
+# One task of {name}: the shard that SLURM_ARRAY_TASK_ID says. Written by scripts/slurm/submit.py; see docs/cluster.md.
 set -uo pipefail
 
 program={program}
@@ -22,7 +24,7 @@ shard=$SLURM_ARRAY_TASK_ID/{tasks}
 shared={folder}/shards/$SLURM_ARRAY_TASK_ID
 scratch=$(mktemp -d) || exit  # in TMPDIR
 results=$scratch/shard.db
-running= stopped= failed=0
+running='' stopped='' failed=0
 part=$shared.$(hostname).$$
 
 # every FUNCTION: for each plan of this submission.
@@ -49,6 +51,7 @@ stop() {{
   echo "told to stop"
   stopped=1
   [ -z "$running" ] || kill "$running"
+  publish  # at once, since what runs may need longer to end than Slurm waits
 }}
 
 measure() {{
@@ -59,15 +62,16 @@ measure() {{
     wait "$running"  # ends early at every signal
   done
   wait "$running" || failed=1
-  running=
+  running=''
 }}
 
-echo "== $(date -u +%FT%TZ) shard $shard, job ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID, $(hostname), restarts ${{SLURM_RESTART_COUNT:-0}}"
+echo "== $(date -u +%FT%TZ) shard $shard, job ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID, $(hostname)," \\
+  "restarts ${{SLURM_RESTART_COUNT:-0}}"
 trap stop TERM INT
 trap publish USR1
 (trap 'kill $!' TERM; while sleep {publish} & wait $!; do kill -USR1 $$; done) &
 clock=$!
-trap 'kill "$clock"; rm -rf "$scratch" "$part"' EXIT
+trap 'kill "$clock" 2> /dev/null; rm -rf "$scratch" "$part"' EXIT
 if [ -e "$shared.db" ]; then
   cp "$shared.db" "$results" && chmod u+w "$results" || exit
 fi
@@ -76,10 +80,10 @@ publish || failed=1
 exit "$failed"
 """
 
-# The merged file is always made anew from the shards, so that no merge can count anything twice, however many there are.
+# The merged file is always made anew from the shards, so that no merge can count anything twice, however many run.
 MERGE = """\
 #!/usr/bin/env bash
-# Unites what the tasks of {name} have published into results.db. Written by scripts/slurm/submit.py; harmless at any time.
+# Unites what the tasks of {name} have published. Written by scripts/slurm/submit.py; does no harm at any time.
 set -euo pipefail
 shopt -s nullglob
 
@@ -93,7 +97,8 @@ fi
 scratch=$(mktemp -d)
 part=$folder/results.db.$(hostname).$$
 trap 'rm -rf "$scratch" "$part"' EXIT
-stat --format='%n %i %s %Y' "${{shards[@]}}" > "$scratch/of"  # before they are read: what changes meanwhile is merged again
+# Before they are read: what is replaced meanwhile then counts as not merged.
+stat --format='%n %i %s %Y' "${{shards[@]}}" > "$scratch/of"
 "$program" merge "$scratch/results.db" "${{shards[@]}}"
 "$program" verify "$scratch/results.db"
 cp "$scratch/results.db" "$part"
@@ -105,7 +110,9 @@ mv -f "$part" "$folder/results.of"
 """
 
 
-def task_script(name: str, program: Path, folder: Path, tasks: int, plans: Sequence[Sequence[str]], publish: int) -> str:
+def task_script(
+    name: str, program: Path, folder: Path, tasks: int, plans: Sequence[Sequence[str]], publish: int
+) -> str:
     """plans: for each `attnbench run`, its arguments. publish: seconds between copies."""
     return TASK.format(
         name=name,
@@ -113,7 +120,7 @@ def task_script(name: str, program: Path, folder: Path, tasks: int, plans: Seque
         folder=shlex.quote(str(folder)),
         tasks=tasks,
         publish=publish,
-        calls="\n".join('  "$1" ' + shlex.join(plan) for plan in plans),
+        calls=" &&\n".join('  "$1" ' + shlex.join(plan) for plan in plans),
     )
 
 

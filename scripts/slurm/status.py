@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """How far a submission of submit.py is: what its shards have published, beside what the queue says of them.
 
-The results are the truth: a shard is complete when its file holds all of its cells, whatever became of its job. Exit codes:
-0 all is measured and merged, 3 not yet, 1 Slurm does not answer, 2 misuse.
+The results are the truth: a shard is complete when its file holds all of its cells, whatever became of its job. Exit
+codes: 0 all is measured and merged, 3 not yet, 1 Slurm does not answer, 2 misuse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def alone(folder: Path) -> Iterator[None]:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             yield
     except OSError as error:
-        raise Misuse(f"{folder}: {error.strerror}; expected a submission's folder that can be written and locked") from None
+        raise Misuse(
+            f"{folder}: {error.strerror}; expected a submission's folder that can be written and locked"
+        ) from None
 
 
 def state_of(count: Count, jobs: list[Job], queue_known: bool) -> str:
@@ -99,10 +101,9 @@ def report(submission: Submission, options: argparse.Namespace) -> int:
 def summary(submission: Submission, counts: dict[int, Count], queue: list[Job] | None, resubmitted: bool) -> int:
     """What is merged and what to do next, as text; the exit code."""
     unmerged = submission.unmerged()
-    if not submission.merged.exists():
-        print(f"{submission.merged}: not yet there")
-    else:
-        print(f"{submission.merged}: " + (f"lacks shards {ranges(unmerged)}" if unmerged else "has all that is published"))
+    there = submission.merged.exists()
+    lacking = f"lacks shards {ranges(unmerged)}" if unmerged else "has all that is published"
+    print(f"{submission.merged}: {lacking if there else 'not yet there'}")
     merging = [job for job in queue or [] if job.shard is None]
     for job in merging:
         print(f"merge: {state_of(Count(0, 1), [job], True)}")
@@ -111,13 +112,13 @@ def summary(submission: Submission, counts: dict[int, Count], queue: list[Job] |
         print(f"--resubmit submits what is missing; {submission.folder}/logs/SHARD.log may say why it is")
     elif not incomplete and not merging and unmerged:
         print("--merge merges what is there")
-    return 3 if incomplete or unmerged or not submission.merged.exists() else 0
+    return 3 if incomplete or unmerged or not there else 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="status.py", description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="what submit.py was given as --results")
-    parser.add_argument("--resubmit", action="store_true", help="submit the shards that are neither complete nor queued")
+    parser.add_argument("--resubmit", action="store_true", help="submit what is neither complete nor queued")
     parser.add_argument("--merge", action="store_true", help="merge what is there now into FOLDER/results.db")
     options = parser.parse_args()
     try:

@@ -1,7 +1,7 @@
 """A sweep on Slurm: its folder on the shared file system, its record there, its jobs in the queue, its results.
 
-Jobs are known by a name that no other submission has, never by their ids alone: a controller that was killed hard forgets
-what it was given last and gives the same ids out again. What is done is known from the published results alone.
+Jobs are known by a name that no other submission has, never by their ids alone: a controller that was killed hard
+forgets what it was given last and gives the same ids out again. What is done is known from the published results alone.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Submission:
         return slurm(*words, environment=self.environment).strip().split(";")[0]  # id;cluster
 
     def queue(self) -> list[Job]:
-        """What the queue has of this submission, whenever it was submitted. Throws SlurmError when it cannot be asked."""
+        """What is queued of this submission, whenever it was submitted. Throws SlurmError when that cannot be asked."""
         names = (self.name, f"{self.name}-merge")
         lines = slurm("squeue", "--noheader", "--array", f"--name={','.join(names)}", "--format=%j|%i|%K|%T|%N|%r")
         jobs = []
@@ -182,7 +182,8 @@ class Submission:
         except OSError:
             pass  # nothing published, or no count yet
         where = ["--shard", f"{shard}/{self.tasks}", "--results", str(file)]
-        return count_in("".join(planned(self.program, [*plan, *where], self.directory, self.cpus) for plan in self.plans))
+        answers = [planned(self.program, [*plan, *where], self.directory, self.cpus) for plan in self.plans]
+        return count_in("".join(answers))
 
     def unmerged(self) -> list[int]:
         """Shards that have published something that the merged file lacks."""
@@ -190,8 +191,9 @@ class Submission:
             merged = set((self.folder / "results.of").read_text().splitlines()) if self.merged.exists() else set()
         except OSError:
             merged = set()
-        shards = [shard for shard in range(1, self.tasks + 1) if self.shard_file(shard).exists()]
-        return [shard for shard in shards if f"{self.shard_file(shard)} {identity_of(self.shard_file(shard))}" not in merged]
+        files = {shard: self.shard_file(shard) for shard in range(1, self.tasks + 1)}
+        published = {shard: file for shard, file in files.items() if file.exists()}
+        return [shard for shard, file in published.items() if f"{file} {identity_of(file)}" not in merged]
 
 
 def identity_of(file: Path) -> str:
@@ -208,13 +210,15 @@ def count_in(answers: str) -> Count:
 
 
 def planned(program: Path, arguments: Sequence[str], directory: str, cpus: int) -> str:
-    """What `attnbench plan` says with the cores of a task. Throws Misuse with what it says of arguments that it refuses."""
+    """What `attnbench plan` says with the cores of a task. Throws Misuse for arguments that it refuses."""
     environment = {**os.environ, "SLURM_CPUS_PER_TASK": str(cpus)}
     command = [str(program), "plan", *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, cwd=directory, env=environment)
     except OSError as error:
-        raise Misuse(f"{program}: {error.strerror}; expected the program; build it, or name it with --program") from None
+        raise Misuse(
+            f"{program}: {error.strerror}; expected the program; build it, or name it with --program"
+        ) from None
     if answer.returncode != 0:
         lines = answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"]
         raise Misuse(f"{' '.join(command[1:])}: {lines[-1].removeprefix('attnbench: ')}")

@@ -8,8 +8,8 @@ A plan is a config file of `attnbench run` (--config), or what stands after --, 
   scripts/slurm/submit.py error.cfg rank.cfg --tasks 20 --results /shared/sweep
 
 What sbatch reads from SBATCH_ACCOUNT, SBATCH_QOS, SBATCH_CONSTRAINT and others of its variables holds here as well.
-Everything is in the folder: job.json, the program as it is now, the batch scripts, shards/, logs/, and results.db at the
-end. scripts/slurm/status.py FOLDER says how far it is and mends what is missing.
+Everything is in the folder: job.json, the program as it is now, the batch scripts, shards/, logs/, and results.db at
+the end. scripts/slurm/status.py FOLDER says how far it is and mends what is missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from batch import merge_script, task_script
 from submission import Misuse, SlurmError, Submission, commit_of, planned
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SET_HERE = {"--results": "submit.py --results FOLDER", "--shard": "submit.py --tasks K", "--help": "attnbench run --help"}
+SET_HERE = {
+    "--results": "submit.py --results FOLDER",
+    "--shard": "submit.py --tasks K",
+    "--help": "attnbench run --help",
+}
 
 
 def positive(text: str) -> int:
@@ -81,7 +85,8 @@ def make_folder(folder: Path) -> None:
     try:
         if (folder / "job.json").exists() and Submission.load(folder).submitted:
             raise Misuse(
-                f"{folder}: holds a submission; expected a new folder; 'status.py {folder} --resubmit' goes on with that one"
+                f"{folder}: holds a submission; expected a new folder; "
+                f"'status.py {folder} --resubmit' goes on with that one"
             )
         for part in ("shards", "logs"):
             (folder / part).mkdir(parents=True, exist_ok=True)

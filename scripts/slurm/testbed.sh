@@ -97,9 +97,9 @@ start() {  # NODES CPUS
     command -v "$program" > /dev/null || missing+=("$program")
   done
   [ ${#missing[@]} -eq 0 ] ||
-    fail 3 "missing: ${missing[*]}; Debian has them in slurmctld, slurmd, slurm-client and munge (scripts/setup.sh --ci)"
-  [ $((${#folder} + 15)) -le 107 ] || fail 2 "$folder: the path is too long for a Unix socket; expected at most 92 characters"
-  [ ! -e "$folder/slurm.conf" ] || fail 2 "$folder: holds a testbed already; stop it and remove the folder, or give another"
+    fail 3 "missing: ${missing[*]}; Debian's slurmctld, slurmd, slurm-client and munge have them"
+  [ $((${#folder} + 15)) -le 107 ] || fail 2 "$folder: too long for a Unix socket in it; expected at most 92 characters"
+  [ ! -e "$folder/slurm.conf" ] || fail 2 "$folder: holds a testbed already; stop it and remove it, or give another"
   mkdir -p "$folder"/{munge,state,spool,log,run}
   chmod 700 "$folder/munge"
   head -c 128 /dev/urandom > "$folder/munge/munge.key"
@@ -143,8 +143,8 @@ stop() {
 
 case "${1:-}" in
   -h | --help) usage; exit 0 ;;
-  start) [ $# -ge 2 ] && [ $# -le 4 ] || fail 2 "start: expected DIR [NODES] [CPUS]" ;;
-  stop) [ $# -eq 2 ] || fail 2 "stop: expected DIR" ;;
+  start) if [ $# -lt 2 ] || [ $# -gt 4 ]; then fail 2 "start: expected DIR [NODES] [CPUS]"; fi ;;
+  stop) if [ $# -ne 2 ]; then fail 2 "stop: expected DIR"; fi ;;
   *) usage >&2; exit 2 ;;
 esac
 folder=$(realpath -m "$2")
