@@ -77,11 +77,7 @@ class Sweeps(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.folder = Path(tempfile.mkdtemp(prefix="slurm"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        os.environ["SLURM_CONF"] = str(cls.folder / "bed" / "slurm.conf")
-        output(SLURM / "testbed.sh", "start", cls.folder / "bed", "3", "1")
-        cls.addClassCleanup(output, SLURM / "testbed.sh", "stop", cls.folder / "bed")
+        cls.folder = Path(os.environ["SLURM_CONF"]).parent.parent
         output(PROGRAM, *SWEEP, "--results", cls.folder / "single.db")
         cls.expected = output(PROGRAM, "export", cls.folder / "single.db", "--no-clock")
 
@@ -173,4 +169,12 @@ if __name__ == "__main__":
         print(f"slurm_test.py: skipped, since {', '.join(missing)} are missing; scripts/setup.sh --ci installs them")
         sys.exit(77)
     PROGRAM = str(Path(sys.argv.pop(1)).resolve())
-    unittest.main(verbosity=2)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the testbed is stopped however this ends
+    with tempfile.TemporaryDirectory(prefix="slurm") as folder:
+        bed = Path(folder) / "bed"
+        os.environ["SLURM_CONF"] = str(bed / "slurm.conf")
+        output(SLURM / "testbed.sh", "start", bed, "3", "1")
+        try:
+            unittest.main(verbosity=2)
+        finally:
+            output(SLURM / "testbed.sh", "stop", bed)

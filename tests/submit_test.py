@@ -49,6 +49,7 @@ elif command == "run":
         if (here / "slow").exists():
             time.sleep(0.2)
 elif command == "merge":
+    time.sleep(1.5 if (here / "slow merge").exists() else 0)
     target, *sources = map(pathlib.Path, words)
     union = {line for path in [target, *sources] for line in lines(path)}
     target.write_text("".join(line + "\\n" for line in sorted(union)))
@@ -246,6 +247,14 @@ class Tasks(WithStubs):
         self.assertIsNone(task.poll())
         self.assertEqual(task.wait(), 0)
         self.until(submission.shard_file(1), 20)
+
+    def test_it_ends_though_publishing_takes_longer_than_the_time_between(self) -> None:
+        for name in ("slow", "slow merge"):
+            (self.stubs / name).touch()
+        submission = self.submitted("--publish", "1", "--tasks", "1", "--", "run", "rank")
+        self.assertEqual(self.task(1).wait(timeout=120), 0)
+        self.until(submission.shard_file(1), 20)
+        self.assertEqual(len(list((self.folder / "shards").iterdir())), 2)
 
     def test_told_to_stop_it_stops_the_program_and_publishes(self) -> None:
         (self.stubs / "slow").touch()

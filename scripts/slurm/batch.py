@@ -24,7 +24,7 @@ shard=$SLURM_ARRAY_TASK_ID/{tasks}
 shared={folder}/shards/$SLURM_ARRAY_TASK_ID
 scratch=$(mktemp -d) || exit  # in TMPDIR
 results=$scratch/shard.db
-running='' stopped='' failed=0
+running='' stopped='' due='' failed=0
 part=$shared.$(hostname).$$
 
 # every FUNCTION: for each plan of this submission.
@@ -49,9 +49,8 @@ count() {{
 
 stop() {{
   echo "told to stop"
-  stopped=1
+  stopped=1 due=1  # what runs may need longer to end than Slurm waits, so what there is is published at once
   [ -z "$running" ] || kill "$running"
-  publish  # at once, since what runs may need longer to end than Slurm waits
 }}
 
 measure() {{
@@ -60,6 +59,7 @@ measure() {{
   running=$!
   while kill -0 "$running" 2> /dev/null; do
     wait "$running"  # ends early at every signal
+    [ -z "$due" ] || {{ due='' && publish; }}
   done
   wait "$running" || failed=1
   running=''
@@ -68,7 +68,7 @@ measure() {{
 echo "== $(date -u +%FT%TZ) shard $shard, job ${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID, $(hostname)," \\
   "restarts ${{SLURM_RESTART_COUNT:-0}}"
 trap stop TERM INT
-trap publish USR1
+trap 'due=1' USR1
 (trap 'kill $!' TERM; while sleep {publish} & wait $!; do kill -USR1 $$; done) &
 clock=$!
 trap 'kill "$clock" 2> /dev/null; rm -rf "$scratch" "$part"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A private Slurm on this machine, for tests and for trying things out: no root services, everything in one folder.
 #   scripts/slurm/testbed.sh start DIR [NODES=3] [CPUS=1]     then: export SLURM_CONF=DIR/slurm.conf
-#   scripts/slurm/testbed.sh stop DIR                         ends the daemons that were started there, by their pids
+#   scripts/slurm/testbed.sh stop DIR       cancels what is queued and ends the daemons that were started there, by pid
 # Nodes are n1, n2, ...; there are no cgroups, so a task can use every core whatever it was granted. DIR must be short:
 # munge's socket in it is a Unix socket, whose path has at most 107 characters.
 set -euo pipefail
@@ -129,8 +129,16 @@ ended() {  # PID: no process has it, or one that is only to be waited for
   ! grep -q '^State:' "/proc/$1/status" || grep -q '^State:.Z' "/proc/$1/status"
 }
 
+queue_is_empty() {
+  [ -z "$(timeout 5 squeue --noheader)" ]
+}
+
 stop() {
   [ -e "$folder/slurm.conf" ] || fail 2 "$folder: holds no testbed; expected the folder that start was given"
+  # Tasks would live on without the daemons; everything in this queue is this testbed's.
+  if timeout 5 scancel --user="$(id -un)" 2> /dev/null; then
+    wait_for 100 queue_is_empty || true
+  fi
   for file in "$folder"/run/slurmd.*.pid "$folder"/run/slurmctld.pid "$folder"/run/munged.pid; do
     [ -s "$file" ] || continue
     pid=$(cat "$file")
