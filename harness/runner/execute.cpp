@@ -74,11 +74,24 @@ class Execution {
     store_.record(run_id_, task.row, task.replicate, ending, seconds, measurements);
     ++summary_.ran;
     for (const auto& note : recorder.notes()) ++summary_.notes[note];
+    ++summary_.endings[to_string(ending.kind)];
     if (ending.kind != Ending::Kind::done) {
+      add_not_done(task, ending);
       if (summary_.not_done++ == 0)
         summary_.first_reason = fmt::format("{} {}: {}", task.row.method, to_string(ending.kind), ending.reason);
     }
     progress_.step(fmt::format("{} {} n={}", task.row.experiment, task.row.method, task.row.shape.nk));
+  }
+
+  void add_not_done(const Unit& task, const Ending& ending) {
+    for (NotDone& known : summary_.endings_not_done)
+      if (known.method == task.row.method && known.n == task.row.shape.nk && known.ending.kind == ending.kind &&
+          known.ending.reason == ending.reason) {
+        ++known.replicates;
+        return;
+      }
+    if (summary_.endings_not_done.size() < 36)
+      summary_.endings_not_done.push_back({task.row.method, task.row.shape.nk, ending});
   }
 
   void run_side_by_side() {

@@ -143,6 +143,10 @@ std::string to_string(Ending::Kind kind) {
   throw std::logic_error("an ending of no known kind");
 }
 
+bool settled(Ending::Kind kind) {
+  return kind == Ending::Kind::done || kind == Ending::Kind::skipped || kind == Ending::Kind::invalid;
+}
+
 std::string to_string(Verdict::Outcome outcome) {
   switch (outcome) {
     case Verdict::Outcome::pass:
@@ -189,6 +193,22 @@ std::unordered_set<Index> Store::ended_replicates(const std::string& key) const 
     select.bind(1, key);
     std::unordered_set<Index> ended;
     while (select.executeStep()) ended.insert(select.getColumn(0).getInt64());
+    return ended;
+  });
+}
+
+std::unordered_map<std::string, std::map<Index, Ending::Kind>> Store::ended() const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    std::map<std::string, Ending::Kind> kinds;
+    for (int kind = 0; kind <= static_cast<int>(Ending::Kind::invalid); ++kind)
+      kinds[to_string(static_cast<Ending::Kind>(kind))] = static_cast<Ending::Kind>(kind);
+    SQLite::Statement select(implementation_->database,
+                             "SELECT key, replicate, ending FROM replicate JOIN cell ON cell.id = replicate.cell");
+    std::unordered_map<std::string, std::map<Index, Ending::Kind>> ended;
+    while (select.executeStep())
+      ended[select.getColumn(0).getString()][select.getColumn(1).getInt64()] =
+          kinds.at(select.getColumn(2).getString());
     return ended;
   });
 }

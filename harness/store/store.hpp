@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Ending {
   std::string reason;  // empty when done
 };
 std::string to_string(Ending::Kind kind);
+// Done, skipped or invalid: the same again whenever it is tried. The others (failed, crashed, timed out, out of memory)
+// may be the machine's doing, and are replaced by what comes of another try.
+bool settled(Ending::Kind kind);
 
 // What a recipe's measurements say of its statement.
 struct Verdict {
@@ -53,6 +57,8 @@ struct CellRow {
   std::string source_version;
 };
 
+struct PastCell;  // harness/store/past.hpp
+
 class Store {
  public:
   // Opens or creates. Throws Misuse when the path cannot be written, or is a file that is no results file (which is
@@ -66,6 +72,8 @@ class Store {
   // Records where and how this run is made (environment: a JSON object) and returns its id.
   std::int64_t begin_run(const std::string& command_line, const std::string& environment);
 
+  // What has ended, of every cell by its key: one query, for runs of many cells.
+  std::unordered_map<std::string, std::map<Index, Ending::Kind>> ended() const;
   // Replicates of that cell that ended in any way, so that a resumed run does not repeat them.
   std::unordered_set<Index> ended_replicates(const std::string& key) const;
 
@@ -73,6 +81,9 @@ class Store {
   // is there already is left as it is.
   void record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
               const std::vector<Measurement>& measurements);
+
+  // The cells of that experiment, with any options, that have replicates which are done.
+  std::vector<PastCell> past_cells(const std::string& experiment) const;
 
   // A scalar of that cell, by replicate; of replicates that are done.
   std::map<Index, double> scalars(const std::string& key, const std::string& metric) const;

@@ -1,0 +1,20 @@
+// What the replicates of a results file took: the ground of estimates.
+#pragma once
+
+#include <string>
+
+#include "harness/core/problem.hpp"
+
+namespace attnbench {
+
+// A cell with replicates that are done.
+struct PastCell {
+  std::string experiment, method, input;  // canonical specs
+  Shape shape;
+  Index heads = 1;
+  double logit_scale = 1;
+  int threads = 0;     // 0: statistics
+  double seconds = 0;  // of a replicate, the mean over those that are done; timing: of its whole group
+};
+
+}  // namespace attnbench
