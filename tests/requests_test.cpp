@@ -416,11 +416,11 @@ TEST_CASE("the past of a results file is what was done there, of that experiment
   store.record(run, four.cells[0].row(false), 0, {}, 2, {});
   store.record(run, four.cells[0].row(false), 1, {}, 4, {});
   store.record(run, four.cells[1].row(false), 0, {Ending::Kind::failed, "so"}, 100, {});
-  const auto past = store.past_cells("rank");
+  const auto past = past_cells(folder / "r.db", "rank");
   REQUIRE(past.size() == 1);
   CHECK(past[0].method == "performer");
   CHECK((past[0].seconds == 3 && past[0].shape.nk == 16 && past[0].threads == 0));
-  CHECK(store.past_cells("sparsity").empty());
+  CHECK(past_cells(folder / "r.db", "sparsity").empty());
 }
 
 TEST_CASE("durations are said in the unit that fits", "[unit]") {

@@ -64,7 +64,9 @@ int plan_command(const std::vector<std::string>& words) {
     std::cout << "nothing is missing\n";
     return 0;
   }
-  const RunEstimate expected = estimate(request, backlog, there);
+  const auto past =
+      there ? past_cells(arguments->results, parse_spec(request.experiment).name) : std::vector<PastCell>();
+  const RunEstimate expected = estimate(request, backlog, past);
   std::cout << fmt::format("{} replicates are missing{}: {}; on {} threads, about {} of memory at once\n", missing,
                            request.until ? " up to the next stage" : "", expected.text(), request.threads,
                            memory_size(expected.bytes));

@@ -26,13 +26,14 @@ void print_caveats(const std::vector<Cell>& cells) {
 }
 
 // A long run says so at its start. The machine is measured only when the cost model alone speaks of so much.
-void print_estimate(const RunRequest& request, const std::vector<Cell>& cells, const Store& store) {
+void print_estimate(const RunRequest& request, const std::vector<Cell>& cells, const Store& store,
+                    const std::string& results) {
   const Backlog backlog = backlog_of(request, cells, ended_units(request, store), &store);
   double least = 0;
   for (const auto& entry : backlog.entries)
     least += static_cast<double>(entry.missing.size()) * seconds_by_model(*entry.cell, nominal_rates);
   if (least / request.threads < worth_telling / 10) return;
-  const RunEstimate expected = estimate(request, backlog, &store);
+  const RunEstimate expected = estimate(request, backlog, past_cells(results, parse_spec(request.experiment).name));
   if (expected.seconds > worth_telling) std::cerr << "attnbench: this will take " << expected.text() << "\n";
 }
 
@@ -68,7 +69,7 @@ int run_command(const std::vector<std::string>& words) {
   const auto cells = expand(request);  // misuse shows before a results file is made
   print_caveats(cells);
   Store store(arguments->results);
-  print_estimate(request, cells, store);
+  print_estimate(request, cells, store, arguments->results);
   const auto summary = run(request, cells, store, store.begin_run(command_line, environment_json()), arguments->limits);
   const Figure figure = figure_of_run(request);
   store.put_figure("runs", figure.name, 0, figure.json);

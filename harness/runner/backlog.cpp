@@ -78,8 +78,7 @@ Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, co
   return backlog;
 }
 
-RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const Store* store) {
-  const auto past = store ? store->past_cells(parse_spec(request.experiment).name) : std::vector<PastCell>();
+RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const std::vector<PastCell>& past) {
   const auto with = [&](auto&& replicates_of) {
     std::vector<CellsToCome> to_come;
     for (const auto& entry : backlog.entries)

@@ -30,6 +30,6 @@ Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, co
                    const Store* store);
 
 // What it will take. With --until the number of replicates is not known: from one stage more for each cell to the cap.
-RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const Store* store);
+RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const std::vector<PastCell>& past);
 
 }  // namespace attnbench

@@ -72,10 +72,12 @@ CellRow Cell::row(bool timing) const {
               .seed = seed,
               .threads = timing ? threads : 0,
               .parameters = parameters_json(*this),
-              .source_version = version_of(files)};
+              .source_version = version_of(files),
+              .machine = timing ? this_machine() : ""};
   const std::string identity = fmt::format("{}\n{}\n{}\n{}\nthreads={}\n{}", row.experiment, row.method, input_key(),
                                            row.parameters, row.threads, row.source_version);
   row.key = fmt::format("{:016x}{:016x}", hash_bytes(identity), hash_bytes(identity + "\n"));
+  if (timing) row.key = key_on(row.key, row.machine);
   return row;
 }
 

@@ -4,18 +4,20 @@
 #include <SQLiteCpp/Statement.h>
 
 #include "harness/store/database.hpp"
+#include "harness/store/environment.hpp"
 
 namespace attnbench {
 
-std::vector<PastCell> Store::past_cells(const std::string& experiment) const {
-  const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    SQLite::Statement select(implementation_->database,
+std::vector<PastCell> past_cells(const std::filesystem::path& results, const std::string& experiment) {
+  return explained(results, [&] {
+    SQLite::Database database = open_for_reading(results);
+    SQLite::Statement select(database,
                              "SELECT c.experiment, c.method, c.input, c.nq, c.n, c.d, c.dv, c.causal, c.mask_offset, "
                              "c.mask_keys, c.precision, c.heads, c.logit_scale, c.threads, avg(r.seconds) FROM cell c "
                              "JOIN replicate r ON r.cell = c.id WHERE r.ending = 'done' AND (c.experiment = ?1 OR "
-                             "c.experiment LIKE ?1 || ':%') GROUP BY c.id");
+                             "c.experiment LIKE ?1 || ':%') AND (c.threads = 0 OR c.machine = ?2) GROUP BY c.id");
     select.bind(1, experiment);
+    select.bind(2, this_machine());
     std::vector<PastCell> past;
     while (select.executeStep()) {
       const auto size = [&](int column) { return Index{select.getColumn(column).getInt64()}; };

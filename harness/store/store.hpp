@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -29,6 +30,7 @@ struct Ending {
   std::string reason;  // empty when done
 };
 std::string to_string(Ending::Kind kind);
+Ending::Kind ending_kind(std::string_view name);  // throws std::invalid_argument for what to_string does not give
 // Done, skipped or invalid: the same again whenever it is tried. The others (failed, crashed, timed out, out of memory)
 // may be the machine's doing, and are replaced by what comes of another try.
 bool settled(Ending::Kind kind);
@@ -55,9 +57,11 @@ struct CellRow {
   int threads = 0;         // 0: not part of the cell (statistics)
   std::string parameters;  // JSON object: every parameter of method, input and experiment with its value
   std::string source_version;
+  std::string machine = {};  // where it was timed: timings of two machines are two cells; empty for statistics
 };
 
-struct PastCell;  // harness/store/past.hpp
+// The key of a timing cell on one machine: the hash of all else, and that of where it was timed.
+std::string key_on(const std::string& key, const std::string& machine);
 
 class Store {
  public:
@@ -74,16 +78,13 @@ class Store {
 
   // What has ended, of every cell by its key: one query, for runs of many cells.
   std::unordered_map<std::string, std::map<Index, Ending::Kind>> ended() const;
-  // Replicates of that cell that ended in any way, so that a resumed run does not repeat them.
+  // Replicates of one cell that ended in any way.
   std::unordered_set<Index> ended_replicates(const std::string& key) const;
 
   // One transaction: the cell (if new), the ending of this replicate and all of its measurements. A replicate that
-  // is there already is left as it is.
+  // is there already and settled is left as it is; one that ended otherwise is replaced.
   void record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
               const std::vector<Measurement>& measurements);
-
-  // The cells of that experiment, with any options, that have replicates which are done.
-  std::vector<PastCell> past_cells(const std::string& experiment) const;
 
   // A scalar of that cell, by replicate; of replicates that are done.
   std::map<Index, double> scalars(const std::string& key, const std::string& metric) const;
