@@ -3,7 +3,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-preset=${1:?"expected a preset: release, dev or sanitize"}
+preset=${1:?"expected a preset: release, dev, sanitize or threads"}
 shift
 cd "$root"
 log=$(mktemp)

@@ -248,6 +248,18 @@ TEST_CASE("a file of options that is none is refused with its line", "[unit]") {
   CHECK(contains(with_file(folder / "binary.cfg"), "binary.cfg, line 1: this is no text"));
 }
 
+TEST_CASE("all axes together have at most 300,000 values", "[unit]") {
+  // Found by fuzzing: a hundred lines of 22 characters were ten million values.
+  const auto sweeping = [](int axes) {
+    std::string text = "experiment = attention-error\nmethod = linear\n";
+    for (int a = 0; a < axes; ++a) text += fmt::format("sweep = n{}=1:100000:+1\n", a);
+    std::istringstream stream(text);
+    return parse_request_config(stream, "my.cfg").request.sweep.size();
+  };
+  CHECK(sweeping(3) == 3);
+  CHECK_THROWS_WITH(sweeping(4), ContainsSubstring("at most 300000 are read"));
+}
+
 TEST_CASE("limits and the like are numbers with a meaning", "[unit]") {
   const RunArguments usual = typed({"rank", "--method", "softmax"});
   CHECK((usual.limits.seconds == 3600 && !usual.limits.bytes && !usual.limits.wait_quiet));

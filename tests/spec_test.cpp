@@ -173,6 +173,15 @@ TEST_CASE("a spec is read up to 4096 characters, and a zero byte is no end", "[u
   CHECK(contains(misuse_of([] { parse_spec(std::string(100'000, '[')); }), "at most 4096"));
 }
 
+TEST_CASE("brackets nest sixteen deep and no deeper", "[unit]") {
+  // Found by fuzzing: each level of per-head:[per-head:[...]] is read again by those around it.
+  const auto nested = [](size_t depth) {
+    return "per-head:" + std::string(depth, '[') + 'x' + std::string(depth, ']');
+  };
+  CHECK(parse_spec(nested(16)).arguments.size() == 1);
+  CHECK(contains(misuse_of([&] { parse_spec(nested(17)); }), "more than 16 deep; nest less"));
+}
+
 TEST_CASE("a spec is spelled with brackets only where they are needed, and reads back as itself", "[unit]") {
   const auto spelled = [](const char* text) { return to_string(parse_spec(text)); };
   for (const char* text :

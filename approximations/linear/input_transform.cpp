@@ -1,52 +1,64 @@
 #include "approximations/linear/input_transform.hpp"
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
-
+#include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 
 namespace {
 
-using Symmetric = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
+Matrix<double> product(const In<double>& A, const In<double>& B) {
+  Context context;
+  Matrix<double> C(A.rows(), B.cols());
+  multiply<double>(context, A, B, C);
+  return C;
+}
 
 // Second moments of rows, uncentred, lifted to be well away from singular: by 1e-4 of their mean, or to I at zero. A G
 // fitted to keys in a few directions only would be as ill-conditioned as they are, and blow up every other key.
-Eigen::MatrixXd second_moments(const Matrix<double>& X) {
-  Eigen::MatrixXd M = X.transpose() * X / static_cast<double>(std::max<Index>(1, X.rows()));
+Matrix<double> second_moments(const Matrix<double>& X) {
+  Context context;
+  Matrix<double> M = Matrix<double>::Zero(X.cols(), X.cols());
+  transposed_multiply_add<double>(context, X, X, M);
+  M /= static_cast<double>(std::max<Index>(1, X.rows()));
   const double mean = M.trace() / static_cast<double>(M.rows());
   M.diagonal().array() += mean > 0 ? 1e-4 * mean : 1.0;
   return M;
 }
 
-Eigen::MatrixXd power(const Eigen::MatrixXd& M, double exponent) {
-  const Symmetric spectrum(M);
-  return spectrum.eigenvectors() *
-         spectrum.eigenvalues()
-             .cwiseMax(std::numeric_limits<double>::min())
-             .array()
-             .pow(exponent)
-             .matrix()
-             .asDiagonal() *
-         spectrum.eigenvectors().transpose();
+Matrix<double> power(const Matrix<double>& M, double exponent) {
+  const auto [values, V] = symmetric_eigenvectors(M);
+  Matrix<double> scaled = V;
+  for (Index j = 0; j < V.cols(); ++j)
+    scaled.col(j) *= std::pow(std::max(values[static_cast<size_t>(j)], std::numeric_limits<double>::min()), exponent);
+  Context context;
+  Matrix<double> result(M.rows(), M.cols());
+  multiply_transposed<double>(context, scaled, V, result);
+  return result;
 }
 
 // The geometric mean of M1^-1 and M2: P M1 P = M2. G = P^1/2.
-Eigen::MatrixXd full(const Eigen::MatrixXd& M1, const Eigen::MatrixXd& M2) {
-  const Eigen::MatrixXd root = power(M1, 0.5), inverse_root = power(M1, -0.5);
-  const Eigen::MatrixXd P = inverse_root * power(root * M2 * root, 0.5) * inverse_root;
+Matrix<double> full(const Matrix<double>& M1, const Matrix<double>& M2) {
+  const Matrix<double> root = power(M1, 0.5), inverse_root = power(M1, -0.5);
+  const Matrix<double> P = product(product(inverse_root, power(product(product(root, M2), root), 0.5)), inverse_root);
   return power((P + P.transpose()) / 2, 0.5);
 }
 
-Eigen::MatrixXd diagonal(const Eigen::MatrixXd& M1, const Eigen::MatrixXd& M2) {
+Matrix<double> diagonal(const Matrix<double>& M1, const Matrix<double>& M2) {
   return (M2.diagonal().array() / M1.diagonal().array()).pow(0.25).matrix().asDiagonal();
 }
 
 }  // namespace
 
+Matrix<double> InputTransform::of_queries(const In<double>& Q) const { return product(Q, query); }
+Matrix<double> InputTransform::of_keys(const In<double>& K) const {
+  Matrix<double> moved = product(K, key);
+  moved.rowwise() += shift.row(0);
+  return moved;
+}
+
 InputTransform transform_of(const Matrix<double>& G, const Matrix<double>& shift) {
-  return {G, Matrix<double>(G.inverse().transpose()), shift};
+  return {G, inverse(G).transpose(), shift};
 }
 
 InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool centre) {
@@ -61,7 +73,7 @@ InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool 
   if (kind == TransformKind::diagonal) G = diagonal(second_moments(Q), second_moments(K));
   if (kind == TransformKind::full) G = full(second_moments(Q), second_moments(K));
   InputTransform fitted = transform_of(G, Matrix<double>::Zero(1, d));
-  if (centre) fitted.shift = -(mean_q * fitted.query + mean_k * fitted.key);
+  if (centre) fitted.shift = -(product(mean_q, fitted.query) + product(mean_k, fitted.key));
   return fitted;
 }
 
@@ -75,7 +87,7 @@ const Head<double>& calibration_of(const Draw& draw, const std::string& what) {
 KernelTheory transformed(KernelTheory theory, InputTransform transform) {
   const auto inside = [transform](const auto& f) {
     return [=](const Pair& pair) {
-      const Eigen::Map<const Matrix<double>> q(pair.q.data(), 1, pair.d), k(pair.k.data(), 1, pair.d);
+      const In<double> q(pair.q.data(), 1, pair.d, pair.d), k(pair.k.data(), 1, pair.d, pair.d);
       const Matrix<double> q1 = transform.of_queries(q), k1 = transform.of_keys(k);
       const auto span = [](const Matrix<double>& x) { return std::span(x.data(), static_cast<size_t>(x.size())); };
       return f(pair_of(span(q1), span(k1)), q1.row(0).dot(transform.shift.row(0)));

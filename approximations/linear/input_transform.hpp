@@ -15,8 +15,8 @@ struct InputTransform {
   Matrix<double> query, key;  // G and G^-T, d x d
   Matrix<double> shift;       // c, 1 x d
 
-  Matrix<double> of_queries(const Matrix<double>& Q) const { return Q * query; }
-  Matrix<double> of_keys(const Matrix<double>& K) const { return (K * key).rowwise() + shift.row(0); }
+  Matrix<double> of_queries(const In<double>& Q) const;
+  Matrix<double> of_keys(const In<double>& K) const;
   HeadData<double> of(const Head<double>& head) const { return {of_queries(head.Q), of_keys(head.K), head.V}; }
 };
 

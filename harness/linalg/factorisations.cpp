@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/core/error.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -59,6 +61,30 @@ RightSingularVectors right_singular_vectors(const Matrix<double>& X) {
           "dgesdd");
   result.V = rows.transpose();
   return result;
+}
+
+Eigenvectors symmetric_eigenvectors(const Matrix<double>& X) {
+  assert(X.rows() == X.cols());
+  const lapack_int F = size(X.cols());
+  Eigenvectors result{std::vector<double>(static_cast<size_t>(F)), X.transpose()};
+  if (F == 0) return result;
+  // Column-major, what was transposed is X; its eigenvectors come as columns, that is as rows of a row-major matrix.
+  require(LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'L', F, result.V.data(), F, result.values.data()), "dsyevd");
+  result.V.transposeInPlace();
+  return result;
+}
+
+Matrix<double> inverse(Matrix<double> X) {
+  assert(X.rows() == X.cols());
+  const lapack_int F = size(X.cols());
+  if (F == 0) return X;
+  std::vector<lapack_int> pivots(static_cast<size_t>(F));
+  // The inverse of the transpose is the transpose of the inverse: the row-major matrix is passed as it is.
+  const lapack_int status = LAPACKE_dgetrf(LAPACK_COL_MAJOR, F, F, X.data(), F, pivots.data());
+  if (status > 0) throw NumericallyInvalid("a singular matrix has no inverse");
+  require(status, "dgetrf");
+  require(LAPACKE_dgetri(LAPACK_COL_MAJOR, F, X.data(), F, pivots.data()), "dgetri");
+  return X;
 }
 
 Quadrature bidiagonal_quadrature(std::vector<double> diagonal, std::vector<double> superdiagonal) {

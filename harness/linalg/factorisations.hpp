@@ -1,5 +1,5 @@
-// Factorisations by LAPACK that spectra of large matrices are made of, in double. All throw std::runtime_error when
-// LAPACK fails.
+// Factorisations by LAPACK, in double: what spectra of large matrices and fitted transforms are made of. All throw
+// std::runtime_error when LAPACK fails. (Eigen's own take a file that includes them 20 to 50 s to compile.)
 #pragma once
 
 #include <span>
@@ -23,6 +23,17 @@ struct RightSingularVectors {
   Matrix<double> V;
 };
 RightSingularVectors right_singular_vectors(const Matrix<double>& X);
+
+// The eigenvalues of a symmetric X (F x F, its lower triangle is read), smallest first, and its eigenvectors as the
+// columns of V.
+struct Eigenvectors {
+  std::vector<double> values;
+  Matrix<double> V;
+};
+Eigenvectors symmetric_eigenvectors(const Matrix<double>& X);
+
+// X^-1 (F x F). Throws NumericallyInvalid when X is singular.
+Matrix<double> inverse(Matrix<double> X);
 
 // The singular values of an upper bidiagonal matrix, to a relative precision of epsilon each (Demmel and Kahan 1990),
 // and the squares of the first components of its right singular vectors, which sum to 1.

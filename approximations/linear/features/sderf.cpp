@@ -4,10 +4,11 @@
 //   a_l = (1 - 2 lambda_l - sqrt((2 lambda_l + 1)^2 + 8 lambda_l)) / 16
 //   one row (iid): E X^2 = det(I-4A) det(I-8A)^(-1/2) exp(2 z' U (I-4A) (I-8A)^-1 U' z - |q|^2 - |k|^2), z = q + k
 // methods.md A6. M is the second moment of q_i + k_j over all pairs of a head: each of its axes is an OPRF of its own.
-#include <Eigen/Eigenvalues>
 #include <cmath>
 
 #include "approximations/linear/features/oprf.hpp"
+#include "harness/linalg/factorisations.hpp"
+#include "harness/linalg/products.hpp"
 #include "harness/theory/summand.hpp"
 
 namespace attnbench {
@@ -20,14 +21,19 @@ struct Fit {
 
 Fit fit(const Head<double>& head) {
   const Index d = head.Q.cols();
-  const auto moments = [](const In<double>& X) {
-    return Eigen::MatrixXd(X.transpose() * X / static_cast<double>(std::max<Index>(1, X.rows())));
+  Context context;
+  const auto moments = [&](const In<double>& X) {
+    Matrix<double> M = Matrix<double>::Zero(d, d);
+    transposed_multiply_add<double>(context, X, X, M);
+    return Matrix<double>(M / static_cast<double>(std::max<Index>(1, X.rows())));
   };
-  const Eigen::VectorXd q = head.Q.colwise().mean(), k = head.K.colwise().mean();
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> spectrum(moments(head.Q) + moments(head.K) + q * k.transpose() +
-                                                                k * q.transpose());
-  Fit fitted{Matrix<double>(1, d), spectrum.eigenvectors()};
-  for (Index l = 0; l < d; ++l) fitted.a(0, l) = oprf_optimum(std::max(0.0, spectrum.eigenvalues()[l]), 1);
+  const Matrix<double> q = head.Q.colwise().mean(), k = head.K.colwise().mean();
+  Matrix<double> M = moments(head.Q) + moments(head.K);
+  transposed_multiply_add<double>(context, q, k, M);
+  transposed_multiply_add<double>(context, k, q, M);
+  const auto [lambda, U] = symmetric_eigenvectors(M);
+  Fit fitted{Matrix<double>(1, d), U};
+  for (Index l = 0; l < d; ++l) fitted.a(0, l) = oprf_optimum(std::max(0.0, lambda[static_cast<size_t>(l)]), 1);
   return fitted;
 }
 
@@ -43,7 +49,10 @@ std::unique_ptr<FeatureMap<T>> make(const Draw& draw) {
   const Eigen::ArrayXd a = fitted.a.row(0).transpose().array();
   const double constant = (-4 * a).log1p().sum() / 4 - 0.5 * std::log(static_cast<double>(W.rows()));
   const Matrix<double> offsets = (W.array().square().rowwise() * a.transpose()).rowwise().sum() + constant;
-  const Matrix<double> projected = W * (1 - 4 * a).sqrt().matrix().asDiagonal() * fitted.U.transpose();
+  const Matrix<double> scaled = W * (1 - 4 * a).sqrt().matrix().asDiagonal();
+  Matrix<double> projected(W.rows(), d);
+  Context context;
+  multiply_transposed<double>(context, scaled, fitted.U, projected);
   return std::make_unique<ExponentialFeatures<T>>(projected, offsets, false,
                                                   Tensors{{"projection", W}, {"a", fitted.a}, {"U", fitted.U}});
 }
