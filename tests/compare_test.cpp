@@ -139,6 +139,7 @@ TEST_CASE("timings are compared by the ratio of their medians, on any machine, a
   timings("b.db", "there", 40, 1.001);
   CHECK(only_metric(compare(folder / "a.db", folder / "b.db", "")).outcome == Outcome::within_error);
   timings("b.db", "there", 5, 1.5);
+  CHECK(only_metric(compare(folder / "b.db", folder / "b.db", "")).outcome == Outcome::equal);
   CHECK(only_metric(compare(folder / "a.db", folder / "b.db", "")).outcome == Outcome::undecided);
 }
 

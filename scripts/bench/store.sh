@@ -17,4 +17,4 @@ trap 'rm -rf "$scratch"' EXIT
 ATTNBENCH_BENCH_FILE="$scratch/bench.db" build/release/attnbench_tests "[bench]"
 echo "plan of 100,000 cells:"
 time build/release/attnbench plan attention-error --method uniform --input gaussian -d 8 -n 64 \
-  --sweep logit_scale="$(seq -s, 1 100000)" --results "$scratch/bench.db" | tail -1
+  --sweep logit_scale=1:100000:+1 --results "$scratch/bench.db" | tail -1
