@@ -53,6 +53,7 @@ struct RunSummary {
   std::string first_reason;             // of the first that ended so
   std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
   bool interrupted = false;             // by Ctrl-C or SIGTERM: what is missing was not begun, or given up
+  std::vector<std::string> ambiguous;   // cells whose cap came before the precision that was asked for
 
   // Endings other than done, alike ones counted together; the first few dozen.
   struct NotDone {
