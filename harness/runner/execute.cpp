@@ -18,7 +18,7 @@ namespace attnbench {
 
 namespace {
 
-constexpr size_t most_listed = 36;  // lines that a summary keeps
+constexpr size_t most_endings = 40;  // lines that a summary keeps
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -28,17 +28,14 @@ std::string minutes_and_seconds(double seconds) {
 }
 
 void add_ending(RunSummary& summary, const Unit& unit, const Ending& ending) {
-  ++summary.endings[to_string(ending.kind)];
-  if (ending.kind == Ending::Kind::done) return;
   if (summary.not_done++ == 0)
     summary.first_reason = fmt::format("{} {}: {}", unit.row.method, to_string(ending.kind), ending.reason);
-  for (NotDone& known : summary.endings_not_done)
-    if (known.method == unit.row.method && known.n == unit.row.shape.nk && known.ending.kind == ending.kind) {
-      ++known.replicates;
+  for (auto& line : summary.endings)
+    if (line.method == unit.row.method && line.n == unit.row.shape.nk && line.ending.kind == ending.kind) {
+      ++line.replicates;
       return;
     }
-  if (summary.endings_not_done.size() < most_listed)
-    summary.endings_not_done.push_back({unit.row.method, unit.row.shape.nk, ending});
+  if (summary.endings.size() < most_endings) summary.endings.push_back({unit.row.method, unit.row.shape.nk, ending, 1});
 }
 
 }  // namespace
@@ -58,6 +55,25 @@ Progress::~Progress() {
   if (terminal_ && done_ > 0) std::fputs("\r\x1b[K", stderr);
 }
 
+std::string table_of_endings(const RunSummary& summary) {
+  if (summary.endings.empty()) return "";
+  size_t method = 6, ending = 6;
+  for (const auto& line : summary.endings) {
+    method = std::max(method, line.method.size());
+    ending = std::max(ending, to_string(line.ending.kind).size());
+  }
+  std::string table = fmt::format("{:<{}}  {:>7}  {:<{}}  {}\n", "method", method, "n", "ending", ending, "reason");
+  size_t replicates = 0;
+  for (const auto& line : summary.endings) {
+    replicates += line.replicates;
+    table +=
+        fmt::format("{:<{}}  {:>7}  {:<{}}  {}{}\n", line.method, method, line.n, to_string(line.ending.kind), ending,
+                    line.ending.reason, line.replicates > 1 ? fmt::format(" (the first of {})", line.replicates) : "");
+  }
+  if (summary.not_done > replicates) table += fmt::format("and {} more\n", summary.not_done - replicates);
+  return table;
+}
+
 void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary) {
   if (units.empty()) return;
@@ -73,7 +89,7 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
     }
     ++summary.ran;
     for (const auto& note : outcome.notes) ++summary.notes[note];
-    add_ending(summary, unit, outcome.ending);
+    if (outcome.ending.kind != Ending::Kind::done) add_ending(summary, unit, outcome.ending);
     progress.step(fmt::format("{} {} n={}", unit.row.experiment, unit.row.method, unit.row.shape.nk));
   };
   if (find<ExperimentEntry>(units.front().cell.experiment.name()).timing())

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <locale>
 #include <new>
 
@@ -62,16 +63,19 @@ UnitOutcome outcome_of(Recorder& recorder) {
 // What a method may have changed for everything that runs behind it in its process.
 class ProcessState {
  public:
-  void set_back() const {
-    std::locale::global(std::locale::classic());
-    uselocale(LC_GLOBAL_LOCALE);
-    setlocale(LC_ALL, "C");
-    fesetenv(FE_DFL_ENV);
+  bool changed() const {
     std::error_code gone;
-    std::filesystem::current_path(folder_, gone);
+    return fegetround() != FE_TONEAREST || subnormals_are_lost() || std::locale() != std::locale::classic() ||
+           std::string_view(setlocale(LC_ALL, nullptr)) != "C" || uselocale(nullptr) != LC_GLOBAL_LOCALE ||
+           std::filesystem::current_path(gone) != folder_;
   }
 
  private:
+  static bool subnormals_are_lost() {
+    volatile double smallest = std::numeric_limits<double>::min();
+    return smallest / 2 == 0;
+  }
+
   std::filesystem::path folder_ = std::filesystem::current_path();
 };
 
@@ -130,7 +134,6 @@ class Server {
     const std::string wanted = request.at("do");
     UnitOutcome outcome;
     try {
-      state_.set_back();
       if (wanted == "unit") {
         outcome = measure(request);
       } else if (wanted == "rates") {
@@ -158,8 +161,10 @@ class Server {
     } catch (...) {
       outcome = {.ending = ending_of_current_exception()};
     }
-    state_.set_back();
-    return to_message(outcome);
+    // Nothing that was computed here since can be relied on, what is exact least of all.
+    Message done = to_message(outcome);
+    if (state_.changed()) done["spent"] = true;
+    return done;
   }
 
   UnitOutcome measure(const Message& request) {

@@ -51,7 +51,7 @@ void Worker::ask(const Message& request, Allowance allowance, std::string doing)
 
 bool Worker::fit() const {
   pollfd handle{process_.handle(), POLLIN, 0};
-  return open_ && poll(&handle, 1, 0) == 0 && !has_children(process_.id());
+  return open_ && !spent_ && poll(&handle, 1, 0) == 0 && !has_children(process_.id());
 }
 
 // The last line that the request printed, behind a semicolon; empty when it printed none.
@@ -87,6 +87,7 @@ std::optional<Worker::Reply> Worker::look() {
       }
       busy_ = false;
       seconds_ = now() - started_;
+      spent_ = message->contains("spent");
       return message;
     }
   } catch (const nlohmann::json::exception&) {

@@ -37,7 +37,8 @@ class Worker {
 
   double resident() const { return resident_bytes(process_.id()); }
   double seconds() const { return seconds_; }  // that the last request took
-  // Whether it can be asked for more: it lives, and left no process behind that could disturb the next.
+  // Whether it can be asked for more: it lives, and what it did has left nothing that could disturb the next: no other
+  // process, no other locale, rounding or folder.
   bool fit() const;
 
  private:
@@ -50,7 +51,7 @@ class Worker {
   Inbox inbox_;
   Allowance allowance_{};
   std::string doing_;
-  bool busy_ = false, open_ = true;
+  bool busy_ = false, open_ = true, spent_ = false;
   double started_ = 0, seconds_ = 0, looked_ = 0, closed_ = 0, peak_ = 0;
   std::uintmax_t said_before_ = 0;  // bytes of output when the request began
 };
