@@ -74,7 +74,6 @@ class Execution {
     store_.record(run_id_, task.row, task.replicate, ending, seconds, measurements);
     ++summary_.ran;
     for (const auto& note : recorder.notes()) ++summary_.notes[note];
-    ++summary_.endings[to_string(ending.kind)];
     if (ending.kind != Ending::Kind::done) {
       add_not_done(task, ending);
       if (summary_.not_done++ == 0)
@@ -84,14 +83,13 @@ class Execution {
   }
 
   void add_not_done(const Unit& task, const Ending& ending) {
-    for (NotDone& known : summary_.endings_not_done)
+    for (auto& known : summary_.endings)
       if (known.method == task.row.method && known.n == task.row.shape.nk && known.ending.kind == ending.kind &&
           known.ending.reason == ending.reason) {
         ++known.replicates;
         return;
       }
-    if (summary_.endings_not_done.size() < 36)
-      summary_.endings_not_done.push_back({task.row.method, task.row.shape.nk, ending});
+    if (summary_.endings.size() < 36) summary_.endings.push_back({task.row.method, task.row.shape.nk, ending, 1});
   }
 
   void run_side_by_side() {
@@ -165,6 +163,25 @@ void Progress::step(const std::string& what) {
 
 Progress::~Progress() {
   if (terminal_ && done_ > 0) std::fputs("\r\x1b[K", stderr);
+}
+
+std::string table_of_endings(const RunSummary& summary) {
+  if (summary.endings.empty()) return "";
+  size_t method = 6, ending = 6;
+  for (const auto& line : summary.endings) {
+    method = std::max(method, line.method.size());
+    ending = std::max(ending, to_string(line.ending.kind).size());
+  }
+  std::string table = fmt::format("{:<{}}  {:>7}  {:<{}}  {}\n", "method", method, "n", "ending", ending, "reason");
+  size_t replicates = 0;
+  for (const auto& line : summary.endings) {
+    replicates += line.replicates;
+    table +=
+        fmt::format("{:<{}}  {:>7}  {:<{}}  {}{}\n", line.method, method, line.n, to_string(line.ending.kind), ending,
+                    line.ending.reason, line.replicates > 1 ? fmt::format(" (the first of {})", line.replicates) : "");
+  }
+  if (summary.not_done > replicates) table += fmt::format("and {} more\n", summary.not_done - replicates);
+  return table;
 }
 
 void execute(std::vector<Unit> units, int threads, const Limits&, Store& store, std::int64_t run_id,

@@ -36,26 +36,28 @@ class Progress {
   bool terminal_;
 };
 
-// Replicates that ended alike, and otherwise than done.
-struct NotDone {
-  std::string method;
-  Index n;
-  Ending ending;
-  size_t replicates = 1;
-};
-
 struct RunSummary {
   size_t cells = 0;
-  size_t ran = 0;                         // replicates that this call ran
-  size_t already = 0;                     // replicates that the store had
-  size_t not_done = 0;                    // of those run, how many ended other than done
-  std::string first_reason;               // of the first that ended so
-  std::map<std::string, size_t> endings;  // of those run, by the word of their ending
-  std::vector<NotDone> endings_not_done;  // the first few dozen that differ
-  std::vector<std::string> ambiguous;     // cells whose cap came before the precision that was asked for
-  bool interrupted = false;               // the rest is missing, and the same request goes on
-  std::map<std::string, size_t> notes;    // what experiments noted, and in how many replicates
+  size_t ran = 0;                       // replicates that this call ran
+  size_t already = 0;                   // replicates that the store had
+  size_t not_done = 0;                  // of those run, how many ended other than done
+  std::string first_reason;             // of the first that ended so
+  std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
+  bool interrupted = false;             // by Ctrl-C or SIGTERM: what is missing was not begun, or given up
+  std::vector<std::string> ambiguous;   // cells whose cap came before the precision that was asked for
+
+  // Endings other than done, alike ones counted together; the first few dozen.
+  struct NotDone {
+    std::string method;
+    Index n;
+    Ending ending;
+    size_t replicates;
+  };
+  std::vector<NotDone> endings = {};
 };
+
+// Those endings as a table for a terminal: method, n, ending, reason; empty when all is done.
+std::string table_of_endings(const RunSummary& summary);
 
 // Executes units of one experiment and adds what came of them to the summary. Those of statistics run side by side on
 // `threads` threads; their numbers do not depend on it. Those of timing run alone, in groups that share problem and
