@@ -26,30 +26,28 @@ void print_caveats(const std::vector<Cell>& cells) {
 }
 
 // A long run says so at its start. The machine is measured only when the cost model alone speaks of so much.
-void print_estimate(const RunRequest& request, const std::vector<Cell>& cells, const Store& store,
-                    const std::string& results) {
-  const Backlog backlog = backlog_of(request, cells, ended_units(request, store), &store);
-  double least = 0;
+void print_estimate(const RunRequest& request, const Backlog& backlog, const std::string& results) {
+  double modelled = 0;
   for (const auto& entry : backlog.entries)
-    least += static_cast<double>(entry.missing.size()) * seconds_by_model(*entry.cell, nominal_rates);
-  if (least / request.threads < worth_telling / 10) return;
+    modelled += static_cast<double>(entry.missing.size()) * seconds_by_model(*entry.cell, nominal_rates);
+  if (modelled / request.threads < worth_telling / 10) return;
   const RunEstimate expected = estimate(request, backlog, past_cells(results, parse_spec(request.experiment).name));
   if (expected.seconds > worth_telling) std::cerr << "attnbench: this will take " << expected.text() << "\n";
 }
 
+// "3 crashed, 1 timed out, 40 more", then each in a table.
 void print_endings(const RunSummary& summary) {
-  for (const auto& [ending, replicates] : summary.endings)
-    if (ending != to_string(Ending::Kind::done)) std::cout << fmt::format("{} {}\n", replicates, ending);
-  if (summary.endings_not_done.empty()) return;
-  size_t width = 6, listed = 0;
-  for (const NotDone& one : summary.endings_not_done) width = std::max(width, one.method.size());
-  std::cout << fmt::format("\n{:<{}}  {:>8}  {:>10}  {:<14}reason\n", "method", width, "n", "replicates", "ending");
-  for (const NotDone& one : summary.endings_not_done) {
-    std::cout << fmt::format("{:<{}}  {:>8}  {:>10}  {:<14}{}\n", one.method, width, one.n, one.replicates,
-                             to_string(one.ending.kind), one.ending.reason);
-    listed += one.replicates;
+  if (summary.not_done == 0) return;
+  std::map<std::string, size_t> counts;
+  size_t rest = summary.not_done;
+  for (const auto& line : summary.endings) {
+    counts[to_string(line.ending.kind)] += line.replicates;
+    rest -= line.replicates;
   }
-  if (listed < summary.not_done) std::cout << fmt::format("and {} more: attnbench export\n", summary.not_done - listed);
+  std::string text;
+  for (const auto& [ending, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, ending);
+  if (rest > 0) text += fmt::format(", {} more", rest);
+  std::cout << fmt::format("{} not done ({}):\n{}", summary.not_done, text, table_of_endings(summary));
 }
 
 void print_ambiguous(const RunSummary& summary, double relative) {
@@ -69,8 +67,9 @@ int run_command(const std::vector<std::string>& words) {
   const auto cells = expand(request);  // misuse shows before a results file is made
   print_caveats(cells);
   Store store(arguments->results);
-  print_estimate(request, cells, store, arguments->results);
-  const auto summary = run(request, cells, store, store.begin_run(command_line, environment_json()), arguments->limits);
+  const auto run_id = store.begin_run(command_line, environment_json());
+  const auto summary = run(request, cells, store, run_id, arguments->limits,
+                           [&](const Backlog& backlog) { print_estimate(request, backlog, arguments->results); });
   const Figure figure = figure_of_run(request);
   store.put_figure("runs", figure.name, 0, figure.json);
   const std::string replicates =

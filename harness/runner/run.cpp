@@ -30,7 +30,7 @@ RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id, con
 }
 
 RunSummary run(const RunRequest& request, const std::vector<Cell>& cells, Store& store, std::int64_t run_id,
-               const Limits& limits) {
+               const Limits& limits, const std::function<void(const Backlog&)>& before) {
   const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
   RunSummary summary;
   std::vector<std::pair<std::string, Index>> tried;  // has ended, even where a retry would do it again
@@ -41,6 +41,7 @@ RunSummary run(const RunRequest& request, const std::vector<Cell>& cells, Store&
     if (first) {
       summary.cells = backlog.entries.size();
       summary.already = backlog.already;
+      if (before) before(backlog);
     }
     std::vector<Unit> units = units_of(backlog, timing);
     if (units.empty()) {
