@@ -108,11 +108,11 @@ def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
             "sbatch: there is no such command here; expected a login node of a Slurm cluster; without Slurm, "
             "share the work out with attnbench run --shard i/k (docs/cluster.md)"
         )
-    folder = options.results.resolve()
+    folder, program = options.results.resolve(), options.program.resolve()
     plans = [["--config", str(path.resolve())] for path in options.plans]
     plans += [plan_of_words(words)] if words else []
     for plan in plans:
-        planned(options.program, plan, os.getcwd(), options.cpus)  # misuse shows here, not in the log of every task
+        planned(program, plan, os.getcwd(), options.cpus)  # misuse shows here, not in the log of every task
     make_folder(folder)
     for i, path in enumerate(options.plans):
         plans[i][-1] = str(shutil.copy(path, folder / f"plan-{i + 1}.cfg"))
@@ -127,7 +127,7 @@ def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
         cpus=options.cpus,
         environment={name: value for name, value in os.environ.items() if name.startswith("SBATCH_")},
     )
-    shutil.copy(options.program, submission.program)
+    shutil.copy(program, submission.program)
     task = task_script(submission.name, submission.program, folder, options.tasks, plans, options.publish)
     (folder / "task.sh").write_text(task)
     (folder / "merge.sh").write_text(merge_script(submission.name, submission.program, folder))
@@ -143,7 +143,7 @@ def main() -> int:
     except Misuse as misuse:
         print(f"submit.py: {misuse}", file=sys.stderr)
         return 2
-    except SlurmError as error:
+    except (SlurmError, OSError) as error:
         print(f"submit.py: {error}", file=sys.stderr)
         return 1
     print(f"{submission.name}: {submission.tasks} tasks are job {entry['array']}, their merge is job {entry['merge']}")
