@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Configures when that was never done, and builds: scripts/build.sh PRESET [TARGET...]. Quiet when nothing is to be done.
+# Configures when that was never done or presets have changed, and builds: scripts/build.sh PRESET [TARGET...]. Quiet when nothing is to be done.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,7 +8,7 @@ shift
 cd "$root"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if [ ! -f "build/$preset/build.ninja" ]; then
+if [ ! -f "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$preset/build.ninja" ]; then
   echo "configuring build/$preset"
   if ! cmake --preset "$preset" > "$log" 2>&1; then
     cat "$log" >&2

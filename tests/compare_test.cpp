@@ -1,4 +1,4 @@
-// Comparison of results files: nothing differs from itself, a planted change is found, noise is not taken for one.
+// ComparedFiles of results files: nothing differs from itself, a planted change is found, noise is not taken for one.
 #include "harness/store/compare.hpp"
 
 #include <cmath>
@@ -31,7 +31,7 @@ CellRow with_seed(std::uint64_t seed) {
   return row;
 }
 
-ComparedMetric only_metric(const Comparison& comparison) {
+ComparedMetric only_metric(const ComparedFiles& comparison) {
   REQUIRE(comparison.metrics.size() == 1);
   return comparison.metrics[0];
 }
@@ -103,7 +103,7 @@ TEST_CASE("cells that only one has and endings that differ are named", "[unit]")
   record(folder / "a.db", cell("zero"), {1});
   record(folder / "b.db", cell("uniform"), {0, 0}, {Ending::Kind::crashed, "signal 11"});
   record(folder / "b.db", cell("zero", 128), {1});
-  const Comparison comparison = compare(folder / "a.db", folder / "b.db", "");
+  const ComparedFiles comparison = compare(folder / "a.db", folder / "b.db", "");
   REQUIRE(comparison.endings.size() == 1);
   CHECK(contains(comparison.endings[0], "uniform gaussian n=64"));
   CHECK(contains(comparison.endings[0], "2 done in A, 2 crashed in B"));

@@ -51,7 +51,7 @@ int run(const std::vector<std::string>& arguments) {
       "metric", options::value(&metric), "only this metric, with the cells where it does not differ");
   if (!parse_arguments("compare", visible, arguments, {{"a", 1}, {"b", 1}})) return 0;
   if (b.empty()) throw Misuse("compare: expected two results files, such as: attnbench compare before.db after.db");
-  const Comparison comparison = compare(a, b, metric);
+  const ComparedFiles comparison = compare(a, b, metric);
   std::map<Outcome, size_t> counts;
   std::string cell;
   for (const auto& m : comparison.metrics) {

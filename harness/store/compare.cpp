@@ -205,10 +205,10 @@ std::string other_endings(const MeasuredCell& a, const MeasuredCell& b) {
 
 }  // namespace
 
-Comparison compare(const std::filesystem::path& path_a, const std::filesystem::path& path_b,
-                   const std::string& metric) {
+ComparedFiles compare(const std::filesystem::path& path_a, const std::filesystem::path& path_b,
+                      const std::string& metric) {
   const Cells a = read(path_a, metric), b = read(path_b, metric);
-  Comparison comparison;
+  ComparedFiles comparison;
   struct Pair {
     const Metric *a, *b;
   };

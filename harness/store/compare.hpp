@@ -25,7 +25,7 @@ struct ComparedMetric {
   size_t pairs = 0;  // replicates of the same seed and number that both have; 0: compared as independent samples
 };
 
-struct Comparison {
+struct ComparedFiles {
   std::vector<ComparedMetric> metrics;
   std::vector<std::string> endings;         // cells whose replicates ended otherwise, in words
   std::vector<std::string> only_a, only_b;  // cells, in words
@@ -37,6 +37,6 @@ struct Comparison {
 // over replicates, as pairs where both files have the same seed and replicate (which then saw the same input and
 // draws); an array stands by its mean. Timings (arrays in s or 1/s) are compared by all their samples. metric: only
 // that one; all when empty. Throws Misuse when a path is no results file.
-Comparison compare(const std::filesystem::path& a, const std::filesystem::path& b, const std::string& metric);
+ComparedFiles compare(const std::filesystem::path& a, const std::filesystem::path& b, const std::string& metric);
 
 }  // namespace attnbench
