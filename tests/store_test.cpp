@@ -29,6 +29,8 @@
 #include "harness/store/export_columns.hpp"
 #include "harness/store/source_version.hpp"
 #include "tests/catch.hpp"
+#include "tests/misuse.hpp"
+#include "tests/results_file.hpp"
 
 using namespace attnbench;
 namespace fs = std::filesystem;
@@ -38,91 +40,34 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("attnbench_store_" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_bytes(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-
-CellRow cell(const std::string& method, Index n = 64) {
-  return {.key = method + "/" + std::to_string(n),
-          .experiment = "kernel-error:draws=8",
-          .method = method,
-          .input = "gaussian",
-          .shape = {.nq = n, .nk = n, .d = 16, .dv = 16, .mask = {.causal = true}, .precision = Precision::f64},
-          .heads = 2,
-          .logit_scale = 0.5,
-          .seed = 18446744073709551615u,
-          .parameters = R"({"m":256})",
-          .source_version = "0123456789abcdef"};
-}
-
-Measurement scalar(const std::string& metric, double value) { return {metric, "1", {}, {value}}; }
-
-std::string csv(const Store& store, bool clock = false) {
-  std::ostringstream out;
-  store.export_csv(out, clock);
-  return out.str();
-}
-
 json parsed(const Store& store, bool clock = false) {
   std::ostringstream out;
   store.export_json(out, clock);
   return json::parse(out.str());
 }
 
-// The message of the Misuse that the action throws; fails the test when none is thrown.
-template <class Action>
-std::string misuse(Action&& action) {
-  try {
-    action();
-  } catch (const Misuse& misuse) {
-    return misuse.what();
-  }
-  FAIL("no misuse was reported");
-  return "";
-}
-
 std::string refusal(const fs::path& path) {
-  return misuse([&] { const Store store(path); });
+  return misuse_of([&] { const Store store(path); });
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 const std::string cell_columns = R"(kernel-error:draws=8,uniform,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,)"
-                                 R"(18446744073709551615,0,"{""m"":256}")";
+                                 R"(18446744073709551615,0,"{""m"":256}",)";
 
 }  // namespace
 
-TEST_CASE("what is recorded comes back with every column") {
+TEST_CASE("what is recorded comes back with every column", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const auto run = store.begin_run("attnbench run kernel-error", "{}");
   store.record(run, cell("uniform"), 3, {}, 0.25, {scalar("error", 0.1), {"spectrum", "s", {2}, {1.5, infinity}}});
   CHECK(csv(store) ==
         "experiment,method,input,nq,n,d,dv,causal,mask_offset,mask_keys,precision,heads,logit_scale,seed,threads,"
-        "parameters,replicate,ending,reason,metric,unit,index,value\n" +
+        "parameters,machine,replicate,ending,reason,metric,unit,index,value\n" +
             cell_columns + ",3,done,,error,1,,0.1\n" + cell_columns + ",3,done,,spectrum,s,0,1.5\n" + cell_columns +
             ",3,done,,spectrum,s,1,inf\n");
 }
 
-TEST_CASE("results survive closing and opening") {
+TEST_CASE("results survive closing and opening", "[unit]") {
   const Folder folder;
   std::string before;
   {
@@ -135,7 +80,7 @@ TEST_CASE("results survive closing and opening") {
   CHECK(csv(Store::open_existing(folder / "results.db"), true) == before);
 }
 
-TEST_CASE("numbers read back as the doubles that were recorded") {
+TEST_CASE("numbers read back as the doubles that were recorded", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const std::vector<double> values = {
@@ -152,7 +97,7 @@ TEST_CASE("numbers read back as the doubles that were recorded") {
   }
 }
 
-TEST_CASE("recording a replicate twice keeps the first") {
+TEST_CASE("recording a replicate twice keeps the first", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const auto run = store.begin_run("a", "{}");
@@ -162,7 +107,7 @@ TEST_CASE("recording a replicate twice keeps the first") {
   CHECK(csv(store, true) == once);
 }
 
-TEST_CASE("a resumed run knows every replicate that ended in any way") {
+TEST_CASE("a resumed run knows every replicate that ended in any way", "[unit]") {
   const Folder folder;
   {
     Store store(folder / "results.db");
@@ -176,7 +121,48 @@ TEST_CASE("a resumed run knows every replicate that ended in any way") {
   CHECK(store.ended_replicates(cell("identity").key).empty());
 }
 
-TEST_CASE("every ending is a line with its reason") {
+TEST_CASE("what has ended is known of all cells at once", "[unit]") {
+  const Folder folder;
+  using Kind = Ending::Kind;
+  {
+    Store store(folder / "results.db");
+    CHECK(store.ended().empty());
+    const auto run = store.begin_run("a", "{}");
+    store.record(run, cell("zero"), 1, {Kind::skipped, "no"}, 1, {});
+    store.record(run, cell("uniform"), 7, {Kind::timed_out, "over 60 s"}, 60, {});
+    store.record(run, cell("uniform"), 0, {}, 1, {scalar("error", 1)});
+  }
+  const std::unordered_map<std::string, std::map<Index, Kind>> expected{
+      {cell("zero").key, {{1, Kind::skipped}}}, {cell("uniform").key, {{0, Kind::done}, {7, Kind::timed_out}}}};
+  CHECK(Store::open_existing(folder / "results.db").ended() == expected);
+}
+
+TEST_CASE("another try replaces what failed, crashed, timed out or ran out of memory, and nothing else", "[unit]") {
+  const Folder folder;
+  Store store(folder / "results.db");
+  using Kind = Ending::Kind;
+  for (const Kind kind :
+       {Kind::done, Kind::skipped, Kind::failed, Kind::crashed, Kind::timed_out, Kind::out_of_memory, Kind::invalid}) {
+    const CellRow row = cell(to_string(kind));
+    CHECK(ending_kind(to_string(kind)) == kind);
+    store.record(store.begin_run("first", "{}"), row, 0, {kind, "first"}, 1, {scalar("old", 1), scalar("error", 1)});
+    store.record(store.begin_run("again", "{}"), row, 0, {}, 2, {scalar("error", 2)});
+    const auto error = store.scalars(row.key, "error"), old = store.scalars(row.key, "old");
+    if (settled(kind)) {
+      CHECK(store.ended().at(row.key).at(0) == kind);
+      CHECK(error.size() == (kind == Kind::done ? 1 : 0));
+      CHECK(old.size() == error.size());
+    } else {
+      CHECK(error == std::map<Index, double>{{0, 2}});
+      CHECK(old.empty());
+      CHECK(store.ended().at(row.key).at(0) == Kind::done);
+    }
+  }
+  CHECK_THROWS_AS(ending_kind("exploded"), std::invalid_argument);
+  CHECK(contains(csv(store, true), ",done,,error,1,,2,2,"));
+}
+
+TEST_CASE("every ending is a line with its reason", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const auto run = store.begin_run("a", "{}");
@@ -197,7 +183,7 @@ TEST_CASE("every ending is a line with its reason") {
   CHECK(contains(csv(store), cell_columns + ",5,out of memory,because,,,,\n"));
 }
 
-TEST_CASE("four threads and a second connection record side by side") {
+TEST_CASE("four threads and a second connection record side by side", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db"), other(folder / "results.db");
   const auto run = store.begin_run("a", "{}");
@@ -215,7 +201,7 @@ TEST_CASE("four threads and a second connection record side by side") {
   CHECK(parsed(other) == parsed(store));
 }
 
-TEST_CASE("runs that start together agree on who creates the file") {
+TEST_CASE("runs that start together agree on who creates the file", "[unit]") {
   const Folder folder;
   for (int round = 0; round < 10; ++round) {
     const fs::path path = folder / ("together" + std::to_string(round));
@@ -236,18 +222,18 @@ TEST_CASE("runs that start together agree on who creates the file") {
   }
 }
 
-TEST_CASE("a file that another run holds is a misuse after waiting") {
+TEST_CASE("a file that another run holds is a misuse after waiting", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db";
   const Store store(path);
   SQLite::Database holder(path.string(), SQLite::OPEN_READWRITE);
   const SQLite::Transaction transaction(holder, SQLite::TransactionBehavior::IMMEDIATE);
   const auto start = std::chrono::steady_clock::now();
-  CHECK(contains(misuse([&] { open_for_recording(path, std::chrono::milliseconds(200)); }), "another run holds"));
+  CHECK(contains(misuse_of([&] { open_for_recording(path, std::chrono::milliseconds(200)); }), "another run holds"));
   CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(200));
 }
 
-TEST_CASE("a reader is not held up by a writer and sees whole replicates") {
+TEST_CASE("a reader is not held up by a writer and sees whole replicates", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db";
   Store store(path);
@@ -258,7 +244,7 @@ TEST_CASE("a reader is not held up by a writer and sees whole replicates") {
   CHECK(csv(Store::open_existing(path)) == csv(store));
 }
 
-TEST_CASE("opening for reading changes nothing, creates nothing and refuses to record") {
+TEST_CASE("opening for reading changes nothing, creates nothing and refuses to record", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db";
   { Store(path).begin_run("a", "{}"); }
@@ -270,11 +256,11 @@ TEST_CASE("opening for reading changes nothing, creates nothing and refuses to r
   }
   CHECK(bytes_of(path) == before);
   CHECK(std::distance(fs::directory_iterator(path.parent_path()), {}) == 1);
-  CHECK(contains(misuse([&] { Store::open_existing(folder / "absent.db"); }), "there is no results file"));
+  CHECK(contains(misuse_of([&] { Store::open_existing(folder / "absent.db"); }), "there is no results file"));
   CHECK_FALSE(fs::exists(folder / "absent.db"));
 }
 
-TEST_CASE("a file that is no results file stays as it is, byte for byte") {
+TEST_CASE("a file that is no results file stays as it is, byte for byte", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "foreign";
   std::string contents = "no database";
@@ -293,7 +279,7 @@ TEST_CASE("a file that is no results file stays as it is, byte for byte") {
   CHECK(std::distance(fs::directory_iterator(path.parent_path()), {}) == 1);
 }
 
-TEST_CASE("another program's database keeps the log that lies beside it") {
+TEST_CASE("another program's database keeps the log that lies beside it", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "other.db", copy = folder / "copy.db", log = folder / "copy.db-wal";
   SQLite::Database other(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
@@ -308,18 +294,18 @@ TEST_CASE("another program's database keeps the log that lies beside it") {
   CHECK(bytes_of(log) == file_log);
 }
 
-TEST_CASE("a results file of a newer schema stays as it is") {
+TEST_CASE("a results file of a newer schema stays as it is", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "newer.db";
   { const Store store(path); }
-  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 3");
+  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 4");
   const std::string before = bytes_of(path);
   CHECK(contains(refusal(path), "newer attnbench"));
   CHECK_THROWS_AS(Store::open_existing(path), Misuse);
   CHECK(bytes_of(path) == before);
 }
 
-TEST_CASE("a results file cut off anywhere is never overwritten and loses nothing silently") {
+TEST_CASE("a results file cut off anywhere is never overwritten and loses nothing silently", "[unit]") {
   const Folder folder;
   const fs::path whole = folder / "whole.db", cut = folder / "cut.db";
   {
@@ -330,9 +316,10 @@ TEST_CASE("a results file cut off anywhere is never overwritten and loses nothin
                    {scalar("error", 1), {"array", "1", {700}, std::vector<double>(700, 0.5)}});
   }
   const std::string bytes = bytes_of(whole);
-  std::vector<size_t> lengths = {1, 15, 16, 17, 59, 64, 72, 99, 100, 101, 511, 512, 4095, 4096, 4097, bytes.size() - 1};
-  for (size_t length = 8192; length < bytes.size(); length += bytes.size() / 61 + 1) lengths.push_back(length);
-  for (size_t length = 8192; length < bytes.size(); length += 4096 * 5) lengths.push_back(length);
+  // Every byte of the header and around every page's edge, and a prime's multiples between them.
+  std::vector<size_t> lengths;
+  for (size_t length = 1; length < bytes.size(); ++length)
+    if (length <= 128 || length % 4096 <= 1 || length % 4096 == 4095 || length % 1009 == 0) lengths.push_back(length);
   for (const size_t length : lengths) {
     CAPTURE(length, bytes.size());
     const std::string part = bytes.substr(0, length);
@@ -344,7 +331,7 @@ TEST_CASE("a results file cut off anywhere is never overwritten and loses nothin
   CHECK(bytes.size() > 50 * 4096);
 }
 
-TEST_CASE("a killed run leaves whole replicates, and a damaged file keeps its log") {
+TEST_CASE("a killed run leaves whole replicates, and a damaged file keeps its log", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db", copy = folder / "copy.db";
   Store store(path);
@@ -379,7 +366,8 @@ TEST_CASE("a killed run leaves whole replicates, and a damaged file keeps its lo
   }
 }
 
-TEST_CASE("damage is found although a log would cover some of it, and nothing is moved into the damaged file") {
+TEST_CASE("damage is found although a log would cover some of it, and nothing is moved into the damaged file",
+          "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db", copy = folder / "copy.db";
   {
@@ -401,7 +389,7 @@ TEST_CASE("damage is found although a log would cover some of it, and nothing is
   CHECK(bytes_of(folder / "copy.db-wal") == log);
 }
 
-TEST_CASE("a path that cannot be a results file is a misuse") {
+TEST_CASE("a path that cannot be a results file is a misuse", "[unit]") {
   const Folder folder;
   write_bytes(folder / "file", "text");
   CHECK(contains(refusal(folder / "file/child"), "cannot create the folder"));
@@ -412,7 +400,7 @@ TEST_CASE("a path that cannot be a results file is a misuse") {
   CHECK(contains(refusal(""), "is empty"));
 }
 
-TEST_CASE("missing folders are made and an empty file is taken as new") {
+TEST_CASE("missing folders are made and an empty file is taken as new", "[unit]") {
   const Folder folder;
   { const Store store(folder / "a/b/results.db"); }
   CHECK(fs::file_size(folder / "a/b/results.db") > 0);
@@ -420,7 +408,7 @@ TEST_CASE("missing folders are made and an empty file is taken as new") {
   CHECK(csv(Store(folder / "empty.db")).starts_with("experiment,"));
 }
 
-TEST_CASE("a path that SQLite would read as something else is a file") {
+TEST_CASE("a path that SQLite would read as something else is a file", "[unit]") {
   const Folder folder;
   for (const char* name : {":memory:", "a%20b?mode=memory#c.db", "it's \"quoted\".db"}) {
     { Store(folder / name).begin_run("a", "{}"); }
@@ -429,7 +417,7 @@ TEST_CASE("a path that SQLite would read as something else is a file") {
   }
 }
 
-TEST_CASE("the export is sorted by content whatever the order of recording") {
+TEST_CASE("the export is sorted by content whatever the order of recording", "[unit]") {
   const Folder folder;
   struct Record {
     std::string method;
@@ -465,7 +453,7 @@ TEST_CASE("the export is sorted by content whatever the order of recording") {
   CHECK(seen == expected);
 }
 
-TEST_CASE("text with commas, quotes and line breaks is quoted, in CSV and in JSON") {
+TEST_CASE("text with commas, quotes and line breaks is quoted, in CSV and in JSON", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const std::string reason = "said \"no\",\r\nthen \x01 died: \xff";
@@ -477,7 +465,7 @@ TEST_CASE("text with commas, quotes and line breaks is quoted, in CSV and in JSO
   CHECK(parsed(store)[0]["reason"] == "said \"no\",\r\nthen \x01 died: \xEF\xBF\xBD");
 }
 
-TEST_CASE("arrays keep their shape, in row-major order") {
+TEST_CASE("arrays keep their shape, in row-major order", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   store.record(store.begin_run("a", "{}"), cell("uniform"), 0, {}, 1,
@@ -494,7 +482,7 @@ TEST_CASE("arrays keep their shape, in row-major order") {
                                                 {"one0", 5}});
 }
 
-TEST_CASE("JSON has the columns of the CSV, clock columns last and only on request") {
+TEST_CASE("JSON has the columns of the CSV, clock columns last and only on request", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   CHECK(parsed(store) == json::array());
@@ -523,14 +511,14 @@ TEST_CASE("JSON has the columns of the CSV, clock columns last and only on reque
   CHECK(row["started"].get<std::string>().size() == std::string("2026-01-01T00:00:00Z").size());
 }
 
-TEST_CASE("an export that cannot be written says so") {
+TEST_CASE("an export that cannot be written says so", "[unit]") {
   const Folder folder;
   const Store store(folder / "results.db");
   std::ofstream full("/dev/full");
   CHECK_THROWS_AS(store.export_csv(full, false), Misuse);
 }
 
-TEST_CASE("measurements that break a rule are refused before anything is stored") {
+TEST_CASE("measurements that break a rule are refused before anything is stored", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const auto run = store.begin_run("a", "{}");
@@ -546,7 +534,7 @@ TEST_CASE("measurements that break a rule are refused before anything is stored"
   CHECK(store.ended_replicates(cell("uniform").key).empty());
 }
 
-TEST_CASE("a figure replaces the one of the same recipe and name") {
+TEST_CASE("a figure replaces the one of the same recipe and name", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db";
   Store store(path);
@@ -559,7 +547,7 @@ TEST_CASE("a figure replaces the one of the same recipe and name") {
   CHECK(reader.execAndGet("SELECT position FROM figure WHERE name = 'mse'").getInt() == 2);
 }
 
-TEST_CASE("verdicts replace those of the same recipe") {
+TEST_CASE("verdicts replace those of the same recipe", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "results.db";
   Store store(path);
@@ -574,7 +562,7 @@ TEST_CASE("verdicts replace those of the same recipe") {
             .getString() == "a0CONDITIONALnew3;b0AMBIGUOUSof b");
 }
 
-TEST_CASE("scalars of a cell come by replicate, of those that are done") {
+TEST_CASE("scalars of a cell come by replicate, of those that are done", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
   const auto run = store.begin_run("a", "{}");
@@ -589,7 +577,7 @@ TEST_CASE("scalars of a cell come by replicate, of those that are done") {
   CHECK(store.arrays(cell("uniform").key, "error").empty());
 }
 
-TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it is recorded into") {
+TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it is recorded into", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "old.db";
   std::string before;
@@ -598,7 +586,7 @@ TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it i
     store.record(store.begin_run("a", "{}"), cell("uniform"), 0, {}, 1, {scalar("error", 1)});
     before = csv(store, true);
   }
-  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("DROP TABLE verdict; PRAGMA user_version = 1");
+  make_older(path, 1);
   const std::string old = bytes_of(path);
   CHECK(csv(Store::open_existing(path), true) == before);
   CHECK(bytes_of(path) == old);
@@ -608,11 +596,42 @@ TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it i
     CHECK(csv(store, true) == before);
   }
   SQLite::Database reader(path.string());
-  CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 2);
+  CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 3);
   CHECK(reader.execAndGet("SELECT count(*) FROM verdict").getInt() == 1);
 }
 
-TEST_CASE("adding a method, an input or a store file changes nobody's source version") {
+TEST_CASE("a file of schema 2 gets its timings' machines, in the cells' keys and in the figures", "[unit]") {
+  const Folder folder;
+  const fs::path path = folder / "old.db";
+  CellRow timed = cell("softmax");
+  timed.threads = 2;
+  const auto environment = [](const std::string& host) {
+    return R"({"host":{"name":")" + host + R"("},"processor":{"cores_online":8,"model":"M"}})";
+  };
+  {
+    Store store(path);
+    const auto here = store.begin_run("a", environment("here")), there = store.begin_run("b", environment("there"));
+    store.record(here, timed, 0, {}, 1, {scalar("seconds", 1), scalar("x", 1)});
+    store.record(there, timed, 1, {}, 1, {scalar("seconds", 9)});
+    store.record(here, cell("softmax", 32), 0, {}, 1, {scalar("error", 1)});
+    store.put_figure("runs", "time", 0, R"({"cells":["softmax/64","softmax/32"]})");
+  }
+  make_older(path, 2);
+  { CHECK(Store::open_existing(path).ended().size() == 2); }
+  Store store(path);
+  const std::string here = key_on(timed.key, "here, M, 8 cores"), there = key_on(timed.key, "there, M, 8 cores");
+  CHECK(store.scalars(here, "seconds") == std::map<Index, double>{{0, 1}});
+  CHECK(store.scalars(there, "seconds") == std::map<Index, double>{{1, 9}});
+  CHECK(store.scalars(cell("softmax", 32).key, "error").size() == 1);
+  CHECK(store.ended().size() == 3);
+  CHECK(contains(csv(store), ",\"here, M, 8 cores\",0,done"));
+  SQLite::Database reader(path.string());
+  CHECK(reader.execAndGet("SELECT json FROM figure").getString() == R"({"cells":[")" + here + R"(","softmax/32"]})");
+  CHECK(reader.execAndGet("SELECT group_concat(measurements) FROM replicate").getString() == "1,2,1");
+  CHECK(reader.execAndGet("SELECT count(*) FROM pragma_foreign_key_check").getInt() == 0);
+}
+
+TEST_CASE("adding a method, an input or a store file changes nobody's source version", "[unit]") {
   std::map<std::string, std::string> hashes = {{"harness/core/spec.cpp", "1"},
                                                {"harness/inputs/gqa.cpp", "2"},
                                                {"harness/store/store.cpp", "3"},
@@ -650,12 +669,12 @@ TEST_CASE("adding a method, an input or a store file changes nobody's source ver
   CHECK_THROWS_AS(source_version(hashes, {"/elsewhere/not_harness/core/spec.cpp2"}), std::logic_error);
 }
 
-TEST_CASE("the sources of this build have a version") {
+TEST_CASE("the sources of this build have a version", "[unit]") {
   CHECK(source_version({}).size() == 16);
   CHECK(source_version({"harness/store/store.cpp"}) != source_version({}));
 }
 
-TEST_CASE("the environment is a JSON object of known facts") {
+TEST_CASE("the environment is a JSON object of known facts", "[unit]") {
   const json environment = json::parse(environment_json());
   CHECK(environment.at("processor").at("cores_allowed") == allowed_cores());
   CHECK(environment.at("libraries").contains("Eigen"));
@@ -671,4 +690,6 @@ TEST_CASE("the environment is a JSON object of known facts") {
   unsetenv("SLURM_CPUS_PER_TASK");
   CHECK(allowed_cores() == cores);
   CHECK(available_memory() > 1 << 20);
+  CHECK(machine_of(environment_json()) == this_machine());
+  CHECK(machine_of("{}") == "unknown machine");
 }

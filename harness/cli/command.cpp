@@ -10,7 +10,8 @@ std::string command_line;
 
 std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
                                                       const std::vector<std::string>& arguments,
-                                                      const std::vector<std::pair<const char*, int>>& positional) {
+                                                      const std::vector<std::pair<const char*, int>>& positional,
+                                                      const MoreValues& more) {
   visible.add_options()("help,h", "this text");
   options::positional_options_description words;
   for (const auto& [name, count] : positional) words.add(name, count);
@@ -22,6 +23,7 @@ std::optional<options::variables_map> parse_arguments(const std::string& command
                        .style(options::command_line_style::unix_style & ~options::command_line_style::allow_guessing)
                        .run(),
                    values);
+    if (more && !values.contains("help")) more(values);
     if (!values.contains("help")) options::notify(values);
   } catch (const options::error& e) {
     throw Misuse(fmt::format("{}: {}; see attnbench {} --help", command, e.what(), command));

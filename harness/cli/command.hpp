@@ -22,11 +22,16 @@ struct CommandEntry {
   std::function<int(const std::vector<std::string>& arguments)> run;
 };
 
-// Parses a command's arguments; --help prints usage and options and returns an empty map. positional: the option that
-// words without a dash belong to, "" for none. Throws Misuse for anything unknown.
+// Values of options that do not come from the command line: adds them to those that do.
+using MoreValues = std::function<void(options::variables_map&)>;
+
+// Parses a command's arguments; --help prints usage and options and returns nothing. positional: the option that words
+// without a dash belong to, "" for none. more: called with what was given, before anything has its value. Throws Misuse
+// for anything unknown.
 std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
                                                       const std::vector<std::string>& arguments,
-                                                      const std::vector<std::pair<const char*, int>>& positional);
+                                                      const std::vector<std::pair<const char*, int>>& positional,
+                                                      const MoreValues& more = {});
 
 // The command line as it was typed, quoted for a shell; kept with every run.
 extern std::string command_line;

@@ -14,8 +14,10 @@
 namespace attnbench {
 namespace {
 
-// Returns whether no verdict is FAIL.
-bool reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::int64_t run_id) {
+enum class Outcome { holds, fails, interrupted };
+
+// holds: no verdict is FAIL. Interrupted, nothing is judged: half of the numbers are missing.
+Outcome reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::int64_t run_id) {
   const auto started = std::chrono::steady_clock::now();
   RunSummary total;
   const auto requests = recipe.runs(size);
@@ -28,6 +30,7 @@ bool reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::in
     total.already += summary.already;
     total.not_done += summary.not_done;
     if (total.first_reason.empty()) total.first_reason = summary.first_reason;
+    if (summary.interrupted) return Outcome::interrupted;
   }
   const Results results(store, requests);
   Index position = 0;
@@ -47,7 +50,7 @@ bool reproduce(const RecipeEntry& recipe, RecipeSize size, Store& store, std::in
     holds = holds && verdict.outcome != Verdict::Outcome::fail;
   }
   std::cout << std::flush;
-  return holds;
+  return holds ? Outcome::holds : Outcome::fails;
 }
 
 int run_command(const std::vector<std::string>& words) {
@@ -70,7 +73,14 @@ int run_command(const std::vector<std::string>& words) {
   {
     Store store(results);
     const auto run_id = store.begin_run(command_line, environment_json());
-    for (const auto& name : names) holds = reproduce(find<RecipeEntry>(name), size, store, run_id) && holds;
+    for (const auto& name : names) {
+      const Outcome outcome = reproduce(find<RecipeEntry>(name), size, store, run_id);
+      if (outcome == Outcome::interrupted) {
+        std::cout << "interrupted; the same command goes on\n";
+        return 130;
+      }
+      holds = holds && outcome == Outcome::holds;
+    }
   }
   std::cout << "the page with the figures: " << std::flush;
   const int drawn =

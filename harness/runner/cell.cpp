@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/approximation.hpp"
@@ -25,7 +27,9 @@ std::string parameters_json(const Cell& cell) {
   const auto add = [&](const Params& params) {
     for (const auto& [name, value] : params.values())
       if (!object.contains(name)) {
-        const auto number = nlohmann::json::parse(value, nullptr, false);
+        // Most values are words; asking the parser about each would be half of the time of a row.
+        const bool may_be_number = !value.empty() && (value[0] == '-' || (value[0] >= '0' && value[0] <= '9'));
+        const auto number = may_be_number ? nlohmann::json::parse(value, nullptr, false) : nlohmann::json();
         object[name] = number.is_number() ? number : nlohmann::json(value);
       }
   };
@@ -44,6 +48,18 @@ std::string Cell::input_key() const {
                      problem_key(problem), seed);
 }
 
+namespace {
+// Hashing them takes longer than all the rest of a row, and a sweep's cells have the same few sets of files.
+std::string version_of(const std::vector<std::string>& files) {
+  static std::mutex mutex;
+  static std::map<std::vector<std::string>, std::string> known;
+  const std::scoped_lock lock(mutex);
+  const auto [place, fresh] = known.try_emplace(files);
+  if (fresh) place->second = source_version(files);
+  return place->second;
+}
+}  // namespace
+
 CellRow Cell::row(bool timing) const {
   auto files = method.source_files();
   for (const auto& part : {experiment.source_files(), input.source_files()})
@@ -58,10 +74,12 @@ CellRow Cell::row(bool timing) const {
               .seed = seed,
               .threads = timing ? threads : 0,
               .parameters = parameters_json(*this),
-              .source_version = source_version(files)};
+              .source_version = version_of(files),
+              .machine = timing ? this_machine() : ""};
   const std::string identity = fmt::format("{}\n{}\n{}\n{}\nthreads={}\n{}", row.experiment, row.method, input_key(),
                                            row.parameters, row.threads, row.source_version);
   row.key = fmt::format("{:016x}{:016x}", hash_bytes(identity), hash_bytes(identity + "\n"));
+  if (timing) row.key = key_on(row.key, row.machine);
   return row;
 }
 

@@ -26,7 +26,7 @@ struct Cell {
 
   // Everything that decides the measured head (head 0), for grouping and for caching what is exact.
   std::string input_key() const;
-  // The row of the store. timing: threads belong to the cell.
+  // The row of the store. timing: threads and this machine belong to the cell.
   CellRow row(bool timing) const;
 };
 

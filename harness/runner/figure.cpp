@@ -91,6 +91,15 @@ Figure figure_of_run(const RunRequest& request) {
   for (const auto& axis : request.sweep)
     if (axis.values.size() > 1 && axis.name != "round") axes.push_back(axis.name);  // which is no number
   if (axes.empty()) axes.push_back("n");
+  // Axes that move together are one: sizes first, which every cell has.
+  std::vector<std::string> x{axes[0]};
+  for (const auto& zip : request.zip)
+    if (std::find(zip.begin(), zip.end(), axes[0]) != zip.end()) x = zip;
+  std::stable_partition(x.begin(), x.end(), [&](const std::string& name) {
+    return name == "n" || name == "d" || name == "dv" || name == "heads" || name == "logit_scale";
+  });
+  std::erase_if(axes, [&](const std::string& name) { return std::find(x.begin(), x.end(), name) != x.end(); });
+  axes.insert(axes.begin(), x[0]);
 
   // When the axis is a parameter of some methods, the others are references over the whole range.
   std::vector<std::string> with_axis, without_axis;
@@ -108,7 +117,7 @@ Figure figure_of_run(const RunRequest& request) {
   for (const auto& input : request.inputs)
     panels.push_back({.title = Params("inputs", input).spec(),
                       .where = {{"experiment", experiment.name()}, {"input", Params("inputs", input).spec()}},
-                      .x = {axes[0]},
+                      .x = x,
                       .x_label = axes[0],
                       .x_scale = "log2",
                       .y = entry.headline.metric,

@@ -3,20 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <numeric>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "harness/core/approximation.hpp"
 #include "harness/core/error.hpp"
 #include "harness/inputs/memory_limit.hpp"
 #include "harness/runner/experiment.hpp"
+#include "harness/store/environment.hpp"
 
 namespace attnbench {
 
 namespace {
 
-constexpr size_t most_axis_values = 100'000;
 constexpr size_t most_cells = 1'000'000;  // about 3 KB each
 
 const std::vector<std::string>& problem_axes() {
@@ -27,41 +29,6 @@ const std::vector<std::string>& problem_axes() {
 void refuse_beyond_most_cells(double cells) {
   if (cells > static_cast<double>(most_cells))
     throw Misuse(fmt::format("{:.0f} cells were asked for; at most {} are made: narrow the sweep", cells, most_cells));
-}
-
-template <class Number>
-Number number(const std::string& axis, std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw Misuse(
-        fmt::format("--sweep {}: '{}' is not a number of the expected kind; expected {}=16,32,64, "
-                    "{}=1024:65536:x2 or {}=64:512:+64",
-                    axis, text, axis, axis, axis));
-  return value;
-}
-
-// "first:last:x2" or "first:last:+64"; integers only.
-std::vector<std::string> range_values(const std::string& axis, std::string_view text) {
-  const size_t a = text.find(':'), b = text.find(':', a + 1);
-  if (b == std::string_view::npos || b + 2 > text.size() || (text[b + 1] != 'x' && text[b + 1] != '+'))
-    throw Misuse(fmt::format("--sweep {}={}: a range reads first:last:xFACTOR or first:last:+STEP", axis, text));
-  const auto first = number<Index>(axis, text.substr(0, a));
-  const auto last = number<Index>(axis, text.substr(a + 1, b - a - 1));
-  const auto step = number<Index>(axis, text.substr(b + 2));
-  const bool factor = text[b + 1] == 'x';
-  if (step < (factor ? 2 : 1) || first < (factor ? 1 : 0) || last < first || last > 1'000'000'000'000)
-    throw Misuse(
-        fmt::format("--sweep {}={}: expected 0 <= first <= last <= 10^12 and a factor of at least 2 or a step "
-                    "of at least 1",
-                    axis, text));
-  if (!factor && (last - first) / step >= static_cast<Index>(most_axis_values))
-    throw Misuse(fmt::format("--sweep {}={}: more than {} values; use a larger step", axis, text, most_axis_values));
-  std::vector<std::string> values;
-  for (Index v = first;; v = factor ? v * step : v + step) {
-    values.push_back(std::to_string(v));
-    if (factor ? v > last / step : v > last - step) return values;  // the next one lies beyond last, or overflows
-  }
 }
 
 // One configuration for each combination of the axes; each is applied where the configuration so far has the parameter.
@@ -96,7 +63,7 @@ std::vector<Number> problem_values(const RunRequest& request, const std::string&
   for (const auto& axis : request.sweep)
     if (axis.name == name) {
       given.clear();
-      for (const auto& value : axis.values) given.push_back(number<Number>(name, value));
+      for (const auto& value : axis.values) given.push_back(axis_number<Number>(name, value));
     }
   return given;
 }
@@ -139,52 +106,137 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   std::vector<Problem> all;
   for (const Index n : all_n)
     for (const Index d : all_d)
-      for (const Index dv : all_dv)
+      for (const Index dv : all_dv) {
+        Problem p;
+        p.shape.nk = chosen(n, limits.keys, 1024);
+        p.shape.nq = chosen(n, limits.queries, 1024);
+        p.shape.d = chosen(d, limits.d, 64);
+        p.shape.dv = chosen(dv, limits.dv, p.shape.d);
+        p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
+        // A causal row sees the keys up to its own place counted from the end when the lengths differ.
+        if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
+        p.shape.precision = request.precision;
+        refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
         for (const Index heads : all_heads)
           for (const double scale : scales)
             for (const Rounding rounding : roundings) {
-              Problem p;
-              p.shape.nk = chosen(n, limits.keys, 1024);
-              p.shape.nq = chosen(n, limits.queries, 1024);
-              p.shape.d = chosen(d, limits.d, 64);
-              p.shape.dv = chosen(dv, limits.dv, p.shape.d);
-              p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
-              // A causal row sees the keys up to its own place counted from the end when the lengths differ.
-              if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
-              p.shape.precision = request.precision;
+              if (!(scale > 0) || !std::isfinite(scale))
+                throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
               p.heads = heads;
               p.logit_scale = scale;
               p.rounding = rounding;
-              if (!(scale > 0) || !std::isfinite(scale))
-                throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
-              refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
               all.push_back(p);
             }
+      }
   return all;
 }
 
-}  // namespace
+// Cells of several steps of one request, each once.
+class Expansion {
+ public:
+  explicit Expansion(const RunRequest& request)
+      : request_(request), applied_(problem_axes().begin(), problem_axes().end()) {}
 
-Axis parse_axis(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
-    throw Misuse(fmt::format("--sweep {}: expected AXIS=VALUES, such as m=16,32,64 or n=1024:65536:x2", text));
-  Axis axis{text.substr(0, equals), {}};
-  const std::string_view values = std::string_view(text).substr(equals + 1);
-  if (values.find(':') != std::string_view::npos) {
-    axis.values = range_values(axis.name, values);
-    return axis;
+  // The cells of that step, whose sweep multiplies.
+  void add(const RunRequest& step) {
+    const auto experiments = with_specs(swept_all("experiments", {step.experiment}, step.sweep, applied_));
+    const auto methods = with_specs(swept_all("methods", step.methods, step.sweep, applied_));
+    const auto inputs = swept_all("inputs", step.inputs, step.sweep, applied_);
+    for (const auto& [method, spec] : methods) find<MethodEntry>(method.name()).check(method);
+    if (methods.empty()) return;
+    for (const auto& input : inputs) {
+      const auto all_problems = problems(step, input);
+      refuse_beyond_most_cells(static_cast<double>(cells_.size()) + static_cast<double>(all_problems.size()) *
+                                                                        static_cast<double>(experiments.size()) *
+                                                                        static_cast<double>(methods.size()));
+      for (const auto& problem : all_problems) {
+        const std::string input_key =
+            Cell{experiments[0].first, methods[0].first, input, problem, step.seed, step.threads}.input_key();
+        const size_t group = groups_.try_emplace(input_key, groups_.size()).first->second;
+        for (const auto& [experiment, experiment_spec] : experiments)
+          for (const auto& [method, method_spec] : methods) {
+            Cell cell{experiment, step.match ? matched(method, problem.shape, *step.match) : method,
+                      input,      problem,
+                      step.seed,  step.threads};
+            refuse(cell);
+            const std::string spec = step.match ? cell.method.spec() : method_spec;
+            if (!seen_.insert(fmt::format("{}\n{}\n{}", group, experiment_spec, spec)).second) continue;
+            cells_.push_back(std::move(cell));
+            group_of_.push_back(group);
+          }
+      }
+    }
   }
-  for (size_t begin = 0; begin <= values.size();) {
-    const size_t end = std::min(values.find(',', begin), values.size());
-    if (end == begin) throw Misuse(fmt::format("--sweep {}: an empty value; expected values between commas", text));
-    axis.values.emplace_back(values.substr(begin, end - begin));
-    begin = end + 1;
+
+  // An axis that none of the steps had a use for.
+  void refuse_axes_without_use() const {
+    for (const Axis& axis : request_.sweep)
+      if (!applied_.contains(axis.name))
+        throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
+                                 nearest_names(axis.name, known_axes())));
   }
-  if (axis.values.size() > most_axis_values)
-    throw Misuse(fmt::format("--sweep {}: more than {} values", axis.name, most_axis_values));
-  return axis;
-}
+
+  // Those that share an input stand together, in the order in which they came.
+  std::vector<Cell> cells() && {
+    if (std::is_sorted(group_of_.begin(), group_of_.end())) return std::move(cells_);
+    std::vector<size_t> order(cells_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return group_of_[a] < group_of_[b]; });
+    std::vector<Cell> sorted;
+    sorted.reserve(cells_.size());
+    for (const size_t place : order) sorted.push_back(std::move(cells_[place]));
+    return sorted;
+  }
+
+ private:
+  using Specified = std::pair<Params, std::string>;
+  static std::vector<Specified> with_specs(std::vector<Params> all) {
+    std::vector<Specified> specified;
+    for (Params& params : all) {
+      std::string spec = params.spec();
+      specified.emplace_back(std::move(params), std::move(spec));
+    }
+    return specified;
+  }
+
+  void refuse(const Cell& cell) {
+    const auto& [shape, heads, logit_scale, rounding] = cell.problem;
+    const auto& entry = find<ExperimentEntry>(cell.experiment.name());
+    if (const double bytes = cell_bytes(cell); bytes > available_)  // asked for once: it takes longer than a cell
+      refuse_beyond_memory(bytes, entry.text.name + " at n=" + std::to_string(shape.nk), "give a smaller n");
+    entry.check(cell);
+    if (heads > 1 && !entry.timing())
+      throw Misuse(fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
+                               heads, entry.text.name));
+    if (rounding != Rounding::none && entry.timing())
+      throw Misuse(fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",
+                               to_string(rounding), entry.text.name));
+  }
+
+  std::vector<std::string> known_axes() const {
+    std::vector<std::string> known = problem_axes();
+    std::set<std::string> applied;
+    const auto add_all = [&](const std::string& plural, const std::vector<std::string>& specs) {
+      for (const Params& params : swept_all(plural, specs, request_.sweep, applied))
+        for (const auto& [name, value] : params.values())
+          if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    };
+    add_all("experiments", {request_.experiment});
+    add_all("methods", request_.methods);
+    add_all("inputs", request_.inputs);
+    return known;
+  }
+
+  const RunRequest& request_;
+  const double available_ = available_memory();
+  std::set<std::string> applied_;
+  std::vector<Cell> cells_;
+  std::vector<size_t> group_of_;  // of each cell: those with one number share an input
+  std::unordered_map<std::string, size_t> groups_;
+  std::unordered_set<std::string> seen_;
+};
+
+}  // namespace
 
 double cell_bytes(const Cell& cell) {
   const auto& shape = cell.problem.shape;
@@ -195,55 +247,18 @@ double cell_bytes(const Cell& cell) {
 }
 
 std::vector<Cell> expand(const RunRequest& request) {
-  std::set<std::string> applied(problem_axes().begin(), problem_axes().end());
   for (size_t i = 0; i < request.sweep.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (request.sweep[i].name == request.sweep[j].name)
         throw Misuse(fmt::format("--sweep {}: given twice; put all values into one", request.sweep[i].name));
-  const auto experiments = swept_all("experiments", {request.experiment}, request.sweep, applied);
-  const auto methods = swept_all("methods", request.methods, request.sweep, applied);
-  const auto inputs = swept_all("inputs", request.inputs, request.sweep, applied);
-  for (const auto& axis : request.sweep)
-    if (!applied.contains(axis.name)) {
-      std::vector<std::string> known = problem_axes();
-      for (const auto* group : {&experiments, &methods, &inputs})
-        for (const auto& params : *group)
-          for (const auto& [name, value] : params.values())
-            if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-      throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
-                               nearest_names(axis.name, known)));
-    }
-  for (const Params& method : methods) find<MethodEntry>(method.name()).check(method);
-  const bool timing = find<ExperimentEntry>(experiments.front().name()).timing();
-  std::vector<Cell> cells;
-  std::set<std::string> seen;
-  for (const auto& input : inputs) {
-    const auto all_problems = problems(request, input);
-    refuse_beyond_most_cells(static_cast<double>(cells.size()) + static_cast<double>(all_problems.size()) *
-                                                                     static_cast<double>(experiments.size()) *
-                                                                     static_cast<double>(methods.size()));
-    for (const auto& problem : all_problems)
-      for (const auto& experiment : experiments)
-        for (const auto& method : methods) {
-          Cell cell{experiment,   request.match ? matched(method, problem.shape, *request.match) : method,
-                    input,        problem,
-                    request.seed, request.threads};
-          refuse_beyond_memory(cell_bytes(cell), experiment.name() + " at n=" + std::to_string(problem.shape.nk),
-                               "give a smaller n");
-          find<ExperimentEntry>(experiment.name()).check(cell);
-          if (problem.heads > 1 && !timing)
-            throw Misuse(
-                fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
-                            problem.heads, experiment.name()));
-          if (problem.rounding != Rounding::none && timing)
-            throw Misuse(
-                fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",
-                            to_string(problem.rounding), experiment.name()));
-          if (seen.insert(experiment.spec() + "\n" + cell.method.spec() + "\n" + cell.input_key()).second)
-            cells.push_back(std::move(cell));
-        }
+  Expansion expansion(request);
+  RunRequest step = request;
+  for (auto& sweep : unzipped(request.sweep, request.zip)) {
+    step.sweep = std::move(sweep);
+    expansion.add(step);
   }
-  return cells;
+  expansion.refuse_axes_without_use();
+  return std::move(expansion).cells();
 }
 
 }  // namespace attnbench

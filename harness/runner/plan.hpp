@@ -5,20 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "harness/runner/axes.hpp"
 #include "harness/runner/cell.hpp"
 #include "harness/runner/match.hpp"
+#include "harness/runner/precision.hpp"
+#include "harness/runner/shard.hpp"
 
 namespace attnbench {
-
-// One axis of a sweep: a size (n, d, dv, heads), logit_scale, round (half precision), or a parameter of methods, inputs
-// or the experiment.
-struct Axis {
-  std::string name;
-  std::vector<std::string> values;
-};
-
-// "m=16,32,64", "n=1024:65536:x2", "m=64:512:+64". Throws Misuse.
-Axis parse_axis(const std::string& text);
 
 struct RunRequest {
   std::string experiment;
@@ -32,8 +25,12 @@ struct RunRequest {
   double logit_scale = 1;
   Rounding rounding = Rounding::none;
   std::vector<Axis> sweep = {};
+  std::vector<std::vector<std::string>> zip = {};  // axes of the sweep that move together
   std::optional<Match> match = {};  // each method's budget is chosen for that cost of one head, at each shape
-  Index replicates = 1;
+  Index replicates = 1;             // with `until`: at most
+  std::optional<Until> until = {};  // replicates are added until the headline metric is known so well
+  Shard shard = {};                 // which of the request's units are meant
+  bool retry = false;               // what failed, crashed, ran out of time or memory counts as missing
   std::uint64_t seed = 1;
   int threads = 1;
 };
@@ -41,9 +38,9 @@ struct RunRequest {
 // About how many bytes a cell takes: its heads, and the n x n matrices of its experiment.
 double cell_bytes(const Cell& cell);
 
-// Every cell of the request, sorted by input so that what is exact is computed once, without duplicates. An axis
-// applies to each method, input and experiment that has the parameter; one that applies to nothing throws Misuse, as
-// does any unknown name or a size that cannot be.
+// Every cell of the request, of all its shards, sorted by input so that what is exact is computed once, without
+// duplicates. An axis applies to each method, input and experiment that has the parameter; one that applies to nothing
+// throws Misuse, as does any unknown name or a size that cannot be.
 std::vector<Cell> expand(const RunRequest& request);
 
 }  // namespace attnbench

@@ -1,25 +1,60 @@
 #include "harness/runner/run.hpp"
 
+#include <fmt/format.h>
+
 namespace attnbench {
 
-RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id, const Limits& limits) {
-  const auto cells = expand(request);
-  RunSummary summary;
-  summary.cells = cells.size();
-  const bool timing = find<ExperimentEntry>(Params("experiments", request.experiment).name()).timing();
-  std::vector<Unit> missing;
-  for (const Cell& cell : cells) {
-    const CellRow row = cell.row(timing);
-    const auto ended = store.ended_replicates(row.key);
-    for (Index replicate = 0; replicate < request.replicates; ++replicate) {
-      if (ended.contains(replicate))
-        ++summary.already;
-      else
-        missing.push_back({cell, row, replicate});
-    }
+namespace {
+
+std::vector<Unit> units_of(const Backlog& backlog, bool timing) {
+  std::vector<Unit> units;
+  for (const auto& entry : backlog.entries) {
+    if (entry.missing.empty()) continue;
+    const CellRow row = entry.cell->row(timing);
+    for (const Index replicate : entry.missing) units.push_back({*entry.cell, row, replicate});
   }
-  execute(std::move(missing), request.threads, limits, store, run_id, summary);
-  return summary;
+  return units;
+}
+
+// "performer:m=64 n=512 gaussian: 0.13 of it after 1000 replicates"
+std::string text_of(const Backlog::Entry& entry) {
+  const Cell& cell = *entry.cell;
+  return fmt::format("{} n={} {}: within {:.2g} of it after {} replicates", cell.method.spec(), cell.problem.shape.nk,
+                     cell.input.spec(), entry.stopping->relative, entry.stopping->replicates);
+}
+
+}  // namespace
+
+RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id, const Limits& limits) {
+  return run(request, expand(request), store, run_id, limits);
+}
+
+RunSummary run(const RunRequest& request, const std::vector<Cell>& cells, Store& store, std::int64_t run_id,
+               const Limits& limits, const std::function<void(const Backlog&)>& before) {
+  const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
+  RunSummary summary;
+  std::vector<std::pair<std::string, Index>> tried;  // has ended, even where a retry would do it again
+  for (bool first = true;; first = false) {
+    EndedUnits ended = ended_units(request, store);
+    for (const auto& [key, replicate] : tried) ended[key].try_emplace(replicate, Ending::Kind::failed);
+    const Backlog backlog = backlog_of(request, cells, ended, &store);
+    if (first) {
+      summary.cells = backlog.entries.size();
+      summary.already = backlog.already;
+      if (before) before(backlog);
+    }
+    std::vector<Unit> units = units_of(backlog, timing);
+    if (units.empty()) {
+      for (const auto& entry : backlog.entries)
+        if (entry.stopping && entry.stopping->state == Stopping::State::ambiguous)
+          summary.ambiguous.push_back(text_of(entry));
+      return summary;
+    }
+    if (request.until)
+      for (const Unit& unit : units) tried.emplace_back(unit.row.key, unit.replicate);
+    execute(std::move(units), request.threads, limits, store, run_id, summary);
+    if (summary.interrupted || !request.until) return summary;
+  }
 }
 
 }  // namespace attnbench

@@ -2,57 +2,23 @@
 
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Statement.h>
-#include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <array>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "harness/core/error.hpp"
+#include "harness/store/schema.hpp"
 
 namespace attnbench {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
-constexpr std::int64_t schema_version = 2;
-
-// WITHOUT ROWID keeps the measurements of a replicate side by side in the order of export, which then sorts nothing.
-constexpr const char* schema = R"sql(
-  CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT NOT NULL, command TEXT NOT NULL, environment TEXT NOT NULL);
-  CREATE TABLE cell(
-    id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT NOT NULL, method TEXT NOT NULL,
-    input TEXT NOT NULL, nq INTEGER NOT NULL, n INTEGER NOT NULL, d INTEGER NOT NULL, dv INTEGER NOT NULL,
-    causal INTEGER NOT NULL, mask_offset INTEGER NOT NULL, mask_keys INTEGER NOT NULL, precision TEXT NOT NULL,
-    heads INTEGER NOT NULL, logit_scale REAL NOT NULL, seed TEXT NOT NULL, threads INTEGER NOT NULL,
-    parameters TEXT NOT NULL, source_version TEXT NOT NULL);
-  CREATE TABLE replicate(
-    cell INTEGER NOT NULL REFERENCES cell(id), replicate INTEGER NOT NULL, run INTEGER NOT NULL REFERENCES run(id),
-    ending TEXT NOT NULL, reason TEXT NOT NULL, seconds REAL NOT NULL, finished TEXT NOT NULL,
-    PRIMARY KEY(cell, replicate)) WITHOUT ROWID;
-  CREATE TABLE measurement(
-    cell INTEGER NOT NULL, replicate INTEGER NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, shape TEXT NOT NULL,
-    value REAL, array BLOB, PRIMARY KEY(cell, replicate, metric),
-    FOREIGN KEY(cell, replicate) REFERENCES replicate(cell, replicate),
-    CHECK((value IS NULL) <> (array IS NULL))) WITHOUT ROWID;
-  CREATE TABLE figure(
-    recipe TEXT NOT NULL, name TEXT NOT NULL, position INTEGER NOT NULL, json TEXT NOT NULL,
-    PRIMARY KEY(recipe, name));
-)sql";
-
-// What each schema has beyond the one before it, from 2 on: a new file takes all of it, an older file what it lacks.
-constexpr std::array<const char*, schema_version - 1> additions{R"sql(
-  CREATE TABLE verdict(
-    recipe TEXT NOT NULL, position INTEGER NOT NULL, outcome TEXT NOT NULL, statement TEXT NOT NULL,
-    numbers TEXT NOT NULL, PRIMARY KEY(recipe, position))
-)sql"};
 
 // SQLite names its write-ahead log after the file that a symbolic link points to, and takes ":memory:" for no file.
 fs::path resolved(const fs::path& path) {
@@ -98,19 +64,6 @@ std::string file_header(const SQLite::Database& database) {
   return header;
 }
 
-void require_our_schema(const fs::path& path, std::int64_t application, std::int64_t version) {
-  if (application != application_id)
-    throw Misuse(
-        fmt::format("'{}' is an SQLite database of another program; expected a results file of attnbench; it "
-                    "is left untouched: give another path",
-                    path.string()));
-  if (version < 1 || version > schema_version)
-    throw Misuse(
-        fmt::format("'{}' has results schema {}; this attnbench knows schemas 1 to {}; {}, or give another path",
-                    path.string(), version, schema_version,
-                    version > schema_version ? "use the newer attnbench that wrote it" : "it may be damaged"));
-}
-
 void require_results_header(const fs::path& path, const SQLite::Database& database) {
   const std::string header = file_header(database);
   constexpr std::string_view magic("SQLite format 3\0", 16);
@@ -124,7 +77,7 @@ void require_results_header(const fs::path& path, const SQLite::Database& databa
 }
 
 [[noreturn]] void report_damage(const fs::path& path, const std::string& damage) {
-  throw Misuse(
+  throw Damage(
       fmt::format("results file '{0}' is cut off or corrupt ({1}); expected a whole SQLite database; it is left "
                   "untouched: restore a copy, or salvage it with `sqlite3 {0} .recover`, or give another path",
                   path.string(), damage));
@@ -168,26 +121,6 @@ void create_folder_of(const fs::path& path) {
                     path.parent_path().string(), error.message()));
 }
 
-// The schema is one transaction in rollback mode, so that the file's header names us before a log can exist, and two
-// runs that start together agree on who creates it.
-void create_or_update_schema(const fs::path& path, SQLite::Database& database) {
-  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
-  const std::int64_t application = database.execAndGet("PRAGMA application_id").getInt64();
-  std::int64_t version = 1;
-  if (empty && application == 0) {
-    database.exec(schema);
-    database.exec(fmt::format("PRAGMA application_id = {}", application_id));
-  } else {
-    version = database.execAndGet("PRAGMA user_version").getInt64();
-    require_our_schema(path, application, version);
-  }
-  for (; version < schema_version; ++version)
-    database.exec(
-        fmt::format("{}; PRAGMA user_version = {}", additions[static_cast<size_t>(version - 1)], version + 1));
-  transaction.commit();
-}
-
 // With a log, readers never wait for writers. The switch needs the file for itself, and while another run makes it too
 // SQLite reports busy at once instead of waiting. A file system without shared memory stays in rollback mode, which is
 // slower, not wrong.
@@ -206,23 +139,14 @@ bool can_write_beside(const fs::path& path) {
   return access(path.c_str(), W_OK) == 0 && access(path.parent_path().c_str(), W_OK) == 0;
 }
 
-// As a URI of SQLite that promises that nobody changes the file: such a file is read without creating one beside it.
-std::string immutable_uri(const fs::path& path) {
-  std::string uri = "file:";
+std::string uri(const fs::path& path, const char* how) {
+  std::string text = "file:";
   for (const char byte : path.string())
     if (byte == '%' || byte == '?' || byte == '#')
-      uri += fmt::format("%{:02x}", static_cast<unsigned char>(byte));
+      text += fmt::format("%{:02x}", static_cast<unsigned char>(byte));
     else
-      uri += byte;
-  return uri + "?immutable=1";
-}
-
-// A reader with write permission reads through the log as a writer does, and so leaves neither a log nor its index
-// behind; without permission (an archive, another user's results) a file without log is read as immutable.
-SQLite::Database connect_for_reading(const fs::path& path) {
-  if (can_write_beside(path)) return SQLite::Database(path.string(), SQLite::OPEN_READWRITE);
-  if (write_ahead_log_size(path) > 0) return SQLite::Database(path.string(), SQLite::OPEN_READONLY);
-  return SQLite::Database(immutable_uri(path), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+      text += byte;
+  return text + how;
 }
 
 }  // namespace
@@ -266,7 +190,7 @@ void explain(const fs::path& path, const SQLite::Exception& error) {
   }
 }
 
-SQLite::Database open_for_recording(const fs::path& given, std::chrono::milliseconds wait) {
+SQLite::Database open_for_writing(const fs::path& given, std::chrono::milliseconds wait) {
   const fs::path path = resolved(given);
   std::error_code absent;
   const fs::file_type type = fs::status(path, absent).type();
@@ -278,7 +202,8 @@ SQLite::Database open_for_recording(const fs::path& given, std::chrono::millisec
   const bool filled = size_or_zero(path) > 0;
   if (!filled) require_no_orphaned_log(path);
   return explained(path, [&] {
-    SQLite::Database database(path.string(), SQLite::OPEN_READWRITE | (exists ? 0 : SQLite::OPEN_CREATE));
+    const int create = exists ? 0 : SQLite::OPEN_CREATE;
+    SQLite::Database database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_URI | create);
     if (filled) require_results_header(path, database);
     // SQLite opens a file without write permission for reading, and would complain only at the first measurement.
     if (sqlite3_db_readonly(database.getHandle(), "main") == 1)
@@ -286,11 +211,28 @@ SQLite::Database open_for_recording(const fs::path& given, std::chrono::millisec
     database.setBusyTimeout(static_cast<int>(wait.count()));
     if (filled) require_integrity(path, database);
     create_or_update_schema(path, database);
-    switch_to_log(database, wait);
-    // NORMAL survives any kill; a power cut loses the last replicates but never breaks one.
-    database.exec("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
+    database.exec("PRAGMA foreign_keys = ON");
     return database;
   });
+}
+
+SQLite::Database open_for_recording(const fs::path& given, std::chrono::milliseconds wait) {
+  SQLite::Database database = open_for_writing(given, wait);
+  return explained(resolved(given), [&] {
+    switch_to_log(database, wait);
+    // NORMAL survives any kill; a power cut loses the last replicates but never breaks one.
+    database.exec("PRAGMA synchronous = NORMAL");
+    return std::move(database);
+  });
+}
+
+// A reader with write permission reads through the log as a writer does, and so leaves neither a log nor its index
+// behind; without permission (an archive, another user's results) a file without log is read as immutable: SQLite is
+// promised that nobody changes it, and creates nothing beside it.
+std::string name_for_reading(const fs::path& given) {
+  const fs::path path = resolved(given);
+  if (can_write_beside(path)) return path.string();
+  return uri(path, write_ahead_log_size(path) > 0 ? "?mode=ro" : "?immutable=1");
 }
 
 SQLite::Database open_for_reading(const fs::path& given, std::chrono::milliseconds wait) {
@@ -305,13 +247,15 @@ SQLite::Database open_for_reading(const fs::path& given, std::chrono::millisecon
   require_regular_file(path, type);
   if (size_or_zero(path) == 0) require_no_orphaned_log(path);
   return explained(path, [&] {
-    SQLite::Database database = connect_for_reading(path);
+    const int mode = can_write_beside(path) ? SQLite::OPEN_READWRITE : SQLite::OPEN_READONLY;
+    SQLite::Database database(name_for_reading(path), mode | SQLite::OPEN_URI);
     require_results_header(path, database);
     database.setBusyTimeout(static_cast<int>(wait.count()));
     require_integrity(path, database);
-    database.exec("PRAGMA query_only = ON");
     require_our_schema(path, database.execAndGet("PRAGMA application_id").getInt64(),
                        database.execAndGet("PRAGMA user_version").getInt64());
+    read_as_this_schema(database);
+    database.exec("PRAGMA query_only = ON");
     return database;
   });
 }

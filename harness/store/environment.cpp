@@ -19,7 +19,9 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -199,6 +201,29 @@ std::string environment_json() {
   return known_only(environment).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+namespace {
+std::string machine_of(const json& environment) {
+  std::string name;
+  for (const char* fact : {"/host/name", "/processor/model", "/processor/cores_online"}) {
+    const json::json_pointer place(fact);
+    if (!environment.contains(place)) continue;
+    const json& value = environment[place];
+    name += (name.empty() ? "" : ", ") + (value.is_string() ? value.get<std::string>() : value.dump() + " cores");
+  }
+  return name.empty() ? "unknown machine" : name;
+}
+}  // namespace
+
+std::string machine_of(const std::string& environment) {
+  const json parsed = json::parse(environment, nullptr, false);
+  return machine_of(parsed.is_object() ? parsed : json::object());
+}
+
+const std::string& this_machine() {
+  static const std::string name = machine_of(known_only({{"host", host()}, {"processor", processor()}}));
+  return name;
+}
+
 double available_memory() {
   double available = memory_entry("MemAvailable:").value_or(std::numeric_limits<double>::infinity());
   for (const MemoryGroups& groups : generations) available = std::min(available, left_in_groups(groups));
@@ -233,6 +258,14 @@ int allowed_cores() {
   return error == std::errc() && end == granted.data() + granted.size() && slurm >= 1 ? std::min(cores, slurm) : cores;
 }
 
-std::string source_version(const std::vector<std::string>& files) { return source_version(source_hashes(), files); }
+std::string source_version(const std::vector<std::string>& files) {
+  // The cells of a sweep share a few lists of files, and hashing one takes longer than looking up a cell.
+  static std::mutex mutex;
+  static std::map<std::vector<std::string>, std::string> known;
+  const std::lock_guard lock(mutex);
+  std::string& version = known[files];
+  if (version.empty()) version = source_version(source_hashes(), files);
+  return version;
+}
 
 }  // namespace attnbench

@@ -10,6 +10,11 @@ namespace attnbench {
 // allowed, memory, library versions, host system, load average. Facts that cannot be had are left out.
 std::string environment_json();
 
+// The machine that an environment describes, or this one: host, processor and its cores. What is timed is compared on
+// one machine only. "unknown machine" when nothing is known.
+std::string machine_of(const std::string& environment);
+const std::string& this_machine();
+
 // Bytes of memory this process could still get: available memory of the machine, or the control group's if less.
 double available_memory();
 // All that this process could have were nothing else running: of the machine, or the control group's if less.

@@ -28,9 +28,9 @@ namespace {
 struct Columns {
   size_t first, count;
 };
-constexpr Columns cell_columns{0, 16}, replicate_columns{16, 3}, metric_columns{19, 2}, clock_columns{23, 5};
-constexpr size_t index_column = 21, value_column = 22;
-static_assert(export_columns[cell_columns.count - 1].name == "parameters");
+constexpr Columns cell_columns{0, 17}, replicate_columns{17, 3}, metric_columns{20, 2}, clock_columns{24, 5};
+constexpr size_t index_column = 22, value_column = 23;
+static_assert(export_columns[cell_columns.count - 1].name == "machine");
 static_assert(export_columns[replicate_columns.first].name == "replicate");
 static_assert(export_columns[metric_columns.first].name == "metric");
 static_assert(export_columns[index_column].name == "index" && export_columns[value_column].name == "value");
@@ -41,10 +41,10 @@ static_assert(clock_columns.first + clock_columns.count == export_columns.size()
 // only in the version of their sources follow each other in an order that is theirs too.
 constexpr const char* select_cells = R"sql(
   SELECT experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale, seed,
-         threads, parameters, id
+         threads, parameters, machine, id
   FROM cell
   ORDER BY experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
-           length(seed), seed, threads, parameters, source_version, key)sql";
+           length(seed), seed, threads, parameters, machine, source_version, key)sql";
 // In the order of the primary keys, so that nothing is sorted.
 constexpr const char* select_measurements = R"sql(
   SELECT replicate.replicate, ending, reason, metric, unit, shape, value, array,
@@ -54,7 +54,7 @@ constexpr const char* select_measurements = R"sql(
   LEFT JOIN run ON run.id = replicate.run
   WHERE replicate.cell = ?
   ORDER BY replicate.replicate, metric)sql";
-constexpr int id_in_cells = 16;
+constexpr int id_in_cells = 17;
 constexpr int replicate_in_rows = 0, metric_in_rows = 3, shape_in_rows = 5, value_in_rows = 6, array_in_rows = 7,
               clock_in_rows = 8;
 

@@ -13,9 +13,9 @@ struct ExportColumn {
   bool clock = false;  // differs between equal runs by nature: exported only when asked for, after all others
 };
 
-// One line a number; the first 16 columns identify a cell. A replicate that ended without numbers has one line whose
+// One line a number; the first 17 columns identify a cell. A replicate that ended without numbers has one line whose
 // metric, unit, index and value are empty (null in JSON).
-inline constexpr std::array<ExportColumn, 28> export_columns = {{
+inline constexpr std::array<ExportColumn, 29> export_columns = {{
     {"experiment", "text", "the question asked: name and options"},
     {"method", "text", "spec of the method"},
     {"input", "text", "spec of the law or file that Q, K and V come from"},
@@ -32,6 +32,7 @@ inline constexpr std::array<ExportColumn, 28> export_columns = {{
     {"seed", "text", "base seed, an unsigned 64-bit integer"},
     {"threads", "integer", "threads; 0 where they cannot change the numbers"},
     {"parameters", "text", "JSON object: every parameter of method, input and experiment"},
+    {"machine", "text", "where it was timed; empty where that cannot change the numbers"},
     {"replicate", "integer", "which independent repetition, from 0"},
     {"ending", "text", "done, skipped, failed, crashed, timed out, out of memory or invalid"},
     {"reason", "text", "why it ended otherwise than done"},

@@ -9,7 +9,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <ctime>
 #include <functional>
 #include <numeric>
@@ -67,8 +66,8 @@ void bind_values(SQLite::Statement& insert, int scalar, int array, const Measure
 std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
   SQLite::Statement insert(database,
                            "INSERT INTO cell(key, experiment, method, input, nq, n, d, dv, causal, mask_offset, "
-                           "mask_keys, precision, heads, logit_scale, seed, threads, parameters, source_version) "
-                           "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(key) DO NOTHING");
+                           "mask_keys, precision, heads, logit_scale, seed, threads, parameters, source_version, "
+                           "machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(key) DO NOTHING");
   const auto& [nq, nk, d, dv, mask, precision] = cell.shape;
   int column = 0;
   const auto bind = [&](const auto& value) { insert.bind(++column, value); };
@@ -79,7 +78,7 @@ std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
   bind(cell.logit_scale);
   bind(std::to_string(cell.seed));  // SQLite's integers are signed
   bind(std::int64_t{cell.threads});
-  for (const std::string& text : {cell.parameters, cell.source_version}) bind(text);
+  for (const std::string& text : {cell.parameters, cell.source_version, cell.machine}) bind(text);
   insert.exec();
 
   SQLite::Statement select(database, "SELECT id FROM cell WHERE key = ?");
@@ -88,24 +87,33 @@ std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
   return select.getColumn(0).getInt64();
 }
 
-// False when that replicate has ended before.
-bool insert_replicate(SQLite::Database& database, std::int64_t cell, Index replicate, std::int64_t run,
-                      const Ending& ending, double seconds) {
-  SQLite::Statement insert(database,
-                           "INSERT INTO replicate(cell, replicate, run, ending, reason, seconds, finished) "
-                           "VALUES(?,?,?,?,?,?,?) ON CONFLICT(cell, replicate) DO NOTHING");
-  insert.bind(1, cell);
-  insert.bind(2, std::int64_t{replicate});
-  insert.bind(3, run);
-  insert.bind(4, to_string(ending.kind));
-  insert.bind(5, ending.reason);
-  insert.bind(6, seconds);
-  insert.bind(7, utc_now());
-  return insert.exec() == 1;
+// False when that replicate is settled.
+bool put_replicate(SQLite::Database& database, std::int64_t cell, Index replicate, std::int64_t run,
+                   const Ending& ending, double seconds, size_t measurements) {
+  static const std::string upsert = fmt::format(
+      "INSERT INTO replicate(cell, replicate, run, ending, reason, seconds, finished, measurements) "
+      "VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(cell, replicate) DO UPDATE SET run = excluded.run, "
+      "ending = excluded.ending, reason = excluded.reason, seconds = excluded.seconds, "
+      "finished = excluded.finished, measurements = excluded.measurements WHERE replicate.ending NOT IN {}",
+      settled_endings);
+  SQLite::Statement put(database, upsert);
+  put.bind(1, cell);
+  put.bind(2, std::int64_t{replicate});
+  put.bind(3, run);
+  put.bind(4, to_string(ending.kind));
+  put.bind(5, ending.reason);
+  put.bind(6, seconds);
+  put.bind(7, utc_now());
+  put.bind(8, static_cast<std::int64_t>(measurements));
+  return put.exec() == 1;
 }
 
-void insert_measurements(SQLite::Database& database, std::int64_t cell, Index replicate,
-                         const std::vector<Measurement>& measurements) {
+void put_measurements(SQLite::Database& database, std::int64_t cell, Index replicate,
+                      const std::vector<Measurement>& measurements) {
+  SQLite::Statement remove(database, "DELETE FROM measurement WHERE cell = ? AND replicate = ?");  // of an earlier try
+  remove.bind(1, cell);
+  remove.bind(2, std::int64_t{replicate});
+  remove.exec();
   SQLite::Statement insert(database,
                            "INSERT INTO measurement(cell, replicate, metric, unit, shape, value, array) "
                            "VALUES(?,?,?,?,?,?,?)");
@@ -122,40 +130,6 @@ void insert_measurements(SQLite::Database& database, std::int64_t cell, Index re
 }
 
 }  // namespace
-
-std::string to_string(Ending::Kind kind) {
-  switch (kind) {
-    case Ending::Kind::done:
-      return "done";
-    case Ending::Kind::skipped:
-      return "skipped";
-    case Ending::Kind::failed:
-      return "failed";
-    case Ending::Kind::crashed:
-      return "crashed";
-    case Ending::Kind::timed_out:
-      return "timed out";
-    case Ending::Kind::out_of_memory:
-      return "out of memory";
-    case Ending::Kind::invalid:
-      return "invalid";
-  }
-  throw std::logic_error("an ending of no known kind");
-}
-
-std::string to_string(Verdict::Outcome outcome) {
-  switch (outcome) {
-    case Verdict::Outcome::pass:
-      return "PASS";
-    case Verdict::Outcome::fail:
-      return "FAIL";
-    case Verdict::Outcome::ambiguous:
-      return "AMBIGUOUS";
-    case Verdict::Outcome::conditional:
-      return "CONDITIONAL";
-  }
-  throw std::logic_error("a verdict of no known outcome");
-}
 
 Store::Store(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 
@@ -181,18 +155,6 @@ std::int64_t Store::begin_run(const std::string& command_line, const std::string
   });
 }
 
-std::unordered_set<Index> Store::ended_replicates(const std::string& key) const {
-  const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    SQLite::Statement select(implementation_->database,
-                             "SELECT replicate FROM replicate JOIN cell ON cell.id = replicate.cell WHERE key = ?");
-    select.bind(1, key);
-    std::unordered_set<Index> ended;
-    while (select.executeStep()) ended.insert(select.getColumn(0).getInt64());
-    return ended;
-  });
-}
-
 void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
                    const std::vector<Measurement>& measurements) {
   require_well_formed(measurements);
@@ -202,44 +164,9 @@ void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const
     // IMMEDIATE: the write lock is waited for here, and no statement after it can find the file busy.
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
     const std::int64_t id = id_of(database, cell);
-    if (insert_replicate(database, id, replicate, run, ending, seconds))
-      insert_measurements(database, id, replicate, measurements);
+    if (put_replicate(database, id, replicate, run, ending, seconds, measurements.size()))
+      put_measurements(database, id, replicate, measurements);
     transaction.commit();
-  });
-}
-
-std::map<Index, double> Store::scalars(const std::string& key, const std::string& metric) const {
-  const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    SQLite::Statement select(implementation_->database,
-                             "SELECT m.replicate, m.value FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
-                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
-                             "m.metric = ? AND r.ending = 'done' AND m.value IS NOT NULL");
-    select.bind(1, key);
-    select.bind(2, metric);
-    std::map<Index, double> values;
-    while (select.executeStep()) values[select.getColumn(0).getInt64()] = select.getColumn(1).getDouble();
-    return values;
-  });
-}
-
-std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const std::string& metric) const {
-  const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    SQLite::Statement select(implementation_->database,
-                             "SELECT m.replicate, m.array FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
-                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
-                             "m.metric = ? AND r.ending = 'done' AND m.array IS NOT NULL");
-    select.bind(1, key);
-    select.bind(2, metric);
-    std::map<Index, std::vector<double>> values;
-    while (select.executeStep()) {
-      const SQLite::Column array = select.getColumn(1);
-      auto& flat = values[select.getColumn(0).getInt64()];
-      flat.resize(static_cast<size_t>(array.getBytes()) / sizeof(double));
-      std::memcpy(flat.data(), array.getBlob(), flat.size() * sizeof(double));
-    }
-    return values;
   });
 }
 
@@ -248,12 +175,13 @@ void Store::put_figure(const std::string& recipe, const std::string& name, Index
   explained(implementation_->path, [&] {
     SQLite::Statement insert(
         implementation_->database,
-        "INSERT INTO figure(recipe, name, position, json) VALUES(?,?,?,?) ON CONFLICT(recipe, name) "
-        "DO UPDATE SET position = excluded.position, json = excluded.json");
+        "INSERT INTO figure(recipe, name, position, json, written) VALUES(?,?,?,?,?) ON CONFLICT(recipe, name) "
+        "DO UPDATE SET position = excluded.position, json = excluded.json, written = excluded.written");
     insert.bind(1, recipe);
     insert.bind(2, name);
     insert.bind(3, std::int64_t{position});
     insert.bind(4, json);
+    insert.bind(5, utc_now());
     insert.exec();
   });
 }
@@ -266,8 +194,9 @@ void Store::put_verdicts(const std::string& recipe, const std::vector<Verdict>& 
     SQLite::Statement remove(database, "DELETE FROM verdict WHERE recipe = ?");
     remove.bind(1, recipe);
     remove.exec();
-    SQLite::Statement insert(database,
-                             "INSERT INTO verdict(recipe, position, outcome, statement, numbers) VALUES(?,?,?,?,?)");
+    const std::string written = utc_now();
+    SQLite::Statement insert(
+        database, "INSERT INTO verdict(recipe, position, outcome, statement, numbers, written) VALUES(?,?,?,?,?,?)");
     std::int64_t position = 0;
     for (const Verdict& verdict : verdicts) {
       insert.bind(1, recipe);
@@ -275,6 +204,7 @@ void Store::put_verdicts(const std::string& recipe, const std::vector<Verdict>& 
       insert.bind(3, to_string(verdict.outcome));
       insert.bind(4, verdict.statement);
       insert.bind(5, verdict.numbers);
+      insert.bind(6, written);
       insert.exec();
       insert.reset();
     }

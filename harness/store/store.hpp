@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -28,6 +30,10 @@ struct Ending {
   std::string reason;  // empty when done
 };
 std::string to_string(Ending::Kind kind);
+Ending::Kind ending_kind(std::string_view name);  // throws std::invalid_argument for what to_string does not give
+// Done, skipped or invalid: the same again whenever it is tried. The others (failed, crashed, timed out, out of memory)
+// may be the machine's doing, and are replaced by what comes of another try.
+bool settled(Ending::Kind kind);
 
 // What a recipe's measurements say of its statement.
 struct Verdict {
@@ -51,7 +57,11 @@ struct CellRow {
   int threads = 0;         // 0: not part of the cell (statistics)
   std::string parameters;  // JSON object: every parameter of method, input and experiment with its value
   std::string source_version;
+  std::string machine = {};  // where it was timed: timings of two machines are two cells; empty for statistics
 };
+
+// The key of a timing cell on one machine: the hash of all else, and that of where it was timed.
+std::string key_on(const std::string& key, const std::string& machine);
 
 class Store {
  public:
@@ -66,11 +76,13 @@ class Store {
   // Records where and how this run is made (environment: a JSON object) and returns its id.
   std::int64_t begin_run(const std::string& command_line, const std::string& environment);
 
-  // Replicates of that cell that ended in any way, so that a resumed run does not repeat them.
+  // What has ended, of every cell by its key: one query, for runs of many cells.
+  std::unordered_map<std::string, std::map<Index, Ending::Kind>> ended() const;
+  // Replicates of one cell that ended in any way.
   std::unordered_set<Index> ended_replicates(const std::string& key) const;
 
   // One transaction: the cell (if new), the ending of this replicate and all of its measurements. A replicate that
-  // is there already is left as it is.
+  // is there already and settled is left as it is; one that ended otherwise is replaced.
   void record(std::int64_t run, const CellRow& cell, Index replicate, const Ending& ending, double seconds,
               const std::vector<Measurement>& measurements);
 

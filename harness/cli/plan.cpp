@@ -1,0 +1,83 @@
+// attnbench plan: what a run would do, how much of it is done, what the rest will take.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "harness/cli/command.hpp"
+#include "harness/cli/request.hpp"
+#include "harness/inputs/memory_limit.hpp"
+#include "harness/runner/backlog.hpp"
+
+namespace attnbench {
+namespace {
+
+constexpr size_t most_printed = 40, ends_printed = 16;  // of a longer list, its two ends
+
+void print_cell(const Cell& cell, const std::optional<Match>& match) {
+  const auto& [shape, heads, logit_scale, rounding] = cell.problem;
+  std::cout << fmt::format("{}  {}  {}  n={} d={} dv={}{}{}{}{}\n", cell.experiment.spec(), cell.method.spec(),
+                           cell.input.spec(), shape.nk, shape.d, shape.dv, shape.mask.causal ? " causal" : "",
+                           heads == 1 ? "" : fmt::format(" heads={}", heads),
+                           logit_scale == 1 ? "" : fmt::format(" logit_scale={}", logit_scale),
+                           rounding == Rounding::none ? "" : " round=" + to_string(rounding));
+  if (!match) return;
+  if (const auto cost = cost_of(cell.method, shape, match->cost))
+    std::cout << fmt::format("    costs {:.3g}, {:.2f} of what was asked\n", *cost, *cost / match->value);
+}
+
+void print_cells(const Backlog& backlog, const std::optional<Match>& match, bool all) {
+  const size_t count = backlog.entries.size();
+  for (size_t place = 0; place < count; ++place) {
+    if (!all && count > most_printed && place == ends_printed) {
+      std::cout << fmt::format("... {} more; --all prints them\n", count - 2 * ends_printed);
+      place = count - ends_printed;
+    }
+    print_cell(*backlog.entries[place].cell, match);
+  }
+}
+
+int plan_command(const std::vector<std::string>& words) {
+  const auto arguments = parse_request("plan", words);
+  if (!arguments) return 0;
+  const RunRequest& request = arguments->request;
+  const auto cells = expand(request);
+  std::optional<Store> store;
+  if (std::filesystem::exists(arguments->results)) store.emplace(Store::open_existing(arguments->results));
+  const Store* there = store ? &*store : nullptr;
+  const Backlog backlog = backlog_of(request, cells, there ? ended_units(request, *there) : EndedUnits(), there);
+  print_cells(backlog, request.match, arguments->all);
+  double largest = 0;
+  size_t missing = 0, decided = 0;
+  for (const auto& entry : backlog.entries) {
+    largest = std::max(largest, peak_bytes_of(*entry.cell));
+    missing += entry.missing.size();
+    decided += entry.stopping && entry.stopping->state != Stopping::State::open;
+  }
+  const size_t count = backlog.entries.size();
+  std::cout << (request.until ? fmt::format("{} cells, {} of them decided, {} replicates done already, at most {} each",
+                                            count, decided, backlog.already, request.replicates)
+                              : fmt::format("{} cells x {} replicates, {} done already", count, request.replicates,
+                                            backlog.already))
+            << fmt::format("; a cell takes at most about {}\n", memory_size(largest));
+  if (missing == 0) {
+    std::cout << "nothing is missing\n";
+    return 0;
+  }
+  const auto past =
+      there ? past_cells(arguments->results, parse_spec(request.experiment).name) : std::vector<PastCell>();
+  const RunEstimate expected = estimate(request, backlog, past);
+  std::cout << fmt::format("{} replicates are missing{}: {}; on {} threads, about {} of memory at once\n", missing,
+                           request.until ? " up to the next stage" : "", expected.text(), request.threads,
+                           memory_size(expected.bytes));
+  return 0;
+}
+
+const bool registered =
+    add(CommandEntry{.text = {.name = "plan",
+                              .summary = "the cells that a run would do, how many are done, what the rest will take",
+                              .formula = "plan EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
+                     .run = plan_command});
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,234 @@
+#include "harness/cli/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/cli/command.hpp"
+#include "harness/cli/config.hpp"
+#include "harness/store/environment.hpp"
+
+namespace attnbench {
+
+namespace {
+
+// Numbers are read strictly: "12x" and "-3" are refused where a count is meant.
+Index count_of(const std::string& option, const std::string& text) {
+  Index value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1)
+    throw Misuse(fmt::format("--{} {}: expected an integer of at least 1", option, text));
+  return value;
+}
+
+double seconds_of(const std::string& option, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || !(value > 0))
+    throw Misuse(fmt::format("--{} {}: expected seconds, a number above 0", option, text));
+  return value;
+}
+
+// What is typed, before it means anything.
+struct Words {
+  std::string experiment;
+  std::vector<std::string> methods, inputs, n, d, sweeps, zips;
+  std::string dv, heads, precision, round, logit_scale, match, replicates, until, shard, timeout, memory, wait_quiet,
+      threads, seed, results, config;
+  bool causal = false, bidirectional = false, retry = false, all = false;
+};
+
+// in_file: the options that a file can hold.
+options::options_description options_of(Words& words, bool plan, bool in_file) {
+  options::options_description known("options");
+  const auto list = [](std::vector<std::string>& values) { return options::value(&values); };
+  const auto with_default = [](std::string& value, const char* text) {
+    return options::value(&value)->default_value(text);
+  };
+  known.add_options()("experiment", options::value(&words.experiment), "what to measure: attnbench list experiments")(
+      "method,m", list(words.methods), "method specs, such as performer:m=64 (repeatable)")(
+      "input,i", list(words.inputs), "input specs (repeatable; default gaussian)")(
+      "n,n", list(words.n), "sequence lengths (default: what the input has, or 1024)")(
+      "d,d", list(words.d), "key sizes (default: what the input has, or 64)")(
+      "dv", options::value(&words.dv), "value size (default: what the input has, or d)")(
+      "heads", with_default(words.heads, "1"), "heads of a call (speed)")(
+      "causal", options::bool_switch(&words.causal), "row i sees no later token (default: what the input is)")(
+      "bidirectional", options::bool_switch(&words.bidirectional), "every row sees every token")(
+      "precision", options::value(&words.precision), "f32 or f64 (default f64; f32 for timing)")(
+      "round", with_default(words.round, "none"),
+      "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
+      "logit-scale", options::value(&words.logit_scale), "multiplies the logits (default 1)")(
+      "sweep", list(words.sweeps),
+      "AXIS=VALUES: m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
+      "zip", list(words.zips), "AXIS,AXIS: axes of --sweep that move together instead of multiplying (repeatable)")(
+      "match", options::value(&words.match),
+      "flops=, bytes=, features= or seconds=VALUE: each method's budget is chosen for that cost of a head and call")(
+      "replicates,r", options::value(&words.replicates),
+      "independent repetitions (default 1); with --until, at most (default 1000)")(
+      "until", options::value(&words.until),
+      "rel-ci=X[,seconds=S]: add replicates until half of the 95 % interval of the experiment's first metric is at "
+      "most X of it; timing: or for S seconds of turns a cell (default 60)")(
+      "shard", with_default(words.shard, "1/1"), "i/k: the i-th of k disjoint parts, for several machines")(
+      "retry", options::bool_switch(&words.retry),
+      "do again what failed, crashed, timed out or ran out of memory; it replaces the row")(
+      "timeout", with_default(words.timeout, "3600"), "seconds that a replicate of a cell may take")(
+      "memory", options::value(&words.memory),
+      "SIZE, such as 4GB, that a replicate of a cell may take (default: its share of the machine)")(
+      "wait-quiet", options::value(&words.wait_quiet)->implicit_value("600"),
+      "timing: wait for other work on the machine to end, at most so many seconds (600)")(
+      "threads", options::value(&words.threads), "default: all cores of the allowed set")(
+      "seed", with_default(words.seed, "1"), "base seed")(
+      "results", with_default(words.results, "results/attnbench.db"), "results file");
+  if (!in_file)
+    known.add_options()("config", options::value(&words.config),
+                        "a file of these options: `option = value` lines, # comments; the command line beats it");
+  if (plan) known.add_options()("all", options::bool_switch(&words.all), "print every cell, however many");
+  return known;
+}
+
+void read_problem(const Words& words, const std::string& command, RunRequest& request) {
+  for (const auto& value : words.n) request.n.push_back(count_of("n", value));
+  for (const auto& value : words.d) request.d.push_back(count_of("d", value));
+  if (!words.dv.empty()) request.dv = count_of("dv", words.dv);
+  request.heads = count_of("heads", words.heads);
+  if (words.causal && words.bidirectional)
+    throw Misuse(command + ": --causal and --bidirectional exclude each other; keep one");
+  if (words.causal) request.causal = true;
+  if (words.bidirectional) request.causal = false;
+  const bool timing = find<ExperimentEntry>(parse_spec(words.experiment).name).timing();
+  const std::string precision = !words.precision.empty() ? words.precision : timing ? "f32" : "f64";
+  if (precision != "f32" && precision != "f64") throw Misuse("--precision " + precision + ": expected f32 or f64");
+  request.precision = precision == "f32" ? Precision::f32 : Precision::f64;
+  request.rounding = parse_rounding(words.round);
+  if (!words.logit_scale.empty()) request.logit_scale = axis_number<double>("logit_scale", words.logit_scale);
+}
+
+void read_axes(const Words& words, RunRequest& request) {
+  for (const auto& text : words.sweeps) request.sweep.push_back(parse_axis(text));
+  for (const auto& text : words.zips) request.zip.push_back(parse_zip(text));
+  // One size twice would be one of the two, in silence.
+  const auto refuse_twice = [&](const std::string& axis, const std::string& option, bool given) {
+    for (const Axis& swept : request.sweep)
+      if (given && swept.name == axis)
+        throw Misuse(fmt::format("{} and --sweep {}=... both say {}; keep one", option, axis, axis));
+  };
+  refuse_twice("n", "-n", !words.n.empty());
+  refuse_twice("d", "-d", !words.d.empty());
+  refuse_twice("dv", "--dv", !words.dv.empty());
+  refuse_twice("logit_scale", "--logit-scale", !words.logit_scale.empty());
+}
+
+// How much of it is done, and where.
+void read_extent(const Words& words, RunRequest& request) {
+  const bool timing = find<ExperimentEntry>(parse_spec(words.experiment).name).timing();
+  if (!words.match.empty()) request.match = parse_match(words.match);
+  if (!words.until.empty()) request.until = parse_until(words.until);
+  request.replicates = !words.replicates.empty() ? count_of("replicates", words.replicates)
+                       : request.until           ? until_replicates
+                                                 : 1;
+  if (request.until && request.until->seconds && !timing)
+    throw Misuse(
+        fmt::format("--until {}: {} measures no time, and a cap in seconds would make its rows depend on the "
+                    "clock; cap it with --replicates",
+                    words.until, parse_spec(words.experiment).name));
+  request.shard = parse_shard(words.shard);
+  if (request.shard.count > 1 && request.match && request.match->cost == Match::Cost::seconds)
+    throw Misuse(
+        fmt::format("--match {} with --shard {}: each machine would measure budgets of its own, and the shards "
+                    "would be of different runs; match flops, bytes or features",
+                    words.match, words.shard));
+  request.retry = words.retry;
+  request.threads = words.threads.empty() ? allowed_cores()
+                                          : static_cast<int>(std::min<Index>(1024, count_of("threads", words.threads)));
+  const auto [end, error] = std::from_chars(words.seed.data(), words.seed.data() + words.seed.size(), request.seed);
+  if (error != std::errc() || end != words.seed.data() + words.seed.size())
+    throw Misuse("--seed " + words.seed + ": expected an integer from 0 to 2^64 - 1");
+}
+
+RunArguments meaning_of(const Words& words, const std::string& command) {
+  if (words.experiment.empty()) throw Misuse(command + ": no experiment given; see attnbench list experiments");
+  if (words.methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
+  RunArguments arguments{
+      {.experiment = words.experiment, .methods = words.methods, .inputs = words.inputs}, {}, words.results, words.all};
+  if (words.inputs.empty()) arguments.request.inputs = {"gaussian"};
+  read_problem(words, command, arguments.request);
+  read_axes(words, arguments.request);
+  read_extent(words, arguments.request);
+  arguments.limits.seconds = seconds_of("timeout", words.timeout);
+  if (!words.memory.empty()) arguments.limits.bytes = parse_memory_size("memory", words.memory);
+  if (!words.wait_quiet.empty()) arguments.limits.wait_quiet = seconds_of("wait-quiet", words.wait_quiet);
+  return arguments;
+}
+
+// The options of a file that none of the command line's replaces. --causal replaces bidirectional as well, and so on.
+void drop_replaced(const options::variables_map& given, options::parsed_options& file) {
+  const auto has = [&](const std::string& name) { return given.contains(name) && !given[name].defaulted(); };
+  const auto replaced = [&](const std::string& name) {
+    if (name == "causal" || name == "bidirectional") return has("causal") || has("bidirectional");
+    return has(name);
+  };
+  std::erase_if(file.options, [&](const auto& option) { return replaced(option.string_key); });
+}
+
+std::ifstream open_config(const std::string& path) {
+  std::error_code error;
+  std::ifstream file(path);
+  if (std::filesystem::is_directory(path, error) || !file)
+    throw Misuse(fmt::format("--config {}: {}; expected a file of options", path,
+                             std::filesystem::is_directory(path, error) ? "is a folder"
+                             : std::filesystem::exists(path, error)     ? "cannot be read"
+                                                                        : "there is no such file"));
+  return file;
+}
+
+}  // namespace
+
+std::optional<RunArguments> parse_request(const std::string& command, const std::vector<std::string>& words) {
+  Words given;
+  const bool plan = command == "plan";
+  const auto read_file = [&](options::variables_map& values) {
+    if (!values.contains("config")) return;
+    const std::string path = values["config"].as<std::string>();
+    std::ifstream file = open_config(path);
+    const auto known = options_of(given, plan, true);
+    auto parsed = parse_config(file, path, known);
+    drop_replaced(values, parsed);
+    options::store(parsed, values);
+  };
+  if (!parse_arguments(command, options_of(given, plan, false), words, {{"experiment", 1}}, read_file))
+    return std::nullopt;
+  return meaning_of(given, command);
+}
+
+RunArguments parse_request_config(std::istream& text, const std::string& name) {
+  Words words;
+  const auto known = options_of(words, false, true);
+  options::variables_map values;
+  try {
+    options::store(parse_config(text, name, known), values);
+    options::notify(values);
+  } catch (const options::error& error) {
+    throw Misuse(fmt::format("{}: {}", name, error.what()));
+  }
+  return meaning_of(words, name);
+}
+
+double parse_memory_size(const std::string& option, const std::string& text) {
+  static constexpr std::pair<const char*, double> units[] = {
+      {"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const auto* known =
+      std::find_if(std::begin(units), std::end(units), [&](const auto& one) { return unit == one.first; });
+  if (error != std::errc() || known == std::end(units) || !std::isfinite(value) || !(value * known->second >= 1))
+    throw Misuse(fmt::format("--{} {}: expected a size such as 4GB, 512MB or 2GiB", option, text));
+  return value * known->second;
+}
+
+}  // namespace attnbench

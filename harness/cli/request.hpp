@@ -1,0 +1,31 @@
+// What attnbench run and attnbench plan are asked for: on the command line, and in a file of options.
+#pragma once
+
+#include <istream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/runner/execute.hpp"
+#include "harness/runner/plan.hpp"
+
+namespace attnbench {
+
+struct RunArguments {
+  RunRequest request;
+  Limits limits;
+  std::string results;
+  bool all = false;  // plan: every cell, however many
+};
+
+// Words after `attnbench run` or `attnbench plan`, and the options of the file that --config names, each of which an
+// option of the same name among the words replaces. Empty after --help, which is printed. Throws Misuse.
+std::optional<RunArguments> parse_request(const std::string& command, const std::vector<std::string>& words);
+
+// The same of the text of such a file alone. name: for messages.
+RunArguments parse_request_config(std::istream& text, const std::string& name);
+
+// "4GB", "512MiB", "1e9": bytes, at least 1, in decimal or binary units. Throws Misuse. option: for the message.
+double parse_memory_size(const std::string& option, const std::string& text);
+
+}  // namespace attnbench

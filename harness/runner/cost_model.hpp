@@ -1,0 +1,20 @@
+// What a replicate of a cell takes, from formulas alone.
+#pragma once
+
+#include "harness/machine/rates.hpp"
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+
+// About one core of a current machine. For ratios between cells, which must not depend on the machine at hand.
+inline constexpr Rates nominal_rates{.fma_peak = 5e10, .exp_rate = 5e8, .bandwidth = 1e10};
+
+// Seconds of one replicate of a cell on machines of those rates: the method's cost formulas times what the experiment
+// does, as far as its options (draws, layers, blocks and turn) and the matrices that it holds tell. It is right within
+// a factor of about ten.
+double seconds_by_model(const Cell& cell, const Rates& rates);
+
+// Bytes at the peak of one replicate: cell_bytes and what the method takes beyond its inputs.
+double peak_bytes_of(const Cell& cell);
+
+}  // namespace attnbench

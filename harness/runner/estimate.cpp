@@ -1,0 +1,175 @@
+#include "harness/runner/estimate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace attnbench {
+
+namespace {
+
+constexpr double model_factor = 10;   // that the cost model is right within
+constexpr double sibling_factor = 4;  // other methods of the same experiment
+constexpr double least_factor = 1.5;  // nothing of the past is surer than that
+constexpr int most_alike = 32;        // past cells of one method and length: more say no more
+
+Cell as_cell(const PastCell& past) {
+  return {Params("experiments", past.experiment),
+          Params("methods", past.method),
+          Params("inputs", past.input),
+          {past.shape, past.heads, past.logit_scale},
+          1,
+          std::max(1, past.threads)};
+}
+
+// Actual over modelled seconds of past cells of one kind, by their length.
+using Ratios = std::multimap<double, double>;
+
+struct Correction {
+  double ratio = 1, factor = model_factor;
+  size_t cells = 0;
+  double n = 0;  // their length
+};
+
+// That of the past cells whose length is nearest; how far it may be off is what all of them scatter.
+Correction nearest(const Ratios& ratios, double n, double factor) {
+  std::vector<double> near, all;
+  double best = INFINITY;
+  for (const auto& [length, ratio] : ratios)
+    if (std::abs(std::log(length / n)) < std::abs(std::log(best / n))) best = length;
+  for (const auto& [length, ratio] : ratios) {
+    all.push_back(ratio);
+    if (length == best) near.push_back(ratio);
+  }
+  std::sort(all.begin(), all.end());
+  std::nth_element(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(near.size() / 2), near.end());
+  const double ratio = near[near.size() / 2];
+  const double scatter = std::max(all.back() / ratio, ratio / all.front());
+  return {ratio, std::clamp(scatter, factor, model_factor), near.size(), best};
+}
+
+// What past cells say of the model, by experiment and method.
+class Past {
+ public:
+  explicit Past(const std::vector<PastCell>& past) {
+    // The seconds of a timing replicate are those of its whole group, which its members share.
+    const auto group_of = [](const PastCell& cell) {
+      return fmt::format("{}\n{}\n{} {} {} {} {} {} {}", cell.experiment, cell.input, cell.shape.nq, cell.shape.nk,
+                         cell.shape.d, cell.shape.dv, cell.shape.mask.causal, cell.heads, cell.logit_scale);
+    };
+    std::map<std::string, double> members;
+    for (const PastCell& cell : past)
+      if (cell.threads > 0) members[group_of(cell)] += 1;
+    std::map<std::pair<std::string, Index>, int> alike;
+    for (const PastCell& cell : past) {
+      const std::string method = parse_spec(cell.method).name;
+      if (++alike[{method, cell.shape.nk}] > most_alike) continue;
+      double modelled = 0;
+      try {
+        modelled = seconds_by_model(as_cell(cell), nominal_rates);
+      } catch (const Misuse&) {
+        continue;  // of a method or an option that is no more
+      }
+      const double share = cell.threads > 0 ? members[group_of(cell)] : 1;
+      const double ratio = cell.seconds / share / modelled;
+      if (!(ratio > 0)) continue;
+      const auto n = static_cast<double>(cell.shape.nk);
+      of_method_[method].emplace(n, ratio);
+      of_experiment_.emplace(n, ratio);
+    }
+  }
+
+  Correction of(const Cell& cell) {
+    const auto key = std::pair(cell.method.name(), cell.problem.shape.nk);
+    const auto [place, fresh] = known_.try_emplace(key);
+    if (!fresh) return place->second;
+    const auto n = static_cast<double>(cell.problem.shape.nk);
+    const auto found = of_method_.find(cell.method.name());
+    if (found != of_method_.end())
+      place->second = nearest(found->second, n, least_factor);
+    else if (!of_experiment_.empty())
+      place->second = nearest(of_experiment_, n, sibling_factor);
+    const Correction& correction = place->second;
+    if (correction.cells > 0)
+      used_[{found != of_method_.end() ? cell.method.name() : "", correction.n}] = correction.cells;
+    return correction;
+  }
+
+  size_t used() const {
+    size_t cells = 0;
+    for (const auto& [group, count] : used_) cells += count;
+    return cells;
+  }
+
+ private:
+  std::map<std::string, Ratios> of_method_;
+  Ratios of_experiment_;
+  std::map<std::pair<std::string, Index>, Correction> known_;
+  std::map<std::pair<std::string, double>, size_t> used_;  // past cells by method (all: none) and length
+};
+
+}  // namespace
+
+RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const std::vector<PastCell>& past_cells,
+                     const std::function<const Rates&(Precision)>& rates) {
+  RunEstimate total;
+  if (missing.empty()) return total;
+  const bool timing = find<ExperimentEntry>(missing.front().cell->experiment.name()).timing();
+  Past past(past_cells);
+  total.by_past = true;
+  double longest = 0;
+  Index units = 0;
+  std::map<std::string, double> group_bytes;
+  std::vector<double> bytes;
+  for (const auto& [cell, replicates] : missing) {
+    const Correction correction = past.of(*cell);
+    const Rates& machine = correction.cells > 0 ? nominal_rates : rates(cell->problem.shape.precision);
+    const double each = correction.ratio * seconds_by_model(*cell, machine);
+    const double all = static_cast<double>(replicates) * each;
+    total.by_past = total.by_past && correction.cells > 0;
+    total.seconds += all;
+    total.low += all / correction.factor;
+    total.high += all * correction.factor;
+    longest = std::max(longest, each);
+    units += replicates;
+    if (timing)
+      group_bytes[cell->experiment.spec() + cell->input_key()] += peak_bytes_of(*cell);  // all members live at once
+    else
+      bytes.push_back(peak_bytes_of(*cell));
+  }
+  for (const auto& [group, sum] : group_bytes) total.bytes = std::max(total.bytes, sum);
+  const auto side_by_side = static_cast<size_t>(std::max(1, threads));
+  if (!timing) {
+    const double share = std::max(1 / static_cast<double>(std::min<Index>(units, threads)), longest / total.seconds);
+    for (double* seconds : {&total.seconds, &total.low, &total.high}) *seconds *= std::min(1.0, share);
+    const size_t largest = std::min(side_by_side, bytes.size());
+    std::partial_sort(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(largest), bytes.end(),
+                      std::greater<>());
+    for (size_t i = 0; i < largest; ++i) total.bytes += bytes[i];
+  }
+  total.past_cells = past.used();
+  return total;
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 0.1) return fmt::format("{:.2g} ms", 1000 * seconds);
+  if (seconds < 1) return fmt::format("{:.0f} ms", 1000 * seconds);
+  if (seconds < 60) return fmt::format("{:.2g} s", seconds);
+  if (seconds < 5940) return fmt::format("{:.2g} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.2g} h", seconds / 3600);
+  return fmt::format("{:.0f} days", seconds / 86400);
+}
+
+std::string RunEstimate::text() const {
+  const std::string cells = fmt::format("{} past cell{}", past_cells, past_cells == 1 ? "" : "s");
+  const std::string ground = past_cells == 0
+                                 ? fmt::format("from the cost model, within a factor of about {}", model_factor)
+                             : by_past ? "from " + cells
+                                       : fmt::format("from {}, the rest from the cost model", cells);
+  return fmt::format("about {} ({} to {}), {}", duration_text(seconds), duration_text(low), duration_text(high),
+                     ground);
+}
+
+}  // namespace attnbench

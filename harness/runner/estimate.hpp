@@ -1,0 +1,35 @@
+// What a run will take, before it runs: a cost model, corrected by cells of the results file that are like it.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/runner/cost_model.hpp"
+#include "harness/store/past.hpp"
+
+namespace attnbench {
+
+// One cell and how many of its replicates are missing.
+struct CellsToCome {
+  const Cell* cell;
+  Index replicates;
+};
+
+struct RunEstimate {
+  double seconds = 0, low = 0, high = 0;  // of all, `threads` at a time; timing: one group after the other
+  double bytes = 0;                       // at once, at most
+  size_t past_cells = 0;                  // that corrected it
+  bool by_past = false;                   // every cell has past ones of its experiment; else the cost model says some
+  std::string text() const;               // "about 4 min (2 to 8 min), from 12 past cells"
+};
+
+// rates: of one thread of this machine in that precision, asked for only when a cell has no past.
+RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const std::vector<PastCell>& past,
+                     const std::function<const Rates&(Precision)>& rates);
+
+// "40 ms", "12 s", "3.5 min", "2.1 h", "5 days".
+std::string duration_text(double seconds);
+
+}  // namespace attnbench

@@ -1,0 +1,51 @@
+// The names of endings and of outcomes, as the results file has them.
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "harness/store/store.hpp"
+
+namespace attnbench {
+
+namespace {
+using Kind = Ending::Kind;
+constexpr std::array<std::pair<Kind, std::string_view>, 7> names{{{Kind::done, "done"},
+                                                                  {Kind::skipped, "skipped"},
+                                                                  {Kind::failed, "failed"},
+                                                                  {Kind::crashed, "crashed"},
+                                                                  {Kind::timed_out, "timed out"},
+                                                                  {Kind::out_of_memory, "out of memory"},
+                                                                  {Kind::invalid, "invalid"}}};
+}  // namespace
+
+std::string to_string(Ending::Kind kind) {
+  for (const auto& [known, name] : names)
+    if (known == kind) return std::string(name);
+  throw std::logic_error("an ending of no known kind");
+}
+
+Ending::Kind ending_kind(std::string_view name) {
+  for (const auto& [kind, known] : names)
+    if (known == name) return kind;
+  throw std::invalid_argument(fmt::format("no replicate ends as '{}'", name));
+}
+
+bool settled(Ending::Kind kind) { return kind == Kind::done || kind == Kind::skipped || kind == Kind::invalid; }
+
+std::string to_string(Verdict::Outcome outcome) {
+  switch (outcome) {
+    case Verdict::Outcome::pass:
+      return "PASS";
+    case Verdict::Outcome::fail:
+      return "FAIL";
+    case Verdict::Outcome::ambiguous:
+      return "AMBIGUOUS";
+    case Verdict::Outcome::conditional:
+      return "CONDITIONAL";
+  }
+  throw std::logic_error("a verdict of no known outcome");
+}
+
+}  // namespace attnbench

@@ -1,0 +1,77 @@
+// What runs, recipes and figures ask a results file.
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Statement.h>
+
+#include <cstring>
+
+#include "harness/store/database.hpp"
+
+namespace attnbench {
+
+std::unordered_map<std::string, std::map<Index, Ending::Kind>> Store::ended() const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    // In the order of replicate's primary key: a cell is looked up once.
+    SQLite::Statement select(implementation_->database,
+                             "SELECT r.cell, c.key, r.replicate, r.ending FROM replicate r CROSS JOIN cell c "
+                             "ON c.id = r.cell ORDER BY r.cell, r.replicate");
+    std::unordered_map<std::string, std::map<Index, Ending::Kind>> all;
+    std::map<Index, Ending::Kind>* ended = nullptr;
+    for (std::int64_t last = 0; select.executeStep();) {
+      const std::int64_t cell = select.getColumn(0).getInt64();
+      if (!ended || cell != last) ended = &all[select.getColumn(1).getText()];
+      last = cell;
+      ended->emplace_hint(ended->end(), select.getColumn(2).getInt64(), ending_kind(select.getColumn(3).getText()));
+    }
+    return all;
+  });
+}
+
+std::unordered_set<Index> Store::ended_replicates(const std::string& key) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(implementation_->database,
+                             "SELECT replicate FROM replicate JOIN cell ON cell.id = replicate.cell WHERE key = ?");
+    select.bind(1, key);
+    std::unordered_set<Index> ended;
+    while (select.executeStep()) ended.insert(select.getColumn(0).getInt64());
+    return ended;
+  });
+}
+
+std::map<Index, double> Store::scalars(const std::string& key, const std::string& metric) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(implementation_->database,
+                             "SELECT m.replicate, m.value FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
+                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
+                             "m.metric = ? AND r.ending = 'done' AND m.value IS NOT NULL");
+    select.bind(1, key);
+    select.bind(2, metric);
+    std::map<Index, double> values;
+    while (select.executeStep()) values[select.getColumn(0).getInt64()] = select.getColumn(1).getDouble();
+    return values;
+  });
+}
+
+std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const std::string& metric) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(implementation_->database,
+                             "SELECT m.replicate, m.array FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
+                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
+                             "m.metric = ? AND r.ending = 'done' AND m.array IS NOT NULL");
+    select.bind(1, key);
+    select.bind(2, metric);
+    std::map<Index, std::vector<double>> values;
+    while (select.executeStep()) {
+      const SQLite::Column array = select.getColumn(1);
+      auto& flat = values[select.getColumn(0).getInt64()];
+      flat.resize(static_cast<size_t>(array.getBytes()) / sizeof(double));
+      std::memcpy(flat.data(), array.getBlob(), flat.size() * sizeof(double));
+    }
+    return values;
+  });
+}
+
+}  // namespace attnbench

@@ -1,0 +1,27 @@
+// Proves that a results file has all that was recorded into it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/core/problem.hpp"
+
+namespace attnbench {
+
+struct Verification {
+  Index runs = 0, cells = 0, replicates = 0, measurements = 0;
+  std::map<std::string, Index> endings;  // replicates by how they ended
+  std::vector<std::string> problems;     // empty: the file is whole; at most 20 of each kind
+  // What is no damage but worth a look: replicates of one cell with different metrics (an experiment leaves out what it
+  // cannot estimate).
+  std::vector<std::string> remarks;
+};
+
+// Reads every byte: pages and indexes (integrity_check), references, that every replicate has the measurements that
+// were recorded in its transaction, that arrays have the bytes of their shape and no NaN, that endings are known and
+// have reasons. Throws Misuse when the path is no results file; a damaged one is a problem.
+Verification verify(const std::filesystem::path& path);
+
+}  // namespace attnbench
