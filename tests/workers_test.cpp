@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
 #include "harness/random/streams.hpp"
 #include "harness/runner/plan.hpp"
 #include "harness/workers/message.hpp"
+#include "harness/workers/scratch_folder.hpp"
 #include "harness/workers/unit_queue.hpp"
 #include "tests/catch.hpp"
 
@@ -127,4 +130,21 @@ TEST_CASE("every unit is done once, whatever the inputs and the workers", "[unit
       if (const auto next = queue.next(generator() % workers)) ++done[next->unit];
     CHECK(done == std::vector<size_t>(inputs.size(), 1));
   }
+}
+
+TEST_CASE("folders of owners that were killed are removed, and those of the living are not", "[unit]") {
+  const auto age = [](const std::filesystem::path& folder) {
+    std::filesystem::last_write_time(folder, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  };
+  const ScratchFolder living;
+  const std::filesystem::path abandoned = living.path.string() + "-abandoned", fresh = living.path.string() + "-fresh";
+  std::filesystem::create_directories(abandoned / "inner");
+  std::filesystem::create_directory(fresh);
+  age(living.path);
+  age(abandoned);
+  remove_abandoned_folders();
+  CHECK(std::filesystem::exists(living.path));
+  CHECK_FALSE(std::filesystem::exists(abandoned));
+  CHECK(std::filesystem::exists(fresh));  // it may be about to be locked
+  std::filesystem::remove(fresh);
 }

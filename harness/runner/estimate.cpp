@@ -30,22 +30,24 @@ using Ratios = std::multimap<double, double>;
 struct Correction {
   double ratio = 1, factor = model_factor;
   size_t cells = 0;
+  double n = 0;  // their length
 };
 
 // That of the past cells whose length is nearest; how far it may be off is what all of them scatter.
 Correction nearest(const Ratios& ratios, double n, double factor) {
   std::vector<double> near, all;
-  double least = INFINITY;
-  for (const auto& [length, ratio] : ratios) least = std::min(least, std::abs(std::log(length / n)));
+  double best = INFINITY;
+  for (const auto& [length, ratio] : ratios)
+    if (std::abs(std::log(length / n)) < std::abs(std::log(best / n))) best = length;
   for (const auto& [length, ratio] : ratios) {
     all.push_back(ratio);
-    if (std::abs(std::log(length / n)) <= least + 1e-9) near.push_back(ratio);
+    if (length == best) near.push_back(ratio);
   }
   std::sort(all.begin(), all.end());
   std::nth_element(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(near.size() / 2), near.end());
   const double ratio = near[near.size() / 2];
   const double scatter = std::max(all.back() / ratio, ratio / all.front());
-  return {ratio, std::clamp(scatter, factor, model_factor), near.size()};
+  return {ratio, std::clamp(scatter, factor, model_factor), near.size(), best};
 }
 
 // What past cells say of the model, by experiment and method.
@@ -89,17 +91,23 @@ class Past {
       place->second = nearest(found->second, n, least_factor);
     else if (!of_experiment_.empty())
       place->second = nearest(of_experiment_, n, sibling_factor);
-    used_ += place->second.cells;
-    return place->second;
+    const Correction& correction = place->second;
+    if (correction.cells > 0)
+      used_[{found != of_method_.end() ? cell.method.name() : "", correction.n}] = correction.cells;
+    return correction;
   }
 
-  size_t used() const { return used_; }
+  size_t used() const {
+    size_t cells = 0;
+    for (const auto& [group, count] : used_) cells += count;
+    return cells;
+  }
 
  private:
   std::map<std::string, Ratios> of_method_;
   Ratios of_experiment_;
   std::map<std::pair<std::string, Index>, Correction> known_;
-  size_t used_ = 0;
+  std::map<std::pair<std::string, double>, size_t> used_;  // past cells by method (all: none) and length
 };
 
 }  // namespace
@@ -146,7 +154,8 @@ RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const st
 }
 
 std::string duration_text(double seconds) {
-  if (seconds < 1) return fmt::format("{:.3g} ms", 1000 * seconds);
+  if (seconds < 0.1) return fmt::format("{:.2g} ms", 1000 * seconds);
+  if (seconds < 1) return fmt::format("{:.0f} ms", 1000 * seconds);
   if (seconds < 60) return fmt::format("{:.2g} s", seconds);
   if (seconds < 5940) return fmt::format("{:.2g} min", seconds / 60);
   if (seconds < 48 * 3600) return fmt::format("{:.2g} h", seconds / 3600);

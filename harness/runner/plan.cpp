@@ -106,27 +106,28 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   std::vector<Problem> all;
   for (const Index n : all_n)
     for (const Index d : all_d)
-      for (const Index dv : all_dv)
+      for (const Index dv : all_dv) {
+        Problem p;
+        p.shape.nk = chosen(n, limits.keys, 1024);
+        p.shape.nq = chosen(n, limits.queries, 1024);
+        p.shape.d = chosen(d, limits.d, 64);
+        p.shape.dv = chosen(dv, limits.dv, p.shape.d);
+        p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
+        // A causal row sees the keys up to its own place counted from the end when the lengths differ.
+        if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
+        p.shape.precision = request.precision;
+        refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
         for (const Index heads : all_heads)
           for (const double scale : scales)
             for (const Rounding rounding : roundings) {
-              Problem p;
-              p.shape.nk = chosen(n, limits.keys, 1024);
-              p.shape.nq = chosen(n, limits.queries, 1024);
-              p.shape.d = chosen(d, limits.d, 64);
-              p.shape.dv = chosen(dv, limits.dv, p.shape.d);
-              p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
-              // A causal row sees the keys up to its own place counted from the end when the lengths differ.
-              if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
-              p.shape.precision = request.precision;
+              if (!(scale > 0) || !std::isfinite(scale))
+                throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
               p.heads = heads;
               p.logit_scale = scale;
               p.rounding = rounding;
-              if (!(scale > 0) || !std::isfinite(scale))
-                throw Misuse(fmt::format("logit_scale={} is not allowed; expected a finite number above 0", scale));
-              refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
               all.push_back(p);
             }
+      }
   return all;
 }
 
@@ -149,14 +150,14 @@ class Expansion {
                                                                         static_cast<double>(experiments.size()) *
                                                                         static_cast<double>(methods.size()));
       for (const auto& problem : all_problems) {
-        const Cell first{experiments[0].first, methods[0].first, input, problem, step.seed, step.threads};
-        const std::string input_key = first.input_key();
+        const std::string input_key =
+            Cell{experiments[0].first, methods[0].first, input, problem, step.seed, step.threads}.input_key();
         const size_t group = groups_.try_emplace(input_key, groups_.size()).first->second;
         for (const auto& [experiment, experiment_spec] : experiments)
           for (const auto& [method, method_spec] : methods) {
-            Cell cell = first;
-            cell.experiment = experiment;
-            cell.method = step.match ? matched(method, problem.shape, *step.match) : method;
+            Cell cell{experiment, step.match ? matched(method, problem.shape, *step.match) : method,
+                      input,      problem,
+                      step.seed,  step.threads};
             refuse(cell);
             const std::string spec = step.match ? cell.method.spec() : method_spec;
             if (!seen_.insert(fmt::format("{}\n{}\n{}", group, experiment_spec, spec)).second) continue;
