@@ -24,10 +24,10 @@ Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
   return {rows(head.Q, first, count), rows(head.K, first, count), rows(head.V, first, count)};
 }
 
-// The heads of a group: the tokens that are there at first, and those that steps take in.
+// The heads of a cell: the tokens that are there at first, and those that steps take in.
 template <class T>
-struct GroupTokens {
-  explicit GroupTokens(const Task& task) {
+struct Tokens {
+  explicit Tokens(const Task& task) {
     const auto& shape = task.cell.problem.shape;
     if (!shape.mask.causal) throw Skip("tokens are decoded one by one: run it causal (--causal)");
     if (shape.nq != shape.nk)
@@ -55,7 +55,7 @@ class Walk final : public TimedCall {
  public:
   using Methods = std::vector<std::unique_ptr<Approximation<T>>>;
 
-  Walk(const Task& task, const GroupTokens<T>& given, const Methods& methods, Index around)
+  Walk(const Task& task, const Tokens<T>& given, const Methods& methods, Index around)
       : task_(task), given_(given), methods_(methods), around_(around) {
     for (const auto& head : given.heads) outputs_.emplace_back(1, head.V.cols());
     start_at(around);
@@ -100,7 +100,7 @@ class Walk final : public TimedCall {
   }
 
   Task task_;
-  const GroupTokens<T>& given_;
+  const Tokens<T>& given_;
   const Methods& methods_;
   Index around_;
   std::vector<std::unique_ptr<Decoder<T>>> decoders_;
@@ -108,17 +108,22 @@ class Walk final : public TimedCall {
   Index position_ = 0;              // tokens taken in
 };
 
+class Decoded : public TimedCall {
+ public:
+  virtual const std::vector<double>& from_seconds() const = 0;  // of one step at `from`, a sample a block
+};
+
 // Steps at position n, and before each turn of them one at the position `from`: how a step grows is a ratio of two
 // turns beside each other, in which the drift of a machine from one group to the next cancels.
 template <class T>
-class Decoding final : public TimedCall {
+class Decoding final : public Decoded {
  public:
-  Decoding(const Task& task, const GroupTokens<T>& given)
+  explicit Decoding(const Task& task)
       : task_(task),
-        given_(given),
+        given_(task),
         methods_(draw(task)),
-        here_(task, given, methods_, given.n),
-        from_(task, given, methods_, std::min(task.cell.experiment.integer("from"), given.n)),
+        here_(task, given_, methods_, given_.n),
+        from_(task, given_, methods_, std::min(task.cell.experiment.integer("from"), given_.n)),
         state_bytes_(here_.bytes()) {
     here_.call();
     check();
@@ -137,7 +142,7 @@ class Decoding final : public TimedCall {
     recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
     recorder.scalar("rounding_error", "1", rounding_);
   }
-  const std::vector<double>& from_seconds() const { return from_seconds_; }
+  const std::vector<double>& from_seconds() const override { return from_seconds_; }
 
  private:
   static typename Walk<T>::Methods draw(const Task& task) {
@@ -183,19 +188,23 @@ class Decoding final : public TimedCall {
   }
 
   Task task_;
-  const GroupTokens<T>& given_;
+  Tokens<T> given_;
   typename Walk<T>::Methods methods_;
   Walk<T> here_, from_;
   size_t state_bytes_;   // of all heads, at position n
   double rounding_ = 0;  // |step - row in double| / |row in double| of head 0
   Index from_calls_ = 1;
-  std::vector<double> from_seconds_;  // of one step at `from`, a sample a block
+  std::vector<double> from_seconds_;
 };
 
-template <class T>
-void record_steps(const Task&, const Member& member, const Member*, Recorder& record) {
+std::unique_ptr<Decoded> make_subject(const Task& task) {
+  if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<Decoding<float>>(task);
+  return std::make_unique<Decoding<double>>(task);
+}
+
+void record_steps(const Task&, const Member& member, Recorder& record) {
   const auto count = static_cast<Index>(member.seconds.size());
-  const auto& from_seconds = static_cast<const Decoding<T>&>(*member.subject).from_seconds();
+  const auto& from_seconds = dynamic_cast<const Decoded&>(*member.subject).from_seconds();
   std::vector<double> rates, growth;
   for (size_t b = 0; b < member.seconds.size(); ++b) {
     rates.push_back(1 / member.seconds[b]);
@@ -203,13 +212,6 @@ void record_steps(const Task&, const Member& member, const Member*, Recorder& re
   }
   record.array("tokens_per_second", "1/s", {count}, std::move(rates));
   record.array("growth", "1", {count}, std::move(growth));
-}
-
-template <class T>
-void decode_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done) {
-  const GroupTokens<T> given(tasks.front());
-  run_in_turns(
-      tasks, [&](const Task& task) { return std::make_unique<Decoding<T>>(task, given); }, record_steps<T>, done);
 }
 
 std::vector<Parameter> parameters() {
@@ -237,13 +239,7 @@ const bool registered = add(ExperimentEntry{
     .parameters = parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per token"},
-    .run_group =
-        [](std::vector<Task>& tasks, const auto& done) {
-          if (tasks.front().cell.problem.shape.precision == Precision::f32)
-            decode_group<float>(tasks, done);
-          else
-            decode_group<double>(tasks, done);
-        },
+    .timed = Timing{.make = make_subject, .record = record_steps},
 });
 
 }  // namespace

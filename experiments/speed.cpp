@@ -87,14 +87,14 @@ std::unique_ptr<OneCall> make_subject(const Task& task) {
   return std::make_unique<Timed<double>>(task);
 }
 
-void record_work(const Task& task, const Member& member, const Member*, Recorder& record) {
+void record_work(const Task& task, const Member& member, Recorder& record) {
   const auto& [nq, nk, d, dv, mask, precision] = task.cell.problem.shape;
   const auto heads = static_cast<double>(task.cell.problem.heads);
   const Work work = find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, task.cell.problem.shape);
   const Work exact = find<MethodEntry>("softmax").cost(Params("methods", "softmax"), task.cell.problem.shape);
   if (work.flops > 0) record.scalar("speedup_by_flops", "1", exact.flops / work.flops);
   const auto numbers = static_cast<double>(nq * d + nk * d + nk * dv + nq * dv);
-  record_roofline(task, member,
+  record_roofline(member,
                   {.work = {heads * work.flops, heads * work.exps},
                    .bytes = heads * numbers * (precision == Precision::f32 ? sizeof(float) : sizeof(double))},
                   record);
@@ -117,12 +117,11 @@ std::vector<Parameter> parameters() {
   return all;
 }
 
-void run_group(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done) {
-  const std::string& program = tasks.front().cell.experiment.text("peer");
-  if (program.empty()) return run_in_turns(tasks, make_subject, record_work, done);
+std::unique_ptr<TimedCall> peer_of(const Task& task, TimedCall& ours) {
+  const std::string& program = task.cell.experiment.text("peer");
+  if (program.empty()) return nullptr;
   Peer peer(program);
-  run_in_turns(tasks, make_subject, record_work, done,
-               [&](const Task&, TimedCall& ours) { return dynamic_cast<const OneCall&>(ours).at(peer); });
+  return dynamic_cast<const OneCall&>(ours).at(peer);
 }
 
 const bool registered = add(ExperimentEntry{
@@ -138,7 +137,7 @@ const bool registered = add(ExperimentEntry{
         [](const Cell& cell) {
           if (const auto& peer = cell.experiment.text("peer"); !peer.empty()) Peer::check(peer);
         },
-    .run_group = run_group,
+    .timed = Timing{.make = make_subject, .record = record_work, .peer = peer_of},
 });
 
 }  // namespace

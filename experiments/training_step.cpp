@@ -125,11 +125,7 @@ const bool registered = add(ExperimentEntry{
     .parameters = turn_parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per forward and backward"},
-    .run_group =
-        [](std::vector<Task>& tasks, const auto& done) {
-          run_in_turns(
-              tasks, make_subject, [](const Task&, const Member&, const Member*, Recorder&) {}, done);
-        },
+    .timed = Timing{.make = make_subject},
 });
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/power_law.hpp"
 #include "harness/timing/roofline.hpp"
+#include "harness/timing/turns.hpp"
 #include "tests/catch.hpp"
 
 using namespace attnbench;
@@ -17,13 +18,6 @@ using namespace attnbench;
 namespace {
 
 constexpr double mebibyte = 1 << 20;
-
-// What a group of `speed` cells with these methods ends as, when `make` makes what is timed.
-struct Group {
-  std::map<std::string, Ending> endings;
-  std::map<std::string, std::map<std::string, std::vector<double>>> metrics;  // by method and metric
-  std::vector<std::string> made;
-};
 
 class Counted final : public TimedCall {
  public:
@@ -34,78 +28,82 @@ class Counted final : public TimedCall {
   Index calls_ = 0;
 };
 
-Group run_group(const std::vector<std::string>& methods,
-                const std::function<std::unique_ptr<TimedCall>(const std::string&)>& make) {
-  const auto cells = expand({.experiment = "speed:blocks=5,turn=0.01",
-                             .methods = methods,
-                             .inputs = {"gaussian"},
-                             .n = {8},
-                             .d = {4},
-                             .precision = Precision::f32});
-  Context context;
-  ExactCache exact;
-  std::vector<Task> tasks;
-  for (const Cell& cell : cells) tasks.push_back({cell, 0, context, exact});
-  Group group;
-  run_in_turns(
-      tasks,
-      [&](const Task& task) {
-        group.made.push_back(task.cell.method.spec());
-        return make(task.cell.method.spec());
-      },
-      [&](const Task&, const Member& member, const Member* partner, Recorder& recorder) {
-        recorder.scalar("with partner", "1", partner ? 1 : 0);
-        recorder.scalar("is the partner", "1", partner == &member ? 1 : 0);
-      },
-      [&](size_t place, const Ending& ending, Recorder& recorder) {
-        const std::string method = tasks[place].cell.method.spec();
-        group.endings[method] = ending;
-        for (const auto& m : recorder.take()) group.metrics[method][m.metric] = m.values;
-      });
-  return group;
+// One cell of `speed`, and what its worker keeps of it.
+struct OneCell {
+  Cell cell = expand({.experiment = "speed:blocks=5,turn=0.01",
+                      .methods = {"linear"},
+                      .inputs = {"gaussian"},
+                      .n = {8},
+                      .d = {4},
+                      .precision = Precision::f32})
+                  .front();
+  Context context = Context();
+  ExactCache exact = {};
+  Task task{cell, 0, context, exact};
+};
+
+std::map<std::string, std::vector<double>> recorded(TimedMember& member, const std::vector<double>& exact) {
+  Recorder recorder;
+  member.record(exact, 0.25, {.fma_peak = 7}, recorder);
+  std::map<std::string, std::vector<double>> metrics;
+  for (const auto& m : recorder.take()) metrics[m.metric] = m.values;
+  for (const auto& note : recorder.notes()) metrics["note: " + note] = {};
+  return metrics;
 }
 
-std::unique_ptr<TimedCall> counted(const std::string&) { return std::make_unique<Counted>(); }
+std::unique_ptr<TimedCall> counted(const Task&) { return std::make_unique<Counted>(); }
 
 }  // namespace
 
-TEST_CASE("every member has a turn in every block, and the same partner", "[unit]") {
-  Group group = run_group({"linear", "uniform"}, counted);
-  CHECK(group.made == std::vector<std::string>{"linear", "uniform", "softmax"});
-  for (const char* method : {"linear", "uniform"}) {
-    auto& metrics = group.metrics[method];
-    CHECK(group.endings[method].kind == Ending::Kind::done);
-    CHECK(metrics["with partner"][0] == 1);
-    for (const char* array : {"seconds", "speedup", "disturbed"}) CHECK(metrics[array].size() == 5);
-    // One call finds the length of a turn, and where the peak of the memory can be had one finds that.
-    const double untimed = metrics.contains("peak_bytes") ? 2 : 1;
-    CHECK(metrics["calls"][0] >= 5 * metrics["iterations"][0] + untimed);
-    for (const double mark : metrics["disturbed"]) CHECK((mark == 0 || mark == 1));
-  }
+TEST_CASE("a member keeps its turns, and its pairs where softmax had as many", "[unit]") {
+  OneCell one;
+  const Timing timing{.make = counted, .record = [](const Task&, const Member& member, Recorder& recorder) {
+                        recorder.scalar("peak", "1", member.rates.fma_peak);
+                      }};
+  TimedMember member(timing, one.task);
+  CHECK_FALSE(member.has_peer());
+  std::vector<double> seconds;
+  for (int block = 0; block < 5; ++block) seconds.push_back(member.turn(TimedMember::Whose::own));
+  auto metrics = recorded(member, {1, 2, 3, 4, 5});
+  CHECK(metrics["seconds"] == seconds);
+  for (size_t block = 0; block < 5; ++block)
+    CHECK(metrics["speedup"][block] == static_cast<double>(block + 1) / seconds[block]);
+  CHECK(metrics["disturbed"].size() == 5);
+  for (const double mark : metrics["disturbed"]) CHECK((mark == 0 || mark == 1));
+  CHECK(metrics["load"] == std::vector<double>{0.25});
+  CHECK(metrics["peak"] == std::vector<double>{7});
+  // One call finds the length of a turn, and where the peak of the memory can be had one finds that.
+  const double untimed = metrics.contains("peak_bytes") ? 2 : 1;
+  CHECK(metrics["calls"][0] >= 5 * metrics["iterations"][0] + untimed);
+  CHECK_FALSE(metrics.contains("peer_seconds"));
+
+  TimedMember alone(timing, one.task);
+  alone.turn(TimedMember::Whose::own);
+  CHECK_FALSE(recorded(alone, {}).contains("speedup"));
 }
 
-TEST_CASE("softmax as it is by default is the partner, another form of it is not", "[unit]") {
-  Group group = run_group({"softmax", "softmax:form=materialised"}, counted);
-  CHECK(group.made.size() == 2);
-  CHECK(group.metrics["softmax"]["is the partner"][0] == 1);
-  CHECK(group.metrics["softmax:form=materialised"]["is the partner"][0] == 0);
-  CHECK(group.metrics["softmax"]["speedup"] == std::vector<double>(5, 1.0));
+TEST_CASE("what cannot be made has no turns", "[unit]") {
+  OneCell one;
+  const Timing none{.make = [](const Task&) -> std::unique_ptr<TimedCall> { throw Skip("no form"); }};
+  CHECK_THROWS_AS(TimedMember(none, one.task), Skip);
 }
 
-TEST_CASE("what cannot be made ends its own cell, and without softmax there are no pairs", "[unit]") {
-  Group group = run_group({"linear", "uniform", "local"}, [](const std::string& method) -> std::unique_ptr<TimedCall> {
-    if (method == "linear") throw Skip("no form");
-    if (method == "uniform") throw NumericallyInvalid("overflow");
-    if (method == "softmax") throw Skip("none");
-    return std::make_unique<Counted>();
-  });
-  CHECK(group.endings["linear"].kind == Ending::Kind::skipped);
-  CHECK(group.endings["linear"].reason == "no form");
-  CHECK(group.endings["uniform"].kind == Ending::Kind::invalid);
-  CHECK(group.endings["local"].kind == Ending::Kind::done);
-  CHECK(group.metrics["local"]["with partner"][0] == 0);
-  CHECK_FALSE(group.metrics["local"].contains("speedup"));
-  CHECK(group.metrics["local"]["seconds"].size() == 5);
+TEST_CASE("a peer takes turns of its own; where there is none, the reason is noted", "[unit]") {
+  OneCell one;
+  const Timing with{.make = counted, .peer = [](const Task& task, TimedCall&) { return counted(task); }};
+  TimedMember member(with, one.task);
+  REQUIRE(member.has_peer());
+  const double ours = member.turn(TimedMember::Whose::own), theirs = member.turn(TimedMember::Whose::peer);
+  auto metrics = recorded(member, {});
+  CHECK(metrics["peer_seconds"] == std::vector<double>{theirs});
+  CHECK(metrics["peer_speedup"] == std::vector<double>{theirs / ours});
+
+  const Timing without{.make = counted,
+                       .peer = [](const Task&, TimedCall&) -> std::unique_ptr<TimedCall> { throw Skip("not there"); }};
+  TimedMember lonely(without, one.task);
+  CHECK_FALSE(lonely.has_peer());
+  lonely.turn(TimedMember::Whose::own);
+  CHECK(recorded(lonely, {}).contains("note: linear has no peer: not there"));
 }
 
 TEST_CASE("a turn in which the thread did not run is disturbed", "[unit]") {

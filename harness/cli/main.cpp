@@ -6,6 +6,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/linalg/spectrum.hpp"
+#include "harness/workers/serve.hpp"
 
 namespace attnbench {
 
@@ -42,6 +43,7 @@ int dispatch(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   attnbench::prepare_lapack(argv);
+  if (const auto code = attnbench::serve_if_worker(argc, argv)) return *code;
   std::vector<std::string> words(argv + 1, argv + argc);
   attnbench::command_line = "attnbench";
   for (const auto& word : words) attnbench::command_line += " " + attnbench::shell_quoted(word);

@@ -5,15 +5,20 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <map>
-#include <mutex>
-#include <new>
+#include <stdexcept>
+
+#include "harness/runner/experiment.hpp"
+#include "harness/workers/interrupts.hpp"
+#include "harness/workers/pool.hpp"
+#include "harness/workers/scratch_folder.hpp"
+#include "harness/workers/timing_group.hpp"
 
 namespace attnbench {
 
 namespace {
+
+constexpr size_t most_endings = 40;  // lines that a summary keeps
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -22,131 +27,16 @@ std::string minutes_and_seconds(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// What an exception says about a cell. Misuse inside a cell is a failure of that cell: the request itself was checked.
-Ending ending_of_current_exception() {
-  try {
-    throw;
-  } catch (const Skip& e) {
-    return {Ending::Kind::skipped, e.what()};
-  } catch (const NumericallyInvalid& e) {
-    return {Ending::Kind::invalid, e.what()};
-  } catch (const std::bad_alloc&) {
-    return {Ending::Kind::out_of_memory, "an allocation was refused"};
-  } catch (const std::exception& e) {
-    return {Ending::Kind::failed, e.what()};
-  } catch (...) {
-    return {Ending::Kind::failed, "threw something that is no std::exception"};
-  }
-}
-
-// A number that is none is an ending, never a row.
-Ending ending_of(const std::vector<Measurement>& measurements) {
-  for (const auto& m : measurements)
-    for (const double value : m.values)
-      if (std::isnan(value)) return {Ending::Kind::invalid, m.metric + " is not a number"};
-  return {};
-}
-
-class Execution {
- public:
-  Execution(const std::vector<Unit>& units, int threads, Store& store, std::int64_t run_id, RunSummary& summary)
-      : units_(units),
-        experiment_(find<ExperimentEntry>(units.front().cell.experiment.name())),
-        threads_(threads),
-        store_(store),
-        run_id_(run_id),
-        summary_(summary),
-        progress_(units.size()) {}
-
-  void go() {
-    if (experiment_.timing())
-      run_groups();
-    else
-      run_side_by_side();
-  }
-
- private:
-  void record(const Unit& task, Ending ending, Recorder recorder, double seconds) {
-    std::vector<Measurement> measurements = recorder.take();
-    if (ending.kind == Ending::Kind::done) ending = ending_of(measurements);
-    if (ending.kind != Ending::Kind::done) measurements.clear();
-    const std::scoped_lock lock(mutex_);
-    store_.record(run_id_, task.row, task.replicate, ending, seconds, measurements);
-    ++summary_.ran;
-    for (const auto& note : recorder.notes()) ++summary_.notes[note];
-    if (ending.kind != Ending::Kind::done) {
-      add_not_done(task, ending);
-      if (summary_.not_done++ == 0)
-        summary_.first_reason = fmt::format("{} {}: {}", task.row.method, to_string(ending.kind), ending.reason);
+void add_ending(RunSummary& summary, const Unit& unit, const Ending& ending) {
+  if (summary.not_done++ == 0)
+    summary.first_reason = fmt::format("{} {}: {}", unit.row.method, to_string(ending.kind), ending.reason);
+  for (auto& line : summary.endings)
+    if (line.method == unit.row.method && line.n == unit.row.shape.nk && line.ending.kind == ending.kind) {
+      ++line.replicates;
+      return;
     }
-    progress_.step(fmt::format("{} {} n={}", task.row.experiment, task.row.method, task.row.shape.nk));
-  }
-
-  void add_not_done(const Unit& task, const Ending& ending) {
-    for (auto& known : summary_.endings)
-      if (known.method == task.row.method && known.n == task.row.shape.nk && known.ending.kind == ending.kind &&
-          known.ending.reason == ending.reason) {
-        ++known.replicates;
-        return;
-      }
-    if (summary_.endings.size() < 36) summary_.endings.push_back({task.row.method, task.row.shape.nk, ending, 1});
-  }
-
-  void run_side_by_side() {
-    ExactCache exact;
-    // Fewer cells than threads: one after the other, each with all threads. No number depends on it.
-    const bool few = std::ssize(units_) < threads_;
-    Context outer(few ? 1 : threads_);
-    outer.for_blocks(static_cast<Index>(units_.size()), 1, [&](Context& single, Index place, Index) {
-      const Unit& task = units_[static_cast<size_t>(place)];
-      const double started = now();
-      Context context(few ? threads_ : single.threads(), task.cell.problem.rounding);
-      Recorder recorder;
-      Ending ending;
-      try {
-        experiment_.run(Task{task.cell, task.replicate, context, exact}, recorder);
-      } catch (...) {
-        ending = ending_of_current_exception();
-      }
-      record(task, std::move(ending), std::move(recorder), now() - started);
-    });
-  }
-
-  void run_groups() {
-    std::map<std::string, std::vector<const Unit*>> groups;
-    for (const auto& task : units_)
-      groups[task.row.experiment + task.cell.input_key() + std::to_string(task.replicate)].push_back(&task);
-    for (const auto& group : groups) {
-      const auto& members = group.second;
-      ExactCache exact;
-      Context context(threads_);
-      std::vector<Task> tasks;
-      for (const auto* member : members) tasks.push_back({member->cell, member->replicate, context, exact});
-      const double started = now();
-      std::vector<bool> ended(members.size());
-      const auto done = [&](size_t place, Ending ending, Recorder& recorder) {
-        ended[place] = true;
-        record(*members[place], std::move(ending), recorder, now() - started);
-      };
-      try {
-        experiment_.run_group(tasks, done);
-      } catch (...) {
-        const Ending ending = ending_of_current_exception();
-        for (size_t place = 0; place < members.size(); ++place)
-          if (!ended[place]) record(*members[place], ending, {}, now() - started);
-      }
-    }
-  }
-
-  const std::vector<Unit>& units_;
-  const ExperimentEntry& experiment_;
-  int threads_;
-  Store& store_;
-  std::int64_t run_id_;
-  std::mutex mutex_;
-  RunSummary& summary_;
-  Progress progress_;
-};
+  if (summary.endings.size() < most_endings) summary.endings.push_back({unit.row.method, unit.row.shape.nk, ending, 1});
+}
 
 }  // namespace
 
@@ -184,14 +74,29 @@ std::string table_of_endings(const RunSummary& summary) {
   return table;
 }
 
-void execute(std::vector<Unit> units, int threads, const Limits&, Store& store, std::int64_t run_id,
+void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary) {
   if (units.empty()) return;
-  // By input and replicate, so that what is exact is computed once; the order changes no number.
-  std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
-    return std::pair(a.cell.input_key(), a.replicate) < std::pair(b.cell.input_key(), b.replicate);
-  });
-  Execution(units, threads, store, run_id, summary).go();
+  remove_abandoned_folders();
+  const Interrupts interrupts;
+  Progress progress(units.size());
+  const auto record = [&](const Unit& unit, UnitOutcome outcome, double seconds) {
+    try {
+      store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, outcome.measurements);
+    } catch (const std::logic_error& e) {  // measurements that break a rule are this cell's failure, not the run's
+      outcome = {{Ending::Kind::failed, e.what()}};
+      store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, {});
+    }
+    ++summary.ran;
+    for (const auto& note : outcome.notes) ++summary.notes[note];
+    if (outcome.ending.kind != Ending::Kind::done) add_ending(summary, unit, outcome.ending);
+    progress.step(fmt::format("{} {} n={}", unit.row.experiment, unit.row.method, unit.row.shape.nk));
+  };
+  if (find<ExperimentEntry>(units.front().cell.experiment.name()).timing())
+    run_in_groups(units, limits, record);
+  else
+    run_side_by_side(units, threads, limits, record);
+  summary.interrupted = Interrupts::asked();
 }
 
 }  // namespace attnbench

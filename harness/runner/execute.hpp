@@ -3,6 +3,8 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "harness/runner/experiment.hpp"
 #include "harness/store/store.hpp"
@@ -14,6 +16,13 @@ struct Unit {
   Cell cell;
   CellRow row;
   Index replicate;
+};
+
+// What has become of a unit.
+struct UnitOutcome {
+  Ending ending;
+  std::vector<Measurement> measurements = {};
+  std::vector<std::string> notes = {};
 };
 
 // What a unit may take before it is ended, and what a group of timings waits for.
@@ -59,9 +68,9 @@ struct RunSummary {
 // Those endings as a table for a terminal: method, n, ending, reason; empty when all is done.
 std::string table_of_endings(const RunSummary& summary);
 
-// Executes units of one experiment and adds what came of them to the summary. Those of statistics run side by side on
-// `threads` threads; their numbers do not depend on it. Those of timing run alone, in groups that share problem and
-// input.
+// Executes units of one experiment in workers and adds what came of them to the summary. Those of statistics run side
+// by side on `threads` cores; their numbers do not depend on it. Those of timing run alone, in groups that share
+// problem and input. The first Ctrl-C or SIGTERM meanwhile ends it between two units, the second ends the program.
 void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary);
 

@@ -54,7 +54,10 @@ std::unique_ptr<Approximation<double>> MethodDraws::operator()(Index draw) const
 
 template <class T>
 std::unique_ptr<Approximation<T>> Task::method(Index head, Index draw) const {
-  return make<T>(cell, head, draw, calibration_of(cell, replicate, head), nullptr);
+  if (doing) doing("drawing");
+  auto drawn = make<T>(cell, head, draw, calibration_of(cell, replicate, head), nullptr);
+  if (doing) doing("measuring");
+  return drawn;
 }
 
 std::optional<KernelTheory> Task::theory(Index head) const {

@@ -38,6 +38,8 @@ struct Task {
   Index replicate;
   Context& context;
   ExactCache& exact;
+  // Told what is being done ("drawing"), so that the runner can say where a method died; may be empty.
+  std::function<void(const char*)> doing = {};
 
   // The method, drawn for that head with that draw's streams. Fitted methods learn from the calibration head.
   template <class T>
@@ -67,6 +69,21 @@ struct Headline {
   std::string theory = {};  // a metric that is its closed form
 };
 
+class TimedCall;
+struct Member;
+
+// How an experiment measures time: cells that share problem and input are measured together, in turns, alone on the
+// machine, each in a worker of its own (harness/timing/turns.hpp).
+struct Timing {
+  // Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
+  std::function<std::unique_ptr<TimedCall>(const Task&)> make;
+  // Adds to what the turns gave.
+  std::function<void(const Task&, const Member&, Recorder&)> record = {};
+  // The same as `ours` in another implementation, to take turns as well; null: none was asked for. A Skip, whose reason
+  // is noted: it has none.
+  std::function<std::unique_ptr<TimedCall>(const Task&, TimedCall& ours)> peer = {};
+};
+
 struct ExperimentEntry {
   static constexpr const char* kind = "experiment";
   static constexpr const char* plural = "experiments";
@@ -79,12 +96,9 @@ struct ExperimentEntry {
   std::function<void(const Cell&)> check = [](const Cell&) {};
   // Bytes that a cell holds at once beside its heads.
   std::function<double(const Cell&)> bytes = [](const Cell&) { return 0.0; };
-  std::function<void(const Task&, Recorder&)> run;
-  // Timing: cells that share problem and input are measured together, in turns, alone on the machine. `run` is then
-  // not used; done is called with each cell's place in `tasks` as soon as its measurements are complete.
-  std::function<void(std::vector<Task>& tasks, const std::function<void(size_t, Ending, Recorder&)>& done)> run_group =
-      {};
-  bool timing() const { return static_cast<bool>(run_group); }
+  std::function<void(const Task&, Recorder&)> run = {};
+  std::optional<Timing> timed = {};  // instead of `run`
+  bool timing() const { return timed.has_value(); }
 };
 
 }  // namespace attnbench

@@ -91,14 +91,15 @@ std::optional<fs::path> own_group(const MemoryGroups& groups) {
 
 // The limit of a group holds for all below it, so the least of what is left on the way to the root counts; folders that
 // a container does not see are passed over. Cached file pages count as used, but are given back when memory is short.
-double left_in_groups(const MemoryGroups& groups) {
+// when_empty: what would be left if nothing were used.
+double left_in_groups(const MemoryGroups& groups, bool when_empty = false) {
   double least = std::numeric_limits<double>::infinity();
   const auto group = own_group(groups);
   if (!group) return least;
   for (fs::path path = *group;; path = path.parent_path()) {
     const fs::path folder = groups.mount / path.relative_path();
     const auto limit = number(first_line(folder / groups.limit));
-    const auto used = number(first_line(folder / groups.used));
+    const auto used = when_empty ? 0.0 : number(first_line(folder / groups.used));
     const double cached = number(entry(folder / "memory.stat", groups.reclaimable)).value_or(0);
     if (limit && used) least = std::min(least, std::max(0.0, *limit - std::max(0.0, *used - cached)));
     if (path == path.parent_path()) return least;
@@ -227,6 +228,12 @@ double available_memory() {
   double available = memory_entry("MemAvailable:").value_or(std::numeric_limits<double>::infinity());
   for (const MemoryGroups& groups : generations) available = std::min(available, left_in_groups(groups));
   return available;
+}
+
+double total_memory() {
+  double total = memory_entry("MemTotal:").value_or(std::numeric_limits<double>::infinity());
+  for (const MemoryGroups& groups : generations) total = std::min(total, left_in_groups(groups, true));
+  return total;
 }
 
 namespace {

@@ -8,27 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/workers/scratch_folder.hpp"
 
 namespace attnbench {
 
 namespace {
 namespace process = boost::process;
-
-// A folder of one's own, gone with its owner.
-struct ScratchFolder {
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "attnbench-peer-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder could be made: " + name);
-    path = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::filesystem::path path;
-};
 
 void append(Tensor& tensor, const Matrix<double>& of_head) {
   if (tensor.shape.empty()) tensor.shape = {0, of_head.rows(), of_head.cols()};
@@ -56,8 +41,7 @@ struct Peer::Process {
   nlohmann::json ask(const nlohmann::json& request) {
     requests << request.dump() << "\n" << std::flush;
     std::string line;
-    if (!std::getline(answers, line))
-      throw std::runtime_error(name + " ended before it answered; its errors are above");
+    if (!std::getline(answers, line)) throw std::runtime_error(name + " ended before it answered");
     return nlohmann::json::parse(line);
   }
 

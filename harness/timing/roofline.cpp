@@ -11,8 +11,8 @@ double roofline_seconds(const Demand& demand, const Rates& rates) {
                   demand.bytes / rates.bandwidth);
 }
 
-void record_roofline(const Task& task, const Member& member, const Demand& demand, Recorder& record) {
-  const Rates& ceiling = rates(task.cell.problem.shape.precision, task.context.threads());
+void record_roofline(const Member& member, const Demand& demand, Recorder& record) {
+  const Rates& ceiling = member.rates;
   const double seconds = median(member.seconds);
   record.scalar("flops", "1", demand.work.flops);
   record.scalar("exps", "1", demand.work.exps);
@@ -30,7 +30,7 @@ std::vector<Metric> roofline_metrics() {
           {"roofline_fraction", "1",
            "max(FLOPs / fma_peak + exps / exp_rate, bytes of inputs and results / bandwidth) over the median of the "
            "times; above 1 when those bytes stay in a cache"},
-          {"fma_peak", "FLOP/s", "multiply-adds on registers in this process, as attnbench machine measures them"},
+          {"fma_peak", "FLOP/s", "multiply-adds on registers, as attnbench machine measures them; once a run"},
           {"exp_rate", "1/s", "exponentials in cache, likewise"},
           {"bandwidth", "B/s", "memory read and written, likewise"}};
 }

@@ -17,9 +17,9 @@ struct Demand {
 // after the other, memory works beside them.
 double roofline_seconds(const Demand& demand, const Rates& rates);
 
-// Records roofline_metrics(): the demand, the rates of the cell's precision and threads, and what the median of the
-// member's times makes of them.
-void record_roofline(const Task& task, const Member& member, const Demand& demand, Recorder& record);
+// Records roofline_metrics(): the demand, the rates that the member is held against, and what the median of its times
+// makes of them.
+void record_roofline(const Member& member, const Demand& demand, Recorder& record);
 std::vector<Metric> roofline_metrics();
 
 }  // namespace attnbench

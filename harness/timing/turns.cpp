@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "harness/machine/peak_memory.hpp"
-#include "harness/machine/rates.hpp"
 
 namespace attnbench {
 
@@ -39,18 +38,6 @@ long preemptions() {
   return usage.ru_nivcsw;
 }
 
-void run_blocks(std::vector<Member*> members, Index blocks, int threads, Generator generator) {
-  for (Index block = 0; block < blocks; ++block) {
-    for (size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[generator() % i]);
-    for (Member* member : members) {
-      member->subject->before_turn(member->iterations);
-      const Turn turn = take_turn(*member->subject, member->iterations, threads);
-      member->seconds.push_back(turn.seconds);
-      member->disturbed.push_back(turn.disturbed ? 1 : 0);
-    }
-  }
-}
-
 // a over b, block by block.
 std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all;
@@ -58,20 +45,10 @@ std::vector<double> ratios(const std::vector<double>& a, const std::vector<doubl
   return all;
 }
 
-void record_turns(const Member& member, const Member* exact, const Member& peer, Recorder& record) {
-  const auto count = static_cast<Index>(member.seconds.size());
-  record.array("seconds", "s", {count}, member.seconds);
-  if (exact) record.array("speedup", "1", {count}, ratios(exact->seconds, member.seconds));
-  if (peer.subject) {
-    record.array("peer_seconds", "s", {count}, peer.seconds);
-    record.array("peer_speedup", "1", {count}, ratios(peer.seconds, member.seconds));
-  }
-  record.array("disturbed", "1", {count}, member.disturbed);
-  record.scalar("iterations", "1", static_cast<double>(member.iterations));
-  if (const auto bytes = peak_bytes([&] { member.subject->call(); }))
-    record.scalar("peak_bytes", "B", *bytes);
-  else
-    record.note("no peak memory: /proc/self/clear_refs, which sets it back, cannot be written here");
+Member member(std::unique_ptr<TimedCall> subject, const Task& task) {
+  Member made{.subject = std::move(subject)};
+  if (made.subject) made.iterations = calls_of_a_turn(*made.subject, task.cell.experiment.real("turn") / 1000);
+  return made;
 }
 
 }  // namespace
@@ -121,76 +98,50 @@ std::vector<Metric> turn_metrics() {
            "1 where something else had the processor during that block's turn: one thread, its processor time below "
            "95 % of the wall time; several, one was preempted"},
           {"iterations", "1", "calls in a turn"},
+          {"load", "1", "cores that other processes kept busy just before the turns began"},
           {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
           {"peer_speedup", "1", "seconds of the peer over seconds, in the same block"},
           {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"}};
 }
 
-void run_in_turns(std::vector<Task>& tasks, const MakeTimedCall& make, const RecordMember& record,
-                  const std::function<void(size_t, Ending, Recorder&)>& done, const MakePeer& make_peer) {
-  const Params& options = tasks.front().cell.experiment;
-  Cell exact_cell = tasks.front().cell;
-  exact_cell.method = Params("methods", "softmax");
-  // The ceilings are measured at once, not in between, and only the first group of a process pays.
-  const int threads = tasks.front().context.threads();
-  rates(tasks.front().cell.problem.shape.precision, threads);
-  const auto member = [&](std::unique_ptr<TimedCall> subject) {
-    Member made{std::move(subject)};
-    made.iterations = calls_of_a_turn(*made.subject, options.real("turn") / 1000);
-    return made;
-  };
-  const auto member_of = [&](const Task& task) { return member(make(task)); };
+TimedMember::TimedMember(const Timing& timing, const Task& task)
+    : timing_(timing), task_(task), own_(member(timing.make(task), task)) {
+  if (!timing.peer) return;
+  try {
+    peer_ = member(timing.peer(task, *own_.subject), task);
+  } catch (const Skip& e) {
+    noted_.note(task.cell.method.spec() + " has no peer: " + e.what());
+  }
+}
 
-  std::vector<Member> members(tasks.size()), peers(tasks.size());  // without a subject: they have no turns
-  std::vector<Recorder> recorders(tasks.size());
-  Recorder nothing;
-  for (size_t place = 0; place < tasks.size(); ++place) {
-    try {
-      members[place] = member_of(tasks[place]);
-    } catch (const Skip& e) {
-      done(place, {Ending::Kind::skipped, e.what()}, nothing);
-    } catch (const NumericallyInvalid& e) {
-      done(place, {Ending::Kind::invalid, e.what()}, nothing);
-    }
+double TimedMember::turn(Whose whose) {
+  Member& member = whose == Whose::own ? own_ : peer_;
+  member.subject->before_turn(member.iterations);
+  const Turn turn = take_turn(*member.subject, member.iterations, task_.context.threads());
+  member.seconds.push_back(turn.seconds);
+  member.disturbed.push_back(turn.disturbed ? 1 : 0);
+  return turn.seconds;
+}
+
+void TimedMember::record(const std::vector<double>& exact, double load, const Rates& rates, Recorder& record) {
+  own_.rates = rates;
+  for (const auto& note : noted_.notes()) record.note(note);
+  const auto count = static_cast<Index>(own_.seconds.size());
+  record.array("seconds", "s", {count}, own_.seconds);
+  if (!exact.empty()) record.array("speedup", "1", {count}, ratios(exact, own_.seconds));
+  if (has_peer()) {
+    record.array("peer_seconds", "s", {count}, peer_.seconds);
+    record.array("peer_speedup", "1", {count}, ratios(peer_.seconds, own_.seconds));
   }
-  for (size_t place = 0; place < tasks.size() && make_peer; ++place) {
-    if (!members[place].subject) continue;
-    try {
-      peers[place] = member(make_peer(tasks[place], *members[place].subject));
-    } catch (const Skip& e) {
-      recorders[place].note(tasks[place].cell.method.spec() + " has no peer: " + e.what());
-    }
-  }
-  std::vector<Member*> turns;
-  for (auto& peer : peers)
-    if (peer.subject) turns.push_back(&peer);
-  Member* exact = nullptr;
-  for (size_t place = 0; place < tasks.size(); ++place) {
-    if (!members[place].subject) continue;
-    turns.push_back(&members[place]);
-    if (tasks[place].cell.method.spec() == exact_cell.method.spec()) exact = &members[place];
-  }
-  if (std::none_of(members.begin(), members.end(), [](const Member& m) { return m.subject != nullptr; })) return;
-  Member partner;
-  if (!exact && options.flag("pair")) {
-    try {
-      partner = member_of({exact_cell, tasks.front().replicate, tasks.front().context, tasks.front().exact});
-      exact = &partner;
-      turns.push_back(exact);
-    } catch (const Skip&) {  // then there are no pairs
-    } catch (const NumericallyInvalid&) {
-    }
-  }
-  run_blocks(turns, options.integer("blocks"), threads,
-             Streams(exact_cell.seed).stream("turns", exact_cell.input_key(), tasks.front().replicate));
-  for (size_t place = 0; place < tasks.size(); ++place) {
-    if (!members[place].subject) continue;
-    Recorder& recorder = recorders[place];
-    record_turns(members[place], exact, peers[place], recorder);
-    members[place].subject->record(recorder);
-    record(tasks[place], members[place], exact, recorder);
-    done(place, {}, recorder);
-  }
+  record.array("disturbed", "1", {count}, own_.disturbed);
+  record.scalar("iterations", "1", static_cast<double>(own_.iterations));
+  record.scalar("load", "1", load);
+  if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
+    record.scalar("peak_bytes", "B", *bytes);
+  else
+    record.note("no peak memory: /proc/self/clear_refs, which sets it back, cannot be written here");
+  own_.subject->record(record);
+  if (timing_.record) timing_.record(task_, own_, record);
 }
 
 }  // namespace attnbench

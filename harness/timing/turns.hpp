@@ -1,6 +1,7 @@
 // Timing in turns. Cells with the same problem and input form a group: in each block every member of the group and
 // exact softmax have one turn, in an order drawn from the seed; a turn is one Google Benchmark run of fixed iterations,
-// and a block gives one ratio to softmax. What takes a turn is made, and checked, by the experiment.
+// and a block gives one ratio to softmax. What takes a turn is made, and checked, by the experiment. Each member lives
+// in a worker of its own; the order is the runner's (harness/workers/timing_group.hpp).
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "harness/machine/rates.hpp"
 #include "harness/runner/experiment.hpp"
 
 namespace attnbench {
@@ -42,28 +44,37 @@ struct Turn {
 Turn take_turn(TimedCall& subject, Index iterations, int threads);
 
 struct Member {
-  std::unique_ptr<TimedCall> subject;
+  std::unique_ptr<TimedCall> subject = {};
   Index iterations = 1;                // calls in a turn
   std::vector<double> seconds = {};    // of one call, a sample a block
   std::vector<double> disturbed = {};  // 1: that turn was; marked, never discarded
+  Rates rates = {};                    // of the machine, at the cell's precision and threads; known when it is recorded
 };
 
-// The options of an experiment that measures in turns, and the metrics that run_in_turns records for each of its cells:
-// add further ones behind them.
+// The options of an experiment that measures in turns, and the metrics that are recorded for each of its cells: add
+// further ones behind them.
 std::vector<Parameter> turn_parameters();
 std::vector<Metric> turn_metrics();
 
-// Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
-using MakeTimedCall = std::function<std::unique_ptr<TimedCall>(const Task&)>;
-// Adds to what the turns gave. exact: softmax measured in the same blocks, or null when it was not.
-using RecordMember = std::function<void(const Task&, const Member& member, const Member* exact, Recorder&)>;
+// One member of a group, with its peer where it has one.
+class TimedMember {
+ public:
+  // Makes, checks and calls it untimed. Throws Skip and NumericallyInvalid when it can have no turns.
+  TimedMember(const Timing& timing, const Task& task);
 
-// The same as `ours` in another implementation, to take turns as well. A Skip, whose reason is noted: it has none.
-using MakePeer = std::function<std::unique_ptr<TimedCall>(const Task&, TimedCall& ours)>;
+  bool has_peer() const { return peer_.subject != nullptr; }
+  enum class Whose { own, peer };
+  // Takes a turn and keeps what it gave. Returns seconds of one call.
+  double turn(Whose whose);
+  // exact: seconds of softmax in the same blocks; empty: it was not measured, and there are no pairs. load: cores that
+  // others kept busy just before the group. Measures peak memory in a call of its own.
+  void record(const std::vector<double>& exact, double load, const Rates& rates, Recorder& record);
 
-// One group, as ExperimentEntry::run_group wants it. The exact partner is made in the same way when no cell of the
-// group is softmax as it is by default.
-void run_in_turns(std::vector<Task>& tasks, const MakeTimedCall& make, const RecordMember& record,
-                  const std::function<void(size_t, Ending, Recorder&)>& done, const MakePeer& make_peer = {});
+ private:
+  const Timing& timing_;
+  Task task_;
+  Member own_, peer_;
+  Recorder noted_;  // while it was made
+};
 
 }  // namespace attnbench

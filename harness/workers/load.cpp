@@ -1,0 +1,100 @@
+#include "harness/workers/load.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <sstream>
+#include <thread>
+
+#include "harness/workers/interrupts.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<int> own_cores() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+void set_cores(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+struct Ticks {
+  double busy = 0, all = 0;
+};
+
+// Since the start of the machine, by core: "cpu0 user nice system idle iowait irq softirq steal ...".
+std::map<int, Ticks> ticks() {
+  std::map<int, Ticks> cores;
+  std::ifstream stat("/proc/stat");
+  for (std::string line; std::getline(stat, line) && line.starts_with("cpu");) {
+    std::istringstream words(line.substr(3));
+    int core = 0;
+    if (line[3] == ' ' || !(words >> core)) continue;
+    Ticks& one = cores[core];
+    double value = 0;
+    for (int column = 0; column < 8 && words >> value; ++column) {
+      one.all += value;
+      if (column != 3 && column != 4) one.busy += value;
+    }
+  }
+  return cores;
+}
+
+// The share of so many seconds that each core was busy.
+std::map<int, double> busy_for(double seconds) {
+  const auto before = ticks();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  std::map<int, double> busy;
+  for (const auto& [core, after] : ticks())
+    if (const auto found = before.find(core); found != before.end() && after.all > found->second.all)
+      busy[core] = (after.busy - found->second.busy) / (after.all - found->second.all);
+  return busy;
+}
+
+}  // namespace
+
+Load load_of_others(std::optional<double> wait) {
+  const auto start = Clock::now();
+  const std::vector<int> own = own_cores();
+  for (;;) {
+    auto busy = busy_for(wait ? 0.5 : 0.25);  // the kernel counts in hundredths of a second
+    Load load{.quietest = own};
+    for (const int core : own) load.cores += busy[core];
+    // Of equals the last: the first ones are where the kernel puts its own work.
+    std::stable_sort(load.quietest.begin(), load.quietest.end(),
+                     [&](int a, int b) { return std::pair(busy[a], -a) < std::pair(busy[b], -b); });
+    if (!wait || load.cores < 0.1 || Interrupts::asked()) return load;
+    load.quiet = false;
+    if (std::chrono::duration<double>(Clock::now() - start).count() > *wait) return load;
+  }
+}
+
+KeptOff::KeptOff(const std::vector<int>& cores) : before_(own_cores()) {
+  std::vector<int> left;
+  for (const int core : before_)
+    if (std::find(cores.begin(), cores.end(), core) == cores.end()) left.push_back(core);
+  if (!left.empty()) set_cores(left);
+}
+
+KeptOff::~KeptOff() {
+  if (!before_.empty()) set_cores(before_);
+}
+
+}  // namespace attnbench

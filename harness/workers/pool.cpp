@@ -1,0 +1,112 @@
+#include "harness/workers/pool.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "harness/inputs/memory_limit.hpp"
+#include "harness/runner/plan.hpp"
+#include "harness/store/environment.hpp"
+#include "harness/workers/interrupts.hpp"
+#include "harness/workers/unit_queue.hpp"
+#include "harness/workers/worker.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Units = std::vector<const Unit*>;
+
+std::vector<std::string> inputs_of(const Units& units) {
+  std::vector<std::string> inputs;
+  for (const Unit* unit : units) inputs.push_back(fmt::format("{} {}", unit->cell.input_key(), unit->replicate));
+  return inputs;
+}
+
+// Workers of one size, and the units that they do.
+class Pool {
+ public:
+  Pool(const Units& units, size_t workers, int threads_each, Allowance allowance, const RecordOutcome& record)
+      : units_(units),
+        queue_(inputs_of(units), workers),
+        places_(workers),
+        threads_each_(threads_each),
+        allowance_(allowance),
+        record_(record) {}
+
+  void go() {
+    while (!Interrupts::asked()) {
+      std::vector<Worker*> busy;
+      for (size_t w = 0; w < places_.size(); ++w) {
+        Place& place = places_[w];
+        if (!place.worker || !place.worker->busy()) begin_next(w);
+        if (place.worker && place.worker->busy()) busy.push_back(place.worker.get());
+      }
+      if (busy.empty()) return;
+      wait_for(busy);
+      for (Place& place : places_)
+        if (place.worker && place.worker->busy())
+          if (auto reply = place.worker->look()) finish(place, std::move(*reply));
+    }
+  }
+
+ private:
+  struct Place {
+    std::unique_ptr<Worker> worker;
+    const Unit* unit = nullptr;
+  };
+
+  void begin_next(size_t w) {
+    const auto next = queue_.next(w);
+    if (!next) return;
+    Place& place = places_[w];
+    if (!place.worker) start(place);
+    place.unit = units_[next->unit];
+    place.worker->ask({{"do", "unit"},
+                       {"cell", to_message(place.unit->cell)},
+                       {"replicate", place.unit->replicate},
+                       {"input", next->input},
+                       {"threads", threads_each_}},
+                      allowance_, "measuring");
+  }
+
+  void start(Place& place) {
+    place.worker.reset();  // with all that it started, before there is another
+    place.worker = std::make_unique<Worker>(allowance_.bytes);
+  }
+
+  void finish(Place& place, Worker::Reply reply) {
+    const double seconds = place.worker->seconds();
+    UnitOutcome outcome = place.worker->outcome(std::move(reply));
+    if (!place.worker->fit()) start(place);  // at once: it comes up while the row is written
+    record_(*place.unit, std::move(outcome), seconds);
+  }
+
+  const Units& units_;
+  UnitQueue queue_;
+  std::vector<Place> places_;
+  int threads_each_;
+  Allowance allowance_;
+  const RecordOutcome& record_;
+};
+
+}  // namespace
+
+double memory_of_workers() { return 0.9 * total_memory(); }
+
+void run_side_by_side(const std::vector<Unit>& units, int threads, const Limits& limits, const RecordOutcome& record) {
+  const double memory = memory_of_workers();
+  const bool few = std::ssize(units) < threads;
+  const auto workers = static_cast<size_t>(few ? 1 : threads);
+  const double share = memory / static_cast<double>(workers);
+  Units small, large;
+  for (const Unit& unit : units) (!few && cell_bytes(unit.cell) > share / 2 ? large : small).push_back(&unit);
+  if (!small.empty())
+    Pool(small, std::min(workers, small.size()), few ? threads : 1, {limits.seconds, limits.bytes.value_or(share)},
+         record)
+        .go();
+  if (!large.empty()) Pool(large, 1, threads, {limits.seconds, limits.bytes.value_or(memory)}, record).go();
+}
+
+}  // namespace attnbench

@@ -1,0 +1,138 @@
+#include "harness/workers/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+namespace attnbench {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void require(int error, const char* what) {
+  if (error != 0) throw std::system_error(error, std::generic_category(), what);
+}
+
+void for_children(pid_t process, const std::function<void(pid_t)>& visit) {
+  std::error_code gone;
+  for (const auto& thread : fs::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream children(thread.path() / "children");
+    for (pid_t child = 0; children >> child;) visit(child);
+  }
+}
+
+// "NAME=value" of this process, with TMPDIR set.
+std::vector<std::string> environment_with(const fs::path& scratch) {
+  std::vector<std::string> variables{"TMPDIR=" + scratch.string()};
+  for (char** variable = environ; *variable; ++variable)
+    if (!std::string_view(*variable).starts_with("TMPDIR=")) variables.emplace_back(*variable);
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (auto& word : words) all.push_back(word.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+pid_t start(int socket, const fs::path& output, const fs::path& scratch) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  require(posix_spawn_file_actions_init(&files), "no process can be described");
+  const std::unique_ptr<posix_spawn_file_actions_t, int (*)(posix_spawn_file_actions_t*)> files_owner(
+      &files, posix_spawn_file_actions_destroy);
+  require(posix_spawnattr_init(&attributes), "no process can be described");
+  const std::unique_ptr<posix_spawnattr_t, int (*)(posix_spawnattr_t*)> attributes_owner(&attributes,
+                                                                                         posix_spawnattr_destroy);
+  posix_spawn_file_actions_adddup2(&files, socket, 3);  // first: whatever 0 to 2 are, the socket is none of them
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&files, 4);
+  sigset_t none, changed;
+  sigemptyset(&none);
+  sigemptyset(&changed);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP}) sigaddset(&changed, signal);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &changed);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words{"attnbench", "worker"}, variables = environment_with(scratch);
+  pid_t id = -1;
+  require(posix_spawn(&id, "/proc/self/exe", &files, &attributes, pointers(words).data(), pointers(variables).data()),
+          "no worker could be started");
+  return id;
+}
+
+}  // namespace
+
+double resident_bytes(pid_t process) {
+  std::ifstream statm(fmt::format("/proc/{}/statm", process));
+  double all = 0, resident = 0;
+  if (!(statm >> all >> resident)) return 0;
+  double bytes = resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+  for_children(process, [&](pid_t child) { bytes += resident_bytes(child); });
+  return bytes;
+}
+
+bool has_children(pid_t process) {
+  bool any = false;
+  for_children(process, [&](pid_t) { any = true; });
+  return any;
+}
+
+Process::Process(const fs::path& output, const fs::path& scratch) {
+  std::array<int, 2> ends;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) require(errno, "no socket for a worker");
+  socket_ = ends[0];
+  try {
+    id_ = start(ends[1], output, scratch);
+  } catch (...) {
+    close(ends[0]);
+    close(ends[1]);
+    throw;
+  }
+  close(ends[1]);
+  handle_ = static_cast<int>(syscall(SYS_pidfd_open, id_, 0));  // glibc 2.36 declares its wrapper for C only
+}
+
+Process::~Process() {
+  end();
+  close(socket_);
+  if (handle_ >= 0) close(handle_);
+}
+
+std::string Process::end() {
+  if (id_ < 0) return ended_;
+  kill(-id_, SIGKILL);  // of a leader that has ended already this changes nothing, and its number is not free yet
+  int status = 0;
+  while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+  }
+  id_ = -1;
+  if (WIFSIGNALED(status)) {
+    const char* name = sigabbrev_np(WTERMSIG(status));
+    ended_ = name ? fmt::format("SIG{}", name) : fmt::format("signal {}", WTERMSIG(status));
+  } else {
+    ended_ = fmt::format("exited with code {}", WEXITSTATUS(status));
+  }
+  return ended_;
+}
+
+}  // namespace attnbench

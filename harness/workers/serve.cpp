@@ -1,0 +1,219 @@
+#include "harness/workers/serve.hpp"
+
+#include <fcntl.h>
+#include <fenv.h>
+#include <malloc.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <locale>
+#include <new>
+
+#include "harness/timing/turns.hpp"
+#include "harness/workers/message.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr int channel = 3;  // where Process puts the socket
+
+// What an exception says about a cell. Misuse inside a cell is a failure of that cell: the request itself was checked.
+Ending ending_of_current_exception() {
+  try {
+    throw;
+  } catch (const Skip& e) {
+    return {Ending::Kind::skipped, e.what()};
+  } catch (const NumericallyInvalid& e) {
+    return {Ending::Kind::invalid, e.what()};
+  } catch (const std::bad_alloc&) {
+    return {Ending::Kind::out_of_memory, "an allocation was refused"};
+  } catch (const std::exception& e) {
+    return {Ending::Kind::failed, e.what()};
+  } catch (...) {
+    return {Ending::Kind::failed, "threw something that is no std::exception"};
+  }
+}
+
+// A number that is none is an ending, never a row.
+Ending ending_of(const std::vector<Measurement>& measurements) {
+  for (const auto& m : measurements)
+    for (const double value : m.values)
+      if (std::isnan(value)) return {Ending::Kind::invalid, m.metric + " is not a number"};
+  return {};
+}
+
+UnitOutcome outcome_of(Recorder& recorder) {
+  UnitOutcome outcome{.measurements = recorder.take(), .notes = recorder.notes()};
+  outcome.ending = ending_of(outcome.measurements);
+  if (outcome.ending.kind != Ending::Kind::done) outcome.measurements.clear();
+  return outcome;
+}
+
+// What a method may have changed for everything that runs behind it in its process.
+class ProcessState {
+ public:
+  bool changed() const {
+    std::error_code gone;
+    return fegetround() != FE_TONEAREST || subnormals_are_lost() || std::locale() != std::locale::classic() ||
+           std::string_view(setlocale(LC_ALL, nullptr)) != "C" || uselocale(nullptr) != LC_GLOBAL_LOCALE ||
+           std::filesystem::current_path(gone) != folder_;
+  }
+
+ private:
+  static bool subnormals_are_lost() {
+    volatile double smallest = std::numeric_limits<double>::min();
+    return smallest / 2 == 0;
+  }
+
+  std::filesystem::path folder_ = std::filesystem::current_path();
+};
+
+class Server {
+ public:
+  // Serves until the runner closes the connection.
+  int go() {
+    Inbox inbox;
+    for (bool settled = false;;) {
+      while (const auto request = inbox.next()) {
+        if (!settled) {
+          settled = settle(*request);
+          continue;
+        }
+        const Message done = answer(*request);
+        if (getpid() != own_) _exit(0);  // a method forked, and its child came back here: the answer is the parent's
+        send(channel, done);
+      }
+      if (!inbox.receive(channel, true)) return 0;
+    }
+  }
+
+ private:
+  bool settle(const Message& settings) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != settings.at("runner").get<pid_t>()) _exit(0);  // the runner died before that
+    limit_data(settings.at("bytes"));
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    std::ofstream("/proc/self/oom_score_adj") << 500;  // when the machine is out of memory, not the runner
+    if (const auto& cores = settings.at("cores"); !cores.empty()) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      for (const int core : cores) CPU_SET(core, &set);
+      sched_setaffinity(0, sizeof(set), &set);
+    }
+    return true;
+  }
+
+  // Twice the bytes beyond what there is now: a sanitizer maps terabytes at the start.
+  static void limit_data(double bytes) {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;)
+      if (double kilobytes = 0; word == "VmData:" && status >> kilobytes) {
+        const auto most = static_cast<rlim_t>(2 * bytes + 1024 * kilobytes);
+        const rlimit limit{most, most};
+        setrlimit(RLIMIT_DATA, &limit);
+      }
+  }
+
+  void doing(const char* what) const {
+    if (getpid() == own_) send(channel, {{"doing", what}});
+  }
+
+  Message answer(const Message& request) {
+    const std::string wanted = request.at("do");
+    UnitOutcome outcome;
+    try {
+      if (wanted == "unit") {
+        outcome = measure(request);
+      } else if (wanted == "rates") {
+        const Rates& all = rates(static_cast<Precision>(request.at("precision").get<int>()), request.at("threads"));
+        return {{"rates", {all.fma_peak, all.exp_rate, all.bandwidth}}};
+      } else if (wanted == "make") {
+        cell_ = cell_of(request.at("cell"));
+        context_ = Context(cell_->threads, cell_->problem.rounding);
+        exact_ = std::make_unique<ExactCache>();
+        member_.emplace(find<ExperimentEntry>(cell_->experiment.name()).timed.value(),
+                        Task{*cell_, request.at("replicate"), context_, *exact_});
+        return {{"peer", member_->has_peer()}};
+      } else if (wanted == "turn") {
+        return {{"seconds", member_->turn(request.at("peer") ? TimedMember::Whose::peer : TimedMember::Whose::own)}};
+      } else if (wanted == "record") {
+        Recorder recorder;
+        const auto& all = request.at("rates");
+        member_->record(request.at("exact").get<std::vector<double>>(), request.at("load"),
+                        {.fma_peak = all.at(0), .exp_rate = all.at(1), .bandwidth = all.at(2)}, recorder);
+        doing("recording");
+        outcome = outcome_of(recorder);
+      } else {
+        throw std::logic_error("a worker does not know how to do: " + wanted);
+      }
+    } catch (...) {
+      outcome = {.ending = ending_of_current_exception()};
+    }
+    // Nothing that was computed here since can be relied on, what is exact least of all.
+    Message done = to_message(outcome);
+    if (state_.changed()) done["spent"] = true;
+    return done;
+  }
+
+  UnitOutcome measure(const Message& request) {
+    // What is exact is kept for one input: what is left of another would count as this one's memory.
+    if (const size_t input = request.at("input"); !exact_ || input != input_) {
+      exact_ = std::make_unique<ExactCache>();
+      malloc_trim(0);
+      input_ = input;
+    }
+    const Cell cell = cell_of(request.at("cell"));
+    Context context(request.at("threads"), cell.problem.rounding);
+    Recorder recorder;
+    find<ExperimentEntry>(cell.experiment.name())
+        .run(Task{.cell = cell,
+                  .replicate = request.at("replicate"),
+                  .context = context,
+                  .exact = *exact_,
+                  .doing = [this](const char* what) { doing(what); }},
+             recorder);
+    doing("recording");
+    return outcome_of(recorder);
+  }
+
+  pid_t own_ = getpid();
+  ProcessState state_;
+  std::unique_ptr<ExactCache> exact_;
+  size_t input_ = 0;
+  // Of a member of a group of timings.
+  std::optional<Cell> cell_;
+  Context context_;
+  std::optional<TimedMember> member_;
+};
+
+}  // namespace
+
+std::optional<int> serve_if_worker(int argc, char** argv) {
+  if (argc != 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
+  struct stat file {};
+  if (fstat(channel, &file) != 0 || !S_ISSOCK(file.st_mode)) {
+    std::cerr << "attnbench: worker is what a run starts for its own use; expected a command of attnbench --help\n";
+    return 2;
+  }
+  fcntl(channel, F_SETFD, FD_CLOEXEC);
+  try {
+    return Server().go();
+  } catch (const std::exception& e) {  // the runner is gone, or what connects to it
+    std::cerr << "attnbench worker: " << e.what() << "\n";
+    return 1;
+  }
+}
+
+}  // namespace attnbench

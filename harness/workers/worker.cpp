@@ -1,0 +1,153 @@
+#include "harness/workers/worker.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "harness/inputs/memory_limit.hpp"
+#include "harness/workers/interrupts.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr double tick = 0.02;               // seconds between two looks at the limits
+constexpr double to_die = 0.5;              // seconds that a worker has to end in once its socket is closed
+constexpr std::uintmax_t output = 1 << 26;  // bytes of output that are kept: a method that prints fills no disk
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::uintmax_t size_of(const std::filesystem::path& file) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(file, none);
+  return none ? 0 : size;
+}
+
+}  // namespace
+
+Worker::Worker(double bytes, const std::vector<int>& cores) : process_(scratch_.path / "output", scratch_.path) {
+  try {
+    send(process_.socket(), {{"runner", getpid()}, {"bytes", bytes}, {"cores", cores}});
+  } catch (const std::system_error&) {  // it is dead already; the first request finds out how it died
+  }
+}
+
+void Worker::ask(const Message& request, Allowance allowance, std::string doing) {
+  allowance_ = allowance;
+  doing_ = std::move(doing);
+  said_before_ = size_of(scratch_.path / "output");
+  busy_ = true;
+  started_ = looked_ = now();
+  peak_ = 0;
+  try {
+    send(process_.socket(), request);
+  } catch (const std::system_error&) {  // it is dead, and look() will say how it died
+  }
+}
+
+bool Worker::fit() const {
+  pollfd handle{process_.handle(), POLLIN, 0};
+  return open_ && !spent_ && poll(&handle, 1, 0) == 0 && !has_children(process_.id());
+}
+
+// The last line that the request printed, behind a semicolon; empty when it printed none.
+std::string Worker::last_words() const {
+  std::ifstream file(scratch_.path / "output");
+  const std::uintmax_t size = size_of(scratch_.path / "output");
+  if (size <= said_before_) return "";
+  file.seekg(static_cast<std::streamoff>(std::max(said_before_, size - std::min<std::uintmax_t>(size, 4096))));
+  std::string line, last;
+  while (std::getline(file, line))
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  for (char& c : last)
+    if (c < ' ' || c > '~') c = '?';
+  return last.empty() ? "" : fmt::format("; its last output: {:.160}", last);
+}
+
+Ending Worker::ended(Ending::Kind kind, std::string reason) {
+  process_.end();
+  busy_ = open_ = false;
+  seconds_ = now() - started_;
+  return {kind, std::move(reason)};
+}
+
+std::optional<Worker::Reply> Worker::look() {
+  pollfd handle{process_.handle(), POLLIN, 0};
+  const bool dead = poll(&handle, 1, 0) == 1;  // asked first, so that all that it sent is read below
+  if (open_) open_ = inbox_.receive(process_.socket(), false);
+  try {
+    while (auto message = inbox_.next()) {
+      if (message->contains("doing")) {
+        doing_ = message->at("doing").get<std::string>();
+        continue;
+      }
+      busy_ = false;
+      seconds_ = now() - started_;
+      spent_ = message->contains("spent");
+      return message;
+    }
+  } catch (const nlohmann::json::exception&) {
+    return ended(Ending::Kind::crashed, fmt::format("sent what is no message while {}", doing_));
+  }
+  if (dead) {
+    const std::string how = process_.end();
+    return ended(Ending::Kind::crashed, fmt::format("{} while {}{}", how, doing_, last_words()));
+  }
+  const double time = now();
+  if (!open_) {
+    if (closed_ == 0) closed_ = time;
+    if (time - closed_ > to_die)
+      return ended(Ending::Kind::crashed, fmt::format("closed its connection to the runner while {}", doing_));
+  }
+  if (time - started_ > allowance_.seconds)
+    return ended(Ending::Kind::timed_out, fmt::format("limit {:g} s, while {}", allowance_.seconds, doing_));
+  if (time - looked_ < tick) return std::nullopt;
+  looked_ = time;
+  const double bytes = resident();
+  peak_ = std::max(peak_, bytes);
+  if (bytes > allowance_.bytes)
+    return ended(Ending::Kind::out_of_memory,
+                 fmt::format("limit {}, peak {}, while {}", memory_size(allowance_.bytes), memory_size(peak_), doing_));
+  if (size_of(scratch_.path / "output") > output) {
+    std::error_code ignored;
+    std::filesystem::resize_file(scratch_.path / "output", 0, ignored);  // it appends, and goes on from the beginning
+    said_before_ = 0;
+  }
+  return std::nullopt;
+}
+
+UnitOutcome Worker::outcome(Reply reply) const {
+  if (auto* ending = std::get_if<Ending>(&reply)) return {std::move(*ending)};
+  UnitOutcome outcome = outcome_of(std::get<Message>(reply));
+  auto& [kind, reason] = outcome.ending;
+  if (kind == Ending::Kind::failed) reason += last_words();
+  if (kind == Ending::Kind::out_of_memory)
+    reason +=
+        fmt::format(" (limit {}, peak {})", memory_size(allowance_.bytes), memory_size(std::max(peak_, resident())));
+  return outcome;
+}
+
+void wait_for(std::span<Worker* const> workers) {
+  std::vector<pollfd> waited;
+  for (const Worker* worker : workers) {
+    if (worker->open_) waited.push_back({worker->process_.socket(), POLLIN, 0});
+    waited.push_back({worker->process_.handle(), POLLIN, 0});
+  }
+  poll(waited.data(), waited.size(), static_cast<int>(1000 * tick));
+}
+
+std::optional<Worker::Reply> answer(Worker& worker, const Message& request, Allowance allowance, std::string doing) {
+  worker.ask(request, allowance, std::move(doing));
+  Worker* const alone[] = {&worker};
+  while (!Interrupts::asked()) {
+    wait_for(alone);
+    if (auto reply = worker.look()) return reply;
+  }
+  return std::nullopt;
+}
+
+}  // namespace attnbench

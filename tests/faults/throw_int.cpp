@@ -1,0 +1,10 @@
+// Throws what is no std::exception.
+#include "tests/faults/fault.hpp"
+
+namespace attnbench {
+namespace {
+
+const bool registered = add(faulty("throw-int", [] { throw 7; }));
+
+}  // namespace
+}  // namespace attnbench

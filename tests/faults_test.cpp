@@ -1,0 +1,312 @@
+// A sweep loses one cell to a method that misbehaves, and nothing else: the real program with the methods of
+// tests/faults.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "harness/random/streams.hpp"
+#include "tests/catch.hpp"
+
+using namespace attnbench;
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A folder of its own for each test, in which all that runs has its temporary files; gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "faults-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+    fs::create_directory(path_ / "tmp");
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  bool nothing_left() const { return fs::is_empty(path_ / "tmp"); }
+
+ private:
+  fs::path path_;
+};
+
+// The program with these arguments, its output in a file of the folder.
+class Program {
+ public:
+  Program(const Folder& folder, const std::string& arguments) : output_(folder / "output") {
+    const std::string command =
+        fmt::format("TMPDIR='{}' exec '{}' {} > '{}' 2>&1", folder / "tmp", ATTNBENCH_FAULTY, arguments, output_);
+    id_ = fork();
+    REQUIRE(id_ >= 0);
+    if (id_ == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+
+  pid_t id() const { return id_; }
+  void signal(int number) const { kill(id_, number); }
+  bool goes_on() {
+    if (!ended_ && waitpid(id_, &status_, WNOHANG) == id_) ended_ = true;
+    return !ended_;
+  }
+  // The exit code; of what a signal ended, its number below 0.
+  int end() {
+    if (!ended_) waitpid(id_, &status_, 0);
+    ended_ = true;
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);
+  }
+  std::string text() const {
+    std::ifstream file(output_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> all;
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", id_));
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+    return all;
+  }
+
+ private:
+  std::string output_;
+  pid_t id_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+std::string run(const Folder& folder, const std::string& arguments) {
+  Program program(folder, arguments);
+  const int code = program.end();
+  INFO(arguments << "\n" << program.text());
+  REQUIRE(code == 0);
+  return program.text();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// What is exported, in its order, of the lines that the filter lets through.
+template <class Filter>
+std::vector<std::string> exported(const Folder& folder, const std::string& results, Filter&& filter) {
+  std::vector<std::string> lines;
+  for (const auto& line : lines_of(run(folder, fmt::format("export {} --no-clock", folder / results))))
+    if (filter(line)) lines.push_back(line);
+  return lines;
+}
+
+// The line of `attnbench run`'s table for that method: "method n ending reason".
+std::string ending_of(const std::string& text, const std::string& method) {
+  for (const auto& line : lines_of(text))
+    if (line.starts_with(method + " ")) return line;
+  return "";
+}
+
+bool all_gone(const std::vector<pid_t>& processes) {
+  for (int wait = 0; wait < 200; ++wait) {
+    bool any = false;
+    for (const pid_t process : processes) any = any || kill(process, 0) == 0;
+    if (!any) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+const std::string healthy = "--method performer:m=8 --method linear --method uniform --method top-k:k=4";
+bool is_healthy(const std::string& line) {
+  for (const char* method : {"performer:m=8", "linear", "uniform", "top-k:k=4"})
+    if (line.find(fmt::format(",{},", method)) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("each fault ends its own cell with its reason, and the others' rows are those of a run without it, 3 times",
+          "[faults]") {
+  struct Expected {
+    std::string method, ending;
+  };
+  const std::vector<Expected> all{
+      {"segfault", "crashed        SIGSEGV while measuring"},
+      {"abort", "crashed        SIGABRT while measuring; its last output: a failed assertion"},
+      {"throw", "failed         no such number"},
+      {"throw-int", "failed         threw something that is no std::exception"},
+      {"loop", "timed out      limit 4 s, while measuring"},
+      {"allocate", "out of memory  limit 300 MB, peak "},
+      {"allocate-at-once", "out of memory  an allocation was refused (limit 300 MB, peak "},
+      {"nan", "invalid        output"},
+      {"exit", "crashed        exited with code 0 while measuring"},
+      {"close", "crashed        closed its connection to the runner while measuring"},
+      {"stdout", ""},  // done, as the method `zero` is
+      {"fork", ""},
+      {"fork-and-return", ""},
+      {"state", ""},
+  };
+  const Folder folder;
+  std::string faults;
+  for (const auto& fault : all) faults += " --method " + fault.method;
+  const std::string what = "run attention-error -n 32 -d 8";
+  run(folder, fmt::format("{} {} --results {}", what, healthy, folder / "healthy.db"));
+  const auto expected = exported(folder, "healthy.db", is_healthy);
+  REQUIRE(expected.size() > 4);
+  for (int threads = 1; threads <= 3; ++threads) {
+    const std::string results = fmt::format("{}.db", threads);
+    const std::string text = run(folder, fmt::format("{} {} --threads {} --timeout 4 --memory 300MB --results {}", what,
+                                                     faults + " " + healthy, threads, folder / results));
+    INFO(text);
+    for (const auto& [method, ending] : all) {
+      const std::string line = ending_of(text, method);
+      INFO(method << ": " << line);
+      CHECK(line.empty() == ending.empty());
+      CHECK(line.find(ending) != std::string::npos);
+    }
+    CHECK(exported(folder, results, is_healthy) == expected);
+    CHECK(folder.nothing_left());
+  }
+}
+
+TEST_CASE("a worker that is killed, 20 times at random, costs the one cell that it was at", "[faults]") {
+  const Folder folder;
+  const std::string what =
+      "run kernel-error:draws=128,pairs=3 --method performer --sweep m=4:40:+4 -d 8 -n 16 --replicates 10 --threads 2";
+  run(folder, fmt::format("{} --results {}", what, folder / "whole.db"));
+  const auto any = [](const std::string&) { return true; };
+  const auto done = [](const std::string& line) { return line.find(",done,") != std::string::npos; };
+  auto whole = exported(folder, "whole.db", done);
+  std::sort(whole.begin(), whole.end());
+  Generator generator = Streams(11).stream("kills");
+  size_t kills = 0;
+  for (int round = 0; kills < 20; ++round) {
+    const std::string results = fmt::format("{}.db", round);
+    Program program(folder, fmt::format("{} --results {}", what, folder / results));
+    const size_t before = kills;
+    while (kills < 20 && program.goes_on()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(generator() % 20));
+      if (const auto workers = program.workers(); !workers.empty())
+        kills += kill(workers[generator() % workers.size()], SIGKILL) == 0;
+    }
+    INFO(program.text());
+    REQUIRE(program.end() == 0);
+    auto rows = exported(folder, results, done);
+    std::sort(rows.begin(), rows.end());
+    CHECK(std::includes(whole.begin(), whole.end(), rows.begin(), rows.end()));
+    const auto crashed = exported(folder, results, [](const std::string& line) {
+      return line.find(",crashed,SIGKILL while ") != std::string::npos;
+    });
+    CHECK(crashed.size() <= kills - before);
+    CHECK(exported(folder, results, any).size() == 1 + rows.size() + crashed.size());
+  }
+}
+
+TEST_CASE("Ctrl-C, 10 times, then resuming gives the rows of a run that was left alone", "[faults]") {
+  const Folder folder;
+  const std::string what =
+      "run kernel-error:draws=256,pairs=3 --method performer --sweep m=4:40:+4 -d 8 -n 16 --replicates 15 --threads 2";
+  run(folder, fmt::format("{} --results {}", what, folder / "whole.db"));
+  int interrupted = 0;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    Program program(folder, fmt::format("{} --results {}", what, folder / "resumed.db"));
+    std::vector<pid_t> workers;
+    while (workers.empty() && program.goes_on()) workers = program.workers();
+    std::this_thread::sleep_for(std::chrono::milliseconds(13 * attempt));
+    program.signal(attempt % 2 == 0 ? SIGINT : SIGTERM);
+    const int code = program.end();
+    INFO(program.text());
+    if (code == 130) {
+      ++interrupted;
+      CHECK(program.text().find("interrupted") != std::string::npos);
+      CHECK(folder.nothing_left());
+    } else {
+      CHECK((code == -SIGINT || code == -SIGTERM || code == 0));  // behind the end of the run
+    }
+    CHECK(all_gone(workers));
+  }
+  CHECK(interrupted > 0);
+  run(folder, fmt::format("{} --results {}", what, folder / "resumed.db"));
+  const auto all = [](const std::string&) { return true; };
+  CHECK(exported(folder, "resumed.db", all) == exported(folder, "whole.db", all));
+}
+
+TEST_CASE("a runner that is killed leaves no worker", "[faults]") {
+  const Folder folder;
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    Program program(folder,
+                    fmt::format("run attention-error --method loop --method loop:calls=1 -n 16 -d 4 --threads 2 "
+                                "--results {}",
+                                folder / "r.db"));
+    std::vector<pid_t> workers;
+    while (workers.size() < 2 && program.goes_on()) workers = program.workers();
+    program.signal(SIGKILL);
+    CHECK(program.end() == -SIGKILL);
+    CHECK(workers.size() == 2);
+    CHECK(all_gone(workers));
+  }
+}
+
+TEST_CASE("a method that dies among its turns loses its curve, and the others have all of theirs", "[faults]") {
+  const Folder folder;
+  const std::string text =
+      run(folder, fmt::format("run speed:blocks=4,turn=0.01 --method uniform --method segfault:calls=5 --method zero "
+                              "-n 16 -d 4 --threads 1 --results {}",
+                              folder / "r.db"));
+  INFO(text);
+  CHECK(ending_of(text, "segfault:calls=5").find("crashed  SIGSEGV while taking a turn") != std::string::npos);
+  for (const char* metric : {"seconds", "speedup", "disturbed"})
+    for (const char* method : {"uniform", "zero"}) {
+      const auto rows = exported(folder, "r.db", [&](const std::string& line) {
+        return line.find(fmt::format(",{},", method)) != std::string::npos &&
+               line.find(fmt::format(",{},", metric)) != std::string::npos;
+      });
+      INFO(method << " " << metric);
+      CHECK(rows.size() == 4);
+    }
+}
+
+TEST_CASE("what cannot be made ends its own cell, and without softmax there are no pairs, which is noted", "[faults]") {
+  const Folder folder;
+  const auto rows = [&](const std::string& results, const std::string& metric) {
+    return exported(folder, results,
+                    [&](const std::string& line) { return line.find("," + metric + ",") != std::string::npos; })
+        .size();
+  };
+  const std::string what =
+      "run timed-no-op:blocks=3,turn=0.01{} --method uniform --method linear -n 16 -d 4 --threads 1 "
+      "--results {}";
+  const std::string paired = run(folder, fmt::format(fmt::runtime(what), "", folder / "paired.db"));
+  INFO(paired);
+  CHECK(ending_of(paired, "linear").find("skipped  no form") != std::string::npos);
+  CHECK(rows("paired.db", "seconds") == 3);
+  CHECK(rows("paired.db", "speedup") == 3);
+  CHECK(rows("paired.db", "load") == 1);
+  const std::string alone = run(folder, fmt::format(fmt::runtime(what), ",exact=false", folder / "alone.db"));
+  INFO(alone);
+  CHECK(alone.find("no pair: softmax ended crashed (SIGKILL while making what is timed)") != std::string::npos);
+  CHECK(rows("alone.db", "seconds") == 3);
+  CHECK(rows("alone.db", "speedup") == 0);
+}
+
+TEST_CASE("softmax as it is by default is the partner, another form of it is not", "[faults]") {
+  const Folder folder;
+  run(folder,
+      fmt::format("run timed-no-op:blocks=3,turn=0.01 --method softmax --method softmax:form=materialised -n 16 "
+                  "-d 4 --threads 1 --results {}",
+                  folder / "r.db"));
+  const auto speedups = exported(folder, "r.db", [](const std::string& line) {
+    return line.find(",softmax,") != std::string::npos && line.find(",speedup,") != std::string::npos;
+  });
+  REQUIRE(speedups.size() == 3);
+  for (const auto& line : speedups) CHECK(line.ends_with(",1"));
+}
