@@ -1,6 +1,5 @@
 // The real program, driven as a user would.
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/random/streams.hpp"
@@ -162,42 +160,6 @@ TEST_CASE("cells in another order give the same rows", "[end-to-end]") {
   REQUIRE(program(common + (folder / "two.db") + " " + b + d).code == 0);
   REQUIRE(program(common + (folder / "two.db") + " " + a + b + d + c).code == 0);
   CHECK(exported(folder / "one.db") == exported(folder / "two.db"));
-}
-
-// 12 kills at moments spread over the run: a wrong resume shows in the exported rows, a torn file in the exit code.
-TEST_CASE("a run that is killed at any moment and started again gives the rows of an uninterrupted one",
-          "[end-to-end]") {
-  const Folder folder;
-  const std::vector<std::string> words{"run",          "kernel-error:draws=256,pairs=3",
-                                       "--method",     "performer",
-                                       "--sweep",      "m=4,8,12,16,20,24",
-                                       "-d",           "8",
-                                       "-n",           "16",
-                                       "--replicates", "6",
-                                       "--results"};
-  std::string request;
-  for (const auto& word : words) request += word + " ";
-  REQUIRE(program(request + (folder / "whole.db")).code == 0);
-  for (int attempt = 0; attempt < 12; ++attempt) {
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      std::vector<std::string> owned = words;
-      owned.push_back(folder / "killed.db");
-      std::vector<char*> argv{const_cast<char*>(ATTNBENCH_PROGRAM)};
-      for (auto& word : owned) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      if (freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
-      execv(ATTNBENCH_PROGRAM, argv.data());
-      _exit(127);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5 + 9 * attempt));
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-  }
-  REQUIRE(program(request + (folder / "killed.db")).code == 0);
-  CHECK(exported(folder / "killed.db") == exported(folder / "whole.db"));
 }
 
 TEST_CASE("misuse ends with exit code 2 and one line that says how to mend it", "[end-to-end]") {
