@@ -99,7 +99,8 @@ class Sweeps(unittest.TestCase):
         """Every row of the single machine, each once, bit for bit."""
         status = self.status(submission)
         self.assertEqual(status.returncode, 0, status.stdout + status.stderr)
-        self.assertEqual(sum(count.total for count in submission.counts().values()), CELLS)
+        self.assertEqual(sum(count.total for count in submission.counts().values() if count), CELLS)
+        self.assertEqual(submission.total, CELLS)
         self.assertEqual(output(PROGRAM, "export", submission.merged, "--no-clock"), self.expected)
 
     def test_a_node_that_dies_costs_no_row(self) -> None:

@@ -290,8 +290,8 @@ class Status(WithStubs):
         states = [line.split()[:4] for line in answer.stdout.splitlines()[2:7]]
         self.assertEqual(
             states,
-            [["1", "5", "5", "complete"], ["2", "3", "5", "RUNNING"], ["3", "0", "5", "missing"]]
-            + [["4", "0", "5", "missing"], ["all", "8", "20"]],
+            [["1", "5", "5", "complete"], ["2", "3", "5", "RUNNING"], ["3", "-", "-", "missing"]]
+            + [["4", "-", "-", "missing"], ["all", "8", "20"]],
         )
         self.assertIn("--resubmit", answer.stdout)
         self.assertEqual(len(self.calls("sbatch")), 2)

@@ -31,28 +31,32 @@ def alone(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def state_of(count: Count, jobs: list[Job], queue_known: bool) -> str:
+def state_of(complete: bool, jobs: list[Job], queue_known: bool) -> str:
     states = []
     for job in jobs:
         where = f" on {job.node}" if job.node else ""
         reason = f": {job.reason}" if job.state == "PENDING" and job.reason != "None" else ""
         mend = f" (mend: {job.stuck()})" if job.stuck() else ""
         states.append(f"{job.state}{where}{reason}{mend}, job {job.id}")
-    if count.complete():
+    if complete:
         states.insert(0, "complete")
     elif not jobs:
         states.append("missing" if queue_known else "not complete; the queue is unknown")
     return "; ".join(states)
 
 
-def print_table(submission: Submission, counts: dict[int, Count], queue: list[Job] | None) -> None:
+def is_complete(count: Count | None) -> bool:
+    return count is not None and count.complete
+
+
+def print_table(submission: Submission, counts: dict[int, Count | None], queue: list[Job] | None) -> None:
     print(f"{submission.name}, commit {submission.commit}")
     print(f"{'shard':>6} {'done':>8} {'total':>8}  state")
     for shard, count in counts.items():
         jobs = [job for job in queue or [] if job.shard == shard]
-        print(f"{shard:>6} {count.done:>8} {count.total:>8}  {state_of(count, jobs, queue is not None)}")
-    done, total = (sum(getattr(count, part) for count in counts.values()) for part in ("done", "total"))
-    print(f"{'all':>6} {done:>8} {total:>8}")
+        done, total = (count.done, count.total) if count else ("-", "-")
+        print(f"{shard:>6} {done:>8} {total:>8}  {state_of(is_complete(count), jobs, queue is not None)}")
+    print(f"{'all':>6} {sum(count.done for count in counts.values() if count):>8} {submission.total:>8}")
 
 
 def queue_or_none(submission: Submission) -> list[Job] | None:
@@ -63,7 +67,7 @@ def queue_or_none(submission: Submission) -> list[Job] | None:
         return None
 
 
-def resubmit(submission: Submission, counts: dict[int, Count], queue: list[Job]) -> None:
+def resubmit(submission: Submission, counts: dict[int, Count | None], queue: list[Job]) -> None:
     """Queues every shard that is neither complete nor in the queue, and releases what Slurm itself holds (after a
     launch that failed); what a person holds stays held."""
     for job in queue:
@@ -71,7 +75,7 @@ def resubmit(submission: Submission, counts: dict[int, Count], queue: list[Job])
             slurm("scontrol", "release", job.id)
             print(f"released shard {job.shard}, job {job.id}: {job.reason}")
     queued = {job.shard for job in queue}
-    missing = [shard for shard, count in counts.items() if not count.complete() and shard not in queued]
+    missing = [shard for shard, count in counts.items() if not is_complete(count) and shard not in queued]
     if not missing:
         print("nothing to resubmit")
         return
@@ -98,7 +102,9 @@ def report(submission: Submission, options: argparse.Namespace) -> int:
     return summary(submission, counts, queue, options.resubmit)
 
 
-def summary(submission: Submission, counts: dict[int, Count], queue: list[Job] | None, resubmitted: bool) -> int:
+def summary(
+    submission: Submission, counts: dict[int, Count | None], queue: list[Job] | None, resubmitted: bool
+) -> int:
     """What is merged and what to do next, as text; the exit code."""
     unmerged = submission.unmerged()
     there = submission.merged.exists()
@@ -106,8 +112,8 @@ def summary(submission: Submission, counts: dict[int, Count], queue: list[Job] |
     print(f"{submission.merged}: {lacking if there else 'not yet there'}")
     merging = [job for job in queue or [] if job.shard is None]
     for job in merging:
-        print(f"merge: {state_of(Count(0, 1), [job], True)}")
-    incomplete = {shard for shard, count in counts.items() if not count.complete()}
+        print(f"merge: {state_of(False, [job], True)}")
+    incomplete = {shard for shard, count in counts.items() if not is_complete(count)}
     if queue is not None and not resubmitted and incomplete - {job.shard for job in queue}:
         print(f"--resubmit submits what is missing; {submission.folder}/logs/SHARD.log may say why it is")
     elif not incomplete and not merging and unmerged:

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -79,6 +78,7 @@ class Count:
     done: int
     total: int
 
+    @property
     def complete(self) -> bool:
         return self.done == self.total
 
@@ -90,6 +90,7 @@ class Submission:
     directory: str  # where the program runs; relative paths of the plans start there
     commit: str  # of the sources beside the program
     plans: list[list[str]]  # arguments of attnbench run
+    total: int  # replicates of cells
     tasks: int  # shards
     options: list[str]  # of sbatch, for every job
     cpus: int  # of a task
@@ -167,20 +168,20 @@ class Submission:
             jobs.append(Job(id, None if name == names[1] else int(index), state, node, reason))
         return jobs
 
-    def counts(self) -> dict[int, Count]:
-        """Of every shard, from what it has published."""
-        shards = range(1, self.tasks + 1)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return dict(zip(shards, pool.map(self._count_of, shards)))
+    def counts(self) -> dict[int, Count | None]:
+        """Of every shard, from what it has published; None: nothing yet."""
+        return {shard: self._count_of(shard) for shard in range(1, self.tasks + 1)}
 
-    def _count_of(self, shard: int) -> Count:
+    def _count_of(self, shard: int) -> Count | None:
         file = self.shard_file(shard)
+        if not file.exists():
+            return None
         try:
             identity, _, counted = file.with_suffix(".count").read_text().partition("\n")
             if identity == identity_of(file):
                 return count_in(counted)
         except OSError:
-            pass  # nothing published, or no count yet
+            pass  # the task ended between the file and its count
         where = ["--shard", f"{shard}/{self.tasks}", "--results", str(file)]
         answers = [planned(self.program, [*plan, *where], self.directory, self.cpus) for plan in self.plans]
         return count_in("".join(answers))

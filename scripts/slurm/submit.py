@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from batch import merge_script, task_script
-from submission import Misuse, SlurmError, Submission, commit_of, planned
+from submission import Misuse, SlurmError, Submission, commit_of, count_in, planned
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SET_HERE = {
@@ -111,8 +111,8 @@ def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
     folder, program = options.results.resolve(), options.program.resolve()
     plans = [["--config", str(path.resolve())] for path in options.plans]
     plans += [plan_of_words(words)] if words else []
-    for plan in plans:
-        planned(program, plan, os.getcwd(), options.cpus)  # misuse shows here, not in the log of every task
+    nothing = ["--results", str(folder / "results.db")]
+    answers = [planned(program, [*plan, *nothing], os.getcwd(), options.cpus) for plan in plans]  # misuse shows here
     make_folder(folder)
     for i, path in enumerate(options.plans):
         plans[i][-1] = str(shutil.copy(path, folder / f"plan-{i + 1}.cfg"))
@@ -122,6 +122,7 @@ def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
         directory=os.getcwd(),
         commit=commit_of(ROOT),
         plans=plans,
+        total=count_in("".join(answers)).total,
         tasks=options.tasks,
         options=resources(options),
         cpus=options.cpus,
