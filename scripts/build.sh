@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Configures when that was never done or presets have changed, and builds: scripts/build.sh PRESET [TARGET...]. Quiet when nothing is to be done.
+# Configures when that was never done, or presets have changed, and builds: scripts/build.sh PRESET [TARGET...]. Quiet
+# when nothing is to be done.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

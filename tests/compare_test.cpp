@@ -1,4 +1,4 @@
-// ComparedFiles of results files: nothing differs from itself, a planted change is found, noise is not taken for one.
+// Comparing results files: nothing differs from itself, a planted change is found, noise is not taken for one.
 #include "harness/store/compare.hpp"
 
 #include <cmath>
