@@ -93,7 +93,10 @@ class Pool {
 
 }  // namespace
 
-double memory_of_workers() { return 0.9 * total_memory(); }
+double memory_of_workers() {
+  static const double bytes = 0.9 * total_memory();
+  return bytes;
+}
 
 void run_side_by_side(const std::vector<Unit>& units, int threads, const Limits& limits, const RecordOutcome& record) {
   const double memory = memory_of_workers();
