@@ -151,6 +151,34 @@ TEST_CASE("a run that is there is not done again, and more replicates are added 
   CHECK(program(request + " --replicates 3").text.find("2 run, 4 were there already") != std::string::npos);
 }
 
+TEST_CASE("a precision stops at the same replicates on one and two threads, and after an earlier run", "[end-to-end]") {
+  const Folder folder;
+  const std::string request = "run rank --method performer --sweep m=4,8 --sweep n=16,32 -d 8 ";
+  const std::string until = request + "--until rel-ci=0.03 --replicates 60 --results ";
+  REQUIRE(program(request + "--replicates 7 --results " + (folder / "before.db")).code == 0);
+  for (const std::string run : {"1", "2", "before"}) {
+    const auto outcome = program(until + (folder / (run + ".db")) + " --threads " + (run == "1" ? "1" : "2"));
+    INFO(outcome.text);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.text.find("1 cells are AMBIGUOUS") != std::string::npos);
+  }
+  CHECK(exported(folder / "1.db") == exported(folder / "2.db"));
+  CHECK(exported(folder / "1.db") == exported(folder / "before.db"));
+}
+
+TEST_CASE("three shards give the rows of the whole, each row once", "[end-to-end]") {
+  const Folder folder;
+  const std::string request =
+      "run rank --method performer --sweep m=4,8 --sweep n=16,32 -d 8 --replicates 3 --results ";
+  REQUIRE(program(request + (folder / "whole.db")).code == 0);
+  for (const std::string shard : {"1/3", "2/3", "3/3"}) {
+    const auto outcome = program(request + (folder / "shards.db") + " --shard " + shard);
+    INFO(outcome.text);
+    CHECK(outcome.text.find(" 0 were there already") != std::string::npos);
+  }
+  CHECK(exported(folder / "shards.db") == exported(folder / "whole.db"));
+}
+
 TEST_CASE("cells in another order give the same rows", "[end-to-end]") {
   const Folder folder;
   const std::string common = "run attention-error -d 8 -n 48 --results ";
