@@ -22,13 +22,12 @@ from submission import Count, Job, Misuse, SlurmError, Submission, ranges, slurm
 def alone(folder: Path) -> Iterator[None]:
     """Two at the same time would both submit what is missing. Throws Misuse for a folder that cannot be written."""
     try:
-        with open(folder / "lock", "w") as lock:
-            fcntl.lockf(lock, fcntl.LOCK_EX)
-            yield
+        lock = open(folder / "lock", "r+")
+        fcntl.lockf(lock, fcntl.LOCK_EX)
     except OSError as error:
-        raise Misuse(
-            f"{folder}: {error.strerror}; expected a submission's folder that can be written and locked"
-        ) from None
+        raise Misuse(f"{folder}: {error.strerror}; expected a submission's folder that can be written") from None
+    with lock:
+        yield
 
 
 def state_of(complete: bool, jobs: list[Job], queue_known: bool) -> str:
