@@ -67,7 +67,7 @@ const char* const laws[] = {"gaussian", "sphere", "clustered", "ar1", "low-rank"
 
 }  // namespace
 
-TEST_CASE("sizes that no machine has memory for are refused with what they would take") {
+TEST_CASE("sizes that no machine has memory for are refused with what they would take", "[unit]") {
   const auto message = misuse([] { refuse_absurd_sizes(1'000'000'000, 1'000'000'000, 64, 64); });
   CHECK(contains(message, "nq=1000000000"));
   CHECK(contains(message, "2.56 TB"));  // 8 bytes (4 n 64 + 64 n)
@@ -78,14 +78,14 @@ TEST_CASE("sizes that no machine has memory for are refused with what they would
   CHECK(contains(misuse([] { scaled("gaussian", sized(1'000'000'000, 1'000'000'000, 64, 64)); }), "is available"));
 }
 
-TEST_CASE("sizes below one are refused") {
+TEST_CASE("sizes below one are refused", "[unit]") {
   CHECK(contains(misuse([] { refuse_absurd_sizes(0, 1, 1, 1); }), "at least 1"));
   CHECK(contains(misuse([] { refuse_absurd_sizes(1, -3, 1, 1); }), "nk=-3"));
   CHECK(contains(misuse([] { refuse_absurd_sizes(1, 1, 0, 1); }), "at least 1"));
   CHECK(contains(misuse([] { refuse_absurd_sizes(1, 1, 1, -1); }), "at least 1"));
 }
 
-TEST_CASE("Q and K are scaled by sqrt(logit_scale) d^-1/4 and V is not") {
+TEST_CASE("Q and K are scaled by sqrt(logit_scale) d^-1/4 and V is not", "[unit]") {
   const auto request = sized(5, 7, 16, 3);
   const auto raw = drawn("gaussian", request);
   const auto head = draw_head(Params("inputs", "gaussian"), request, 4);
@@ -96,7 +96,7 @@ TEST_CASE("Q and K are scaled by sqrt(logit_scale) d^-1/4 and V is not") {
     CHECK(contains(misuse([&] { draw_head(Params("inputs", "gaussian"), request, bad); }), "logit_scale"));
 }
 
-TEST_CASE("parameters of laws outside their range are refused") {
+TEST_CASE("parameters of laws outside their range are refused", "[unit]") {
   for (const auto* spec :
        {"gaussian:scale=-1", "clustered:clusters=0", "clustered:spread=2", "ar1:correlation=1.5", "low-rank:rank=0",
         "needle:strength=nan", "sphere:radius=-1", "file:head=-1", "model:layer=-1", "gaussian:width=2", "gausian"}) {
@@ -105,7 +105,7 @@ TEST_CASE("parameters of laws outside their range are refused") {
   }
 }
 
-TEST_CASE("the rows of a smaller head are the first rows of a larger one, whatever the other sizes") {
+TEST_CASE("the rows of a smaller head are the first rows of a larger one, whatever the other sizes", "[unit]") {
   for (const auto* law : laws) {
     INFO(law);
     const auto small = drawn(law, sized(9, 17, 8, 4)), large = drawn(law, sized(13, 40, 8, 4));
@@ -116,7 +116,8 @@ TEST_CASE("the rows of a smaller head are the first rows of a larger one, whatev
   }
 }
 
-TEST_CASE("a law gives the same numbers every time, and others for another seed, head, replicate or purpose") {
+TEST_CASE("a law gives the same numbers every time, and others for another seed, head, replicate or purpose",
+          "[unit]") {
   for (const auto* law : laws) {
     INFO(law);
     const auto request = sized(6, 6, 4, 4);
@@ -134,7 +135,7 @@ TEST_CASE("a law gives the same numbers every time, and others for another seed,
   }
 }
 
-TEST_CASE("Q, K and V, heads, replicates, seeds and purposes are uncorrelated") {
+TEST_CASE("Q, K and V, heads, replicates, seeds and purposes are uncorrelated", "[unit]") {
   auto request = sized(1024, 1024, 16, 16);
   const auto first = drawn("gaussian", request);
   CHECK(std::abs(correlation_score(first.Q, first.K)) < z_limit);
@@ -149,7 +150,7 @@ TEST_CASE("Q, K and V, heads, replicates, seeds and purposes are uncorrelated") 
     CHECK(std::abs(correlation_score(first.Q, drawn("gaussian", other).Q)) < z_limit);
 }
 
-TEST_CASE("gaussian: entries are N(0, scale^2), values N(0, 1)") {
+TEST_CASE("gaussian: entries are N(0, scale^2), values N(0, 1)", "[unit]") {
   const auto head = drawn("gaussian:scale=2", sized(512, 512, 64, 64));
   CHECK(std::abs(variance_score(head.Q, 4)) < z_limit);
   CHECK(std::abs(variance_score(head.K, 4)) < z_limit);
@@ -157,7 +158,7 @@ TEST_CASE("gaussian: entries are N(0, scale^2), values N(0, 1)") {
   CHECK(std::abs(head.Q.sum() / (2 * std::sqrt(512.0 * 64))) < z_limit);
 }
 
-TEST_CASE("a scale of 2 is told from 2.1") {
+TEST_CASE("a scale of 2 is told from 2.1", "[unit]") {
   CHECK(std::abs(variance_score(drawn("gaussian:scale=2.1", sized(512, 1, 64, 1)).Q, 4)) > z_limit);
 }
 
@@ -186,15 +187,15 @@ std::vector<double> gaussian_scores(double stretch) {
 
 }  // namespace
 
-TEST_CASE("gaussian: support, participation and baseline error have their known limits") {
+TEST_CASE("gaussian: support, participation and baseline error have their known limits", "[unit]") {
   for (const double score : gaussian_scores(1)) CHECK(std::abs(score) < z_limit);
 }
 
-TEST_CASE("the known limits are told from those of logits a tenth larger") {
+TEST_CASE("the known limits are told from those of logits a tenth larger", "[unit]") {
   for (const double score : gaussian_scores(1.1)) CHECK(std::abs(score) > z_limit);
 }
 
-TEST_CASE("sphere: norms are the radius, cosines have their moments") {
+TEST_CASE("sphere: norms are the radius, cosines have their moments", "[unit]") {
   constexpr Index n = 20'000, d = 5;
   const auto head = drawn("sphere", sized(n, n, d, 1));
   CHECK((head.Q.rowwise().norm().array() - std::sqrt(5.0)).abs().maxCoeff() < 1e-12);
@@ -219,7 +220,8 @@ TEST_CASE("sphere: norms are the radius, cosines have their moments") {
   CHECK(std::abs(mean_score(exponentials, hypergeometric(1.2 * c), hypergeometric(2 * c) - mean * mean)) > z_limit);
 }
 
-TEST_CASE("clustered: without spread, queries and keys are the centres, and the calibration head has the same ones") {
+TEST_CASE("clustered: without spread, queries and keys are the centres, and the calibration head has the same ones",
+          "[unit]") {
   const auto points = [](const Matrix<double>& X) {
     std::set<std::vector<double>> rows;
     for (Index i = 0; i < X.rows(); ++i) rows.emplace(X.row(i).begin(), X.row(i).end());
@@ -233,7 +235,7 @@ TEST_CASE("clustered: without spread, queries and keys are the centres, and the 
   CHECK(points(drawn("clustered:clusters=5,spread=0", request).K) == points(head.K));
 }
 
-TEST_CASE("clustered: the variance within a cluster is (scale spread)^2, the whole scale^2") {
+TEST_CASE("clustered: the variance within a cluster is (scale spread)^2, the whole scale^2", "[unit]") {
   constexpr Index n = 1000, d = 16;
   const auto head = drawn("clustered:clusters=1,spread=0.5,scale=3", sized(n, n, d, 1));
   const Matrix<double> residual = head.K.rowwise() - head.K.colwise().mean();
@@ -249,7 +251,7 @@ TEST_CASE("clustered: the variance within a cluster is (scale spread)^2, the who
   CHECK(std::abs(variance_score(singles, 1)) < z_limit);
 }
 
-TEST_CASE("ar1: innovations and margins are those of a stationary process") {
+TEST_CASE("ar1: innovations and margins are those of a stationary process", "[unit]") {
   constexpr Index n = 4000, d = 64;
   const auto innovations = [](double correlation) -> Matrix<double> {
     const auto head = drawn("ar1:correlation=0.9,scale=2", sized(n, 2, d, 1));
@@ -269,7 +271,7 @@ TEST_CASE("ar1: innovations and margins are those of a stationary process") {
   CHECK(std::abs(variance_score(last_values, 1)) < z_limit);
 }
 
-TEST_CASE("ar1: with correlation 1 all keys are equal, with correlation 0 the law is the Gaussian") {
+TEST_CASE("ar1: with correlation 1 all keys are equal, with correlation 0 the law is the Gaussian", "[unit]") {
   const auto equal = drawn("ar1:correlation=1", sized(5, 20, 4, 1));
   CHECK((equal.K.rowwise() - equal.K.row(0)).norm() == 0);
   const auto free = drawn("ar1:correlation=0", sized(1000, 2, 16, 1));
@@ -279,7 +281,8 @@ TEST_CASE("ar1: with correlation 1 all keys are equal, with correlation 0 the la
 }
 
 TEST_CASE(
-    "low-rank: logits have the rank and the variance that are stated, for the calibration head in the same subspace") {
+    "low-rank: logits have the rank and the variance that are stated, for the calibration head in the same subspace",
+    "[unit]") {
   constexpr Index n = 4000, d = 24, r = 3;
   auto request = sized(n, n, d, 1);
   const auto head = scaled("low-rank:rank=3", request);
@@ -302,7 +305,7 @@ TEST_CASE(
   CHECK(std::abs(mean_score(squares, 1, fourth)) > z_limit);
 }
 
-TEST_CASE("needle: one logit is the strength exactly, at a key that a causal mask shows") {
+TEST_CASE("needle: one logit is the strength exactly, at a key that a causal mask shows", "[unit]") {
   const auto head = scaled("needle:strength=40", sized(50, 30, 64, 1));
   const Matrix<double> logits = head.Q * head.K.transpose();
   std::set<Index> needles;
@@ -315,7 +318,7 @@ TEST_CASE("needle: one logit is the strength exactly, at a key that a causal mas
   CHECK(needles.size() > 10);
 }
 
-TEST_CASE("needle: its weight has the stated mean odds") {
+TEST_CASE("needle: its weight has the stated mean odds", "[unit]") {
   constexpr Index n = 256;
   double sum = 0, variance = 0, planted = 0;
   for (Index replicate = 0; replicate < 400; ++replicate) {
@@ -361,7 +364,7 @@ class ModelFolder {
 
 }  // namespace
 
-TEST_CASE("file: gives the first tokens of the head asked for, scaled") {
+TEST_CASE("file: gives the first tokens of the head asked for, scaled", "[unit]") {
   const TemporaryFolder folder;
   write_heads(folder / "h.safetensors", 2, 3, 1);
   const std::string spec = "file:" + (folder / "h.safetensors").string();
@@ -379,7 +382,7 @@ TEST_CASE("file: gives the first tokens of the head asked for, scaled") {
   CHECK(scaled(spec, request).Q(0, 1) == Approx(25 / std::sqrt(2.0)));  // head 1: 24 + 1, times 4^-1/4
 }
 
-TEST_CASE("file: sizes and heads that the file does not have are refused") {
+TEST_CASE("file: sizes and heads that the file does not have are refused", "[unit]") {
   const TemporaryFolder folder;
   write_heads(folder / "h.safetensors", 2, 3, 1);
   const std::string spec = "file:" + (folder / "h.safetensors").string();
@@ -394,7 +397,7 @@ TEST_CASE("file: sizes and heads that the file does not have are refused") {
   CHECK(contains(misuse([&] { scaled("file:" + (folder / "none").string(), sized(6, 8, 4, 3)); }), "no such file"));
 }
 
-TEST_CASE("file: a file that is written again is read again, and its content hash changes") {
+TEST_CASE("file: a file that is written again is read again, and its content hash changes", "[unit]") {
   const TemporaryFolder folder;
   const auto path = folder / "h.safetensors";
   const Params params("inputs", "file:" + path.string());
@@ -410,7 +413,7 @@ TEST_CASE("file: a file that is written again is read again, and its content has
   CHECK(entry.content(params) != first);
 }
 
-TEST_CASE("file: values that overflow once scaled are refused with their place") {
+TEST_CASE("file: values that overflow once scaled are refused with their place", "[unit]") {
   const TemporaryFolder folder;
   const auto path = folder / "h.safetensors";
   write_safetensors(path, {{"q", {{1, 2}, {0, 1.7e308}}}, {"k", {{1, 2}, {1, 1}}}, {"v", {{1, 1}, {1}}}},
@@ -419,7 +422,7 @@ TEST_CASE("file: values that overflow once scaled are refused with their place")
   CHECK(contains(misuse([&] { draw_head(params, sized(1, 1, 2, 1), 100); }), "Q(0, 1) is inf"));
 }
 
-TEST_CASE("model: gives the captured heads, those for calibration from their own text") {
+TEST_CASE("model: gives the captured heads, those for calibration from their own text", "[unit]") {
   const TemporaryFolder folder;
   const ModelFolder chosen(folder.path());
   write_heads(folder / "measured.safetensors", 4, 3, 1);
@@ -439,7 +442,7 @@ TEST_CASE("model: gives the captured heads, those for calibration from their own
   CHECK(drawn("model", request).Q(0, 0) == -8 * 24);
 }
 
-TEST_CASE("model: layers, heads and captures that do not exist are refused") {
+TEST_CASE("model: layers, heads and captures that do not exist are refused", "[unit]") {
   const TemporaryFolder folder;
   const ModelFolder chosen(folder.path());
   const auto request = sized(2, 2, 4, 3);

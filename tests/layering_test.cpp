@@ -59,7 +59,7 @@ TEST_CASE("no file outside approximations names a method file, and no CMake line
 TEST_CASE("no two headers define a class of the same name", "[unit]") {
   static const std::regex definition("^(?:class|struct|enum class) (\\w+)(?: [^;]*)?$");
   std::map<std::string, fs::path> defined;
-  for (const char* folder : {"approximations", "experiments", "harness"})
+  for (const char* folder : {"approximations", "experiments", "harness", "tests"})
     for (const auto& file : sources(folder)) {
       if (file.extension() != ".hpp") continue;
       std::ifstream stream(file);
@@ -71,4 +71,20 @@ TEST_CASE("no two headers define a class of the same name", "[unit]") {
         }
     }
   CHECK(defined.size() > 100);
+}
+
+// ctest runs tests by their tags: one without would never be run.
+TEST_CASE("every test has a tag that is run", "[unit]") {
+  static const std::regex test("TEST_CASE\\(((?:\\s*\"(?:[^\"\\\\]|\\\\.)*\")+)(\\s*,\\s*\"([^\"]*)\")?");
+  static const std::regex known("\\[(unit|methods|statistics|end-to-end|faults|threads|\\.)");
+  int tests = 0;
+  for (const auto& file : sources("tests")) {
+    std::ifstream stream(file);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    for (std::sregex_iterator one(text.begin(), text.end(), test), end; one != end; ++one, ++tests) {
+      INFO(file << ": " << (*one)[1]);
+      CHECK(std::regex_search((*one)[3].str(), known));
+    }
+  }
+  CHECK(tests > 300);
 }

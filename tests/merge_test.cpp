@@ -214,7 +214,7 @@ TEST_CASE("what cannot be merged is a misuse and leaves nothing behind", "[unit]
   const Folder folder;
   const fs::path one = part(folder / "1.db", cell("uniform"), {0}), out = folder / "out.db";
   CHECK(contains(misuse_of([&] { merge(out, {one, folder / "absent.db"}); }), "absent.db"));
-  write_bytes(folder / "text.db", "no database");
+  overwrite(folder / "text.db", "no database");
   CHECK(contains(misuse_of([&] { merge(out, {one, folder / "text.db"}); }), "text.db"));
   CHECK(contains(misuse_of([&] { merge(folder / "text.db", {one}); }), "text.db"));
   CHECK(bytes_of(folder / "text.db") == "no database");

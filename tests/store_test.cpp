@@ -272,7 +272,7 @@ TEST_CASE("a file that is no results file stays as it is, byte for byte", "[unit
     SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE cell(x)");
     contents = bytes_of(path);
   }
-  write_bytes(path, contents);
+  overwrite(path, contents);
   CHECK_THROWS_AS(Store(path), Misuse);
   CHECK_THROWS_AS(Store::open_existing(path), Misuse);
   CHECK(bytes_of(path) == contents);
@@ -286,8 +286,8 @@ TEST_CASE("another program's database keeps the log that lies beside it", "[unit
   other.exec("PRAGMA journal_mode = WAL; CREATE TABLE t(x); INSERT INTO t VALUES(1)");
   const std::string file = bytes_of(path), file_log = bytes_of(folder / "other.db-wal");
   REQUIRE_FALSE(file_log.empty());
-  write_bytes(copy, file);
-  write_bytes(log, file_log);
+  overwrite(copy, file);
+  overwrite(log, file_log);
   CHECK(contains(refusal(copy), "another program"));
   CHECK_THROWS_AS(Store::open_existing(copy), Misuse);
   CHECK(bytes_of(copy) == file);
@@ -323,7 +323,7 @@ TEST_CASE("a results file cut off anywhere is never overwritten and loses nothin
   for (const size_t length : lengths) {
     CAPTURE(length, bytes.size());
     const std::string part = bytes.substr(0, length);
-    write_bytes(cut, part);
+    overwrite(cut, part);
     CHECK_THROWS_AS(Store(cut), Misuse);
     CHECK_THROWS_AS(Store::open_existing(cut), Misuse);
     CHECK(bytes_of(cut) == part);
@@ -341,20 +341,20 @@ TEST_CASE("a killed run leaves whole replicates, and a damaged file keeps its lo
   // What lies on the disk before closing is what a kill leaves.
   const std::string file = bytes_of(path), log = bytes_of(folder / "results.db-wal");
   REQUIRE(log.size() > file.size());
-  write_bytes(copy, file);
-  write_bytes(folder / "copy.db-wal", log);
+  overwrite(copy, file);
+  overwrite(folder / "copy.db-wal", log);
 
   SECTION("the log is taken over") { CHECK(csv(Store(copy)) == csv(store)); }
   SECTION("a log that is cut off gives up whole transactions") {
     for (size_t length = 0; length < log.size(); length += log.size() / 17) {
-      write_bytes(copy, file);
-      write_bytes(folder / "copy.db-wal", log.substr(0, length));
+      overwrite(copy, file);
+      overwrite(folder / "copy.db-wal", log.substr(0, length));
       const Store cut(copy);
       CHECK(parsed(cut).size() == 500 * cut.ended_replicates(cell("uniform").key).size());
     }
   }
   SECTION("an emptied file beside a log is refused, since SQLite would delete the log") {
-    write_bytes(copy, "");
+    overwrite(copy, "");
     CHECK(contains(refusal(copy), "copy.db-wal"));
     CHECK(bytes_of(folder / "copy.db-wal") == log);
   }
@@ -382,8 +382,8 @@ TEST_CASE("damage is found although a log would cover some of it, and nothing is
   for (size_t at = 3 * 4096; at < damaged.size(); ++at) damaged[at] = '\xff';
   const std::string log = bytes_of(folder / "results.db-wal");
   REQUIRE_FALSE(log.empty());
-  write_bytes(copy, damaged);
-  write_bytes(folder / "copy.db-wal", log);
+  overwrite(copy, damaged);
+  overwrite(folder / "copy.db-wal", log);
   CHECK(contains(refusal(copy), "corrupt"));
   CHECK(bytes_of(copy) == damaged);
   CHECK(bytes_of(folder / "copy.db-wal") == log);
@@ -391,7 +391,7 @@ TEST_CASE("damage is found although a log would cover some of it, and nothing is
 
 TEST_CASE("a path that cannot be a results file is a misuse", "[unit]") {
   const Folder folder;
-  write_bytes(folder / "file", "text");
+  overwrite(folder / "file", "text");
   CHECK(contains(refusal(folder / "file/child"), "cannot create the folder"));
   CHECK(contains(refusal("/proc/results.db"), "cannot be opened"));
   CHECK(contains(refusal("/proc/attnbench/results.db"), "cannot create the folder"));
@@ -404,7 +404,7 @@ TEST_CASE("missing folders are made and an empty file is taken as new", "[unit]"
   const Folder folder;
   { const Store store(folder / "a/b/results.db"); }
   CHECK(fs::file_size(folder / "a/b/results.db") > 0);
-  write_bytes(folder / "empty.db", "");
+  overwrite(folder / "empty.db", "");
   CHECK(csv(Store(folder / "empty.db")).starts_with("experiment,"));
 }
 

@@ -59,7 +59,7 @@ AttentionFile round_trip(const NamedTensors& tensors) {
 
 }  // namespace
 
-TEST_CASE("float64 and float32 safetensors come back as they were written") {
+TEST_CASE("float64 and float32 safetensors come back as they were written", "[unit]") {
   const TemporaryFolder folder;
   const NamedTensors tensors{{"a", numbered({2, 3}, -1)}, {"b \"quoted\"", numbered({4})}, {"scalar", {{}, {0.1}}}};
   for (const auto precision : {Precision::f64, Precision::f32}) {
@@ -77,7 +77,7 @@ TEST_CASE("float64 and float32 safetensors come back as they were written") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);  // no temporary is left
 }
 
-TEST_CASE("writing where nothing can be written is refused and leaves nothing") {
+TEST_CASE("writing where nothing can be written is refused and leaves nothing", "[unit]") {
   const TemporaryFolder folder;
   const auto path = folder / "missing" / "t.safetensors";
   CHECK(contains(misuse([&] {
@@ -88,7 +88,7 @@ TEST_CASE("writing where nothing can be written is refused and leaves nothing") 
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("every float16 is decoded exactly") {
+TEST_CASE("every float16 is decoded exactly", "[unit]") {
   std::string numbers;
   for (std::uint64_t bits = 0; bits < 65536; ++bits) numbers += encoded(bits, 2);
   const TemporaryFolder folder;
@@ -110,7 +110,7 @@ TEST_CASE("every float16 is decoded exactly") {
   }
 }
 
-TEST_CASE("every bfloat16 is the float32 whose upper half it is") {
+TEST_CASE("every bfloat16 is the float32 whose upper half it is", "[unit]") {
   std::string numbers;
   for (std::uint64_t bits = 0; bits < 65536; ++bits) numbers += encoded(bits, 2);
   const TemporaryFolder folder;
@@ -126,7 +126,7 @@ TEST_CASE("every bfloat16 is the float32 whose upper half it is") {
   }
 }
 
-TEST_CASE("npz arrays come back from each width, byte order, memory order, compression and version") {
+TEST_CASE("npz arrays come back from each width, byte order, memory order, compression and version", "[unit]") {
   const TemporaryFolder folder;
   const std::vector<double> values{1, -2, 0.5, 1024, 0.25, 6};  // exact in float16
   const std::string half_bits{"\x00\x3c\x00\xc0\x00\x38\x00\x64\x00\x34\x00\x46", 12};
@@ -156,7 +156,7 @@ TEST_CASE("npz arrays come back from each width, byte order, memory order, compr
     check("\x93NUMPY" + std::string{version, '\0'} + encoded(bare.size(), 4) + bare + float64_bytes(values), values);
 }
 
-TEST_CASE("Fortran order is undone for three axes, and scalars and lists have their shapes") {
+TEST_CASE("Fortran order is undone for three axes, and scalars and lists have their shapes", "[unit]") {
   const TemporaryFolder folder;
   std::vector<double> column_major(24);
   for (size_t i = 0; i < 2; ++i)
@@ -174,7 +174,7 @@ TEST_CASE("Fortran order is undone for three axes, and scalars and lists have th
   CHECK(read.at("l").shape == std::vector<Index>{2});
 }
 
-TEST_CASE("tensors of other dtypes do not disturb the named ones") {
+TEST_CASE("tensors of other dtypes do not disturb the named ones", "[unit]") {
   const TemporaryFolder folder;
   write_bytes(folder / "t.safetensors",
               safetensors(R"({"__metadata__":{"made":"here"},"ids":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
@@ -189,7 +189,7 @@ TEST_CASE("tensors of other dtypes do not disturb the named ones") {
   CHECK(contains(misuse([&] { read_tensors(folder / "t.npz"); }), "'<i8' is not read"));
 }
 
-TEST_CASE("a tensor that is not there is refused with those that are") {
+TEST_CASE("a tensor that is not there is refused with those that are", "[unit]") {
   const TemporaryFolder folder;
   write_safetensors(folder / "t.safetensors", {{"query", numbered({1})}, {"keys", numbered({1})}}, Precision::f32);
   const auto message = misuse([&] { read_tensors(folder / "t.safetensors", {"query", "key"}); });
@@ -197,7 +197,7 @@ TEST_CASE("a tensor that is not there is refused with those that are") {
   CHECK(contains(message, "did you mean keys?"));
 }
 
-TEST_CASE("what is no tensor file is refused by name") {
+TEST_CASE("what is no tensor file is refused by name", "[unit]") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& name, const std::string& bytes) {
     const auto path = write_bytes(folder / name, bytes);
@@ -216,7 +216,7 @@ TEST_CASE("what is no tensor file is refused by name") {
   CHECK(contains(misuse([&] { read_tensors(folder / "words.npz"); }), "without arrays"));
 }
 
-TEST_CASE("files are known by their first bytes when their name says nothing") {
+TEST_CASE("files are known by their first bytes when their name says nothing", "[unit]") {
   const TemporaryFolder folder;
   write_safetensors(folder / "a", {{"q", numbered({2})}}, Precision::f64);
   CHECK(read_tensors(folder / "a").at("q").values == numbered({2}).values);
@@ -225,7 +225,7 @@ TEST_CASE("files are known by their first bytes when their name says nothing") {
   CHECK(read_tensors(folder / "b").at("q").values == std::vector<double>{7});
 }
 
-TEST_CASE("safetensors headers that lie about their length are refused") {
+TEST_CASE("safetensors headers that lie about their length are refused", "[unit]") {
   const TemporaryFolder folder;
   const std::string whole = safetensors(tensor_header("F64", "[1]", "[0,8]"), float64_bytes({1}));
   const auto refused = [&](const std::string& bytes) {
@@ -243,7 +243,7 @@ TEST_CASE("safetensors headers that lie about their length are refused") {
   CHECK(contains(refused(whole + "more"), "the end of the file"));
 }
 
-TEST_CASE("safetensors headers of another form are refused") {
+TEST_CASE("safetensors headers of another form are refused", "[unit]") {
   CHECK(contains(refusal("{\"q\":", 0), "no JSON at its byte"));
   CHECK(contains(refusal("{} trailing", 0), "no JSON at its byte"));
   CHECK(contains(refusal(std::string("{}\0{}", 5), 0), "no JSON object"));
@@ -271,7 +271,7 @@ TEST_CASE("safetensors headers of another form are refused") {
   CHECK(contains(refusal(tensor_header("F64", "[1]", "[0,8,8]"), 8), "without two numbers"));
 }
 
-TEST_CASE("a header that nests a million levels deep is refused at the first level too many") {
+TEST_CASE("a header that nests a million levels deep is refused at the first level too many", "[unit]") {
   const std::string brackets(1'000'000, '[');
   CHECK(contains(refusal("{\"q\":" + brackets, 0), "a list at 'q'"));
   CHECK(contains(refusal("{\"q\":{\"shape\":" + brackets, 0), "a list at 'q'"));
@@ -281,7 +281,7 @@ TEST_CASE("a header that nests a million levels deep is refused at the first lev
   CHECK(contains(refusal("{\"__metadata__\":" + objects, 0), "an object at '__metadata__'"));
 }
 
-TEST_CASE("safetensors offsets and sizes that do not fit are refused") {
+TEST_CASE("safetensors offsets and sizes that do not fit are refused", "[unit]") {
   CHECK(contains(refusal(tensor_header("F64", "[2]", "[0,16]"), 8), "offsets [0, 16]"));
   CHECK(contains(refusal(tensor_header("F64", "[1]", "[16,24]"), 8), "offsets [16, 24]"));
   CHECK(contains(refusal(tensor_header("F64", "[1]", "[8,0]"), 8), "begin <= end"));
@@ -302,7 +302,7 @@ TEST_CASE("safetensors offsets and sizes that do not fit are refused") {
   CHECK(contains(refusal(two("[0,8]", "[12,20]"), 20), "a gap"));
 }
 
-TEST_CASE("npy headers of another form are refused") {
+TEST_CASE("npy headers of another form are refused", "[unit]") {
   const auto shaped = [](const std::string& shape) {
     return "{'descr': '<f8', 'fortran_order': False, 'shape': " + shape + ", }";
   };
@@ -331,7 +331,7 @@ TEST_CASE("npy headers of another form are refused") {
   CHECK(contains(npz_refusal(std::string(60'000, '{'), one), "a quoted word"));
 }
 
-TEST_CASE("archives whose entries are no arrays, twice there, or of another compression are refused") {
+TEST_CASE("archives whose entries are no arrays, twice there, or of another compression are refused", "[unit]") {
   const TemporaryFolder folder;
   const std::string good = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", float64_bytes({1}));
   const auto refused = [&](const std::vector<std::pair<std::string, std::string>>& files, zip_int32_t compression) {
@@ -351,7 +351,7 @@ TEST_CASE("archives whose entries are no arrays, twice there, or of another comp
   CHECK(contains(misuse([&] { read_tensors(folder / "t.npz"); }), "twice"));
 }
 
-TEST_CASE("damaged and bomb-like archives are refused") {
+TEST_CASE("damaged and bomb-like archives are refused", "[unit]") {
   const TemporaryFolder folder;
   const std::string dictionary = "{'descr': '<f8', 'fortran_order': False, 'shape': (64,), }";
   const auto path =
@@ -380,7 +380,7 @@ TEST_CASE("damaged and bomb-like archives are refused") {
   }
 }
 
-TEST_CASE("archives whose entries share their bytes are refused") {
+TEST_CASE("archives whose entries share their bytes are refused", "[unit]") {
   const TemporaryFolder folder;
   const std::string array =
       npy("{'descr': '<f8', 'fortran_order': False, 'shape': (64,), }", float64_bytes(numbered({64}).values));
@@ -393,7 +393,7 @@ TEST_CASE("archives whose entries share their bytes are refused") {
   CHECK(contains(misuse([&] { read_tensors(path); }), "side by side"));
 }
 
-TEST_CASE("attention files of each layout give the heads that they hold") {
+TEST_CASE("attention files of each layout give the heads that they hold", "[unit]") {
   const auto single = round_trip({{"q", numbered({3, 2})}, {"k", numbered({5, 2})}, {"v", numbered({5, 4})}});
   CHECK(single.leading.empty());
   CHECK((single.nq == 3 && single.nk == 5 && single.d == 2 && single.dv == 4));
@@ -412,13 +412,13 @@ TEST_CASE("attention files of each layout give the heads that they hold") {
   CHECK(contains(misuse([&] { batches.head(0, -1); }), "heads 0 to 3"));
 }
 
-TEST_CASE("grouped queries read the key head of their group") {
+TEST_CASE("grouped queries read the key head of their group", "[unit]") {
   const auto file = round_trip({{"q", numbered({6, 3, 2})}, {"k", numbered({2, 5, 2})}, {"v", numbered({2, 5, 1})}});
   CHECK((file.heads == 6 && file.key_heads == 2));
   for (Index head = 0; head < 6; ++head) CHECK(file.head(0, head).K(0, 0) == numbered({20}).values[head < 3 ? 0 : 10]);
 }
 
-TEST_CASE("attention files whose tensors do not belong together are refused") {
+TEST_CASE("attention files whose tensors do not belong together are refused", "[unit]") {
   const Tensor q = numbered({3, 2}), k = numbered({5, 2}), v = numbered({5, 4});
   CHECK(attention_refusal({{"q", q}, {"k", k}, {"v", v}}) == "");
   CHECK(contains(attention_refusal({{"q", q}, {"k", k}}), "no tensor 'v'"));
@@ -440,7 +440,7 @@ TEST_CASE("attention files whose tensors do not belong together are refused") {
       "batches differ"));
 }
 
-TEST_CASE("values that are not finite are refused with their place") {
+TEST_CASE("values that are not finite are refused with their place", "[unit]") {
   const Tensor q = numbered({3, 2}), k = numbered({5, 2});
   for (const double bad : {std::nan(""), infinity, -infinity}) {
     Tensor v = numbered({5, 4});
@@ -449,7 +449,7 @@ TEST_CASE("values that are not finite are refused with their place") {
   }
 }
 
-TEST_CASE("matrices and tensors convert into each other") {
+TEST_CASE("matrices and tensors convert into each other", "[unit]") {
   const Matrix<double> X = as_matrix(numbered({2, 3}), "x");
   CHECK((X.rows() == 2 && X.cols() == 3 && X(1, 2) == 2.25));
   CHECK(as_tensor(X).shape == std::vector<Index>{2, 3});
@@ -522,7 +522,7 @@ std::pair<int, int> read_mutations(const std::string& valid, const std::string& 
 
 }  // namespace
 
-TEST_CASE("twenty thousand mutated files are read or refused, never anything else") {
+TEST_CASE("twenty thousand mutated files are read or refused, never anything else", "[unit]") {
   const TemporaryFolder folder;
   const NamedTensors tensors{{"q", numbered({2, 3, 2})}, {"k", numbered({1, 5, 2})}, {"v", numbered({1, 5, 4})}};
   write_safetensors(folder / "t.safetensors", tensors, Precision::f32);

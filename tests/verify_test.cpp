@@ -103,11 +103,11 @@ TEST_CASE("damaged bytes are a problem, and no results file is a misuse", "[unit
   const fs::path path = example(folder / "results.db");
   std::string bytes = bytes_of(path);
   for (size_t at = 4 * 4096; at < 5 * 4096; ++at) bytes[at] = '\xff';
-  write_bytes(path, bytes);
+  overwrite(path, bytes);
   CHECK_FALSE(verify(path).problems.empty());
-  write_bytes(path, bytes.substr(0, 4096 + 17));
+  overwrite(path, bytes.substr(0, 4096 + 17));
   CHECK_FALSE(verify(path).problems.empty());
-  write_bytes(path, "text");
+  overwrite(path, "text");
   CHECK(contains(misuse_of([&] { verify(path); }), "no results file"));
   CHECK(contains(misuse_of([&] { verify(folder / "absent.db"); }), "absent.db"));
 }
