@@ -248,6 +248,17 @@ TEST_CASE("a file of options that is none is refused with its line", "[unit]") {
   CHECK(contains(with_file(folder / "binary.cfg"), "binary.cfg, line 1: this is no text"));
 }
 
+TEST_CASE("options that look like the placeholders of Boost's messages are refused like others", "[unit]") {
+  // Found by fuzzing: Boost replaced them by themselves, for ever.
+  const auto config = [](const std::string& line) {
+    std::istringstream stream("experiment = rank\nmethod = linear\n" + line + "\n");
+    parse_request_config(stream, "my.cfg");
+  };
+  CHECK_THROWS_WITH(config("m%original_token%ethod = linear"), ContainsSubstring("line 3"));
+  CHECK_THROWS_WITH(config("causal = %value%"), ContainsSubstring("?value?"));
+  CHECK_THROWS_AS(parse_request("run", {"rank", "--%option%=1"}), Misuse);
+}
+
 TEST_CASE("all axes together have at most 300,000 values", "[unit]") {
   // Found by fuzzing: a hundred lines of 22 characters were ten million values.
   const auto sweeping = [](int axes) {

@@ -4,6 +4,8 @@
 
 #include <iostream>
 
+#include "harness/cli/option_error.hpp"
+
 namespace attnbench {
 
 std::string command_line;
@@ -25,8 +27,8 @@ std::optional<options::variables_map> parse_arguments(const std::string& command
                    values);
     if (more && !values.contains("help")) more(values);
     if (!values.contains("help")) options::notify(values);
-  } catch (const options::error& e) {
-    throw Misuse(fmt::format("{}: {}; see attnbench {} --help", command, e.what(), command));
+  } catch (options::error& error) {
+    throw Misuse(fmt::format("{}: {}; see attnbench {} --help", command, message_of(error), command));
   }
   if (!values.contains("help")) return values;
   const auto& text = find<CommandEntry>(command).text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "harness/cli/option_error.hpp"
 #include "harness/core/error.hpp"
 
 namespace attnbench {
@@ -42,8 +43,8 @@ options::parsed_options parse_config(std::istream& text, const std::string& name
     std::istringstream one(line);
     try {
       for (auto& option : options::parse_config_file(one, known).options) all.options.push_back(std::move(option));
-    } catch (const options::error& error) {
-      refuse(error.what());
+    } catch (options::error& error) {
+      refuse(message_of(error));
     }
   }
   return all;

@@ -10,6 +10,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/config.hpp"
+#include "harness/cli/option_error.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -221,8 +222,8 @@ RunArguments parse_request_config(std::istream& text, const std::string& name) {
   try {
     options::store(parse_config(text, name, known), values);
     options::notify(values);
-  } catch (const options::error& error) {
-    throw Misuse(fmt::format("{}: {}", name, error.what()));
+  } catch (options::error& error) {
+    throw Misuse(fmt::format("{}: {}", name, message_of(error)));
   }
   return meaning_of(words, name);
 }
