@@ -180,11 +180,15 @@ def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFra
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
     baseline = select(cells, {**problem, "method": references})
     chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
-    series = description.get("series", ["method"])
+    columns = description.get("series", ["method"])
+    series = pd.Series([_series(cell, columns, axes) for _, cell in chosen.iterrows()], chosen.index, dtype=object)
+    timed = chosen["machine"] != ""
+    if chosen.loc[timed, "machine"].nunique() > 1:  # timings of two machines are no sample of one
+        series[timed] += " on " + chosen.loc[timed, "machine"]
     return chosen.assign(
         x=_along(chosen, axis_names(description)),
         upwards=_along(chosen, axis_names(description, "y_axis")),
-        series=[_series(cell, series, axes) for _, cell in chosen.iterrows()],
+        series=series,
         role=np.where(chosen.index.isin(baseline.index), "reference", "measured"),
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-NEWEST_SCHEMA = 2
+NEWEST_SCHEMA = 3
 KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
@@ -37,6 +37,7 @@ PROBLEM = (
     "logit_scale",
     "seed",
     "threads",
+    "machine",
 )
 
 
@@ -217,6 +218,8 @@ def _read_file(
     with closing(_open(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
+            if "machine" not in cells:  # before schema 3
+                cells["machine"] = ""
             replicates = pd.read_sql(
                 "SELECT c.key, r.replicate, r.run, r.ending, r.reason, r.seconds, r.finished "
                 "FROM replicate r JOIN cell c ON c.id = r.cell ORDER BY c.id, r.replicate",

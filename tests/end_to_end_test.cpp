@@ -1,6 +1,5 @@
 // The real program, driven as a user would.
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/random/streams.hpp"
@@ -153,6 +151,34 @@ TEST_CASE("a run that is there is not done again, and more replicates are added 
   CHECK(program(request + " --replicates 3").text.find("2 run, 4 were there already") != std::string::npos);
 }
 
+TEST_CASE("a precision stops at the same replicates on one and two threads, and after an earlier run", "[end-to-end]") {
+  const Folder folder;
+  const std::string request = "run rank --method performer --sweep m=4,8 --sweep n=16,32 -d 8 ";
+  const std::string until = request + "--until rel-ci=0.03 --replicates 60 --results ";
+  REQUIRE(program(request + "--replicates 7 --results " + (folder / "before.db")).code == 0);
+  for (const std::string run : {"1", "2", "before"}) {
+    const auto outcome = program(until + (folder / (run + ".db")) + " --threads " + (run == "1" ? "1" : "2"));
+    INFO(outcome.text);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.text.find("1 cells are AMBIGUOUS") != std::string::npos);
+  }
+  CHECK(exported(folder / "1.db") == exported(folder / "2.db"));
+  CHECK(exported(folder / "1.db") == exported(folder / "before.db"));
+}
+
+TEST_CASE("three shards give the rows of the whole, each row once", "[end-to-end]") {
+  const Folder folder;
+  const std::string request =
+      "run rank --method performer --sweep m=4,8 --sweep n=16,32 -d 8 --replicates 3 --results ";
+  REQUIRE(program(request + (folder / "whole.db")).code == 0);
+  for (const std::string shard : {"1/3", "2/3", "3/3"}) {
+    const auto outcome = program(request + (folder / "shards.db") + " --shard " + shard);
+    INFO(outcome.text);
+    CHECK(outcome.text.find(" 0 were there already") != std::string::npos);
+  }
+  CHECK(exported(folder / "shards.db") == exported(folder / "whole.db"));
+}
+
 TEST_CASE("cells in another order give the same rows", "[end-to-end]") {
   const Folder folder;
   const std::string common = "run attention-error -d 8 -n 48 --results ";
@@ -162,42 +188,6 @@ TEST_CASE("cells in another order give the same rows", "[end-to-end]") {
   REQUIRE(program(common + (folder / "two.db") + " " + b + d).code == 0);
   REQUIRE(program(common + (folder / "two.db") + " " + a + b + d + c).code == 0);
   CHECK(exported(folder / "one.db") == exported(folder / "two.db"));
-}
-
-// 12 kills at moments spread over the run: a wrong resume shows in the exported rows, a torn file in the exit code.
-TEST_CASE("a run that is killed at any moment and started again gives the rows of an uninterrupted one",
-          "[end-to-end]") {
-  const Folder folder;
-  const std::vector<std::string> words{"run",          "kernel-error:draws=256,pairs=3",
-                                       "--method",     "performer",
-                                       "--sweep",      "m=4,8,12,16,20,24",
-                                       "-d",           "8",
-                                       "-n",           "16",
-                                       "--replicates", "6",
-                                       "--results"};
-  std::string request;
-  for (const auto& word : words) request += word + " ";
-  REQUIRE(program(request + (folder / "whole.db")).code == 0);
-  for (int attempt = 0; attempt < 12; ++attempt) {
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      std::vector<std::string> owned = words;
-      owned.push_back(folder / "killed.db");
-      std::vector<char*> argv{const_cast<char*>(ATTNBENCH_PROGRAM)};
-      for (auto& word : owned) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      if (freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
-      execv(ATTNBENCH_PROGRAM, argv.data());
-      _exit(127);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5 + 9 * attempt));
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-  }
-  REQUIRE(program(request + (folder / "killed.db")).code == 0);
-  CHECK(exported(folder / "killed.db") == exported(folder / "whole.db"));
 }
 
 TEST_CASE("misuse ends with exit code 2 and one line that says how to mend it", "[end-to-end]") {

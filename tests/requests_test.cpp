@@ -365,7 +365,7 @@ PastCell past_of(const Cell& cell, double times) {
           .seconds = times * seconds_by_model(cell, nominal_rates)};
 }
 
-const Rates& no_rates(Precision) { throw std::logic_error("the machine was asked"); }
+Rates no_rates(Precision) { throw std::logic_error("the machine was asked"); }
 
 }  // namespace
 
@@ -388,7 +388,7 @@ TEST_CASE("without a past the cost model speaks, at this machine's rates and wit
   slow.fma_peak /= 2;
   slow.exp_rate /= 2;
   const auto on = [&](const Rates& rates) {
-    return estimate(std::vector<CellsToCome>{{&next[0], 1}}, 1, {}, [&](Precision) -> const Rates& { return rates; });
+    return estimate(std::vector<CellsToCome>{{&next[0], 1}}, 1, {}, [&](Precision) { return rates; });
   };
   CHECK(on(slow).seconds > 1.5 * on(nominal_rates).seconds);
   CHECK(on(slow).high == Approx(10 * on(slow).seconds));

@@ -35,11 +35,12 @@ import style
 import ticks
 
 SCHEMA = """
-PRAGMA application_id = 0x61746e62; PRAGMA user_version = 2;
+PRAGMA application_id = 0x61746e62; PRAGMA user_version = 3;
 CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
 CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
   nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
-  heads INTEGER, logit_scale REAL, seed TEXT, threads INTEGER, parameters TEXT, source_version TEXT);
+  heads INTEGER, logit_scale REAL, seed TEXT, threads INTEGER, parameters TEXT, source_version TEXT,
+  machine TEXT);
 CREATE TABLE replicate(cell INTEGER, replicate INTEGER, run INTEGER, ending TEXT, reason TEXT, seconds REAL,
   finished TEXT, PRIMARY KEY(cell, replicate));
 CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT, shape TEXT, value REAL, array BLOB,
@@ -98,13 +99,14 @@ class Store:
         finished: str = "2026-01-05T10:00:00Z",
         ending: tuple[str, str] = ("done", ""),
         theory: float | None = None,
+        machine: str = "",
         **parameters: Any,
     ) -> None:
         """One cell with one replicate for each of the values: a number or an array."""
-        key = repr((experiment, method, n, seed, version))
+        key = repr((experiment, method, n, seed, version, machine))
         cell = self.connection.execute(
-            "INSERT INTO cell VALUES(NULL,?,?,?,'gaussian',?,?,16,16,0,0,-1,'f32',1,1,?,0,?,?)",
-            [key, experiment, method, n, n, seed, json.dumps(parameters), version],
+            "INSERT INTO cell VALUES(NULL,?,?,?,'gaussian',?,?,16,16,0,0,-1,'f32',1,1,?,0,?,?,?)",
+            [key, experiment, method, n, n, seed, json.dumps(parameters), version, machine],
         ).lastrowid
         for r, value in enumerate(values):
             self.connection.execute("INSERT INTO replicate VALUES(?,?,1,?,?,0.1,?)", [cell, r, *ending, finished])
@@ -257,7 +259,7 @@ class Reading(InTemporaryDirectory):
 
     def test_a_figure_draws_its_own_cells_in_their_newest_version(self) -> None:
         def key(method: str, experiment: str, version: str) -> str:
-            return repr((experiment, method, 64, "0", version))
+            return repr((experiment, method, 64, "0", version, ""))
 
         with self.store() as store:
             store.cell("a", [5.0], experiment="error", version="new", finished="2026-02-01T00:00:00Z", m=4)
@@ -762,9 +764,22 @@ class Page(InTemporaryDirectory):
     def test_a_file_of_the_first_schema_has_no_verdicts(self) -> None:
         store = self.example()
         connection = sqlite3.connect(store.path)
-        connection.executescript("DROP TABLE verdict; PRAGMA user_version = 1")
+        connection.executescript("DROP TABLE verdict; ALTER TABLE cell DROP COLUMN machine; PRAGMA user_version = 1")
         connection.close()
         self.assertEqual(results.read([store.path]).verdicts, [])
+
+    def test_timings_of_two_machines_are_two_curves(self) -> None:
+        with self.store() as store:
+            for machine, seconds in (("here, M, 8 cores", 1.0), ("there, M, 8 cores", 3.0)):
+                for m in (16, 32):
+                    store.cell(f"a:m={m}", [seconds], m=m, machine=machine)
+        read = results.read([store.path])
+        self.assertEqual(read.superseded, 0)
+        points = aggregate.aggregate(read, CURVE).role("measured")
+        self.assertEqual(
+            set(zip(points["series"], points["y"])),
+            {("a on here, M, 8 cores", 1.0), ("a on there, M, 8 cores", 3.0)},
+        )
 
     def test_a_recipe_that_two_files_judge_has_the_verdicts_of_the_last(self) -> None:
         for name, outcomes in (("a.db", ["PASS", "FAIL"]), ("b.db", ["AMBIGUOUS"])):
@@ -818,7 +833,7 @@ class Errors(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 3")
+            newer.connection.execute("PRAGMA user_version = 4")
         with self.store("broken.db") as broken:
             broken.connection.execute("DROP TABLE measurement")
         with self.store("malformed.db") as malformed:

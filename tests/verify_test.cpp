@@ -85,6 +85,10 @@ TEST_CASE("every kind of loss is found", "[unit]") {
     change = "UPDATE measurement SET shape = '2,2' WHERE replicate = 2 AND metric = 'rows'";
     expected = "its shape '2,2' is no list";
   }
+  SECTION("a scalar's shape") {
+    change = "UPDATE measurement SET shape = '[3]' WHERE metric = 'error'";
+    expected = "error [3]";
+  }
   SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec(change);
   const Verification found = verify(path);
   REQUIRE_FALSE(found.problems.empty());

@@ -83,8 +83,7 @@ RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const st
     std::vector<CellsToCome> to_come;
     for (const auto& entry : backlog.entries)
       if (const Index replicates = replicates_of(entry); replicates > 0) to_come.push_back({entry.cell, replicates});
-    return estimate(to_come, request.threads, past,
-                    [](Precision precision) -> const Rates& { return rates(precision, 1); });
+    return estimate(to_come, request.threads, past, rates_by_one_product);
   };
   RunEstimate next = with([](const Backlog::Entry& entry) { return std::ssize(entry.missing); });
   if (request.until) {

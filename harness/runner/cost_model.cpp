@@ -9,6 +9,7 @@ namespace attnbench {
 namespace {
 
 constexpr double overhead = 5e-3;  // seconds of a replicate beside its work: a transaction, a message to a worker
+constexpr double of_the_peak = 2;  // the peak over what products reach
 constexpr double per_normal = 10;  // exponentials that a normal random number costs
 
 Work work_of_call(const Cell& cell, Shape shape) {
@@ -60,7 +61,7 @@ Work work_of_replicate(const Cell& cell) {
 }
 
 double seconds_of(const Work& work, const Rates& rates) {
-  return 2 * work.flops / rates.fma_peak + work.exps / rates.exp_rate;  // products reach about half of the peak
+  return of_the_peak * work.flops / rates.fma_peak + work.exps / rates.exp_rate;
 }
 
 // Turns of the method and of the softmax that it is paired with, and a few calls before them.
@@ -73,6 +74,12 @@ double seconds_of_turns(const Cell& cell, const Rates& rates) {
 }
 
 }  // namespace
+
+Rates rates_by_one_product(Precision precision) {
+  const double rate = of_the_peak * product_rate(precision, 1, Product::multiply, 256, 256, 256);
+  const double times = rate / nominal_rates.fma_peak;
+  return {rate, times * nominal_rates.exp_rate, times * nominal_rates.bandwidth};
+}
 
 double seconds_by_model(const Cell& cell, const Rates& rates) {
   if (find<ExperimentEntry>(cell.experiment.name()).timing()) return overhead + seconds_of_turns(cell, rates);

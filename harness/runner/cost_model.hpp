@@ -9,6 +9,9 @@ namespace attnbench {
 // About one core of a current machine. For ratios between cells, which must not depend on the machine at hand.
 inline constexpr Rates nominal_rates{.fma_peak = 5e10, .exp_rate = 5e8, .bandwidth = 1e10};
 
+// Those of one thread of this machine, as far as a product that takes 20 ms tells them: exponentials in proportion.
+Rates rates_by_one_product(Precision precision);
+
 // Seconds of one replicate of a cell on machines of those rates: the method's cost formulas times what the experiment
 // does, as far as its options (draws, layers, blocks and turn) and the matrices that it holds tell. It is right within
 // a factor of about ten.

@@ -113,7 +113,7 @@ class Past {
 }  // namespace
 
 RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const std::vector<PastCell>& past_cells,
-                     const std::function<const Rates&(Precision)>& rates) {
+                     const std::function<Rates(Precision)>& rates) {
   RunEstimate total;
   if (missing.empty()) return total;
   const bool timing = find<ExperimentEntry>(missing.front().cell->experiment.name()).timing();
@@ -121,12 +121,15 @@ RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const st
   total.by_past = true;
   double longest = 0;
   Index units = 0;
+  std::map<Precision, Rates> machine;  // asked for once
   std::map<std::string, double> group_bytes;
   std::vector<double> bytes;
   for (const auto& [cell, replicates] : missing) {
     const Correction correction = past.of(*cell);
-    const Rates& machine = correction.cells > 0 ? nominal_rates : rates(cell->problem.shape.precision);
-    const double each = correction.ratio * seconds_by_model(*cell, machine);
+    const Precision precision = cell->problem.shape.precision;
+    if (correction.cells == 0 && !machine.contains(precision)) machine[precision] = rates(precision);
+    const double each =
+        correction.ratio * seconds_by_model(*cell, correction.cells > 0 ? nominal_rates : machine[precision]);
     const double all = static_cast<double>(replicates) * each;
     total.by_past = total.by_past && correction.cells > 0;
     total.seconds += all;

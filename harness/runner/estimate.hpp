@@ -27,7 +27,7 @@ struct RunEstimate {
 
 // rates: of one thread of this machine in that precision, asked for only when a cell has no past.
 RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const std::vector<PastCell>& past,
-                     const std::function<const Rates&(Precision)>& rates);
+                     const std::function<Rates(Precision)>& rates);
 
 // "40 ms", "12 s", "3.5 min", "2.1 h", "5 days".
 std::string duration_text(double seconds);

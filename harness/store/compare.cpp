@@ -145,6 +145,7 @@ void compare_timings(const Metric& a, const Metric& b, double confidence, Compar
   to.b = median(b.samples);
   to.change = to.b / to.a;
   to.interval = median_ratio_interval(a.samples, b.samples, confidence);
+  if (a.samples == b.samples) return;  // the same measurements
   const size_t fewer = std::min(a.samples.size(), b.samples.size());
   to.outcome = enough_for_median(fewer, 1 - (1 - confidence) / 2) ? decided(to, 1) : Outcome::undecided;
 }

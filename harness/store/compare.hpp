@@ -12,7 +12,7 @@ namespace attnbench {
 // One metric of a cell that both files have.
 struct ComparedMetric {
   enum class Outcome {
-    equal,         // bit for bit, in every replicate that both have
+    equal,         // bit for bit: statistics in every replicate that both have, timings in all
     within_error,  // the interval holds no change, or the change is rounding: below 1e-12 of the numbers
     differs,
     undecided,  // not equal, and too few numbers for an interval

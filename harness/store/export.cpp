@@ -5,11 +5,13 @@
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -127,6 +129,10 @@ struct Json {
   }
   static void text(std::string& fields, size_t column, std::string_view value) {
     name(fields, column);
+    if (std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; })) {
+      ((fields += '"') += value) += '"';
+      return;
+    }
     // A reason may quote a path or a worker's last words, which need not be UTF-8.
     fields += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
@@ -223,7 +229,8 @@ class Place {
 };
 
 template <class Format>
-void write_numbers(Lines<Format>& lines, std::string_view before, SQLite::Statement& row, std::string_view after) {
+void write_numbers(Lines<Format>& lines, std::string_view before, std::string_view metric, SQLite::Statement& row,
+                   std::string_view after) {
   std::string number;
   const SQLite::Column array = row.getColumn(array_in_rows);
   if (array.isNull()) {
@@ -233,7 +240,7 @@ void write_numbers(Lines<Format>& lines, std::string_view before, SQLite::Statem
       Format::missing(number, value_column);
     else
       Format::real(number, value_column, value.getDouble());
-    lines.line({before, number, after});
+    lines.line({before, metric, number, after});
     return;
   }
   Place place(text_of(row.getColumn(shape_in_rows)));
@@ -244,7 +251,7 @@ void write_numbers(Lines<Format>& lines, std::string_view before, SQLite::Statem
     number.clear();
     Format::text(number, index_column, place.text());
     Format::real(number, value_column, value);
-    lines.line({before, number, after});
+    lines.line({before, metric, number, after});
   }
 }
 
@@ -253,19 +260,25 @@ void write_table(SQLite::Database& database, std::ostream& out, bool clock) {
   const SQLite::Transaction snapshot(database);  // a run that records meanwhile is not seen by halves
   SQLite::Statement cells(database, select_cells), rows(database, select_measurements);
   Lines<Format> lines(out, clock);
-  std::string cell, before, after;
+  std::string cell, before, metric, after;  // of a line: what cells, replicates and metrics repeat, and the clock
   while (cells.executeStep()) {
     cell.clear();
     append<Format>(cell, cell_columns, cells, 0);
     rows.reset();
     rows.bind(1, cells.getColumn(id_in_cells).getInt64());
+    std::optional<std::int64_t> last;
     while (rows.executeStep()) {
-      before = cell;
-      append<Format>(before, replicate_columns, rows, replicate_in_rows);
-      append<Format>(before, metric_columns, rows, metric_in_rows);
-      after.clear();
-      if (clock) append<Format>(after, clock_columns, rows, clock_in_rows);
-      write_numbers(lines, before, rows, after);
+      const std::int64_t replicate = rows.getColumn(replicate_in_rows).getInt64();
+      if (replicate != last) {
+        before = cell;
+        append<Format>(before, replicate_columns, rows, replicate_in_rows);
+        after.clear();
+        if (clock) append<Format>(after, clock_columns, rows, clock_in_rows);
+        last = replicate;
+      }
+      metric.clear();
+      append<Format>(metric, metric_columns, rows, metric_in_rows);
+      write_numbers(lines, before, metric, rows, after);
     }
   }
   lines.finish();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 
 #include "harness/store/database.hpp"
@@ -40,6 +41,8 @@ const std::vector<Rule>& rules() {
       place);
   static const std::vector<Rule> all{
       {"damaged", "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"},
+      {"a scalar has a shape, or an array has none",
+       "SELECT metric || ' ' || shape FROM measurement WHERE (shape = '[]') <> (array IS NULL)"},
       {"a row of another table is missing",
        "SELECT \"table\" || ' refers to a ' || parent || ' that is not there' FROM pragma_foreign_key_check"},
       {"measurements are missing or too many", missing.c_str()},
@@ -73,8 +76,8 @@ void check_endings(SQLite::Database& database, Verification& found) {
   }
 }
 
-// What is wrong with the number or array of a measurement; nothing when it is well formed.
-std::string flaw(const std::string& shape_text, const SQLite::Column& value, const SQLite::Column& array) {
+// What is wrong with an array and the shape that is written beside it; nothing when they agree.
+std::string flaw(const std::string& shape_text, std::span<const char> bytes) {
   const auto shape = nlohmann::json::parse(shape_text, nullptr, false);
   if (!shape.is_array()) return fmt::format("its shape '{}' is no list", shape_text);
   Index elements = 1;
@@ -82,31 +85,37 @@ std::string flaw(const std::string& shape_text, const SQLite::Column& value, con
     if (!axis.is_number_integer()) return fmt::format("its shape '{}' is no list of integers", shape_text);
     elements *= axis.get<Index>();
   }
-  if (shape.empty()) return value.isNull() ? "is no number" : "";
-  const auto bytes = static_cast<size_t>(array.getBytes());
-  if (static_cast<Index>(bytes) != elements * Index{sizeof(double)})
-    return fmt::format("has {} bytes; its shape {} needs {}", bytes, shape_text, elements * Index{sizeof(double)});
-  const char* start = static_cast<const char*>(array.getBlob());
-  for (size_t at = 0; at < bytes; at += sizeof(double)) {
+  if (std::ssize(bytes) != elements * Index{sizeof(double)})
+    return fmt::format("has {} bytes; its shape {} needs {}", bytes.size(), shape_text,
+                       elements * Index{sizeof(double)});
+  for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
     double element;
-    std::memcpy(&element, start + at, sizeof element);  // SQLite aligns nothing
+    std::memcpy(&element, &bytes[at], sizeof element);  // SQLite aligns nothing
     if (std::isnan(element)) return fmt::format("has a NaN at place {}", at / sizeof(double));
   }
   return "";
 }
 
-void check_measurements(SQLite::Database& database, Verification& found) {
-  SQLite::Statement select(
-      database, fmt::format("SELECT m.shape, m.value, m.array, m.metric, {} FROM measurement m JOIN cell c ON c.id = "
-                            "m.cell JOIN replicate r ON r.cell = m.cell AND r.replicate = m.replicate",
-                            place));
+// A scalar that is NaN cannot be: SQLite stores NULL for it, and the table's CHECK refuses that.
+void check_arrays(SQLite::Database& database, std::vector<std::string>& problems) {
+  SQLite::Statement select(database,
+                           "SELECT shape, array, metric, cell, replicate FROM measurement WHERE array IS NOT NULL");
+  SQLite::Statement name(database,
+                         fmt::format("SELECT {} FROM replicate r JOIN cell c ON c.id = r.cell WHERE c.id = ? AND "
+                                     "r.replicate = ?",
+                                     place));
   int flaws = 0;
   while (flaws < most_of_a_kind && select.executeStep()) {
-    const std::string what = flaw(select.getColumn(0).getString(), select.getColumn(1), select.getColumn(2));
+    const SQLite::Column array = select.getColumn(1);
+    const std::string what = flaw(select.getColumn(0).getString(),
+                                  {static_cast<const char*>(array.getBlob()), static_cast<size_t>(array.getBytes())});
     if (what.empty()) continue;
     ++flaws;
-    found.problems.push_back(
-        fmt::format("{} of {}: {}", select.getColumn(3).getString(), select.getColumn(4).getString(), what));
+    name.reset();
+    name.bind(1, select.getColumn(3).getInt64());
+    name.bind(2, select.getColumn(4).getInt64());
+    const std::string where = name.executeStep() ? name.getColumn(0).getString() : "a replicate that is not there";
+    problems.push_back(fmt::format("{} of {}: {}", select.getColumn(2).getString(), where, what));
   }
 }
 
@@ -139,7 +148,7 @@ Verification verify(const std::filesystem::path& path) {
     found.measurements = count("measurement");
     check_rules(database, found.problems);
     check_endings(database, found);
-    check_measurements(database, found);
+    check_arrays(database, found.problems);
     compare_replicates(database, found.remarks);
   } catch (const Damage& damage) {
     found.problems.emplace_back(damage.what());
