@@ -57,16 +57,21 @@ TEST_CASE("no file outside approximations names a method file, and no CMake line
 // Two classes of one name in one namespace are undefined behaviour that no compiler reports, even when no file sees
 // both.
 TEST_CASE("no two headers define a class of the same name", "[unit]") {
-  static const std::regex definition("^(?:class|struct|enum class) (\\w+)(?: [^;]*)?$");
+  static const std::regex definition("^(?:class|struct|enum class) (\\w+)(?: [^;]*)?$"),
+      space("^namespace ([\\w:]+) \\{$");
   std::map<std::string, fs::path> defined;
   for (const char* folder : {"approximations", "experiments", "harness", "tests"})
     for (const auto& file : sources(folder)) {
       if (file.extension() != ".hpp") continue;
       std::ifstream stream(file);
+      std::smatch match;
+      std::string scope;
       for (std::string line; std::getline(stream, line);)
-        if (std::smatch match; std::regex_search(line, match, definition)) {
-          const auto [place, fresh] = defined.emplace(match[1], file);
-          INFO(match[1] << " in " << file << " and in " << place->second);
+        if (std::regex_search(line, match, space)) {
+          scope = match[1];
+        } else if (std::regex_search(line, match, definition)) {
+          const auto [place, fresh] = defined.emplace(scope + "::" + match[1].str(), file);
+          INFO(place->first << " in " << file << " and in " << place->second);
           CHECK((fresh || place->second == file));
         }
     }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
@@ -14,8 +15,8 @@
 namespace attnbench {
 namespace {
 
-// Runs what the page lacks and returns the name of its figure.
-std::string measure(const MethodPage& page, const std::string& results) {
+// Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
+std::optional<std::string> measure(const MethodPage& page, const std::string& results) {
   for (const RunRequest& request : page.runs) expand(request);  // misuse shows before a results file is made
   Store store(results);
   const auto run_id = store.begin_run(command_line, environment_json());
@@ -25,6 +26,7 @@ std::string measure(const MethodPage& page, const std::string& results) {
     const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
     request.threads = timing ? 1 : allowed_cores();
     const auto summary = run(request, store, run_id);
+    if (summary.interrupted) return std::nullopt;
     total.ran += summary.ran;
     total.already += summary.already;
     total.not_done += summary.not_done;
@@ -62,9 +64,13 @@ int run_command(const std::vector<std::string>& words) {
         files[0], files[0]));
   if (results.empty()) results = "results/attnbench.db";
   const MethodPage page = method_page(method, input.empty() ? "model" : input);
-  const std::string figure = measure(page, results);
+  const auto figure = measure(page, results);
+  if (!figure) {
+    std::cout << "interrupted; the same command goes on\n";
+    return 130;
+  }
   if (output.empty()) output = "results/report/" + page.figure.name;
-  return run_script("report.py", {results, "-o", output, "--figure", figure});
+  return run_script("report.py", {results, "-o", output, "--figure", *figure});
 }
 
 const bool registered = add(

@@ -54,14 +54,6 @@ Correction nearest(const Ratios& ratios, double n, double factor) {
 class Past {
  public:
   explicit Past(const std::vector<PastCell>& past) {
-    // The seconds of a timing replicate are those of its whole group, which its members share.
-    const auto group_of = [](const PastCell& cell) {
-      return fmt::format("{}\n{}\n{} {} {} {} {} {} {}", cell.experiment, cell.input, cell.shape.nq, cell.shape.nk,
-                         cell.shape.d, cell.shape.dv, cell.shape.mask.causal, cell.heads, cell.logit_scale);
-    };
-    std::map<std::string, double> members;
-    for (const PastCell& cell : past)
-      if (cell.threads > 0) members[group_of(cell)] += 1;
     std::map<std::pair<std::string, Index>, int> alike;
     for (const PastCell& cell : past) {
       const std::string method = parse_spec(cell.method).name;
@@ -72,8 +64,7 @@ class Past {
       } catch (const Misuse&) {
         continue;  // of a method or an option that is no more
       }
-      const double share = cell.threads > 0 ? members[group_of(cell)] : 1;
-      const double ratio = cell.seconds / share / modelled;
+      const double ratio = cell.seconds / modelled;
       if (!(ratio > 0)) continue;
       const auto n = static_cast<double>(cell.shape.nk);
       of_method_[method].emplace(n, ratio);

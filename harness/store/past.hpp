@@ -16,7 +16,7 @@ struct PastCell {
   Index heads = 1;
   double logit_scale = 1;
   int threads = 0;     // 0: statistics
-  double seconds = 0;  // of a replicate, the mean over those that are done; timing: of its whole group
+  double seconds = 0;  // of a replicate, the mean over those that are done
 };
 
 // The cells of that experiment, with any options, that have replicates which are done; of timings those of this
