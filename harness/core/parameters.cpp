@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <stdexcept>
 
 #include "harness/core/registry.hpp"
 
@@ -94,9 +95,7 @@ std::vector<std::string> separated(const std::string& owner, const Parameter& p,
 }
 
 // "[a],[b]" from a, b.
-std::string listed(const std::vector<std::string>& parts) {
-  return fmt::format("{}", fmt::join(parts, "],[")).insert(0, "[") + "]";
-}
+std::string listed(const std::vector<std::string>& parts) { return fmt::format("[{}]", fmt::join(parts, "],[")); }
 
 // The value in its one spelling ("1e2" becomes "100"); throws Misuse when it does not fit the declaration.
 std::string checked(const std::string& owner, const Parameter& p, const std::string& value) {
@@ -147,7 +146,8 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
 
 }  // namespace
 
-Params::Params(const std::string& plural, const Spec& spec) : plural_(plural), name_(spec.name) {
+Params::Params(const std::string& plural, const Spec& spec) {
+  Content content{.plural = plural, .name = spec.name, .declared = {}, .values = {}};
   Spec keyed = spec;
   const auto& own = catalogue(plural).parameters(spec.name);  // throws on an unknown name
   if (!own.empty() && own.front().kind == Parameter::Kind::specs) {
@@ -159,59 +159,82 @@ Params::Params(const std::string& plural, const Spec& spec) : plural_(plural), n
   }
   for (auto& [key, value] : keyed.arguments) {
     if (!key.empty()) continue;
-    if (own.empty()) throw Misuse(fmt::format("{}: takes no parameters, but '{}' was given; remove it", name_, value));
+    if (own.empty())
+      throw Misuse(fmt::format("{}: takes no parameters, but '{}' was given; remove it", spec.name, value));
     key = own.front().name;
   }
   for (size_t i = 0; i < keyed.arguments.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (keyed.arguments[i].first == keyed.arguments[j].first)
-        throw Misuse(fmt::format("{}: parameter '{}' is given twice; keep one", name_, keyed.arguments[i].first));
-  declare(plural, spec.name, keyed);
-  std::vector<std::string> known;
-  for (const auto& p : declared_) known.push_back(p.name);
-  for (const auto& [key, value] : keyed.arguments)
-    if (!values_.contains(key))
-      throw Misuse(known.empty()
-                       ? fmt::format("{}: takes no parameters, but {}={} was given; remove it", name_, key, value)
-                       : fmt::format("{}: unknown parameter '{}'{}", name_, key, nearest_names(key, known)));
+        throw Misuse(fmt::format("{}: parameter '{}' is given twice; keep one", spec.name, keyed.arguments[i].first));
+  std::vector<Parameter> declared;
+  declare(content, declared, plural, spec.name, keyed);
+  for (const auto& [key, value] : keyed.arguments) {
+    if (content.place_of(key)) continue;
+    std::vector<std::string> known;
+    for (const auto& p : declared) known.push_back(p.name);
+    throw Misuse(known.empty()
+                     ? fmt::format("{}: takes no parameters, but {}={} was given; remove it", spec.name, key, value)
+                     : fmt::format("{}: unknown parameter '{}'{}", spec.name, key, nearest_names(key, known)));
+  }
+  content.declared = std::make_shared<const std::vector<Parameter>>(std::move(declared));
+  content_ = std::make_shared<const Content>(std::move(content));
 }
 
-void Params::declare(const std::string& plural, const std::string& name, const Spec& spec) {
+void Params::declare(Content& content, std::vector<Parameter>& declared, const std::string& plural,
+                     const std::string& name, const Spec& spec) {
   for (const auto& p : catalogue(plural).parameters(name)) {
-    if (values_.contains(p.name))
-      throw std::logic_error(fmt::format("{}: parameter '{}' is declared twice", name_, p.name));
+    if (content.place_of(p.name))
+      throw std::logic_error(fmt::format("{}: parameter '{}' is declared twice", content.name, p.name));
     const auto given = std::find_if(spec.arguments.begin(), spec.arguments.end(),
                                     [&](const auto& argument) { return argument.first == p.name; });
-    const std::string value = checked(name_, p, given == spec.arguments.end() ? p.default_value : given->second);
-    declared_.push_back(p);
-    ordered_.emplace_back(p.name, value);
-    values_[p.name] = value;
-    if (p.kind == Parameter::Kind::entry) declare(p.catalogue, value, spec);
+    const std::string value = checked(content.name, p, given == spec.arguments.end() ? p.default_value : given->second);
+    declared.push_back(p);
+    content.values.emplace_back(p.name, value);
+    if (p.kind == Parameter::Kind::entry) declare(content, declared, p.catalogue, value, spec);
   }
+}
+
+std::optional<size_t> Params::Content::place_of(const std::string& parameter) const {
+  for (size_t place = 0; place < values.size(); ++place)
+    if (values[place].first == parameter) return place;
+  return std::nullopt;
 }
 
 Index Params::integer(const std::string& parameter) const {
   Index value = 0;
-  parse_number(values_.at(parameter), value);  // checked when it was declared
+  parse_number(text(parameter), value);  // checked when it was declared
   return value;
 }
 double Params::real(const std::string& parameter) const {
   double value = 0;
-  parse_number(values_.at(parameter), value);
+  parse_number(text(parameter), value);
   return value;
 }
-bool Params::flag(const std::string& parameter) const { return values_.at(parameter) == "true"; }
-const std::string& Params::text(const std::string& parameter) const { return values_.at(parameter); }
+bool Params::flag(const std::string& parameter) const { return text(parameter) == "true"; }
+const std::string& Params::text(const std::string& parameter) const {
+  const auto place = content_->place_of(parameter);
+  if (!place) throw std::out_of_range(fmt::format("{} has no parameter '{}'", name(), parameter));
+  return content_->values[*place].second;
+}
 
 Params Params::with(const std::string& parameter, const std::string& value) const {
+  const auto place = content_->place_of(parameter);
+  if (place) {
+    const Parameter& p = declared()[*place];
+    if (p.kind != Parameter::Kind::entry && p.kind != Parameter::Kind::specs) {  // what is declared stays the same
+      Content changed = *content_;
+      changed.values[*place].second = checked(name(), p, value);
+      return Params(std::move(changed));
+    }
+  }
   Spec spec = parse_spec(this->spec());
-  const bool keyless = !declared_.empty() && declared_.front().kind == Parameter::Kind::specs &&
-                       declared_.front().name == parameter;  // its values stand without a key
+  const bool keyless = place == 0u && declared().front().kind == Parameter::Kind::specs;  // its values have no key
   std::erase_if(spec.arguments, [&](const auto& argument) {
     return argument.first == parameter || (keyless && argument.first.empty());
   });
   spec.arguments.emplace_back(parameter, value);
-  return {plural_, spec};
+  return {content_->plural, spec};
 }
 
 Params Params::with_entry(const std::string& parameter, const std::string& value) const {
@@ -221,22 +244,21 @@ Params Params::with_entry(const std::string& parameter, const std::string& value
     return argument.first == parameter || (old.has(argument.first) && !next.has(argument.first));
   });
   spec.arguments.emplace_back(parameter, value);
-  return {plural_, spec};
+  return {content_->plural, spec};
 }
 
 const std::string& Params::catalogue_of(const std::string& parameter) const {
-  const auto declared =
-      std::find_if(declared_.begin(), declared_.end(), [&](const auto& p) { return p.name == parameter; });
-  if (declared == declared_.end() || declared->catalogue.empty())
-    throw std::logic_error(fmt::format("{}: '{}' names no entry", name_, parameter));
-  return declared->catalogue;
+  const auto place = content_->place_of(parameter);
+  if (!place || declared()[*place].catalogue.empty())
+    throw std::logic_error(fmt::format("{}: '{}' names no entry", name(), parameter));
+  return declared()[*place].catalogue;
 }
 
 Params Params::nested(const std::string& parameter) const {
   Params inner(catalogue_of(parameter), Spec{text(parameter), {}});
   // Values are carried over until the nested declaration stops growing: a value may bring in parameters of its own.
-  for (size_t i = 0; i < inner.ordered_.size(); ++i) {
-    const auto key = inner.ordered_[i].first;
+  for (size_t i = 0; i < inner.values().size(); ++i) {
+    const auto key = inner.values()[i].first;
     if (inner.text(key) != text(key)) inner = inner.with(key, text(key));
   }
   return inner;
@@ -244,27 +266,28 @@ Params Params::nested(const std::string& parameter) const {
 
 std::vector<Params> Params::all_nested(const std::string& parameter) const {
   std::vector<Params> all;
-  for (const auto& [key, value] : parse_spec(name_ + ":" + text(parameter)).arguments)
+  for (const auto& [key, value] : parse_spec(name() + ":" + text(parameter)).arguments)
     all.emplace_back(catalogue_of(parameter), value);
   return all;
 }
 
 std::string Params::spec() const {
-  Spec spec{name_, {}};
-  for (size_t i = 0; i < declared_.size(); ++i) {
-    const Parameter& p = declared_[i];
-    if (ordered_[i].second == checked(name_, p, p.default_value)) continue;
+  Spec spec{name(), {}};
+  for (size_t i = 0; i < declared().size(); ++i) {
+    const Parameter& p = declared()[i];
+    const std::string& value = values()[i].second;
+    if (value == p.default_value || value == checked(name(), p, p.default_value)) continue;
     if (p.kind == Parameter::Kind::specs)
-      for (auto& value : separated(name_, p, ordered_[i].second)) spec.arguments.emplace_back("", std::move(value));
+      for (auto& part : separated(name(), p, value)) spec.arguments.emplace_back("", std::move(part));
     else
-      spec.arguments.push_back(ordered_[i]);
+      spec.arguments.push_back(values()[i]);
   }
   return to_string(spec);
 }
 
 std::vector<std::string> Params::source_files() const {
-  std::vector<std::string> files{catalogue(plural_).source_file(name_)};
-  for (const auto& p : declared_) {
+  std::vector<std::string> files{catalogue(content_->plural).source_file(name())};
+  for (const auto& p : declared()) {
     if (p.kind == Parameter::Kind::entry) files.push_back(catalogue(p.catalogue).source_file(text(p.name)));
     if (p.kind != Parameter::Kind::specs) continue;
     for (const Params& inner : all_nested(p.name))

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <limits>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/core/spec.hpp"
@@ -55,12 +57,12 @@ class Params {
   Params(const std::string& plural, const Spec& spec);
   Params(const std::string& plural, const std::string& spec) : Params(plural, parse_spec(spec)) {}
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return content_->name; }
   Index integer(const std::string& parameter) const;
   double real(const std::string& parameter) const;
   bool flag(const std::string& parameter) const;
   const std::string& text(const std::string& parameter) const;  // choices, texts and names of entries
-  bool has(const std::string& parameter) const { return values_.contains(parameter); }
+  bool has(const std::string& parameter) const { return content_->place_of(parameter).has_value(); }
 
   // The same configuration with one parameter changed. Throws Misuse as the constructor does.
   Params with(const std::string& parameter, const std::string& value) const;
@@ -73,21 +75,29 @@ class Params {
 
   // The one spelling of this configuration: name and the values that differ from their defaults, in declared order.
   std::string spec() const;
-  const std::vector<std::pair<std::string, std::string>>& values() const { return ordered_; }  // all, in declared order
-  const std::vector<Parameter>& declared() const { return declared_; }
+  // All values, in declared order.
+  const std::vector<std::pair<std::string, std::string>>& values() const { return content_->values; }
+  const std::vector<Parameter>& declared() const { return *content_->declared; }
   // The plural of the catalogue that the value of a parameter of kind entry or specs is looked up in.
   const std::string& catalogue_of(const std::string& parameter) const;
   // Source files of the entry and of every entry that its parameters name.
   std::vector<std::string> source_files() const;
 
  private:
-  void declare(const std::string& plural, const std::string& name, const Spec& spec);
+  // Never changed once it is made, so that copies share it: a sweep has a hundred thousand of them. Those that differ
+  // in values alone share what is declared.
+  struct Content {
+    std::string plural, name;
+    std::shared_ptr<const std::vector<Parameter>> declared;
+    std::vector<std::pair<std::string, std::string>> values;  // of each that is declared
 
-  std::string plural_;
-  std::string name_;
-  std::vector<Parameter> declared_;
-  std::vector<std::pair<std::string, std::string>> ordered_;
-  std::map<std::string, std::string> values_;
+    std::optional<size_t> place_of(const std::string& parameter) const;
+  };
+  explicit Params(Content content) : content_(std::make_shared<const Content>(std::move(content))) {}
+  static void declare(Content& content, std::vector<Parameter>& declared, const std::string& plural,
+                      const std::string& name, const Spec& spec);
+
+  std::shared_ptr<const Content> content_;
 };
 
 }  // namespace attnbench
