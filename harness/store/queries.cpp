@@ -39,39 +39,46 @@ std::unordered_set<Index> Store::ended_replicates(const std::string& key) const 
   });
 }
 
+namespace {
+
+// visit(replicate, value) for what the replicates that are done have of that metric in `column`, value or array.
+template <class Visit>
+void each_done(const SQLite::Database& database, const std::string& column, const std::string& key,
+               const std::string& metric, const Visit& visit) {
+  SQLite::Statement select(database,
+                           "SELECT m.replicate, m." + column +
+                               " FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
+                               "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
+                               "m.metric = ? AND r.ending = 'done' AND m." +
+                               column + " IS NOT NULL");
+  select.bind(1, key);
+  select.bind(2, metric);
+  while (select.executeStep()) visit(Index{select.getColumn(0).getInt64()}, select.getColumn(1));
+}
+
+}  // namespace
+
 std::map<Index, double> Store::scalars(const std::string& key, const std::string& metric) const {
   const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    SQLite::Statement select(implementation_->database,
-                             "SELECT m.replicate, m.value FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
-                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
-                             "m.metric = ? AND r.ending = 'done' AND m.value IS NOT NULL");
-    select.bind(1, key);
-    select.bind(2, metric);
-    std::map<Index, double> values;
-    while (select.executeStep()) values[select.getColumn(0).getInt64()] = select.getColumn(1).getDouble();
-    return values;
+  std::map<Index, double> values;
+  explained(implementation_->path, [&] {
+    each_done(implementation_->database, "value", key, metric,
+              [&](Index replicate, const SQLite::Column& value) { values[replicate] = value.getDouble(); });
   });
+  return values;
 }
 
 std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const std::string& metric) const {
   const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    SQLite::Statement select(implementation_->database,
-                             "SELECT m.replicate, m.array FROM measurement m JOIN cell c ON c.id = m.cell JOIN "
-                             "replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = ? AND "
-                             "m.metric = ? AND r.ending = 'done' AND m.array IS NOT NULL");
-    select.bind(1, key);
-    select.bind(2, metric);
-    std::map<Index, std::vector<double>> values;
-    while (select.executeStep()) {
-      const SQLite::Column array = select.getColumn(1);
-      auto& flat = values[select.getColumn(0).getInt64()];
+  std::map<Index, std::vector<double>> values;
+  explained(implementation_->path, [&] {
+    each_done(implementation_->database, "array", key, metric, [&](Index replicate, const SQLite::Column& array) {
+      auto& flat = values[replicate];
       flat.resize(static_cast<size_t>(array.getBytes()) / sizeof(double));
       std::memcpy(flat.data(), array.getBlob(), flat.size() * sizeof(double));
-    }
-    return values;
+    });
   });
+  return values;
 }
 
 }  // namespace attnbench
