@@ -31,7 +31,7 @@ Matrix<double> causal_matrix(const Approximation<double>& attention, const HeadD
 
 }  // namespace
 
-TEST_CASE("the engines equal the masked dense form at every edge of their blocks", "[methods]") {
+TEST_CASE("the engines equal the masked dense form at every edge of their blocks", "[second-paths]") {
   for (const Index n : {1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 191, 193, 255, 256, 257, 511, 513, 1025}) {
     const TestHead problem = gaussian_problem({.nq = n, .nk = n, .d = 6, .dv = 5}, 0.8);
     for (const char* spec : {"softmax", "softmax:form=materialised", "rbf", "linear", "performer:m=24"})

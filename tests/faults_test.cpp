@@ -310,3 +310,24 @@ TEST_CASE("softmax as it is by default is the partner, another form of it is not
   REQUIRE(speedups.size() == 3);
   for (const auto& line : speedups) CHECK(line.ends_with(",1"));
 }
+
+TEST_CASE("cells that fill the memory are done one at a time with all threads, others side by side with one",
+          "[faults]") {
+  const Folder folder;
+  run(folder, fmt::format("run company --method uniform --sweep share=0,0.3 -n 16 -d 4 --replicates 4 --threads 2 "
+                          "--results {}",
+                          folder / "r.db"));
+  const auto rows = [&](const std::string& experiment, const std::string& metric) {
+    return exported(folder, "r.db", [&](const std::string& line) {
+      return line.find(experiment + ",") != std::string::npos && line.find("," + metric + ",") != std::string::npos;
+    });
+  };
+  for (const auto& [experiment, threads] : {std::pair{"company", ",1"}, {"company:share=0.3", ",2"}}) {
+    const auto found = rows(experiment, "cell_threads");
+    CHECK(found.size() == 4);
+    for (const auto& line : found) CHECK(line.ends_with(threads));
+  }
+  const auto alone = rows("company:share=0.3", "workers");
+  CHECK(alone.size() == 4);
+  for (const auto& line : alone) CHECK(line.ends_with(",1"));
+}

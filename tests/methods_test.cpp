@@ -138,7 +138,7 @@ TEST_CASE("feature maps without a transcription are covered by their claims only
     WARN("features=" << name << " has no transcription: name its weights in the tables of tests/oracle/linear.cpp");
 }
 
-TEST_CASE("every method agrees with its transcription, at moderate logits and at logits of 50", "[methods]") {
+TEST_CASE("every method agrees with its transcription, at moderate logits and at logits of 50", "[second-paths]") {
   const auto compare = [](const Case& one) {
     INFO(to_string(one));
     if (oracle::unknown_features(one.params)) return;
@@ -161,7 +161,7 @@ TEST_CASE("every method agrees with its transcription, at moderate logits and at
     }
 }
 
-TEST_CASE("kernel estimates are the transcription's weights, scale included", "[methods]") {
+TEST_CASE("kernel estimates are the transcription's weights, scale included", "[second-paths]") {
   for_each_case([](const Case& one) {
     if (one.shape.mask != Mask{} || !oracle::transcribes(one.params.name()) || oracle::unknown_features(one.params))
       return;
@@ -193,7 +193,7 @@ TEST_CASE("kernel estimates are the transcription's weights, scale included", "[
   });
 }
 
-TEST_CASE("kernel, rows and factors are second paths to what attend computes", "[methods]") {
+TEST_CASE("kernel, rows and factors are second paths to what attend computes", "[second-paths]") {
   for_each_case([](const Case& one) {
     INFO(to_string(one));
     const auto method = one.draw<double>();

@@ -218,7 +218,7 @@ TEST_CASE("specs in a panel may be spelled in any way", "[unit]") {
       figure("f", {}, "t", "c", {{.title = "panel", .where = {{"method", "perfomer"}}, .y = "relative_mse"}}), Misuse);
 }
 
-TEST_CASE("every recipe's cells exist and its figures name what it runs, at every size", "[unit]") {
+TEST_CASE("every recipe's cells exist and its figures name what it runs, at every size", "[recipes]") {
   for (const auto& name : catalogue("recipes").names())
     for (const RecipeSize size : {RecipeSize::smoke, RecipeSize::quick, RecipeSize::full}) {
       const auto& recipe = find<RecipeEntry>(name);
