@@ -311,7 +311,7 @@ TEST_CASE("softmax as it is by default is the partner, another form of it is not
   for (const auto& line : speedups) CHECK(line.ends_with(",1"));
 }
 
-TEST_CASE("cells that fill the memory are done one at a time with all threads, others side by side with one",
+TEST_CASE("cells that fill the memory are done one at a time with all threads, others with one thread each",
           "[faults]") {
   const Folder folder;
   run(folder, fmt::format("run company --method uniform --sweep share=0,0.3 -n 16 -d 4 --replicates 4 --threads 2 "
