@@ -330,6 +330,9 @@ def arguments() -> argparse.Namespace:
         "-o", "--output", type=Path, required=True, metavar="DIR", help=f"where {PAGE} and the figures go"
     )
     parser.add_argument(
+        "--bundle", action="store_true", help="also what the page rests on: the verdicts and the environment"
+    )
+    parser.add_argument(
         "--figure", nargs="+", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
     )
     return parser.parse_args()

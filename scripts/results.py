@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-NEWEST_SCHEMA = 3
+NEWEST_SCHEMA = 4
 KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.

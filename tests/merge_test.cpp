@@ -179,11 +179,11 @@ TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit
       Store store(folder / name);
       store.put_figure("r", "f", 0, std::string("{\"of\":") + year + "}");
       store.put_figure("r", year, 1, "{}");
-      store.put_verdicts("r", {{outcome, "it holds", year}, {outcome, "as well", year}});
+      store.put_reproduction({.recipe = "r", .verdicts = {{outcome, "it holds", year}, {outcome, "as well", year}}});
     }
     SQLite::Database database((folder / name).string(), SQLite::OPEN_READWRITE);
-    database.exec(std::string("UPDATE figure SET written = '") + year + "'; UPDATE verdict SET written = '" + year +
-                  "'");
+    database.exec(std::string("UPDATE figure SET written = '") + year + "'; UPDATE reproduction SET written = '" +
+                  year + "'");
   }
   for (const auto& files :
        {std::vector{folder / "old.db", folder / "new.db"}, {folder / "new.db", folder / "old.db"}}) {

@@ -61,8 +61,12 @@ inline std::string csv(const Store& store, bool clock = false) {
 inline void make_older(const std::filesystem::path& path, int schema) {
   SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
   database.exec(
-      "ALTER TABLE cell DROP COLUMN machine; ALTER TABLE replicate DROP COLUMN measurements; "
-      "ALTER TABLE figure DROP COLUMN written; ALTER TABLE verdict DROP COLUMN written");
+      "ALTER TABLE verdict DROP COLUMN region; ALTER TABLE verdict DROP COLUMN expected; "
+      "ALTER TABLE verdict DROP COLUMN source; DROP TABLE reproduction");
+  if (schema < 3)
+    database.exec(
+        "ALTER TABLE cell DROP COLUMN machine; ALTER TABLE replicate DROP COLUMN measurements; "
+        "ALTER TABLE figure DROP COLUMN written; ALTER TABLE verdict DROP COLUMN written");
   if (schema < 2) database.exec("DROP TABLE verdict");
   database.exec("PRAGMA user_version = " + std::to_string(schema));
 }

@@ -1,7 +1,11 @@
 #include "harness/cli/script.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <boost/process.hpp>
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 
 #include "harness/core/error.hpp"
@@ -16,6 +20,17 @@ int run_script(const std::string& name, const std::vector<std::string>& argument
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::cout.flush();
   return boost::process::system(ATTNBENCH_PYTHON, boost::process::args(words));
+}
+
+void require_folder(const std::string& command, const std::filesystem::path& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem)
+    throw Misuse(fmt::format("{}: the folder '{}' cannot be made: {}; give another with -o", command, folder.string(),
+                             problem.message()));
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Misuse(fmt::format("{}: the folder '{}' cannot be written: {}; give another with -o", command,
+                             folder.string(), std::strerror(errno)));
 }
 
 }  // namespace attnbench

@@ -68,17 +68,25 @@ std::string numbers_of(const Comparison& c, size_t comparisons) {
 }  // namespace
 
 Results::Results(const Store& store, const std::vector<RunRequest>& requests) : store_(store) {
-  std::set<std::string> seen;
   for (const RunRequest& request : requests)
-    for (const Cell& cell : expand(request)) {
-      CellRow row = cell.row(find<ExperimentEntry>(cell.experiment.name()).timing());
-      if (seen.insert(row.key).second) rows_.push_back({columns_of(row), row.key});
-    }
+    for (const Cell& cell : expand(request)) add({cell, cell});
+}
+
+Results::Results(const Store& store, const std::vector<RecipeCell>& cells) : store_(store) {
+  for (const RecipeCell& cell : cells) add(cell);
+}
+
+void Results::add(const RecipeCell& cell) {
+  const bool timing = find<ExperimentEntry>(cell.asked.experiment.name()).timing();
+  const CellRow asked = cell.asked.row(timing);
+  if (asked_.insert(asked.key).second) rows_.push_back({columns_of(asked), cell.run.row(timing).key});
 }
 
 std::vector<std::string> Results::keys() const {
   std::vector<std::string> all;
-  for (const Row& row : rows_) all.push_back(row.key);
+  std::set<std::string> seen;  // settings can make one cell of two
+  for (const Row& row : rows_)
+    if (seen.insert(row.key).second) all.push_back(row.key);
   return all;
 }
 
@@ -146,7 +154,7 @@ Estimate median_of(std::vector<double> samples, double error_rate) {
           static_cast<Index>(n)};
 }
 
-Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons) {
+Verdict all_below(double bound, const Statement& statement, const std::vector<Comparison>& comparisons) {
   using Outcome = Verdict::Outcome;
   if (comparisons.empty()) return {Outcome::ambiguous, statement, "nothing was measured"};
   const auto greatest = [&](auto&& number) {
@@ -166,7 +174,7 @@ Verdict all_below(double bound, const std::string& statement, const std::vector<
                         : fmt::format("; too near {} for any number of replicates", bound))};
 }
 
-Verdict all_contain(double value, double resolution, const std::string& statement,
+Verdict all_contain(double value, double resolution, const Statement& statement,
                     const std::vector<Comparison>& comparisons) {
   using Outcome = Verdict::Outcome;
   if (comparisons.empty()) return {Outcome::ambiguous, statement, "nothing was measured"};
@@ -187,7 +195,7 @@ Verdict all_contain(double value, double resolution, const std::string& statemen
           "farthest, " + numbers_of(farthest, comparisons.size()) + "; widest, " + numbers_of(widest, 1)};
 }
 
-Verdict all_at_most(const std::string& statement, const std::vector<Bounded>& all) {
+Verdict all_at_most(const Statement& statement, const std::vector<Bounded>& all) {
   if (all.empty()) return {Verdict::Outcome::ambiguous, statement, "nothing was measured"};
   const Bounded& nearest = *std::max_element(
       all.begin(), all.end(), [](const Bounded& x, const Bounded& y) { return x.value - x.bound < y.value - y.bound; });
@@ -196,20 +204,24 @@ Verdict all_at_most(const std::string& statement, const std::vector<Bounded>& al
                       nearest.bound, all.size())};
 }
 
-Verdict below_where(double bound, const std::string& statement, const std::vector<Region>& regions) {
+Verdict below_where(double bound, const Statement& statement, const std::vector<Region>& regions) {
   using Outcome = Verdict::Outcome;
-  std::vector<std::string> holds, fails, in_part, undecided, ranges;
+  std::vector<std::string> holds, fails, mixed, in_part, undecided, ranges;
+  Index more = 0;
   for (const auto& [name, comparisons] : regions) {
     size_t below = 0, above = 0;
     double least = infinity, greatest = -infinity;
     for (const Comparison& c : comparisons) {
       below += c.estimate.below(bound);
       above += c.estimate.above(bound);
+      if (!c.estimate.below(bound) && !c.estimate.above(bound))
+        more = std::max(more, replicates_to_decide(c.estimate, bound));
       least = std::min(least, c.estimate.value);
       greatest = std::max(greatest, c.estimate.value);
     }
     auto& group = below > 0 && below == comparisons.size()   ? holds
                   : above > 0 && above == comparisons.size() ? fails
+                  : below > 0 && above > 0                   ? mixed
                   : below > 0                                ? in_part
                                                              : undecided;
     group.push_back(name);
@@ -217,15 +229,42 @@ Verdict below_where(double bound, const std::string& statement, const std::vecto
                                              : fmt::format("{}: {:.3g} to {:.3g}", name, least, greatest));
   }
   std::vector<std::string> words;
-  for (const auto& [word, group] :
-       {std::pair{"holds", &holds}, {"holds in part", &in_part}, {"fails", &fails}, {"undecided", &undecided}})
+  for (const auto& [word, group] : {std::pair{"holds", &holds},
+                                    {"holds in part", &mixed},
+                                    {"holds in part, the rest undecided", &in_part},
+                                    {"fails", &fails},
+                                    {"undecided", &undecided}})
     if (!group->empty()) words.push_back(fmt::format("{} at {}", word, fmt::join(*group, ", ")));
-  const Outcome outcome = holds.size() == regions.size()       ? Outcome::pass
-                          : !holds.empty() || !in_part.empty() ? Outcome::conditional
-                          : fails.size() == regions.size()     ? Outcome::fail
-                                                               : Outcome::ambiguous;
-  const std::string where = outcome == Outcome::pass ? "" : fmt::format(": {}", fmt::join(words, "; "));
-  return {outcome, statement + where, fmt::format("{}", fmt::join(ranges, "; "))};
+  const bool somewhere = !holds.empty() || !in_part.empty(), elsewhere = !fails.empty();
+  const Outcome outcome = !regions.empty() && holds.size() == regions.size()   ? Outcome::pass
+                          : !regions.empty() && fails.size() == regions.size() ? Outcome::fail
+                          : !mixed.empty() || (somewhere && elsewhere)         ? Outcome::conditional
+                                                                               : Outcome::ambiguous;
+  const bool whole = outcome == Outcome::pass || outcome == Outcome::fail;
+  std::string numbers = ranges.empty() ? "nothing was measured" : fmt::format("{}", fmt::join(ranges, "; "));
+  if (outcome == Outcome::ambiguous && more > 0)
+    numbers += fmt::format("; about {} more replicates would decide", more);
+  return {outcome, statement, numbers, whole ? "" : fmt::format("{}", fmt::join(words, "; "))};
+}
+
+std::vector<Verdict> agreed(const std::vector<std::vector<Verdict>>& by_seed) {
+  std::vector<Verdict> all = by_seed.at(0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::map<Verdict::Outcome, std::vector<size_t>> seeds;
+    for (size_t s = 0; s < by_seed.size(); ++s) seeds[by_seed[s].at(i).outcome].push_back(s + 1);
+    if (by_seed.size() == 1) continue;
+    if (seeds.size() == 1) {
+      all[i].numbers += fmt::format("; the same with {} seeds", by_seed.size());
+      continue;
+    }
+    std::vector<std::string> words;
+    for (const auto& [outcome, which] : seeds)
+      words.push_back(
+          fmt::format("{} with seed{} {}", to_string(outcome), which.size() > 1 ? "s" : "", fmt::join(which, ", ")));
+    all[i].outcome = Verdict::Outcome::ambiguous;
+    all[i].numbers = fmt::format("{}; with the first: {}", fmt::join(words, ", "), all[i].numbers);
+  }
+  return all;
 }
 
 }  // namespace attnbench

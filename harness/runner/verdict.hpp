@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/intervals.hpp"
@@ -12,10 +13,17 @@ namespace attnbench {
 
 using Samples = std::map<Index, double>;  // by replicate, or by block of turns
 
+// A cell of a recipe as its conditions name it, and the one that was run: the same but for its seed and settings when
+// the recipe is varied.
+struct RecipeCell {
+  Cell asked, run;
+};
+
 // What the store has of a recipe's own cells: nothing of other runs or of older sources.
 class Results {
  public:
   Results(const Store& store, const std::vector<RunRequest>& requests);
+  Results(const Store& store, const std::vector<RecipeCell>& cells);
 
   std::vector<std::string> keys() const;
 
@@ -28,6 +36,7 @@ class Results {
   std::vector<double> array(const nlohmann::json& where, const std::string& metric) const;
 
  private:
+  void add(const RecipeCell& cell);
   struct Row {
     nlohmann::json columns;
     std::string key;
@@ -36,6 +45,7 @@ class Results {
 
   const Store& store_;
   std::vector<Row> rows_;
+  std::set<std::string> asked_;
 };
 
 // A number with the interval that misses it with probability error_rate; the interval is everything (minus to plus
@@ -60,20 +70,24 @@ Estimate ratio(const Samples& a, const Samples& b, double error_rate);
 // order statistics: of fewer than log2(2 / error_rate) samples no pair is sure enough, and the interval is everything.
 Estimate median_of(std::vector<double> samples, double error_rate);
 
-// One of the comparisons that a verdict rests on; each has its share of the verdict's error rate (Bonferroni).
+// All verdicts of the catalogue together err with probability 0.05 at most (Bonferroni), however few of them are asked
+// for: a verdict does not depend on what else was run.
+constexpr size_t most_verdicts = 200;
+constexpr double verdict_error_rate = 0.05 / most_verdicts;
+
+// One of the comparisons that a verdict rests on; each has its share of the verdict's error rate.
 struct Comparison {
   std::string what;  // "m = 64, scale 0.5"
   Estimate estimate;
 };
-// The error rate of one of so many comparisons, for a verdict that errs with probability 1e-3.
-inline double share_of_error_rate(size_t comparisons) { return 1e-3 / static_cast<double>(comparisons); }
+inline double share_of_error_rate(size_t comparisons) { return verdict_error_rate / static_cast<double>(comparisons); }
 
 // PASS when all lie below the bound, FAIL when one lies above it, AMBIGUOUS else. The numbers are those of the
 // greatest, or of the one that failed or decided least.
-Verdict all_below(double bound, const std::string& statement, const std::vector<Comparison>& comparisons);
+Verdict all_below(double bound, const Statement& statement, const std::vector<Comparison>& comparisons);
 // PASS when all intervals hold the value and none is wider than the value +- resolution, FAIL when one does not hold
 // it, AMBIGUOUS else.
-Verdict all_contain(double value, double resolution, const std::string& statement,
+Verdict all_contain(double value, double resolution, const Statement& statement,
                     const std::vector<Comparison>& comparisons);
 
 // A number that nothing was drawn for, such as the rank of one matrix: its interval is itself.
@@ -87,15 +101,20 @@ struct Bounded {
 // PASS when every value is at most its bound, FAIL when one is not: of matrices that are there nothing is estimated,
 // and one that breaks a theorem breaks it. The numbers are those of the one nearest to its bound, or farthest beyond
 // it.
-Verdict all_at_most(const std::string& statement, const std::vector<Bounded>& all);
+Verdict all_at_most(const Statement& statement, const std::vector<Bounded>& all);
 
 // A part of the settings that a statement is about, such as one input scale.
 struct Region {
   std::string name;
   std::vector<Comparison> comparisons;
 };
-// Where all lie below the bound: PASS when they do in every region, CONDITIONAL, naming the regions, when in some, FAIL
-// when all lie above it everywhere, AMBIGUOUS else. The numbers are the ranges of the estimates.
-Verdict below_where(double bound, const std::string& statement, const std::vector<Region>& regions);
+// Where all lie below the bound: PASS when they do in every region; CONDITIONAL, naming the regions, when something
+// surely lies below and something surely above; FAIL when all lie above it everywhere; AMBIGUOUS else. The numbers are
+// the ranges of the estimates.
+Verdict below_where(double bound, const Statement& statement, const std::vector<Region>& regions);
+
+// One verdict a statement, from a recipe's verdicts with each of several seeds: a statement that is not decided alike
+// with all of them is AMBIGUOUS, and its numbers say which seeds said what. Seeds are counted from 1.
+std::vector<Verdict> agreed(const std::vector<std::vector<Verdict>>& by_seed);
 
 }  // namespace attnbench

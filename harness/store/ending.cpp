@@ -48,4 +48,10 @@ std::string to_string(Verdict::Outcome outcome) {
   throw std::logic_error("a verdict of no known outcome");
 }
 
+bool contradicts_expectation(const Verdict& verdict) {
+  using Outcome = Verdict::Outcome;
+  return verdict.outcome != Outcome::ambiguous && verdict.statement.expected != Outcome::ambiguous &&
+         verdict.outcome != verdict.statement.expected;
+}
+
 }  // namespace attnbench

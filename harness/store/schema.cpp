@@ -116,8 +116,20 @@ void add_machines_and_counts(SQLite::Database& database) {
   database.exec("DELETE FROM cell WHERE threads > 0 AND machine = '' AND id NOT IN (SELECT cell FROM replicate)");
 }
 
+// A verdict knows what was expected of it, and what made it can be made again.
+void add_reproductions(SQLite::Database& database) {
+  database.exec(R"sql(
+    ALTER TABLE verdict ADD COLUMN region TEXT NOT NULL DEFAULT '';
+    ALTER TABLE verdict ADD COLUMN expected TEXT NOT NULL DEFAULT 'AMBIGUOUS';
+    ALTER TABLE verdict ADD COLUMN source TEXT NOT NULL DEFAULT '';
+    CREATE TABLE reproduction(
+      recipe TEXT PRIMARY KEY, size TEXT NOT NULL, command TEXT NOT NULL, seconds REAL NOT NULL, cells TEXT NOT NULL,
+      written TEXT NOT NULL);
+    INSERT INTO reproduction SELECT recipe, '', '', 0, '[]', max(written) FROM verdict GROUP BY recipe)sql");
+}
+
 // What each schema has beyond the one before it, from 2 on: a new file takes all of it, an older file what it lacks.
-constexpr std::array additions{add_verdicts, add_machines_and_counts};
+constexpr std::array additions{add_verdicts, add_machines_and_counts, add_reproductions};
 constexpr std::int64_t schema_version = additions.size() + 1;
 
 }  // namespace
@@ -160,13 +172,22 @@ bool is_older_schema(SQLite::Database& database) {
   return database.execAndGet("PRAGMA user_version").getInt64() < schema_version;
 }
 
-// A temporary view hides the table of the same name. Of an older file's timings nobody has noted the machine.
+// A temporary view hides the table of the same name. Of an older file's timings nobody has noted the machine, and
+// nobody said what its verdicts were expected to be.
 void read_as_this_schema(SQLite::Database& database) {
-  if (!is_older_schema(database)) return;
-  database.exec(R"sql(
-    CREATE TEMP VIEW cell AS SELECT *, '' AS machine FROM main.cell;
-    CREATE TEMP VIEW replicate AS SELECT *, (SELECT count(*) FROM main.measurement m
-      WHERE m.cell = r.cell AND m.replicate = r.replicate) AS measurements FROM main.replicate r)sql");
+  const std::int64_t version = database.execAndGet("PRAGMA user_version").getInt64();
+  if (version < 3)
+    database.exec(R"sql(
+      CREATE TEMP VIEW cell AS SELECT *, '' AS machine FROM main.cell;
+      CREATE TEMP VIEW replicate AS SELECT *, (SELECT count(*) FROM main.measurement m
+        WHERE m.cell = r.cell AND m.replicate = r.replicate) AS measurements FROM main.replicate r)sql");
+  if (version < 4)
+    database.exec(
+        fmt::format("CREATE TEMP VIEW verdict AS SELECT recipe, position, outcome, statement, numbers, '' AS region, "
+                    "'AMBIGUOUS' AS expected, '' AS source FROM {}",
+                    version > 1 ? "main.verdict"
+                                : "(SELECT '' AS recipe, 0 AS position, '' AS outcome, '' AS statement, '' AS numbers) "
+                                  "WHERE false"));
 }
 
 std::string key_on(const std::string& key, const std::string& machine) {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <ctime>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -186,25 +187,40 @@ void Store::put_figure(const std::string& recipe, const std::string& name, Index
   });
 }
 
-void Store::put_verdicts(const std::string& recipe, const std::vector<Verdict>& verdicts) {
+void Store::put_reproduction(const Reproduction& reproduction) {
   const std::lock_guard lock(implementation_->mutex);
   explained(implementation_->path, [&] {
     SQLite::Database& database = implementation_->database;
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-    SQLite::Statement remove(database, "DELETE FROM verdict WHERE recipe = ?");
-    remove.bind(1, recipe);
-    remove.exec();
+    for (const char* table : {"verdict", "reproduction"}) {
+      SQLite::Statement remove(database, fmt::format("DELETE FROM {} WHERE recipe = ?", table));
+      remove.bind(1, reproduction.recipe);
+      remove.exec();
+    }
     const std::string written = utc_now();
-    SQLite::Statement insert(
-        database, "INSERT INTO verdict(recipe, position, outcome, statement, numbers, written) VALUES(?,?,?,?,?,?)");
+    SQLite::Statement whole(
+        database, "INSERT INTO reproduction(recipe, size, command, seconds, cells, written) VALUES(?,?,?,?,?,?)");
+    whole.bind(1, reproduction.recipe);
+    whole.bind(2, reproduction.size);
+    whole.bind(3, reproduction.command);
+    whole.bind(4, reproduction.seconds);
+    whole.bind(5, nlohmann::json(reproduction.cells).dump());
+    whole.bind(6, written);
+    whole.exec();
+    SQLite::Statement insert(database,
+                             "INSERT INTO verdict(recipe, position, outcome, statement, numbers, region, expected, "
+                             "source, written) VALUES(?,?,?,?,?,?,?,?,?)");
     std::int64_t position = 0;
-    for (const Verdict& verdict : verdicts) {
-      insert.bind(1, recipe);
+    for (const Verdict& verdict : reproduction.verdicts) {
+      insert.bind(1, reproduction.recipe);
       insert.bind(2, position++);
       insert.bind(3, to_string(verdict.outcome));
-      insert.bind(4, verdict.statement);
+      insert.bind(4, verdict.statement.text);
       insert.bind(5, verdict.numbers);
-      insert.bind(6, written);
+      insert.bind(6, verdict.region);
+      insert.bind(7, to_string(verdict.statement.expected));
+      insert.bind(8, verdict.statement.source);
+      insert.bind(9, written);
       insert.exec();
       insert.reset();
     }

@@ -35,14 +35,41 @@ Ending::Kind ending_kind(std::string_view name);  // throws std::invalid_argumen
 // may be the machine's doing, and are replaced by what comes of another try.
 bool settled(Ending::Kind kind);
 
-// What a recipe's measurements say of its statement.
+// What a recipe's measurements say of one of its statements.
 struct Verdict {
   enum class Outcome { pass, fail, ambiguous, conditional };
+
+  // One that is made of its text alone is expected to hold and has its recipe's source.
+  struct Statement {
+    std::string text;
+    Outcome expected = Outcome::pass;  // by proof, closed form or publication; ambiguous: nothing is known beforehand
+    std::string source = {};           // document, figure or equation; empty: the recipe's reference
+
+    Statement(std::string text_) : text(std::move(text_)) {}
+    Statement(const char* text_) : text(text_) {}
+    Statement(std::string text_, Outcome expected_, std::string source_ = {})
+        : text(std::move(text_)), expected(expected_), source(std::move(source_)) {}
+  };
+
   Outcome outcome;
-  std::string statement;  // what was claimed; conditional: with the region where it holds
-  std::string numbers;    // what decided, in one sentence
+  Statement statement;
+  std::string numbers;      // what decided, in one sentence
+  std::string region = {};  // where it holds and where it does not; empty: everywhere, or nowhere
 };
+using Statement = Verdict::Statement;
 std::string to_string(Verdict::Outcome outcome);
+// Decided, and otherwise than expected.
+bool contradicts_expectation(const Verdict& verdict);
+
+// One recipe, run and judged.
+struct Reproduction {
+  std::string recipe;
+  std::string size;                // "smoke", "quick" or "full"
+  std::string command;             // runs it alone, again
+  double seconds = 0;              // that running what was missing and judging it took
+  std::vector<std::string> cells;  // keys of what it was judged by
+  std::vector<Verdict> verdicts;
+};
 
 // What identifies a cell, and what readers select by. key is the hash of all that the numbers depend on.
 struct CellRow {
@@ -94,8 +121,8 @@ class Store {
   // A figure description (JSON) of a recipe, by name; replaces an earlier one of the same recipe and name.
   void put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json);
 
-  // The verdicts of a recipe, in order; they replace all earlier ones of that recipe.
-  void put_verdicts(const std::string& recipe, const std::vector<Verdict>& verdicts);
+  // A recipe's verdicts and what they rest on; they replace all earlier ones of that recipe.
+  void put_reproduction(const Reproduction& reproduction);
 
   // Every measurement as a long table on `out`, one line a number: arrays have one line an element, with its index.
   // Sorted by content, so that equal results give equal text whatever the order of running; clock and run columns come

@@ -71,16 +71,26 @@ constexpr const char* unite_figures_and_verdicts = R"sql(
       SET position = excluded.position, json = excluded.json, written = excluded.written
       WHERE (excluded.written, excluded.json) > (figure.written, figure.json);
   CREATE TEMP TABLE newer AS
-    WITH all_of AS (
-      SELECT 1 AS theirs, recipe, max(written) AS written, group_concat(outcome || statement || numbers) AS said
-        FROM part.verdict GROUP BY recipe
+    WITH said AS (
+      SELECT 1 AS theirs, recipe, group_concat(outcome || statement || numbers) AS words FROM part.verdict
+        GROUP BY recipe
       UNION ALL
-      SELECT 0, recipe, max(written), group_concat(outcome || statement || numbers) FROM main.verdict GROUP BY recipe)
-    SELECT t.recipe FROM all_of t LEFT JOIN all_of o ON o.recipe = t.recipe AND o.theirs = 0
+      SELECT 0, recipe, group_concat(outcome || statement || numbers) FROM main.verdict GROUP BY recipe),
+    all_of AS (
+      SELECT 1 AS theirs, recipe, written, cells FROM part.reproduction
+      UNION ALL SELECT 0, recipe, written, cells FROM main.reproduction),
+    known AS (
+      SELECT a.theirs, a.recipe, a.written, coalesce(s.words, '') || a.cells AS said
+      FROM all_of a LEFT JOIN said s ON s.recipe = a.recipe AND s.theirs = a.theirs)
+    SELECT t.recipe FROM known t LEFT JOIN known o ON o.recipe = t.recipe AND o.theirs = 0
     WHERE t.theirs = 1 AND (o.recipe IS NULL OR (t.written, t.said) > (o.written, o.said));
   DELETE FROM main.verdict WHERE recipe IN (SELECT recipe FROM newer);
-  INSERT INTO main.verdict(recipe, position, outcome, statement, numbers, written)
-    SELECT recipe, position, outcome, statement, numbers, written FROM part.verdict
+  DELETE FROM main.reproduction WHERE recipe IN (SELECT recipe FROM newer);
+  INSERT INTO main.verdict(recipe, position, outcome, statement, numbers, region, expected, source, written)
+    SELECT recipe, position, outcome, statement, numbers, region, expected, source, written FROM part.verdict
+    WHERE recipe IN (SELECT recipe FROM newer);
+  INSERT INTO main.reproduction(recipe, size, command, seconds, cells, written)
+    SELECT recipe, size, command, seconds, cells, written FROM part.reproduction
     WHERE recipe IN (SELECT recipe FROM newer))sql";
 
 constexpr const char* forget =
