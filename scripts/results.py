@@ -60,9 +60,29 @@ class Verdict:
     """One row of table `verdict`: what a recipe's numbers say of its statement."""
 
     recipe: str
-    outcome: str
+    outcome: str  # PASS, FAIL, AMBIGUOUS or CONDITIONAL
     statement: str
     numbers: str
+    region: str = ""  # where it holds and where it does not; empty: everywhere, or nowhere
+    expected: str = "AMBIGUOUS"  # an outcome; AMBIGUOUS: nothing is known beforehand
+    source: str = ""
+
+    @property
+    def contradicts(self) -> bool:
+        """Decided, and otherwise than expected."""
+        return "AMBIGUOUS" not in (self.outcome, self.expected) and self.outcome != self.expected
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One row of table `reproduction`: a recipe that was run and judged."""
+
+    recipe: str
+    size: str  # smoke, quick or full; empty in files of older schemas
+    command: str  # runs it alone, again
+    seconds: float
+    cells: list[str]  # keys of what it was judged by
+    written: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +94,7 @@ class Results:
                   of the replicates that are done
     runs          file, id, started, command, environment (dict)
     verdicts      in the order of their recipes; of a recipe that several files have judged, those of the last file
+    reproductions by recipe; of one that several files have, that of the last file
     superseded    cells left out because a newer source version measured the same
     """
 
@@ -82,6 +103,7 @@ class Results:
     measurements: pd.DataFrame
     figures: list[Figure]
     verdicts: list[Verdict]
+    reproductions: dict[str, Reproduction]
     runs: pd.DataFrame
     superseded: int
 
@@ -175,12 +197,18 @@ def read(paths: Sequence[Path]) -> Results:
     judged: dict[str, list[Verdict]] = {}
     for file in files:
         judged |= {recipe: list(group) for recipe, group in groupby(file[5], key=lambda verdict: verdict.recipe)}
+    reproductions = {
+        made.recipe: replace(made, cells=[str(newest.get(key, key)) for key in made.cells])
+        for file in files
+        for made in file[6]
+    }
     return Results(
         cells=_with_parameters(cells.loc[current]),
         replicates=replicates[replicates["key"].isin(current)].reset_index(drop=True),
         measurements=measurements[measurements["key"].isin(current)].reset_index(drop=True),
         figures=sorted(figures.values(), key=lambda figure: (figure.recipe, figure.position, figure.name)),
         verdicts=[verdict for recipe in sorted(judged) for verdict in judged[recipe]],
+        reproductions=reproductions,
         runs=runs,
         superseded=len(cells) - len(current),
     )
@@ -214,7 +242,9 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _read_file(
     path: Path,
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, list[Figure], list[Verdict]]:
+) -> tuple[
+    pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, list[Figure], list[Verdict], list[Reproduction]
+]:
     with closing(_open(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
@@ -234,13 +264,14 @@ def _read_file(
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
             rows = connection.execute("SELECT recipe, name, position, json FROM figure").fetchall()
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
-            judged = (
-                connection.execute(
-                    "SELECT recipe, outcome, statement, numbers FROM verdict ORDER BY recipe, position"
+            judged, reproduced = [], []
+            if schema > 1:  # the first schema has no verdicts, and those before the fourth no expectations
+                columns = "recipe, outcome, statement, numbers" + (", region, expected, source" if schema > 3 else "")
+                judged = connection.execute(f"SELECT {columns} FROM verdict ORDER BY recipe, position").fetchall()
+            if schema > 3:
+                reproduced = connection.execute(
+                    "SELECT recipe, size, command, seconds, cells, written FROM reproduction ORDER BY recipe"
                 ).fetchall()
-                if schema > 1  # the first schema has no verdicts
-                else []
-            )
         except (sqlite3.Error, pd.errors.DatabaseError) as error:
             cause = " ".join(str(error.__cause__ or error).split())
             raise Misuse(f"{path}: {cause}; expected the tables of a results file of attnbench; run it again") from None
@@ -257,6 +288,10 @@ def _read_file(
         runs,
         [_figure(path, *row) for row in rows],
         [Verdict(*row) for row in judged],
+        [
+            Reproduction(recipe, size, command, seconds, json.loads(cells), written)
+            for recipe, size, command, seconds, cells, written in reproduced
+        ],
     )
 
 
