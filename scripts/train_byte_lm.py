@@ -21,7 +21,6 @@ import hashlib
 import json
 import math
 import os
-import struct
 import sysconfig
 import time
 from pathlib import Path
@@ -32,6 +31,7 @@ if "OPENBLAS_CORETYPE" not in os.environ and "avx512f" in Path("/proc/cpuinfo").
 
 import numpy as np
 import torch
+from tensor_file import write_safetensors
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -174,20 +174,10 @@ def held_out_bits(model: ByteModel, text: np.ndarray, context: int, count: int) 
     return float(np.mean(bits))
 
 
-def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Float16 safetensors: an 8-byte length, a JSON header, the data."""
-    header: dict[str, object] = {"__metadata__": metadata}
-    blobs, offset = [], 0
-    for name, tensor in tensors.items():
-        blob = tensor.detach().to(torch.float16).contiguous().numpy().tobytes()
-        header[name] = {"dtype": "F16", "shape": list(tensor.shape), "data_offsets": [offset, offset + len(blob)]}
-        blobs.append(blob)
-        offset += len(blob)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-    temporary.replace(path)
+def write_half(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """A file of float16 tensors."""
+    halves = {name: tensor.detach().to(torch.float16).numpy() for name, tensor in tensors.items()}
+    write_safetensors(path, halves, metadata)
 
 
 def head_statistics(capture: dict[str, Tensor]) -> list[dict[str, float]]:
@@ -296,11 +286,11 @@ def main() -> None:
         for kind, name in CAPTURES.items():
             text = captured[name][CAPTURE_OFFSET : CAPTURE_OFFSET + sizes.context]
             capture = model.captured(torch.tensor(list(text)))
-            write_safetensors(arguments.output / f"{kind}.safetensors", capture, {"file": name})
+            write_half(arguments.output / f"{kind}.safetensors", capture, {"file": name})
             if kind == "measured":
                 description["heads"] = head_statistics(capture)
-    write_safetensors(arguments.output / "weights.safetensors", model.state_dict(), {"kind": "trained"})
-    write_safetensors(arguments.output / "initial.safetensors", initial, {"kind": "initial"})
+    write_half(arguments.output / "weights.safetensors", model.state_dict(), {"kind": "trained"})
+    write_half(arguments.output / "initial.safetensors", initial, {"kind": "initial"})
     (arguments.output / "training.log").write_text("\n".join(lines) + "\n")
     (arguments.output / "model.json").write_text(json.dumps(description, indent=2) + "\n")
     print(f"held out: {description['held_out_bits_per_byte']:.3f} bits per byte, "

@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+"""Write the queries, keys and values of a PyTorch model's attention to files that attnbench measures.
+
+  scripts/capture_qkv.py MODEL.py:FUNCTION -o DIR [--attention 'NAME=FILE.py:FUNCTION' ...]
+
+FUNCTION of MODEL.py takes nothing and returns a model and a tuple of its arguments; the model is called once with
+them, in evaluation mode. Every torch.nn.MultiheadAttention is captured. Attention of another kind is named: NAME is the name
+of its modules as model.named_modules() gives it (* stands for anything, ? for one character) and FUNCTION(module, args, kwargs, output)
+returns q, k and v after whatever the module does to them (a rotation, say), of shape [b, h, n, d], not scaled.
+
+One file a module and call, DIR/NAME.safetensors (a second call: DIR/NAME.2.safetensors), with tensors q, k and v of
+shape [b, h, n, d] in float32, which `attnbench run attention-error --method performer --input
+file:DIR/NAME.safetensors,head=3` reads. A model with more heads of queries than of keys has its keys and values repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tensor_file import write_safetensors
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.nn import functional
+except ModuleNotFoundError:
+    sys.exit("capture_qkv.py: this Python has no torch; install it (Debian: python3-torch), or run this file with one")
+
+Heads = tuple[Tensor, Tensor, Tensor]
+Attention = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], Heads]
+
+
+class Misuse(Exception):
+    """What was given, what was expected and how to mend it, in one line. Exit code 2."""
+
+
+def heads_of_multihead_attention(
+    module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+) -> Heads:
+    """q [b, h, nq, d], k and v [b, h, nk, d] of a torch.nn.MultiheadAttention: its inputs, projected, with the bias and
+    the zero that it may add to its keys and values."""
+    assert isinstance(module, nn.MultiheadAttention)
+    inputs = [kwargs[name] if name in kwargs else args[place] for place, name in enumerate(("query", "key", "value"))]
+    inputs = [x.unsqueeze(0) if x.dim() == 2 else x if module.batch_first else x.transpose(0, 1) for x in inputs]
+    if module.in_proj_weight is not None:
+        weights = module.in_proj_weight.chunk(3)
+    else:
+        weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+    biases = (None, None, None) if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
+    q, k, v = (functional.linear(x, weight, bias) for x, weight, bias in zip(inputs, weights, biases))
+    if module.bias_k is not None and module.bias_v is not None:
+        k, v = (
+            torch.cat([x, bias.expand(x.shape[0], 1, -1)], dim=1)
+            for x, bias in ((k, module.bias_k), (v, module.bias_v))
+        )
+    if module.add_zero_attn:
+        k, v = (functional.pad(x, (0, 0, 0, 1)) for x in (k, v))
+    q, k, v = (x.unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2) for x in (q, k, v))
+    return q, k, v
+
+
+def checked(name: str, heads: Any) -> dict[str, NDArray[np.float32]]:
+    """q, k and v as attnbench takes them: [b, h, n, d] in float32, as many heads each."""
+    whole = isinstance(heads, tuple) and len(heads) == 3
+    if not whole or not all(isinstance(x, Tensor) and x.dim() == 4 for x in heads):
+        raise Misuse(f"{name}: its function gave no q, k and v; expected three tensors of shape [b, h, n, d]")
+    q, k, v = heads
+    shapes = ", ".join(str(list(x.shape)) for x in heads)
+    if k.shape[1] != v.shape[1] or q.shape[1] % k.shape[1] != 0:
+        raise Misuse(f"{name}: q, k and v of shapes {shapes}; expected as many heads of k as of v, dividing those of q")
+    if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
+        raise Misuse(
+            f"{name}: q, k and v of shapes {shapes}; expected q [b, h, nq, d], k [b, h, nk, d] and v [b, h, nk, dv]"
+        )
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))  # grouped queries share keys
+    tensors = {key: x.detach().to("cpu", torch.float32).numpy() for key, x in zip("qkv", (q, k, v))}
+    for key, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise Misuse(f"{name}: {key} has numbers that are not finite; expected the model to work on its input")
+    return tensors
+
+
+class Capture:
+    """While it is entered, every call of an attention of the model is captured.
+
+    model      any module
+    attention  functions by the names of further modules, in which * and ? stand for anything; they come before
+               torch.nn.MultiheadAttention, which is known
+
+    calls      by name, one dictionary of q, k and v a call, [b, h, n, d] in float32
+    """
+
+    def __init__(self, model: nn.Module, attention: dict[str, Attention] | None = None) -> None:
+        self.calls: dict[str, list[dict[str, NDArray[np.float32]]]] = {}
+        self._modules: list[tuple[nn.Module, str, Attention]] = []
+        unmatched = set(attention or {})
+        for name, module in model.named_modules():
+            matching = [pattern for pattern in attention or {} if fnmatch.fnmatchcase(name, pattern)]
+            unmatched -= set(matching)
+            if matching:
+                self._modules.append((module, name, (attention or {})[matching[0]]))
+            elif isinstance(module, nn.MultiheadAttention):
+                self._modules.append((module, name, heads_of_multihead_attention))
+        if unmatched:
+            known = ", ".join(name for name, _ in model.named_modules() if name)[:400]
+            raise Misuse(f"no module is called '{sorted(unmatched)[0]}'; expected one of: {known}")
+        if not self._modules:
+            raise Misuse(
+                "the model has no torch.nn.MultiheadAttention; name its attention modules: "
+                "--attention NAME=FILE.py:FUNCTION"
+            )
+
+    def __enter__(self) -> Capture:
+        for module, name, function in self._modules:
+            module.forward = self._watched(module, name, function)  # hooks do not get keyword arguments before torch 2
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for module, _, _ in self._modules:
+            del module.forward  # the class's own again
+
+    def _watched(self, module: nn.Module, name: str, function: Attention) -> Callable[..., Any]:
+        forward = module.forward
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            output = forward(*args, **kwargs)
+            with torch.no_grad():
+                self.calls.setdefault(name, []).append(checked(name, function(module, args, kwargs, output)))
+            return output
+
+        return watched
+
+    def write(self, folder: Path) -> list[Path]:
+        """One file a module and call. Throws Misuse when nothing was captured."""
+        if not self.calls:
+            raise Misuse(
+                "the model was called, but none of its attention modules; torch's fused encoder layer passes them by "
+                "unless gradients are enabled: call the model outside of torch.no_grad()"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for name, calls in self.calls.items():
+            stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name) or "model"
+            for number, tensors in enumerate(calls, start=1):
+                path = folder / f"{stem}{'' if number == 1 else f'.{number}'}.safetensors"
+                write_safetensors(path, tensors, {"module": name, "call": str(number)})
+                paths.append(path)
+        return paths
+
+
+def function_of(text: str) -> Callable[..., Any]:
+    """The function that FILE.py:FUNCTION names."""
+    path, colon, name = text.rpartition(":")
+    if not colon or not path.endswith(".py") or not Path(path).is_file():
+        raise Misuse(f"'{text}'; expected FILE.py:FUNCTION, a file that is there and a function in it")
+    sys.path.insert(0, str(Path(path).resolve().parent))  # what the file imports from beside it
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise Misuse(f"{path} has no function '{name}'; expected FILE.py:FUNCTION")
+    return function
+
+
+def capture(model: str, attention: list[str], folder: Path) -> list[Path]:
+    named: dict[str, Attention] = {}
+    for text in attention:
+        name, equals, function = text.partition("=")
+        if not name or not equals:
+            raise Misuse(f"--attention {text}: expected NAME=FILE.py:FUNCTION")
+        named[name] = function_of(function)
+    made = function_of(model)()
+    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], nn.Module)):
+        raise Misuse(f"{model} gave no model; expected a torch.nn.Module and the tuple of its arguments")
+    network, inputs = made
+    network.eval()
+    with Capture(network, named) as captured:
+        network(*(inputs if isinstance(inputs, tuple) else (inputs,)))
+    return captured.write(folder)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODEL.py:FUNCTION", help="returns a model and a tuple of its arguments")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="where the files go")
+    parser.add_argument(
+        "--attention", action="append", default=[], metavar="NAME=FILE.py:FUNCTION", help="further modules (repeatable)"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    try:
+        for path in capture(options.model, options.attention, options.output):
+            print(path)
+    except Misuse as misuse:
+        print(f"capture_qkv.py: {misuse}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"capture_qkv.py: {error.filename}: {error.strerror}; give another folder with -o", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
