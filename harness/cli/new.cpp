@@ -1,0 +1,148 @@
+// attnbench new: a file to start from, which compiles, is registered and asks the questions that its header answers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <regex>
+
+#include "harness/cli/command.hpp"
+
+namespace attnbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Kind {
+  const char* name;
+  std::vector<const char*> plurals;  // catalogues whose names are taken
+  const char* folder;                // of the source tree; families have their own
+  const char* next;                  // what shows that it works; {} is the name
+};
+
+struct Family {
+  const char *name, *folder;
+};
+constexpr std::array<Family, 5> families{{{"linear", "approximations/linear"},
+                                          {"low-rank", "approximations/low-rank"},
+                                          {"codebook", "approximations/codebook"},
+                                          {"sparse", "approximations/sparse"},
+                                          {"mixer", "approximations/mixers"}}};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{
+      {"method", {"methods"}, "", "check {}"},
+      {"feature-map", {"deterministic-features"}, "approximations/linear/features", "check linear:features={}"},
+      {"projection", {"projections"}, "approximations/linear/projections", "check performer:projection={}"},
+      {"input", {"inputs"}, "harness/inputs/laws", "run attention-error --method performer --input {}"},
+      {"experiment", {"experiments"}, "experiments", "run {} --method performer --method softmax"},
+      {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke"}};
+  return all;
+}
+
+const fs::path source_tree = fs::path(ATTNBENCH_SCRIPTS_DIR).parent_path();
+
+const Kind& kind_of(const std::string& word) {
+  std::vector<std::string> known;
+  for (const Kind& kind : kinds()) {
+    if (kind.name == word) return kind;
+    known.emplace_back(kind.name);
+  }
+  throw Misuse(fmt::format("new: '{}' is no kind of file{}", word, nearest_names(word, known)));
+}
+
+const Family& family_of(const std::string& word) {
+  std::vector<std::string> known;
+  for (const Family& family : families) {
+    if (family.name == word) return family;
+    known.emplace_back(family.name);
+  }
+  if (word.empty())
+    throw Misuse("new method: --family is missing; expected linear, low-rank, codebook, sparse or mixer");
+  throw Misuse(fmt::format("new method: --family {}: there is no such family{}", word, nearest_names(word, known)));
+}
+
+void require_free_name(const Kind& kind, const std::string& name) {
+  if (!std::regex_match(name, std::regex("[a-z][a-z0-9]*(-[a-z0-9]+)*")))
+    throw Misuse(
+        fmt::format("new {}: '{}' is no name; expected words of small letters and digits, joined by hyphens, such as "
+                    "my-{}",
+                    kind.name, name, kind.name));
+  for (const char* plural : kind.plurals) {
+    const auto names = catalogue(plural).names();
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      throw Misuse(fmt::format("new {}: the name '{}' is taken by {}; give another", kind.name, name,
+                               catalogue(plural).source_file(name)));
+  }
+}
+
+// "my-map" as "MyMap".
+std::string class_name(const std::string& name) {
+  std::string words;
+  bool first = true;
+  for (const char c : name) {
+    if (c != '-') words += first ? static_cast<char>(std::toupper(c)) : c;
+    first = c == '-';
+  }
+  return words;
+}
+
+std::string replaced(std::string text, const std::string& word, const std::string& by) {
+  for (size_t place = 0; (place = text.find(word, place)) != std::string::npos; place += by.size())
+    text.replace(place, word.size(), by);
+  return text;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file)
+    throw Misuse(fmt::format("new: the template {} is not there; expected the source tree that this was built from",
+                             path.string()));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_new_file(const fs::path& path, const std::string& text) {
+  std::error_code problem;
+  fs::create_directories(path.parent_path(), problem);
+  if (fs::exists(path)) throw Misuse(fmt::format("new: {} is there already and is left as it is", path.string()));
+  std::ofstream file(path);
+  if (!(file << text << std::flush))
+    throw Misuse(fmt::format("new: {} cannot be written; give another folder with -o", path.string()));
+}
+
+int run(const std::vector<std::string>& arguments) {
+  std::string word, name, family, output;
+  options::options_description visible("options");
+  visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
+      "name", options::value(&name), "what specs will call it, such as my-method")(
+      "family", options::value(&family), "of a method: linear, low-rank, codebook, sparse or mixer")(
+      "output,o", options::value(&output), "folder (default: where such files are in the source tree)");
+  if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
+  if (name.empty()) throw Misuse("new: expected a kind and a name, such as: attnbench new feature-map my-map");
+  const Kind& kind = kind_of(word);
+  const bool method = kind.name == std::string("method");
+  if (!method && !family.empty()) throw Misuse(fmt::format("new {}: --family is of methods; leave it out", word));
+  const std::string folder = method ? family_of(family).folder : kind.folder;
+  require_free_name(kind, name);
+  const fs::path path =
+      (output.empty() ? source_tree / folder : fs::path(output)) / (replaced(name, "-", "_") + ".cpp");
+  const std::string file = method ? fmt::format("method.{}.cpp.in", family) : word + ".cpp.in";
+  const std::string text = text_of(source_tree / "harness/cli/templates" / file);
+  write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
+  std::cout << fmt::format("{}\nIt compiles and is registered as it is; answer its TODOs. Then:\n", path.string());
+  std::cout << "  scripts/build.sh release attnbench\n";
+  std::cout << "  build/release/attnbench " << fmt::format(fmt::runtime(kind.next), name) << "\n";
+  if (method) std::cout << "and a plain transcription of its formula as a file of tests/oracle/ (CONTRIBUTING.md)\n";
+  return 0;
+}
+
+const bool registered =
+    add(CommandEntry{.text = {.name = "new",
+                              .summary = "write a file to start from: a method, a feature map, an input, a recipe ...",
+                              .formula = "new KIND NAME [--family FAMILY] [-o FOLDER]"},
+                     .run = run});
+
+}  // namespace
+}  // namespace attnbench
