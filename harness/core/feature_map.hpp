@@ -79,15 +79,16 @@ struct DeterministicMapEntry : FeatureMapEntry {
   static constexpr const char* plural = "deterministic-features";
 };
 
+// Static, as method is (approximation.hpp says why).
 template <template <class> class Map>
-FeatureMapEntry feature_map(FeatureMapEntry entry) {
+static FeatureMapEntry feature_map(FeatureMapEntry entry) {
   entry.f32 = [](const Draw& draw) { return std::make_unique<Map<float>>(draw); };
   entry.f64 = [](const Draw& draw) { return std::make_unique<Map<double>>(draw); };
   return entry;
 }
 
 template <template <class> class Map>
-DeterministicMapEntry deterministic_map(FeatureMapEntry entry) {
+static DeterministicMapEntry deterministic_map(FeatureMapEntry entry) {
   return {feature_map<Map>(std::move(entry))};
 }
 

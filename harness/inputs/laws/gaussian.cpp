@@ -25,7 +25,7 @@ const bool registered = add(InputEntry{
     .text = {.name = "gaussian",
              .summary = "independent normal queries, keys and values",
              .formula = "Q_ij, K_ij ~ N(0, scale^2), V_ij ~ N(0, 1); logits of a row iid N(0, s^2), E s^2 = scale^4",
-             .reference = "methods.md I",
+             .reference = "none: the baseline",
              .cost = "O(n d) to draw",
              .family = "law"},
     .parameters = {Parameter::real("scale", 1, "standard deviation of the entries of Q and K", 0, 1e6)},
