@@ -182,9 +182,9 @@ struct MethodEntry {
 template <class T>
 std::unique_ptr<Approximation<T>> make_approximation(const Draw& draw);
 
-// The entry with both scalar types of one class template: method<Softmax>({...}). Static: gcc 12 gives an instance for a
-// class template of an unnamed namespace external linkage, so that of two files with classes of one name both would get
-// the first one's.
+// The entry with both scalar types of one class template: method<Softmax>({...}). Static: gcc 12 gives an instance for
+// a class template of an unnamed namespace external linkage, so that of two files with classes of one name both would
+// get the first one's.
 template <template <class> class Method>
 static MethodEntry method(MethodEntry entry) {
   entry.f32 = [](const Draw& draw) { return std::make_unique<Method<float>>(draw); };
