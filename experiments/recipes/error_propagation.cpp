@@ -149,12 +149,19 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   std::vector<Comparison> alike;
   for (const Region& region : against(results, size, {{many, random[2], random[3]}, {many, random[3], random[2]}}))
     if (region.name.starts_with("trained")) alike.push_back({region.name, region.comparisons[0].estimate});
-  return {below_where(1, "The error after the first layer is less than after the last", growth(results, size)),
+  return {below_where(
+              1,
+              {"The error of the hidden state is greater after the last layer than after the first, for every method",
+               Verdict::Outcome::ambiguous},
+              growth(results, size)),
           all_below(1.1,
-                    "In the trained model orthogonal and independent features err alike after all layers, to a tenth, "
-                    "either over the other",
+                    {"In the trained model orthogonal and independent features err alike after all layers, to a tenth: "
+                     "its logits are too large for orthogonality to save anything"},
                     alike),
-          below_where(1, "The mean of V errs less than Performer after all layers",
+          below_where(1,
+                      {"The mean of V errs less than Performer after all layers: logits of unit size and more are too "
+                       "large for random features of 64 channels",
+                       Verdict::Outcome::conditional},
                       against(results, size, {{few, "uniform", random[0]}, {many, "uniform", random[2]}}))};
 }
 

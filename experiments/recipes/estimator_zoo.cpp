@@ -177,7 +177,7 @@ Verdict winners(const Results& results, RecipeSize size, Equal equal) {
     words.push_back(
         fmt::format("{} at {} (angles {:.2f} to {:.2f})", method, count, narrowest[method], widest[method]));
   return {wins.size() > 1 ? Verdict::Outcome::pass : Verdict::Outcome::fail,
-          fmt::format("At equal {} no estimator errs least at every length and angle",
+          fmt::format("At equal {} no estimator of exp(q.k) errs least at every length and angle",
                       equal == Equal::features ? "features" : "work"),
           fmt::format("of {} settings: {}", lengths(size).size() * angles(size).size(), fmt::join(words, ", "))};
 }

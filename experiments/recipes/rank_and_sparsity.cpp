@@ -177,7 +177,8 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     for (const auto& method : approximations) over_methods.add(method, input, "1");
     regions.push_back(over_methods.region("methods on " + input));
   }
-  Verdict verdict = below_where(0, "The sparser the attention matrix, the higher its effective rank", regions);
+  Verdict verdict = below_where(
+      0, {"The sparser the attention matrix, the higher its effective rank", Verdict::Outcome::ambiguous}, regions);
   verdict.numbers =
       "Spearman's correlation of effective rank with entropy, as if the matrices were independent: " + verdict.numbers;
   return {verdict};

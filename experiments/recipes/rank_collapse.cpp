@@ -155,9 +155,17 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     kept.push_back({setting.name, {{"", ratio(final_residual(alone), final_residual(full), rate)}}});
   }
   return {
-      below_where(half, "Attention alone more than halves the tokens' relative residual", collapsing),
-      below_where(2, "Where it does, the collapse is exponential rather than doubly so: its order is below 2", single),
-      below_where(1, "With skip connections and MLP the tokens stay farther apart than with attention alone", kept)};
+      // Published for attention of any weights. Positions and a mask slow it down; nothing says how far in 4 layers.
+      below_where(half, {"Attention alone more than halves the tokens' relative residual", Verdict::Outcome::ambiguous},
+                  collapsing),
+      // 3 without a mask; 1 where a mask or positions keep rows apart.
+      below_where(
+          2,
+          {"Attention alone makes tokens the same exponentially with depth, not doubly so: the order of collapse "
+           "is below 2",
+           Verdict::Outcome::conditional, "against Dong et al. 2021, arXiv:2103.03404: doubly exponentially"},
+          single),
+      below_where(1, {"With skip connections and MLP the tokens stay farther apart than with attention alone"}, kept)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
