@@ -88,7 +88,7 @@ bool measured(const std::string& method) {
 }
 std::string experiment(RecipeSize size, bool many) {
   const Index draws = !many || size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 16384;
-  return fmt::format("kernel-error:draws={},pairs=1,precision=0", draws);
+  return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", draws);
 }
 
 std::vector<RunRequest> runs(RecipeSize size) {

@@ -40,7 +40,7 @@ Specs lengths(RecipeSize size) {
 
 std::string draws(RecipeSize size, Index quick, Index full) {
   const Index count = size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? quick : full;
-  return fmt::format("kernel-error:draws={},pairs=1,precision=0", count);
+  return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", count);
 }
 // Of long vectors the error of positive features cannot be estimated: the closed form alone is wanted.
 std::string curve_experiment(const Map& map, const std::string& length, RecipeSize size) {

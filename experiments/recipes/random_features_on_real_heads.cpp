@@ -28,17 +28,17 @@ Specs methods() {
 
 Specs budgets(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"16", "32"};
-  if (size == RecipeSize::quick) return {"64", "512"};
+  if (size == RecipeSize::quick) return {"64", "256"};
   return {"64", "128", "256", "512", "1024"};
 }
 
 Specs scales(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"1", "0.05"};
-  if (size == RecipeSize::quick) return {"1", "0.25", "0.1", "0.05"};
+  if (size == RecipeSize::quick) return {"1", "0.25", "0.05"};
   return {"1", "0.5", "0.25", "0.1", "0.05"};
 }
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 1024; }
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
 
 // Layer and head.
 std::vector<std::pair<Index, Index>> heads(RecipeSize size) {
@@ -70,7 +70,9 @@ std::vector<RunRequest> runs(RecipeSize size) {
                      .n = {length(size)},
                      .causal = false,
                      .sweep = {{"m", budgets(size)}, {"logit_scale", scales(size)}},
-                     .replicates = size == RecipeSize::smoke ? 2 : 12};
+                     .replicates = size == RecipeSize::smoke   ? 2
+                                   : size == RecipeSize::quick ? 10
+                                                               : 12};
   request.methods.push_back("uniform");
   for (const auto& head : heads(size)) request.inputs.push_back(input(head));
   return {request};

@@ -34,11 +34,15 @@ constexpr Around alone{"attention alone", "false", "false"}, mlp{"MLP", "false",
 constexpr Around parts[] = {alone, mlp, skips, full};
 
 size_t law_layers(RecipeSize size) { return size == RecipeSize::smoke ? 4 : size == RecipeSize::quick ? 8 : 12; }
-Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : size == RecipeSize::quick ? 128 : 512; }
-Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 8 : 15; }
+Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : size == RecipeSize::quick ? 128 : 256; }
+Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 8 : 12; }
 
+bool is_alone(const Around& around) { return std::string(around.name) == alone.name; }
+
+// The product of attention matrices is that of attention alone.
 std::string experiment(const Around& around, size_t layers) {
-  return fmt::format("depth:layers={},skip={},feed_forward={}", layers, around.skip, around.feed_forward);
+  return fmt::format("depth:layers={},skip={},feed_forward={}{}", layers, around.skip, around.feed_forward,
+                     is_alone(around) ? "" : ",matrix=false");
 }
 
 std::vector<RunRequest> runs(RecipeSize size) {
@@ -47,7 +51,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
     for (const bool causal : {false, true}) {
       const auto request = [&](const std::vector<std::string>& inputs, size_t layers) {
         return RunRequest{.experiment = experiment(around, layers),
-                          .methods = std::string(around.name) == alone.name ? methods : std::vector{methods[0]},
+                          .methods = is_alone(around) ? methods : std::vector{methods[0]},
                           .inputs = inputs,
                           .n = {tokens(size)},
                           .causal = causal,
@@ -64,8 +68,11 @@ std::vector<RunRequest> runs(RecipeSize size) {
 }
 
 nlohmann::json of_softmax(RecipeSize size, const std::string& input, bool causal, double logit_scale = 1) {
-  return {{"method", "softmax"},        {"input", input},  {"n", tokens(size)}, {"causal", causal ? 1 : 0},
-          {"logit_scale", logit_scale}, {"matrix", "true"}};
+  return {{"method", "softmax"},
+          {"input", input},
+          {"n", tokens(size)},
+          {"causal", causal ? 1 : 0},
+          {"logit_scale", logit_scale}};
 }
 
 // The four lines of the paper's figure.
