@@ -32,7 +32,9 @@ Specs performers(RecipeSize size) {
 
 Specs others(RecipeSize size, bool causal) {
   const char* budget = size == RecipeSize::smoke ? "8" : "64";
-  Specs all{"linear", fmt::format("vq:codes={}", budget), fmt::format("local:window={}", budget), "uniform"};
+  Specs all{"linear", "uniform"};
+  if (size != RecipeSize::quick)
+    all.insert(all.end(), {fmt::format("vq:codes={}", budget), fmt::format("local:window={}", budget)});
   if (!causal) all.push_back(fmt::format("nystrom:landmarks={}", budget));
   return all;
 }
@@ -72,7 +74,9 @@ std::vector<RunRequest> runs(RecipeSize size) {
                    .n = {tokens(size)},
                    .causal = setting.causal,
                    .logit_scale = setting.logit_scale,
-                   .replicates = size == RecipeSize::smoke ? 2 : 16});
+                   .replicates = size == RecipeSize::smoke   ? 2
+                                 : size == RecipeSize::quick ? 8
+                                                             : 16});
   return all;
 }
 
@@ -158,10 +162,7 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
                     {"In the trained model orthogonal and independent features err alike after all layers, to a tenth: "
                      "its logits are too large for orthogonality to save anything"},
                     alike),
-          below_where(1,
-                      {"The mean of V errs less than Performer after all layers: logits of unit size and more are too "
-                       "large for random features of 64 channels",
-                       Verdict::Outcome::conditional},
+          below_where(1, {"The mean of V errs less than Performer after all layers", Verdict::Outcome::ambiguous},
                       against(results, size, {{few, "uniform", random[0]}, {many, "uniform", random[2]}}))};
 }
 

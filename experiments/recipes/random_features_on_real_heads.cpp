@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "harness/runner/recipe.hpp"
 
 namespace attnbench {
@@ -122,6 +124,17 @@ std::vector<Figure> figures(RecipeSize size) {
              over_temperature)};
 }
 
+// Of the heads the one that decides whether all lie below 1: one that is surely above, else the least sure to be below.
+Comparison decisive(const std::vector<Comparison>& all) {
+  const auto greatest = [&](double Interval::*end) {
+    return *std::max_element(all.begin(), all.end(), [end](const Comparison& x, const Comparison& y) {
+      return x.estimate.interval.*end < y.estimate.interval.*end;
+    });
+  };
+  const Comparison failed = greatest(&Interval::low);
+  return failed.estimate.above(1) ? failed : greatest(&Interval::high);
+}
+
 // A factor of the logits is a region; in it, a head counts as won when some estimator at some m errs less than the mean
 // of V.
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
@@ -149,7 +162,7 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
       region.comparisons.push_back(best);
       words += fmt::format("{}{} by {}", words.empty() ? "" : ", ", best.estimate.text(), best.what);
     }
-    regions.push_back(region);
+    regions.push_back({region.name, {decisive(region.comparisons)}});
     best_words.push_back(fmt::format("logits times {}: {}", scale, words));
   }
   Verdict verdict = below_where(
