@@ -7,6 +7,7 @@
 // rows of A apart even for equal tokens: then each layer takes a constant share, and the collapse is exponential.
 #include <fmt/format.h>
 
+#include "experiments/recipes/real_heads.hpp"
 #include "experiments/recipes/through_layers.hpp"
 
 namespace attnbench {
@@ -59,6 +60,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
       };
       all.push_back(request({"gaussian"}, law_layers(size)));
       all.push_back(request({untrained, trained}, model_layers));
+      all.back().replicates = 1;  // one text, and nothing is drawn for softmax
       if (causal) continue;
       all.push_back(request({"gaussian"}, law_layers(size)));
       all.back().methods = {"softmax"};
@@ -153,13 +155,13 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
       return results.scalar(with(setting, around), "final_residual");
     };
     const auto start = element(results, with(setting, alone), "residual_composite", setting.layers + 1, 0);
-    const Estimate left = ratio(final_residual(alone), start, rate);
+    const Estimate left = ratio_of(final_residual(alone), start, rate);
     collapsing.push_back({setting.name, {{"", left}}});
     if (left.value < half)  // of what does not collapse there is no rate
       single.push_back(
           {setting.name,
-           {{"", mean(orders_of_collapse(results, with(setting, alone), setting.layers + 1, tokens(size)), rate)}}});
-    kept.push_back({setting.name, {{"", ratio(final_residual(alone), final_residual(full), rate)}}});
+           {{"", mean_of(orders_of_collapse(results, with(setting, alone), setting.layers + 1, tokens(size)), rate)}}});
+    kept.push_back({setting.name, {{"", ratio_of(final_residual(alone), final_residual(full), rate)}}});
   }
   return {
       // Published for attention of any weights. Positions and a mask slow it down; nothing says how far in 4 layers.
