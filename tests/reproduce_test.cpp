@@ -1,6 +1,8 @@
 // Recipes varied by seed and setting, and what the command refuses.
 #include "harness/runner/reproduce.hpp"
 
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Database.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -135,6 +137,13 @@ TEST_CASE("with a setting a recipe judges, and draws, the cells that were run wi
   CHECK(varied.cells.size() == 4);
   CHECK(varied.cells != plain.cells);
   CHECK(varied.verdicts[0].numbers != plain.verdicts[0].numbers);
+  SQLite::Database reader(folder / "r.db");
+  const auto drawn = nlohmann::json::parse(reader.execAndGet("SELECT json FROM figure WHERE name = 'f'").getString());
+  CHECK(drawn["cells"] == varied.cells);
+  const auto& panel = drawn["panels"][0];
+  CHECK(panel["where"]["method"] == nlohmann::json{"performer:m=8,projection=iid", "linear"});
+  CHECK(panel["where"]["input"] == nlohmann::json{"gaussian", "gaussian:scale=0.25"});
+  CHECK(panel["ratio_to"] == "performer:m=8,projection=iid");
 }
 
 TEST_CASE("attnbench reproduce says what is wrong with its arguments", "[unit]") {

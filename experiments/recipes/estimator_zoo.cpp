@@ -101,7 +101,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
                      .n = {64},
                      .d = {d},
                      .sweep = {{"angle", angles(size)}, {"length", lengths(size)}},
-                     .replicates = size == RecipeSize::smoke ? 2 : 4});
+                     .replicates = size == RecipeSize::full ? 4 : 2});
   return all;
 }
 

@@ -91,6 +91,8 @@ inline Growth growth(const Results& results, nlohmann::json where, const std::ar
 
 // A verdict on some exponents, with all of them as its numbers. sign: -1 when they are claimed to lie above the bound.
 inline Verdict judge_exponents(double sign, double bound, const Statement& statement, const std::vector<Growth>& all) {
+  if (all.empty())
+    return {Verdict::Outcome::ambiguous, statement, "an exponent takes three lengths: --quick or --full"};
   std::vector<Comparison> comparisons;
   std::vector<std::string> words;
   for (const Growth& one : all) {

@@ -60,7 +60,9 @@ std::vector<RunRequest> runs(RecipeSize size) {
                      .n = {length(size)},
                      .d = key_sizes(size),
                      .causal = false,
-                     .replicates = size == RecipeSize::smoke ? 2 : 6};
+                     .replicates = size == RecipeSize::smoke   ? 2
+                                   : size == RecipeSize::quick ? 10
+                                                               : 6};
   RunRequest heads = request;
   heads.inputs.clear();
   for (const RealHead& head : telling_heads(size))
