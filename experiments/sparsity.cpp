@@ -139,6 +139,7 @@ void measure(const Task& task, Recorder& record) {
   }
   const auto count = static_cast<double>(rows.size());
   const Index weighed = std::ssize(index);
+  const bool by_row = weighed > 0 && task.cell.experiment.flag("by_row");
   record.scalar("rows_with_negative_entries", "1", negative / count);
   record.scalar("rows_with_zero_sum", "1", zero / count);
   if (negative > 0)
@@ -153,9 +154,9 @@ void measure(const Task& task, Recorder& record) {
       if (row.kind == Kind::weights) values.push_back(row.*m.of);
     }
     if (mean.count > 0) record.scalar(m.name, m.unit, mean.mean);
-    if (weighed > 0) record.array(m.name + "_rows", m.unit, {weighed}, std::move(values));
+    if (by_row) record.array(m.name + "_rows", m.unit, {weighed}, std::move(values));
   }
-  if (weighed > 0) record.array("row_index", "1", {weighed}, std::move(index));
+  if (by_row) record.array("row_index", "1", {weighed}, std::move(index));
 }
 
 const bool registered = add(ExperimentEntry{
@@ -168,7 +169,8 @@ const bool registered = add(ExperimentEntry{
              .cost = "O(n^2) time, 4 MiB of rows for each thread; n up to 4096 without rows"},
     .parameters = {Parameter::integer("top", 32, "k of the top-k mass", 1),
                    Parameter::real_or("threshold", "auto", "what fraction_below counts entries below; auto: 1/(10 n)",
-                                      0, 1)},
+                                      0, 1),
+                   Parameter::flag("by_row", true, "keep the measures of each row; false: their means alone")},
     .metrics = metrics(),
     .headline = {.metric = "effective_support", .label = "effective support exp(H)"},
     .check = refuse_threshold_below_rounding,

@@ -28,7 +28,7 @@ const Description text{.name = "attention-maps",
                        .formula = "A, A' and A' - A of one input: what a method keeps of a head, and what it smears.",
                        .reference = "none: for the eye"};
 
-Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : 128; }
+Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : size == RecipeSize::quick ? 64 : 128; }
 
 RunRequest request(const std::vector<std::string>& methods, RecipeSize size, bool is_causal) {
   RunRequest run{.experiment = "attention-map",

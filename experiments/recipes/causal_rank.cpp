@@ -97,10 +97,13 @@ Verdict judge_full(const Results& results, RecipeSize size) {
     regions.push_back(region);
   }
   Verdict verdict = below_where(
-      0.5,
-      fmt::format("Causal attention of {} tokens, of rank n exactly, is of rank n in double as well", length(size)),
+      0.5,  // ranks are whole numbers
+      // How many singular values rounding leaves is known of none of them.
+      {fmt::format("Causal attention of {} tokens, which is of full rank exactly, is so in double precision as well",
+                   length(size)),
+       Verdict::Outcome::ambiguous},
       regions);
-  verdict.numbers = "n less the numerical rank, " + verdict.numbers;
+  verdict.numbers = "n less the numerical rank, over inputs: " + verdict.numbers;
   return verdict;
 }
 
@@ -113,7 +116,10 @@ Verdict judge_raised(const Results& results, RecipeSize size) {
       comparisons.push_back(
           {method + " on " + input, ratio_of(results.scalar(cell(method, input, size, 0), "effective_rank"),
                                              results.scalar(cell(method, input, size), "effective_rank"), rate)});
-  return all_below(1, "The effective rank of linear attention without the mask is below that with it", comparisons);
+  return all_below(1,
+                   {"The causal mask raises the effective rank of linear attention", Verdict::Outcome::pass,
+                    "Su 2023, kexue.fm/archives/9889"},
+                   comparisons);
 }
 
 // What the mask alone gives: the causal mean of V.
@@ -127,8 +133,9 @@ Verdict judge_mask(const Results& results, RecipeSize size) {
                                       results.scalar(cell("uniform", input, size), "effective_rank"), rate)}}});
   Verdict verdict =
       below_where(1.5,
-                  "The effective rank of causal linear attention (elu) is less than half as much again as "
-                  "that of the causal mean of V: nearly all of it is the mask's",
+                  {"The effective rank of causal linear attention (elu) is less than half as much again as that of the "
+                   "causal mean of V: nearly all of it is the mask's",
+                   Verdict::Outcome::ambiguous},
                   regions);
   verdict.numbers = "effective rank over that of the causal mean at " + verdict.numbers;
   return verdict;

@@ -59,7 +59,28 @@ std::vector<Figure> figures(RecipeSize size) {
              distances)};
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures});
+std::vector<Verdict> judge(const Results& results, RecipeSize) {
+  std::vector<Region> regions;
+  for (int layer = 0; layer < layers; ++layer)
+    for (int head = 0; head < heads; ++head) {
+      Region region{fmt::format("layer {}, head {}", layer, head), {}};
+      // Nothing is drawn: one model and one text.
+      const nlohmann::json where{{"input", fmt::format("model:layer={},head={}", layer, head)}};
+      for (const auto& [replicate, entropy] : results.scalar(where, "relative_entropy"))
+        region.comparisons.push_back({"", certain(entropy)});
+      regions.push_back(region);
+    }
+  Verdict verdict =
+      below_where(0.5,
+                  {"The rows of an attention head have less than half of the entropy of average pooling, on average",
+                   Verdict::Outcome::conditional,
+                   "Clark et al. 2019, arXiv:1906.04341, section 3.3: some heads attend broadly, others to few tokens"},
+                  regions);
+  verdict.numbers = "entropy over that of average pooling, " + verdict.numbers;
+  return {verdict};
+}
+
+const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
 
 }  // namespace
 }  // namespace attnbench

@@ -32,7 +32,9 @@ Specs performers(RecipeSize size) {
 
 Specs others(RecipeSize size, bool causal) {
   const char* budget = size == RecipeSize::smoke ? "8" : "64";
-  Specs all{"linear", fmt::format("vq:codes={}", budget), fmt::format("local:window={}", budget), "uniform"};
+  Specs all{"linear", "uniform"};
+  if (size != RecipeSize::quick)
+    all.insert(all.end(), {fmt::format("vq:codes={}", budget), fmt::format("local:window={}", budget)});
   if (!causal) all.push_back(fmt::format("nystrom:landmarks={}", budget));
   return all;
 }
@@ -72,7 +74,9 @@ std::vector<RunRequest> runs(RecipeSize size) {
                    .n = {tokens(size)},
                    .causal = setting.causal,
                    .logit_scale = setting.logit_scale,
-                   .replicates = size == RecipeSize::smoke ? 2 : 16});
+                   .replicates = size == RecipeSize::smoke   ? 2
+                                 : size == RecipeSize::quick ? 8
+                                                             : 16});
   return all;
 }
 
@@ -149,12 +153,16 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   std::vector<Comparison> alike;
   for (const Region& region : against(results, size, {{many, random[2], random[3]}, {many, random[3], random[2]}}))
     if (region.name.starts_with("trained")) alike.push_back({region.name, region.comparisons[0].estimate});
-  return {below_where(1, "The error after the first layer is less than after the last", growth(results, size)),
+  return {below_where(
+              1,
+              {"The error of the hidden state is greater after the last layer than after the first, for every method",
+               Verdict::Outcome::ambiguous},
+              growth(results, size)),
           all_below(1.1,
-                    "In the trained model orthogonal and independent features err alike after all layers, to a tenth, "
-                    "either over the other",
+                    {"In the trained model orthogonal and independent features err alike after all layers, to a tenth: "
+                     "its logits are too large for orthogonality to save anything"},
                     alike),
-          below_where(1, "The mean of V errs less than Performer after all layers",
+          below_where(1, {"The mean of V errs less than Performer after all layers", Verdict::Outcome::ambiguous},
                       against(results, size, {{few, "uniform", random[0]}, {many, "uniform", random[2]}}))};
 }
 

@@ -118,7 +118,12 @@ Verdict judge_layers(const Results& results, const Seen& seen) {
   for (Index layer = 1; layer < layers; ++layer) add(layer, layer - 1);
   add(layers - 1, 0);
   Verdict verdict = below_where(
-      1, fmt::format("Each layer of the model is more skewed than the one below it, {}", seen.name), regions);
+      1,
+      {fmt::format("The spectra of each layer of the byte-level transformer are more skewed than those of the layer "
+                   "below, {}",
+                   seen.name),
+       Verdict::Outcome::ambiguous},
+      regions);
   verdict.numbers = "share of the first 128 singular values, layers from 0, means of 3 heads: " + skews(results, seen);
   return verdict;
 }
@@ -128,7 +133,8 @@ Verdict judge_training(const Results& results) {
   for (Index layer = 0; layer < layers; ++layer)
     regions.push_back({fmt::format("layer {}", layer),
                        {{"", certain(skew(results, layer, as_computed) / skew(results, layer, before_training))}}});
-  Verdict verdict = below_where(1, "Training makes a layer's spectra less skewed", regions);
+  Verdict verdict = below_where(
+      1, {"Training makes the spectra of a layer less skewed (causal)", Verdict::Outcome::ambiguous}, regions);
   verdict.numbers = fmt::format("share of the first 128 singular values, layers from 0: {} before and {} after",
                                 skews(results, before_training), skews(results, as_computed));
   return verdict;
@@ -145,7 +151,11 @@ Verdict judge_skew(const Results& results, RecipeSize size) {
       region.comparisons.push_back({head.name(), certain(0.9 / here)});
     }
   Verdict verdict = below_where(
-      1, fmt::format("The first 128 of {} singular values hold nine tenths of their sum", length(size)), {region});
+      1,
+      {fmt::format("The first 128 of {} singular values of a head's attention hold nine tenths of their sum",
+                   length(size)),
+       Verdict::Outcome::ambiguous},
+      {region});
   verdict.numbers = fmt::format("shares from {:.3f} to {:.3f}", least, greatest);
   return verdict;
 }

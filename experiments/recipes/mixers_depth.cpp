@@ -101,10 +101,15 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
                       mean(orders_of_collapse(results, where(random_synthesizer, input), length, tokens(size)),
                            share_of_error_rate(inputs.size()))});
   }
-  return {
-      all_below(0.1, "Both Synthesizers lose nine tenths of the tokens' relative residual", collapsing),
-      all_below(2, "The random Synthesizer's tokens fall together exponentially: the order is below 2", orders),
-      below_where(2, "FNet, gMLP and the Mixer's branch keep half of the tokens' relative residual, or more", apart)};
+  return {all_below(0.1, "Layers of either Synthesizer alone lose nine tenths of the tokens' relative residual",
+                    collapsing),
+          all_below(2, "The random Synthesizer's tokens fall together exponentially: the order of collapse is below 2",
+                    orders),
+          below_where(
+              2,
+              {"Layers of FNet, gMLP or the Mixer's branch alone keep half of the tokens' relative residual, or more",
+               Verdict::Outcome::ambiguous},
+              apart)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

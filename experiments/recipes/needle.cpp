@@ -100,7 +100,10 @@ Verdict judge_half(const Results& results, RecipeSize size) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(m * of_each);
     regions.push_back({methods[m], {first, first + static_cast<std::ptrdiff_t>(of_each)}});
   }
-  return below_where(0.5, "At these budgets a method gives the needle less than half of the weight", regions);
+  return below_where(
+      0.5,
+      {"At these budgets an approximation gives the needle less than half of the weight", Verdict::Outcome::ambiguous},
+      regions);
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {

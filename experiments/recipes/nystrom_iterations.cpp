@@ -100,9 +100,15 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     below_inverse.push_back(
         {titles[i], {{"", ratio(error(inputs[i], with("6")), error(inputs[i], nystrom(size, inverse)), rate)}}});
   }
-  return {below_where(much_less, fmt::format("Some number of iterations errs a tenth less than {}", counts.back()),
-                      least_early),
-          below_where(much_less, "Six iterations err a tenth less than the exact inverse", below_inverse)};
+  // Known where neighbours are alike, so that the landmarks' matrix is nearly singular: 6 iterations err by 0.19, the
+  // exact inverse by 2.9 (AR(1), n = 1024). Of real heads nothing is.
+  return {
+      below_where(
+          much_less,
+          {fmt::format("Fewer iterations than {} err a tenth less", counts.back()), Verdict::Outcome::conditional},
+          least_early),
+      below_where(much_less, {"Six iterations err a tenth less than the exact inverse", Verdict::Outcome::ambiguous},
+                  below_inverse)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

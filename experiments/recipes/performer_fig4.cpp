@@ -136,11 +136,15 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   }
   return {
       below_where(1,
-                  "Positive features err less than trigonometric ones (ratio of the output's MSE, orthogonal, "
-                  "geometric mean over m)",
+                  {"The output errs less with positive features than with trigonometric ones (orthogonal, geometric "
+                   "mean over m)",
+                   Verdict::Outcome::conditional},
                   positive_wins),
-      below_where(1, "Orthogonal projections err less than independent ones (geometric mean over m)", orthogonal_wins),
-      below_where(1, "Random features err less than the mean of V at every m", beats_uniform)};
+      below_where(
+          1, {"The output errs less with orthogonal projections than with independent ones (geometric mean over m)"},
+          orthogonal_wins),
+      below_where(1, {"Random features err less than the mean of V at every m", Verdict::Outcome::conditional},
+                  beats_uniform)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

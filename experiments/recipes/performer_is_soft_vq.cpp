@@ -128,8 +128,8 @@ Verdict judge_identity(const Results& results, RecipeSize size) {
       for (const auto& comparison : region.comparisons)
         both_ways.push_back({region.name + ", " + comparison.what, comparison.estimate});
   return all_below(1.001,
-                   "Performer with omegas of norm sqrt(d) and performer-vq with densities err alike, to one part in a "
-                   "thousand, either over the other",
+                   "Performer with omegas of norm sqrt(d) errs like its reading as densities of keys at codes, to one "
+                   "part in a thousand",
                    both_ways);
 }
 
@@ -149,15 +149,20 @@ Verdict judge_softening(const Results& results, RecipeSize size) {
     }
     regions.push_back({fmt::format("{} ({})", titles[i], best.what), {best}});
   }
-  return below_where(1, fmt::format("Softening {} codes by some width errs less than hard VQ", widest_codebook(size)),
+  return below_where(1,
+                     {fmt::format("Vector quantisation with {} codes errs less when it is made soft by some width",
+                                  widest_codebook(size)),
+                      Verdict::Outcome::ambiguous},
                      regions);
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   return {judge_identity(results, size),
-          below_where(1, "The softmax over codes errs less than the Performer that it is said to be proportional to",
+          below_where(1,
+                      {"The softmax over codes errs less than the Performer that it is said to be proportional to",
+                       Verdict::Outcome::ambiguous},
                       over_budgets(results, size, over_codes, fixed)),
-          below_where(1, "The softmax over codes errs less than the mean of V",
+          below_where(1, {"The softmax over codes errs less than the mean of V", Verdict::Outcome::ambiguous},
                       over_budgets(results, size, over_codes, "uniform")),
           judge_softening(results, size)};
 }

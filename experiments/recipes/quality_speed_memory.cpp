@@ -101,6 +101,8 @@ std::vector<Figure> figures(RecipeSize size) {
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  const Statement statement{"Some approximation is faster than exact attention and errs less than the mean of V",
+                            Verdict::Outcome::ambiguous};
   std::vector<Region> regions;
   Specs words;
   for (const Setting& setting : settings(size)) {
@@ -133,9 +135,8 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   }
   std::erase_if(regions, [](const Region& region) { return region.comparisons.empty(); });
   if (regions.empty())
-    return {{Verdict::Outcome::ambiguous, text.formula, "no method was surely faster than exact attention"}};
-  Verdict verdict =
-      below_where(1, "Some approximation is faster than exact attention and errs less than the mean of V", regions);
+    return {{Verdict::Outcome::ambiguous, statement, "no method was surely faster than exact attention"}};
+  Verdict verdict = below_where(1, statement, regions);
   verdict.numbers = fmt::format("least ratios to the mean of V: {}", fmt::join(words, "; "));
   return {verdict};
 }

@@ -26,16 +26,16 @@ std::vector<Index> sizes(RecipeSize size) {
 
 // Long vectors average more in one draw and take longer to draw.
 std::string experiment(RecipeSize size, Index d) {
-  const Index draws = size == RecipeSize::smoke ? 64 : (size == RecipeSize::quick ? 65536 : 1048576) / d;
-  return fmt::format("kernel-error:draws={},pairs=1,precision=0", draws);
+  const Index draws = size == RecipeSize::smoke ? 64 : (size == RecipeSize::quick ? 32768 : 1048576) / d;
+  return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", draws);
 }
 
 const Description text{.name = "sign-fix",
                        .summary = "QR without the sign fix: a bias that a mean squared error does not show",
                        .formula =
                            "Rows of a raw Householder QR factor are not Haar distributed: positive features made of "
-                           "them are biased, and their mean squared error is lower for it.",
-                       .reference = "Mezzadri 2007, arXiv:math-ph/0609050, for the fix; methods.md B for the bias"};
+                           "them are biased, and at d = 4 their mean squared error is lower for it.",
+                       .reference = "Mezzadri 2007, arXiv:math-ph/0609050"};
 
 std::vector<RunRequest> runs(RecipeSize size) {
   std::vector<RunRequest> all;
@@ -99,10 +99,14 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
       biases.push_back(fmt::format("{:+.1f} % at d = {}", 100 * biased.back().estimate.value, d));
     }
   }
-  Verdict bias = all_below(0, "A raw QR factor biases positive features downwards along (1, ..., 1)", biased);
+  Verdict bias = all_below(
+      0, "Without the sign fix of the QR factor positive features are biased downwards along (1, ..., 1)", biased);
   bias.numbers += fmt::format("; {}", fmt::join(biases, ", "));
-  return {bias, all_contain(0, 0.03, "The sign-fixed factor has no bias", unbiased),
-          below_where(1, "The biased code has the lower mean squared error", lower_error)};
+  return {bias, all_contain(0, 0.03, "With the sign fix positive features have no bias", unbiased),
+          below_where(1,
+                      {"The biased code has the lower mean squared error, so that an evaluation by it prefers the bug",
+                       Verdict::Outcome::ambiguous},
+                      lower_error)};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

@@ -1,11 +1,5 @@
 // Time and memory against sequence length, with exponents: softmax quadratic, the rest linear in n.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
-#include "harness/runner/recipe.hpp"
-#include "harness/statistics/power_law.hpp"
+#include "experiments/recipes/growth.hpp"
 
 namespace attnbench {
 namespace {
@@ -13,8 +7,12 @@ namespace {
 using Specs = std::vector<std::string>;
 
 const std::string exact = "softmax", materialised = "softmax:form=materialised", floor_of_time = "identity";
-const Specs approximations{"performer", "performer:features=trig", "linear", "linformer", "vq",
-                           "local",     "truncated:window=16"};
+
+Specs approximations(RecipeSize size) {
+  Specs all{"performer", "linear", "linformer", "nystrom", "vq", "local"};
+  if (size != RecipeSize::quick) all.insert(all.end(), {"performer:features=trig", "truncated:window=16"});
+  return all;
+}
 
 Specs with(const Specs& first, const Specs& others) {
   Specs all = first;
@@ -24,13 +22,14 @@ Specs with(const Specs& first, const Specs& others) {
 
 std::vector<Index> lengths(RecipeSize size) {
   if (size == RecipeSize::smoke) return {64, 128};
-  if (size == RecipeSize::quick) return {256, 1024, 2048, 4096, 8192};
-  return {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+  if (size == RecipeSize::quick) return {1024, 2048, 4096};
+  return {256, 512, 1024, 2048, 4096, 8192};
 }
-// Further ones without softmax, which takes a second there for a call.
+// Further ones without softmax, which takes seconds there for a call.
 std::vector<Index> lengths_without_softmax(RecipeSize size) {
-  return size == RecipeSize::quick ? std::vector<Index>{16384} : std::vector<Index>{};
+  return size == RecipeSize::full ? std::vector<Index>{16384, 32768, 65536} : std::vector<Index>{};
 }
+Index longest_whole_matrix(RecipeSize size) { return size == RecipeSize::full ? 4096 : 2048; }
 
 const Description text{
     .name = "time",
@@ -40,31 +39,29 @@ const Description text{
         "Katharopoulos et al. 2020, arXiv:2006.16236, Fig. 1; Choromanski et al. 2020, "
         "arXiv:2009.14794, Fig. 3"};
 
-std::string experiment(RecipeSize size) {
-  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1" : "speed:blocks=9,turn=10";
-}
+std::string experiment(RecipeSize size) { return "speed:" + turns(size); }
 std::string without_softmax(RecipeSize size) { return experiment(size) + ",pair=false"; }
 
 std::vector<RunRequest> runs(RecipeSize size) {
   const RunRequest paired{.experiment = experiment(size),
-                          .methods = with({exact}, with(approximations, {floor_of_time})),
+                          .methods = with({exact}, with(approximations(size), {floor_of_time})),
                           .inputs = {"gaussian"},
                           .n = lengths(size),
                           .causal = false,
                           .precision = Precision::f32};
   RunRequest whole_matrix = paired;  // of 64 MB at n = 4096
   whole_matrix.methods = {materialised};
-  std::erase_if(whole_matrix.n, [](Index n) { return n > 4096; });
+  std::erase_if(whole_matrix.n, [size](Index n) { return n > longest_whole_matrix(size); });
   RunRequest alone = paired;
   alone.experiment = without_softmax(size);
-  alone.methods = with(approximations, {floor_of_time});
+  alone.methods = with(approximations(size), {floor_of_time});
   alone.n = lengths_without_softmax(size);
   if (alone.n.empty()) return {paired, whole_matrix};
   return {paired, whole_matrix, alone};
 }
 
 std::vector<Figure> figures(RecipeSize size) {
-  const Specs computing = with({exact}, with(approximations, {materialised}));
+  const Specs computing = with({exact}, with(approximations(size), {materialised}));
   const nlohmann::json where{{"experiment", Specs{experiment(size), without_softmax(size)}},
                              {"input", "gaussian"},
                              {"causal", 0},
@@ -110,81 +107,24 @@ std::vector<Figure> figures(RecipeSize size) {
              {memory})};
 }
 
-// What the exponents of some methods rest on.
-struct Fits {
-  std::vector<Comparison> exponents;
-  double disturbed = 0;  // share of the turns
-};
-
-// One exponent a block of turns, over the last three of the lengths; none when they begin below `least`.
-Samples exponents_of_blocks(const Results& results, const std::string& method, const std::vector<Index>& all,
-                            Index least) {
-  Samples samples;
-  if (all.size() < 3 || all[all.size() - 3] < least) return samples;
-  std::vector<double> n;
-  std::vector<std::vector<double>> seconds;
-  for (size_t i = all.size() - 3; i < all.size(); ++i) {
-    n.push_back(static_cast<double>(all[i]));
-    seconds.push_back(results.array({{"method", method}, {"n", all[i]}}, "seconds"));
-  }
-  const size_t blocks = std::min({seconds[0].size(), seconds[1].size(), seconds[2].size()});
-  for (size_t b = 0; b < blocks; ++b)
-    samples[static_cast<Index>(b)] = exponent(n, std::vector{seconds[0][b], seconds[1][b], seconds[2][b]});
-  return samples;
-}
-
-Fits fits(const Results& results, const Specs& methods, const std::vector<Index>& all, Index least) {
-  Fits found;
-  double turns = 0, disturbed = 0;
-  for (const auto& method : methods) {
-    const Samples samples = exponents_of_blocks(results, method, all, least);
-    found.exponents.push_back({method, mean(samples, share_of_error_rate(methods.size()))});
-    for (size_t i = all.size() - std::min<size_t>(3, all.size()); i < all.size(); ++i)
-      for (const double mark : results.array({{"method", method}, {"n", all[i]}}, "disturbed")) {
-        turns += 1;
-        disturbed += mark;
-      }
-  }
-  if (turns > 0) found.disturbed = disturbed / turns;
+std::vector<Growth> growths(const Results& results, const Specs& methods, const std::vector<Index>& all) {
+  std::vector<Growth> found;
+  if (all.size() < 3) return found;
+  for (const auto& method : methods)
+    found.push_back(
+        growth(results, {{"method", method}}, last_three(all), "seconds", share_of_error_rate(methods.size())));
   return found;
 }
 
-// Says every exponent. Lengths are measured one after the other: a load that came in between would be read as an
-// exponent, with a narrow interval, so that nothing is decided when most turns were disturbed.
-Verdict with_numbers(Verdict verdict, const Fits& found, Index least) {
-  std::vector<std::string> numbers;
-  for (const auto& [method, estimate] : found.exponents)
-    if (estimate.replicates > 0) numbers.push_back(fmt::format("{}: {}", method, estimate.text()));
-  if (numbers.empty()) numbers.push_back(fmt::format("needs three lengths from {} on: --quick or --full", least));
-  if (found.disturbed > 0.5) {
-    verdict.outcome = Verdict::Outcome::ambiguous;
-    numbers.push_back(fmt::format("{:.0f} % of the turns were disturbed by other processes", 100 * found.disturbed));
-  }
-  verdict.numbers = fmt::format("{}", fmt::join(numbers, "; "));
-  return verdict;
-}
-
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  // From there on the fixed costs of a call are small against its length.
-  constexpr Index least_exact = 2048, least_linear = 4096;
   std::vector<Index> all = lengths(size);
-  const Fits quadratic = fits(results, {exact}, all, least_exact);
+  const auto quadratic = growths(results, {exact}, all);
   for (const Index n : lengths_without_softmax(size)) all.push_back(n);
-  const Fits linear = fits(results, approximations, all, least_linear);
-  const Estimate& of_exact = quadratic.exponents[0].estimate;
-  const auto outcome = of_exact.above(1.9)   ? Verdict::Outcome::pass
-                       : of_exact.below(1.9) ? Verdict::Outcome::fail
-                                             : Verdict::Outcome::ambiguous;
-  return {
-      with_numbers(
-          {outcome, fmt::format("Exact attention takes quadratic time: exponent above 1.9 from n = {} on", least_exact),
-           ""},
-          quadratic, least_exact),
-      with_numbers(all_below(1.05,
-                             fmt::format("The approximations take linear time: exponents at most 1.05 from n = {} on",
-                                         least_linear),
-                             linear.exponents),
-                   linear, least_linear)};
+  return {exponents_above(
+              1.9, {"The time of exact attention grows as the square of the sequence length: exponent above 1.9"},
+              quadratic),
+          exponents_below(1.05, {"The time of the approximations grows as the sequence length: exponents below 1.05"},
+                          growths(results, approximations(size), all))};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

@@ -112,10 +112,10 @@ Verdict judge_raised(const Results& results, RecipeSize size) {
   }
   Verdict verdict =
       below_where(1,
-                  fmt::format("A band narrower than all {} tokens raises the rank of linear attention with "
-                              "64 features (no theorem: the band of ones on three diagonals, n = 5, is of "
-                              "rank 4, whatever full-rank matrix it is cut from)",
-                              length(size)),
+                  {fmt::format("Truncation to a band narrower than all {} tokens raises the rank of linear attention "
+                               "with 64 features (no theorem: the band of ones on three diagonals, n = 5, is of rank "
+                               "4, whatever full-rank matrix it is cut from)",
+                               length(size))},
                   regions);
   verdict.numbers = "rank whole over rank truncated, " + verdict.numbers;
   return verdict;
