@@ -217,6 +217,7 @@ void measure(const Task& task, Recorder& record) {
   record.scalar("share_of_heavy_pairs", "1", sample.share_of_heavy_pairs());
   record.scalar("share_of_largest", "1", shares.mean);
   record.scalar("target_bias", "1", target_biases.mean);
+  if (!task.cell.experiment.flag("by_pair")) return;
   record.array("pair_plus_norm2", "1", {count}, std::move(norms));
   record.array("pair_bias", "1", {count}, std::move(bias));
   record.array("pair_bias_standard_error", "1", {count}, std::move(bias_error));
@@ -237,7 +238,10 @@ const bool registered = add(ExperimentEntry{
                    Parameter::integer("pairs", 16, "pairs (q_i, k_i)", 1, 4096),
                    Parameter::real("precision", 0.05,
                                    "draws end when the standard error of the MSE is within this of it; 0: all draws", 0,
-                                   1)},
+                                   1),
+                   Parameter::flag("by_pair", true,
+                                   "keep what is known of each pair, and of 64 batches of its draws; false: means over "
+                                   "pairs alone")},
     .metrics =
         {{"relative_bias", "1", "mean over pairs of E K' / K - 1"},
          {"relative_bias_standard_error", "1", "its standard error over draws, within this input"},

@@ -40,11 +40,11 @@ const Description text{.name = "published-bugs",
                            "google-research's fast attention, performer-pytorch, fast-transformers: their code as "
                            "published"};
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 1024; }
-Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 8 : 20; }
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
+Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 12 : 40; }
 Specs scales(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"0.5", "1"};
-  return {"0.25", "0.35", "0.5", "0.7", "1", "1.4"};
+  if (size == RecipeSize::smoke) return {"0.5", "2"};
+  return {"0.25", "0.5", "0.7", "1", "1.4", "2"};
 }
 Specs large_scales(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"1", "4"};
@@ -147,20 +147,26 @@ Verdict judge_errors(const Results& results) {
   return verdict;
 }
 
+// Of an output that is as far from the mean of V as that of the correct features nothing is lost.
 Verdict judge_mean(const Results& results, RecipeSize size) {
   std::vector<Region> regions;
-  for (const auto& scale : scales(size))
-    regions.push_back({"entries of scale " + scale,
-                       {{"", mean(results.scalar({{"experiment", to_mean}, {"method", defaults}, {"input", law(scale)}},
-                                                 "relative_output_difference"),
-                                  share_of_error_rate(scales(size).size()))}}});
+  for (const auto& scale : scales(size)) {
+    const auto distance = [&](const std::string& method) {
+      return results.scalar({{"experiment", to_mean}, {"method", method}, {"input", law(scale)}},
+                            "relative_output_difference");
+    };
+    regions.push_back(
+        {"entries of scale " + scale,
+         {{"", ratio(distance(defaults), distance("performer"), share_of_error_rate(scales(size).size()))}}});
+  }
   Verdict verdict = below_where(
       0.1,
-      {"With 1e-4 added to features that are stabilised by the maximum of W x, a Performer returns the mean of V to a "
-       "tenth of its norm",
+      {"With 1e-4 added to features that are stabilised by the maximum of W x, a Performer returns the mean of V: it "
+       "is "
+       "less than a tenth as far from it as without the 1e-4",
        Outcome::conditional, "the defaults of performer-pytorch, whose users report errors of 73 % on normal inputs"},
       regions);
-  verdict.numbers = "distance to the mean of V, over its norm, at " + verdict.numbers;
+  verdict.numbers = "distance to the mean of V over that of the method at " + verdict.numbers;
   return verdict;
 }
 

@@ -40,12 +40,13 @@ Specs scales(RecipeSize size) {
 }
 Specs angles(RecipeSize size) {
   if (size == RecipeSize::smoke) return {angle, "2.8"};
+  if (size == RecipeSize::quick) return {"0.7", angle, "1.8", "2.2", "2.8"};
   return {"0.3", "0.7", "1.1", angle, "1.8", "2.2", "2.8"};
 }
-Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
+Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 128 : 1024; }
 std::string draws(RecipeSize size) {
   const Index count = size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 4096 : 65536;
-  return fmt::format("kernel-error:draws={},pairs=1,precision=0", count);
+  return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", count);
 }
 std::string law(const std::string& scale) { return "gaussian:scale=" + scale; }
 std::string pair(const std::string& at) { return fmt::format("pair:length={},angle={}", length, at); }
