@@ -95,6 +95,7 @@ std::vector<Figure> figures(RecipeSize size) {
                       .x_scale = "log10",
                       .y = "largest_difference",
                       .y_label = "max |A' - A|, A of hard VQ",
+                      .y_scale = "log10",
                       .series = {"input"}};
   const Panel norms{.title = "densities at codes, and the Performer",
                     .where = {{"experiment", {with_performer(equal_norms), with_performer(gaussian_norms)}},
