@@ -159,7 +159,7 @@ void measure(const Task& task, Recorder& record) {
                 (theory->variance ? "; its closed form stands alone" : ""));
 
   std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
-  Moments biases, variances, target_biases, theories, shares, to_softmax, to_softmax_theory;
+  Moments biases, variances, target_biases, theories, shares, softmax_biases, to_softmax, to_softmax_theory;
   Moments batch_bias;
   for (const Batch& batch : sample.by_batch()) {
     double sum = 0;
@@ -187,6 +187,7 @@ void measure(const Task& task, Recorder& record) {
     // K' / exp(q.k) - 1 = c (K' / K - 1) + (c - 1).
     const double c = targets[p].mean / targets[p].pair.softmax();
     target_biases.add(c - 1);
+    softmax_biases.add(c * ratio.mean - 1);
     to_softmax.add(c * c * squared.mean + 2 * c * (c - 1) * (ratio.mean - 1) + (c - 1) * (c - 1));
     if (theory->variance) {
       closed.push_back(theory->variance(targets[p].pair) / (targets[p].mean * targets[p].mean));
@@ -196,6 +197,7 @@ void measure(const Task& task, Recorder& record) {
   }
   record.scalar("relative_bias", "1", biases.mean);
   record.scalar("relative_bias_standard_error", "1", batch_bias.standard_error());
+  record.scalar("softmax_bias", "1", softmax_biases.mean);
   if (estimable) {
     record.scalar("relative_variance", "1", variances.mean);
     record.scalar("relative_mse", "1", squares.mean);
@@ -243,6 +245,7 @@ const bool registered = add(ExperimentEntry{
     .metrics =
         {{"relative_bias", "1", "mean over pairs of E K' / K - 1"},
          {"relative_bias_standard_error", "1", "its standard error over draws, within this input"},
+         {"softmax_bias", "1", "mean over pairs of E K' / exp(q.k) - 1: the bias of the target counts"},
          {"relative_variance", "1", "mean over pairs of Var K' / K^2"},
          {"relative_mse", "1", "mean over pairs of E (K' / K - 1)^2; left out where it is not estimable"},
          {"relative_mse_standard_error", "1", "its standard error over draws, within this input"},

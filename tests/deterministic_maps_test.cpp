@@ -97,6 +97,18 @@ TEST_CASE("efficient attention is exp attention if and only if the columns of e^
   CHECK(difference(result("efficient", problem), result("linear:features=exp", problem)) < tolerance);
 }
 
+TEST_CASE("a softmax over the channels of a query leaves exp attention as it is, and moves its kernel", "[methods]") {
+  const TestHead problem = small_problem();
+  for (const Mask mask : {Mask{}, Mask{.causal = true, .offset = 10}, Mask{.keys = 30}})
+    CHECK(difference(result("linear:features=softmax-exp", problem, mask),
+                     result("linear:features=exp", problem, mask)) < tolerance);
+  const Matrix<double> ours = weights_of("linear:features=softmax-exp", problem),
+                       exp = weights_of("linear:features=exp", problem);
+  const Matrix<double> quotient = exp.cwiseQuotient(ours);
+  CHECK(difference(quotient, problem.head.Q.array().exp().rowwise().sum().matrix().replicate(1, ours.cols())) <
+        tolerance * quotient.maxCoeff());
+}
+
 TEST_CASE("efficient attention of unscaled inputs is that of inputs d^1/4 as large", "[methods]") {
   TestHead problem = small_problem();
   const Matrix<double> unscaled = result("efficient:inputs=unscaled", problem);

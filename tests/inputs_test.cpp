@@ -3,6 +3,8 @@
 // Every statistic is a z-score with a known or measured standard error and the limit 6: P(|z| > 6) = 2e-9 for normal
 // scores, 1e-8 for the ones whose standard error comes from 200 replicates (Student), 3e-7 over the fewer than 30
 // checks of this file. "... is told from ..." are the power tests: the same score on data with a planted error.
+#include <fmt/format.h>
+
 #include <Eigen/QR>
 #include <cmath>
 #include <cstdlib>
@@ -63,7 +65,7 @@ double correlation_score(const Matrix<double>& X, const Matrix<double>& Y) {
   return X.cwiseProduct(Y).sum() / std::sqrt(static_cast<double>(X.size()));
 }
 
-const char* const laws[] = {"gaussian", "sphere", "clustered", "ar1", "low-rank", "needle"};
+const char* const laws[] = {"gaussian", "sphere", "clustered", "ar1", "low-rank", "needle", "signs:positive=0.3"};
 
 }  // namespace
 
@@ -218,6 +220,22 @@ TEST_CASE("sphere: norms are the radius, cosines have their moments", "[unit]") 
   const double c = std::sqrt(static_cast<double>(d)), mean = hypergeometric(c);
   CHECK(std::abs(mean_score(exponentials, mean, hypergeometric(2 * c) - mean * mean)) < z_limit);
   CHECK(std::abs(mean_score(exponentials, hypergeometric(1.2 * c), hypergeometric(2 * c) - mean * mean)) > z_limit);
+}
+
+// The number of entries above 0 is binomial; the magnitudes are those of a normal variate, whatever the signs.
+TEST_CASE("signs: so many entries are above 0, and squares are those of the Gaussian", "[unit]") {
+  constexpr Index n = 2000, d = 16;
+  for (const double positive : {0.0, 0.25, 0.5, 1.0}) {
+    const auto head = drawn(fmt::format("signs:positive={},scale=2", positive), sized(n, n, d, 1));
+    for (const Matrix<double>& X : {head.Q, head.K}) {
+      const double above = static_cast<double>((X.array() > 0).count()), count = static_cast<double>(X.size());
+      CHECK(std::abs(above - positive * count) <= z_limit * std::sqrt(positive * (1 - positive) * count));
+      CHECK(std::abs(variance_score(X, 4)) < z_limit);
+      CHECK(std::abs(variance_score(X, 4.4)) > z_limit);
+    }
+  }
+  const auto few = drawn("signs:positive=0.5", sized(n, n, d, 1));
+  CHECK(std::abs(correlation_score(few.Q, few.K)) < z_limit);
 }
 
 TEST_CASE("clustered: without spread, queries and keys are the centres, and the calibration head has the same ones",

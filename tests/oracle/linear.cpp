@@ -339,6 +339,19 @@ Weights exp_weights(const Inputs& in, const Tensors&, const Params& params) {
   return of_exponents(exponents(in.q, false), exponents(in.k, key_norm));
 }
 
+// methods.md C3: softmax(q).e^k.
+Weights softmax_exp_weights(const Inputs& in, const Tensors&, const Params&) {
+  Weights weights(in.q.rows, in.k.rows);
+  for (Index i = 0; i < in.q.rows; ++i) {
+    Real sum = 0;
+    for (Index l = 0; l < in.q.columns; ++l) sum += std::exp(in.q(i, l));
+    for (Index j = 0; j < in.k.rows; ++j)
+      for (Index l = 0; l < in.q.columns; ++l) weights.value(i, j) += std::exp(in.q(i, l)) / sum * std::exp(in.k(j, l));
+  }
+  weights.magnitude = weights.value;
+  return weights;
+}
+
 // methods.md C: softmax(q).softmax(k) + softmax(-q).softmax(-k).
 Weights softmax_map_weights(const Inputs& in, const Tensors&, const Params&) {
   const auto softmax_of = [](const Table& X, Real sign) {
@@ -390,9 +403,13 @@ const std::map<std::string, FeatureMapWeights>& random_maps() {
 }
 
 const std::map<std::string, FeatureMapWeights>& deterministic_maps() {
-  static const std::map<std::string, FeatureMapWeights> table{
-      {"elu", elu_weights},      {"exp", exp_weights},       {"exp-norm", exp_weights},
-      {"relu", relu_weights(1)}, {"relu2", relu_weights(2)}, {"softmax", softmax_map_weights}};
+  static const std::map<std::string, FeatureMapWeights> table{{"elu", elu_weights},
+                                                              {"exp", exp_weights},
+                                                              {"exp-norm", exp_weights},
+                                                              {"relu", relu_weights(1)},
+                                                              {"relu2", relu_weights(2)},
+                                                              {"softmax", softmax_map_weights},
+                                                              {"softmax-exp", softmax_exp_weights}};
   return table;
 }
 
