@@ -1,0 +1,56 @@
+// How far a method is from a softmax of tilted logits, L = softmax(a q.k + b |k|^2): what some estimates tend to
+// instead of softmax(q.k). methods.md A11, D6:
+//   the Performer without the norm factor of keys     a = 1, b = 1/2
+//   its random vectors read as Gaussian codes         a = 1/2, b = -1/4;  with a softmax over the codes a = 1/2, b = 0
+#include <cmath>
+
+#include "harness/linalg/products.hpp"
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+namespace {
+
+Matrix<double> tilted_softmax(const Task& task, const HeadData<double>& head) {
+  const auto& shape = task.cell.problem.shape;
+  const double a = task.cell.experiment.real("logits"), b = task.cell.experiment.real("key_norms");
+  Matrix<double> L(shape.nq, shape.nk);
+  multiply_transposed<double>(task.context, head.Q, head.K, L);
+  L *= a;
+  L.rowwise() += b * head.K.rowwise().squaredNorm().transpose();
+  for (Index i = 0; i < shape.nq; ++i) {
+    const Index seen = shape.mask.visible(i, shape.nk);
+    L.row(i).tail(shape.nk - seen).setZero();
+    if (seen == 0) continue;
+    auto row = L.row(i).head(seen).array();
+    row = (row - row.maxCoeff()).exp();
+    row /= row.sum();
+  }
+  return L;
+}
+
+void measure(const Task& task, Recorder& record) {
+  const auto exact = task.exact.get(task.cell, task.replicate);
+  const Matrix<double>& softmax = exact->attention();
+  const Matrix<double> L = tilted_softmax(task, exact->head), A = task.applied().attention;
+  record.scalar("difference_to_tilted", "1", (A - L).norm() / L.norm());
+  record.scalar("difference_to_softmax", "1", (A - softmax).norm() / softmax.norm());
+  record.scalar("tilted_to_softmax", "1", (L - softmax).norm() / softmax.norm());
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "tilted-softmax",
+             .summary = "how far a method is from softmax(a q.k + b |k|^2), and that from softmax",
+             .formula = "|A' - L|_F / |L|_F, |A' - A|_F / |A|_F, |L - A|_F / |A|_F,  L = softmax(a q.k + b |k|^2)",
+             .reference = "none: limits of estimates that are none of softmax",
+             .cost = "O(n^2) memory; the exact matrix once an input"},
+    .parameters = {Parameter::real("logits", 1, "a", -1e6, 1e6), Parameter::real("key_norms", 0, "b", -1e6, 1e6)},
+    .metrics = {{"difference_to_tilted", "1", "|A' - L|_F / |L|_F"},
+                {"difference_to_softmax", "1", "|A' - A|_F / |A|_F, where A is softmax's"},
+                {"tilted_to_softmax", "1", "|L - A|_F / |A|_F, whatever the method"}},
+    .headline = {.metric = "difference_to_tilted", .label = "|A' - L| / |L|  (Frobenius)"},
+    .bytes = [](const Cell& cell) { return 5 * matrix_bytes(cell); },
+    .run = measure,
+});
+
+}  // namespace
+}  // namespace attnbench
