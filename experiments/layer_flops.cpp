@@ -1,5 +1,5 @@
-// What one transformer layer of `heads` heads spends, by formulas: attention, projections and feed-forward part, of
-// width D = heads d. Su, kexue.fm/archives/8610; a multiplication and an addition are 2 FLOPs.
+// What one transformer layer spends, by formulas: attention, projections and feed-forward part, of width D = heads d.
+// Su, kexue.fm/archives/8610; a multiplication and an addition are 2 FLOPs.
 //   projections 2 n D (2 heads d + 2 heads dv),  feed-forward 4 n D (feed_forward D),  softmax 2 n^2 heads (d + dv)
 // With dv = d and feed_forward = 4 projections and attention exceed the feed-forward part from n = 2 D on, and
 // attention all the rest from n = 6 D on.
@@ -11,7 +11,7 @@ namespace {
 void measure(const Task& task, Recorder& record) {
   const Cell& cell = task.cell;
   const auto& shape = cell.problem.shape;
-  const auto n = static_cast<double>(shape.nq), heads = static_cast<double>(cell.problem.heads);
+  const auto n = static_cast<double>(shape.nq), heads = static_cast<double>(cell.experiment.integer("layer_heads"));
   const auto d = static_cast<double>(shape.d), dv = static_cast<double>(shape.dv), D = heads * d;
   const double attention = heads * find<MethodEntry>(cell.method.name()).cost(cell.method, shape).flops,
                projections = 4 * n * D * heads * (d + dv),
@@ -30,7 +30,8 @@ const bool registered = add(ExperimentEntry{
              .formula = "heads cost(method) + 4 n D heads (d + dv) + 4 n feed_forward D^2, D = heads d",
              .reference = "Su 2021, kexue.fm/archives/8610",
              .cost = "nothing is run: cost formulas, which tests hold against what is counted"},
-    .parameters = {Parameter::real("feed_forward", 4, "width of the feed-forward part over that of the layer", 0.01,
+    .parameters = {Parameter::integer("layer_heads", 12, "heads of the layer; nothing is run for each", 1),
+                   Parameter::real("feed_forward", 4, "width of the feed-forward part over that of the layer", 0.01,
                                    1000)},
     .metrics = {{"attention_flops", "FLOP", "of all heads' attention, without projections"},
                 {"projection_flops", "FLOP", "of the projections to Q, K and V and of the outputs"},

@@ -65,7 +65,7 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     return distances;
   };
   return {all_at_most({"FNet applied twice gives its input reversed, times n dv (distance over |V|)",
-                       Verdict::Outcome::fail, "said of FNet; true of the complex transform alone"},
+                       Verdict::Outcome::fail, "a remark often made; true of the complex transform"},
                       all("to_reversal")),
           all_at_most("FNet applied twice gives the even part of its input, times n dv (distance over |V|)",
                       all("to_even_part")),

@@ -25,12 +25,12 @@ const Description text{.name = "gradients",
 
 std::vector<Index> lengths(RecipeSize size) {
   if (size == RecipeSize::smoke) return {32};
-  if (size == RecipeSize::quick) return {64, 128, 256, 512};
-  return {64, 128, 256, 512, 1024, 2048};
+  if (size == RecipeSize::quick) return {64, 128, 256};
+  return {64, 128, 256, 512, 1024};
 }
 std::vector<Index> timed_lengths(RecipeSize size) {
   if (size == RecipeSize::smoke) return {64, 128};
-  if (size == RecipeSize::quick) return {2048, 4096, 8192};
+  if (size == RecipeSize::quick) return {2048, 8192};
   return {2048, 4096, 8192, 16384, 32768};
 }
 
@@ -94,7 +94,7 @@ std::vector<Figure> figures(RecipeSize size) {
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  constexpr double resolution = 1e-6;  // of differences: by what they are off themselves, some 1e-9
+  constexpr double resolution = 1e-6;  // of differences: the slope of elu bends at 0, which costs them some 1e-7
   const auto errors = [&](const std::string& kind, const std::string& tensor) {
     std::vector<Bounded> all;
     for (const auto& input : laws)

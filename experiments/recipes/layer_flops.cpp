@@ -37,12 +37,11 @@ std::vector<Index> lengths(RecipeSize size) {
 }
 
 RunRequest request_of(const Specs& methods, const std::vector<Index>& n, Index d, Index heads) {
-  return {.experiment = "layer-flops",
+  return {.experiment = fmt::format("layer-flops:layer_heads={}", heads),
           .methods = methods,
           .inputs = {"gaussian"},
           .n = n,
           .d = {d},
-          .heads = heads,
           .causal = false,
           .precision = Precision::f32};
 }
@@ -65,7 +64,7 @@ std::vector<Figure> figures(RecipeSize) {
                     .where = {{"experiment", "layer-flops"},
                               {"input", "gaussian"},
                               {"d", models[base].d},
-                              {"heads", models[base].heads},
+                              {"layer_heads", models[base].heads},
                               {"method", drawn}},
                     .x = {"n"},
                     .x_label = "sequence length n",
@@ -86,7 +85,7 @@ std::vector<Figure> figures(RecipeSize) {
 
 std::vector<Verdict> judge(const Results& results, RecipeSize) {
   const auto number = [&](const std::string& method, Index n, Index channels, Index heads, const std::string& metric) {
-    return results.scalar({{"method", method}, {"n", n}, {"d", channels}, {"heads", heads}}, metric).at(0);
+    return results.scalar({{"method", method}, {"n", n}, {"d", channels}, {"layer_heads", heads}}, metric).at(0);
   };
   std::vector<Comparison> feed_forward, rest;
   for (const Model& model : models) {

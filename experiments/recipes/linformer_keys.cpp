@@ -55,7 +55,7 @@ std::vector<Figure> figures(RecipeSize size) {
       fmt::format("n = {}, d = 64, bidirectional, normal inputs: share of the weights below 1e-12. A "
                   "selection of r keys leaves 1 - r / n of them at zero; Linformer none.",
                   length(size)),
-      {{.title = "",
+      {{.title = "normal inputs",
         .where =
             {{"experiment", experiment}, {"input", "gaussian"}, {"n", length(size)}, {"causal", 0}, {"method", drawn}},
         .x = {"r", "k"},

@@ -39,6 +39,9 @@ std::vector<Index> kept(RecipeSize size) {
 
 std::string keeping(Index k) { return fmt::format("top-k:k={}", k); }
 std::string concentration(Index k) { return fmt::format("sparsity:top={}", k); }
+nlohmann::json concentration_where(const std::string& input, Index k) {
+  return {{"experiment", "sparsity"}, {"method", "softmax"}, {"input", input}, {"top", k}};
+}
 const std::string error = "attention-error";
 
 std::vector<RunRequest> runs(RecipeSize size) {
@@ -94,12 +97,10 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   const Index eighth = length(size) / share;
   for (const auto& input : all_inputs(size)) {
     for (const Index k : {kept(size).front(), eighth}) {
-      const auto of_rows = [&](const std::string& experiment, const std::string& method, const std::string& metric) {
-        return results.array({{"experiment", experiment}, {"method", method}, {"input", input}}, metric);
-      };
-      const auto mass = of_rows(concentration(k), "softmax", "top_mass_rows");
-      const auto distance = of_rows(error, keeping(k), "row_l1_rows");
-      const auto divergence = of_rows(error, keeping(k), "kl_estimate_to_exact_rows");
+      const auto mass = results.array(concentration_where(input, k), "top_mass_rows");
+      const nlohmann::json sparse{{"experiment", error}, {"method", keeping(k)}, {"input", input}};
+      const auto distance = results.array(sparse, "row_l1_rows");
+      const auto divergence = results.array(sparse, "kl_estimate_to_exact_rows");
       const std::string what = fmt::format("{}, k = {}", input, k);
       for (size_t i = 0; i < std::min(mass.size(), distance.size()); ++i) {
         l1.push_back({what, std::abs(distance[i] - 2 * (1 - mass[i])), rounding});
@@ -107,9 +108,8 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
           kl.push_back({what, std::abs(divergence[i] + std::log(mass[i])), rounding});
       }
     }
-    const auto of_input =
-        results.scalar({{"experiment", concentration(eighth)}, {"method", "softmax"}, {"input", input}}, "top_mass");
-    lost.push_back({input, {{"", certain(1 - of_input.at(0))}}});
+    const auto mass = results.scalar(concentration_where(input, eighth), "top_mass");
+    lost.push_back({input, {{"", certain(1 - mass.at(0))}}});
   }
   return {all_at_most("A row that keeps its k largest weights is off by 2 (1 - p), p their mass (difference)", l1),
           all_at_most("KL(A' || A) of such a row is -log p (difference, nats)", kl),

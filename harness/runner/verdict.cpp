@@ -28,7 +28,6 @@ nlohmann::json columns_of(const CellRow& row) {
                   {"n", row.shape.nk},
                   {"d", row.shape.d},
                   {"dv", row.shape.dv},
-                  {"heads", row.heads},
                   {"causal", row.shape.mask.causal ? 1 : 0},
                   {"logit_scale", row.logit_scale}});
   return columns;
