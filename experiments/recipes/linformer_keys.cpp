@@ -22,11 +22,11 @@ const Description text{.name = "linformer-keys",
                            "n - r are zero.",
                        .reference = "Hung-yi Lee 2021 (source 003); Wang et al. 2020, arXiv:2006.04768, eq. 7"};
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 256; }
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 128; }
 
 std::vector<Index> budgets(RecipeSize size) {
   if (size == RecipeSize::smoke) return {16};
-  return {8, 16, 32, 64, 128};
+  return {8, 16, 32, 64};
 }
 
 std::string method(const std::string& projection, Index r) {

@@ -10,7 +10,7 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-const std::string reformer = "reformer", everything = "reformer:buckets=2,rounds=64,chunk=4096";
+const std::string reformer = "reformer", everything = "reformer:buckets=2,rounds=8,chunk=4096";
 const Specs compared{"softmax", "linear", "local", reformer, "uniform"};
 const std::string experiment = "attention-error:matrix=false";
 const std::string law = "gaussian", real = "model:layer=2,head=1";
@@ -23,6 +23,7 @@ const Description text{
 
 std::vector<Index> lengths(RecipeSize size) {
   if (size == RecipeSize::smoke) return {64};
+  if (size == RecipeSize::quick) return {64, 128, 256};
   return {64, 128, 256, 512, 1024};
 }
 
@@ -32,7 +33,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
                           .methods = {reformer, everything, "uniform"},
                           .inputs = {law, real},
                           .n = lengths(size),
-                          .causal = true,
+                          .causal = false,
                           .replicates = replicates};
   RunRequest reading = errors;
   reading.experiment = "dependence";
@@ -43,7 +44,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
 
 std::vector<Figure> figures(RecipeSize) {
   const Panel error{.title = "normal queries and keys",
-                    .where = {{"experiment", experiment}, {"input", law}, {"causal", 1}, {"d", 64}},
+                    .where = {{"experiment", experiment}, {"input", law}, {"causal", 0}, {"d", 64}},
                     .x = {"n"},
                     .x_label = "sequence length n",
                     .x_scale = "log2",
@@ -58,11 +59,12 @@ std::vector<Figure> figures(RecipeSize) {
   keys.y = "change_by_keys";
   keys.y_label = "change of the output / output";
   keys.y_scale = "linear";
-  return {figure("reformer-decoding", text, "Reformer where keys are not queries",
-                 "Causal, d = 64; 95 % intervals over inputs and draws. Even where every earlier token is a candidate "
-                 "(2 buckets, 64 rounds) the weights are those of other logits. Right: all keys replaced, normal "
-                 "queries and keys.",
-                 {error, trained, keys})};
+  return {
+      figure("reformer-decoding", text, "Reformer where keys are not queries",
+             "Bidirectional, d = 64; 95 % intervals over inputs and draws. Even where nearly every token is a "
+             "candidate (2 buckets, 8 rounds) the weights are those of other logits. Right: all keys replaced, normal "
+             "queries and keys.",
+             {error, trained, keys})};
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
@@ -81,7 +83,7 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   }
   return {all_at_most("Reformer's output does not depend on the keys (change with other keys)", change),
           all_below(1,
-                    {"Where keys are independent of queries Reformer, with every earlier token as a candidate, errs "
+                    {"Where keys are independent of queries Reformer, with nearly every token as a candidate, errs "
                      "more than the mean of V (error of the mean over its own)"},
                     error)};
 }
