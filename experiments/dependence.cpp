@@ -1,0 +1,44 @@
+// What a method's output depends on: queries, keys and values are replaced, one at a time, by those of another head of
+// the same input, and the outputs are compared. What a method does not read changes nothing, to the last bit.
+#include "harness/measures/attention_matrix.hpp"
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+namespace {
+
+void measure(const Task& task, Recorder& record) {
+  const Cell& cell = task.cell;
+  if (!find<InputEntry>(cell.input.name()).has_calibration)
+    throw Skip(cell.input.spec() + " has one head alone: there is none to take queries, keys and values from");
+  const auto head = draw_cell_head(cell, task.replicate, 0, Purpose::measured),
+             other = draw_cell_head(cell, task.replicate, 0, Purpose::calibration);
+  const auto method = task.method<double>(0, task.replicate);
+  const auto output = [&](const Head<double>& given) {
+    Matrix<double> out(given.Q.rows(), given.V.cols());
+    method->attend(given, cell.problem.shape.mask, task.context, out);
+    require_finite<double>(out, "output");
+    return out;
+  };
+  const Matrix<double> whole = output(head.view());
+  const auto change = [&](const Head<double>& given) { return (output(given) - whole).norm() / whole.norm(); };
+  record.scalar("change_by_queries", "1", change({other.Q, head.K, head.V}));
+  record.scalar("change_by_keys", "1", change({head.Q, other.K, head.V}));
+  record.scalar("change_by_values", "1", change({head.Q, head.K, other.V}));
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "dependence",
+             .summary = "how much the output changes with other queries, other keys, other values",
+             .formula = "|out(Q', K, V) - out(Q, K, V)|_F / |out(Q, K, V)|_F, Q' of another head; K and V likewise",
+             .reference = "none: a method that does not read its keys says so here",
+             .cost = "four calls of the method"},
+    .parameters = {},
+    .metrics = {{"change_by_queries", "1", "|out(Q', K, V) - out|_F / |out|_F"},
+                {"change_by_keys", "1", "|out(Q, K', V) - out|_F / |out|_F"},
+                {"change_by_values", "1", "|out(Q, K, V') - out|_F / |out|_F"}},
+    .headline = {.metric = "change_by_keys", .label = "change of the output with other keys"},
+    .run = measure,
+});
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,149 @@
+// Nystroemformer's Table 1: time and memory of self-attention by length. Published per instance on a 1080 Ti, n = 512
+// to 8192: Transformer .8 to 155 ms and 54 to 10,233 MB, the others some 20 times less at the end. What carries over to
+// any machine is how they grow: softmax that keeps its matrix as n^2 in both, the others as n.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/runner/recipe.hpp"
+
+namespace attnbench {
+namespace {
+
+using Specs = std::vector<std::string>;
+
+const std::string transformer = "softmax:form=materialised", few_landmarks = "nystrom:landmarks=32",
+                  landmarks = "nystrom", linformer = "linformer";
+// Longformer's window of 257 is a half width of 128.
+const Specs linear{few_landmarks, landmarks, linformer, "longformer:window=128"};
+
+Specs all_methods() {
+  Specs all{transformer};
+  all.insert(all.end(), linear.begin(), linear.end());
+  return all;
+}
+
+const Description text{.name = "nystromformer-table1",
+                       .summary = "Time and memory of self-attention by length: quadratic once, linear four times",
+                       .formula =
+                           "Time and memory of softmax attention grow as n^2, those of Nystroemformer, Linformer and "
+                           "Longformer as n; fewer landmarks take less time.",
+                       .reference = "Xiong et al. 2021, arXiv:2102.03902, Table 1"};
+
+std::vector<Index> lengths(RecipeSize size) {
+  if (size == RecipeSize::smoke) return {64, 128};
+  if (size == RecipeSize::quick) return {1024, 2048, 4096};
+  return {512, 1024, 2048, 4096, 8192};
+}
+
+std::string experiment(RecipeSize size) {
+  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1,pair=false" : "speed:blocks=18,turn=2,pair=false";
+}
+
+std::vector<RunRequest> runs(RecipeSize size) {
+  RunRequest request{.experiment = experiment(size),
+                     .methods = all_methods(),
+                     .inputs = {"gaussian"},
+                     .n = lengths(size),
+                     .causal = false,
+                     .precision = Precision::f32};
+  if (size != RecipeSize::smoke) return {request};
+  for (auto& method : request.methods)
+    if (method == linformer) method = "linformer:r=16";
+  return {request};
+}
+
+std::vector<Figure> figures(RecipeSize size) {
+  const Panel time{.title = "time of one head",
+                   .where = {{"experiment", experiment(size)},
+                             {"input", "gaussian"},
+                             {"causal", 0},
+                             {"precision", "f32"},
+                             {"threads", 1},
+                             {"method", all_methods()}},
+                   .x = {"n"},
+                   .x_label = "sequence length n",
+                   .x_scale = "log2",
+                   .y = "seconds",
+                   .y_label = "seconds per call",
+                   .y_scale = "log10",
+                   .interval = "median",
+                   .slope = true};
+  Panel memory = time;
+  memory.title = "memory of one head";
+  memory.y = "peak_bytes";
+  memory.y_label = "peak memory beyond inputs and output";
+  return {figure("nystromformer-table1", text, "Time and memory of self-attention",
+                 "One head, d = dv = 64, float, one thread, bidirectional: medians with distribution-free 95 % "
+                 "intervals; n^a is the fitted exponent. Published, of a module on a 1080 Ti, at n = 1024, 2048, 4096: "
+                 "Transformer 2.4, 10, 33 ms and 186, 685, 2620 MB; Linformer (256) 1.3, 2.7, 5.3 ms and 81, 165, 366 "
+                 "MB; Longformer (257) 4.6, 9.2, 18.5 ms and 65, 130, 263 MB; 64 landmarks 1.3, 2.7, 5.9 ms and 63, "
+                 "118, 229 MB; 32 landmarks 1.2, 2.6, 5.6 ms and 49, 96, 193 MB.",
+                 {time, memory})};
+}
+
+double doublings(RecipeSize size) {
+  return std::log(static_cast<double>(lengths(size).back()) / static_cast<double>(lengths(size).front()));
+}
+
+std::vector<double> seconds(const Results& results, const std::string& method, Index n) {
+  return results.array({{"method", method}, {"n", n}}, "seconds");
+}
+
+// One number a block.
+template <class Of>
+std::vector<double> of_blocks(const std::vector<double>& a, const std::vector<double>& b, const Of& of) {
+  std::vector<double> all;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) all.push_back(of(a[i], b[i]));
+  return all;
+}
+
+std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  const Index first = lengths(size).front(), last = lengths(size).back();
+  const Specs run = [&] {
+    Specs all = linear;
+    if (size == RecipeSize::smoke) all[2] = "linformer:r=16";
+    return all;
+  }();
+  const auto exponents = [&](const std::string& method) {
+    return of_blocks(seconds(results, method, last), seconds(results, method, first),
+                     [&](double after, double before) { return std::log(after / before) / doublings(size); });
+  };
+  std::vector<double> below_square = exponents(transformer);
+  for (double& exponent : below_square) exponent = 2 - exponent;
+  std::vector<Comparison> times, order;
+  for (const auto& method : run)
+    times.push_back({method, median_of(exponents(method), share_of_error_rate(run.size()))});
+  for (const auto& [less, more] : {std::pair{run[0], run[1]}, {run[1], run[2]}, {run[2], transformer}})
+    order.push_back({fmt::format("{} over {}", less, more),
+                     median_of(of_blocks(seconds(results, less, last), seconds(results, more, last),
+                                         [](double a, double b) { return a / b; }),
+                               share_of_error_rate(3))});
+  const auto growth_of_memory = [&](const std::string& method) {
+    const auto peak = [&](Index n) { return results.scalar({{"method", method}, {"n", n}}, "peak_bytes").at(0); };
+    return std::log(peak(last) / peak(first)) / doublings(size);
+  };
+  std::vector<Bounded> memory{{"2 less the exponent of " + transformer, 2 - growth_of_memory(transformer), 0.1}};
+  for (const auto& method : run) memory.push_back({"exponent of " + method, growth_of_memory(method), 1.1});
+  const std::string span = fmt::format("from n = {} to {}", first, last);
+  return {all_below(
+              0.25,
+              fmt::format("Softmax that keeps its matrix takes time as n^2 {} (2 less the exponent below 0.25)", span),
+              {{transformer, median_of(below_square, share_of_error_rate(1))}}),
+          all_below(1.15, fmt::format("The approximations take time as n {} (exponents below 1.15)", span), times),
+          all_below(1,
+                    fmt::format("At n = {} 32 landmarks take less time than 64, these less than Linformer's 256 and "
+                                "these less than softmax (ratios)",
+                                last),
+                    order),
+          all_at_most(fmt::format("Memory grows as n^2 with softmax that keeps its matrix, and at most as n with the "
+                                  "others, {} (exponents to 0.1)",
+                                  span),
+                      memory)};
+}
+
+const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,115 @@
+// Whether truncating linear attention to a band loses its linear complexity. methods.md F: where code forms the matrix
+// and masks it, yes, n^2 F; evaluated on the band alone, n (2 w + 1) (F + dv), which is linear in n. A mask is no
+// product of features, so the state of linear attention (one pass, whatever w) is lost either way.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "harness/runner/recipe.hpp"
+
+namespace attnbench {
+namespace {
+
+using Specs = std::vector<std::string>;
+
+const std::string whole = "linear", formed = "truncated:window=65536", banded = "truncated:window=16";
+
+const Description text{.name = "truncation-cost",
+                       .summary = "What truncating linear attention to a band costs",
+                       .formula = "Truncating linear attention to a band loses its linear complexity.",
+                       .reference = "Su 2021, kexue.fm/archives/8338 (source 000)"};
+
+std::vector<Index> lengths(RecipeSize size) {
+  if (size == RecipeSize::smoke) return {32, 64};
+  if (size == RecipeSize::quick) return {1024, 2048, 4096};
+  return {1024, 2048, 4096, 8192, 16384};
+}
+
+std::string timed(RecipeSize size) {
+  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1,pair=false" : "speed:blocks=18,turn=2,pair=false";
+}
+const std::string counted = "layer-flops";
+// Far apart, where what a block of rows does at its edges counts for nothing.
+const std::vector<Index> counted_lengths{16384, 32768};
+
+std::vector<RunRequest> runs(RecipeSize size) {
+  const RunRequest timing{.experiment = timed(size),
+                          .methods = {whole, formed, banded},
+                          .inputs = {"gaussian"},
+                          .n = lengths(size),
+                          .causal = false,
+                          .precision = Precision::f32};
+  RunRequest counting = timing;
+  counting.experiment = counted;
+  counting.n = counted_lengths;
+  return {timing, counting};
+}
+
+std::vector<Figure> figures(RecipeSize size) {
+  return {
+      figure("truncation-cost", text, "Time of a truncated linear attention",
+             "One head, d = dv = 64, elu + 1, float, one thread, bidirectional: medians with distribution-free 95 % "
+             "intervals; n^a is the fitted exponent. window = 65536 forms all weights, as masking them does; "
+             "window = 16 those of the band alone.",
+             {{.title = "time of one head",
+               .where = {{"experiment", timed(size)},
+                         {"input", "gaussian"},
+                         {"causal", 0},
+                         {"precision", "f32"},
+                         {"method", Specs{whole, formed, banded}}},
+               .x = {"n"},
+               .x_label = "sequence length n",
+               .x_scale = "log2",
+               .y = "seconds",
+               .y_label = "seconds per call",
+               .y_scale = "log10",
+               .interval = "median",
+               .slope = true}})};
+}
+
+double growth(double after, double before, Index last, Index first) {
+  return std::log(after / before) / std::log(static_cast<double>(last) / static_cast<double>(first));
+}
+
+// 2 less the exponent of time against n, one a block.
+Estimate below_square(const Results& results, const std::string& method, RecipeSize size) {
+  const Index first = lengths(size).front(), last = lengths(size).back();
+  const auto seconds = [&](Index n) {
+    return results.array({{"experiment", timed(size)}, {"method", method}, {"n", n}}, "seconds");
+  };
+  const auto before = seconds(first), after = seconds(last);
+  std::vector<double> all;
+  for (size_t b = 0; b < std::min(before.size(), after.size()); ++b)
+    all.push_back(2 - growth(after[b], before[b], last, first));
+  return median_of(all, share_of_error_rate(2));
+}
+
+Estimate below_square_by_flops(const Results& results, const std::string& method) {
+  const auto flops = [&](Index n) {
+    return results.scalar({{"experiment", counted}, {"method", method}, {"n", n}}, "attention_flops").at(0);
+  };
+  const Index first = counted_lengths.front(), last = counted_lengths.back();
+  return certain(2 - growth(flops(last), flops(first), last, first));
+}
+
+std::vector<Verdict> judge(const Results& results, RecipeSize size) {
+  const std::string first = "with the matrix formed", second = "with the band alone";
+  using Outcome = Verdict::Outcome;
+  return {below_where(0.25,
+                      {"Truncation makes the FLOPs of linear attention grow as n^2 (2 less their exponent below 0.25)",
+                       Outcome::conditional},
+                      {{first, {{"", below_square_by_flops(results, formed)}}},
+                       {second, {{"", below_square_by_flops(results, banded)}}}}),
+          below_where(0.25,
+                      {fmt::format("Truncation makes its time grow as n^2 from n = {} to {} (2 less the exponent below "
+                                   "0.25)",
+                                   lengths(size).front(), lengths(size).back()),
+                       Outcome::conditional},
+                      {{first, {{"", below_square(results, formed, size)}}},
+                       {second, {{"", below_square(results, banded, size)}}}})};
+}
+
+const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+
+}  // namespace
+}  // namespace attnbench
