@@ -1,0 +1,201 @@
+#include "harness/runner/recommend_measured.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/runner/experiment.hpp"
+#include "harness/statistics/intervals.hpp"
+#include "harness/store/environment.hpp"
+
+namespace attnbench {
+
+namespace {
+
+// Errors in double as all experiments have them, times in float as methods are used, of one head on one thread.
+constexpr const char* of_errors = "attention-error:matrix=false";
+constexpr const char* of_times = "speed:blocks=21,turn=5";
+constexpr Index first_look = 3, all_replicates = 12;
+constexpr double clearly = 2;  // times the limit
+
+// What formulas say of a call: enough to tell which budget of one method costs less, and what costs ten times another.
+constexpr double model_is_right_within = 10;
+double modelled_seconds(const Params& method, const Shape& shape) {
+  const Work work = find<MethodEntry>(method.name()).cost(method, shape);
+  return work.flops / nominal_rates.fma_peak + work.exps / nominal_rates.exp_rate;
+}
+double modelled_bytes(const Params& method, const Shape& shape) {
+  return find<MethodEntry>(method.name()).memory(method, shape);
+}
+
+struct Measured {
+  Params method;
+  Estimate error;
+};
+
+// The method without its budget: what a search over budgets holds fixed.
+std::string idea_of(Params method) {
+  for (const Parameter& parameter : method.declared())
+    if (parameter.budget) return method.with(parameter.name, parameter.default_value).spec();
+  return method.spec();
+}
+
+// Meets the limit of the error surely, in no more memory and less time: whatever is measured of x, y is the answer.
+bool dominates(const Measured& y, const Measured& x, const Needs& needs, const Shape& shape) {
+  if (fit_of_error(y.error, needs) != Fit::meets || modelled_bytes(y.method, shape) > modelled_bytes(x.method, shape))
+    return false;
+  const double factor = idea_of(y.method) == idea_of(x.method) ? 1 : model_is_right_within;
+  return factor * modelled_seconds(y.method, shape) < modelled_seconds(x.method, shape);
+}
+
+class Measuring {
+ public:
+  Measuring(const RunRequest& head, const Needs& needs, Store& store, std::int64_t run_id)
+      : head_(head), needs_(needs), store_(store), run_id_(run_id), shape_(shape_of(head)) {}
+
+  std::optional<MeasuredCandidates> operator()(const std::vector<Params>& candidates) {
+    const auto looked_at = errors(candidates, first_look, 1);
+    if (!looked_at) return std::nullopt;
+    const std::vector<Params> close = without_the_clear(*looked_at);
+    // Each has an interval of its error, and at most each one of its time.
+    const double rate = recommendation_error_rate / (2 * static_cast<double>(candidates.size()));
+    auto known = errors(close, all_replicates, rate);
+    if (!known) return std::nullopt;
+    std::vector<Measured> to_time;
+    for (const Measured& one : *known) {
+      if (fit_of_error(one.error, needs_) == Fit::misses)
+        found_.untimed.push_back({.method = one.method.spec(), .error = one.error});
+      else if (std::any_of(known->begin(), known->end(),
+                           [&](const Measured& other) { return dominates(other, one, needs_, shape_); }))
+        ++found_.dominated;
+      else
+        to_time.push_back(one);
+    }
+    if (!times(to_time, rate)) return std::nullopt;
+    return std::move(found_);
+  }
+
+ private:
+  // Runs what is missing; false when that was interrupted.
+  bool run_all(const RunRequest& request) {
+    const RunSummary summary = run(request, store_, run_id_);
+    if (found_.first_reason.empty()) found_.first_reason = summary.first_reason;
+    return !summary.interrupted;
+  }
+
+  // Those that have an error in every replicate; nothing when it was interrupted.
+  std::optional<std::vector<Measured>> errors(const std::vector<Params>& methods, Index replicates, double rate) {
+    std::vector<Measured> all;
+    if (methods.empty()) return all;
+    RunRequest request = head_;
+    request.experiment = of_errors;
+    request.precision = Precision::f64;
+    request.replicates = replicates;
+    request.threads = allowed_cores();
+    request.methods.clear();
+    for (const Params& method : methods) request.methods.push_back(method.spec());
+    if (!run_all(request)) return std::nullopt;
+    const Results results(store_, {request});
+    for (const Params& method : methods) {
+      const Samples samples = results.scalar({{"method", method.spec()}}, "relative_output_error");
+      if (samples.empty())
+        ++found_.unmeasured;
+      else
+        all.push_back({method, mean(samples, rate)});
+      if (!samples.empty() && replicates == first_look) least_[method.spec()] = least_of(samples);
+    }
+    return all;
+  }
+
+  static double least_of(const Samples& samples) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [replicate, value] : samples) least = std::min(least, value);
+    return least;
+  }
+
+  std::vector<Params> without_the_clear(const std::vector<Measured>& looked_at) {
+    std::vector<Params> close;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [method, error] : looked_at) {
+      if (least_.at(method.spec()) <= clearly * needs_.error) {
+        close.push_back(method);
+        continue;
+      }
+      ++found_.dropped;
+      if (error.value >= least) continue;
+      least = error.value;
+      found_.least_dropped = fmt::format("{} ({:.3g})", method.spec(), error.value);
+    }
+    return close;
+  }
+
+  bool times(const std::vector<Measured>& methods, double rate) {
+    RunRequest request = head_;
+    request.experiment = of_times;
+    request.precision = Precision::f32;
+    request.replicates = 1;
+    request.threads = 1;
+    request.methods = {"softmax"};
+    for (const Measured& one : methods) request.methods.push_back(one.method.spec());
+    if (!run_all(request)) return false;
+    const Results results(store_, {request});
+    const auto timed = [&](const std::string& method, const Estimate& error) -> std::optional<Candidate> {
+      const nlohmann::json where = {{"method", method}};
+      const auto seconds = results.array(where, "seconds");
+      if (seconds.empty()) return std::nullopt;
+      std::vector<double> times;
+      for (const double speedup : results.array(where, "speedup")) times.push_back(1 / speedup);
+      Candidate candidate{.method = method, .error = error, .time = median_of(times, rate), .seconds = median(seconds)};
+      const auto bytes = results.scalar(where, "peak_bytes");
+      if (!bytes.empty()) candidate.bytes = bytes.begin()->second;
+      return candidate;
+    };
+    const auto exact = timed("softmax", certain(0));
+    if (!exact)
+      throw Misuse(
+          fmt::format("recommend: exact softmax could not be timed on this head ({}), and everything is "
+                      "compared with it; give a smaller -n",
+                      found_.first_reason));
+    found_.exact = *exact;
+    found_.exact.time = certain(1);
+    std::set<std::string> fitted;
+    for (const auto& [method, error] : methods) {
+      const auto candidate = timed(method.spec(), error);
+      if (!candidate) {
+        ++found_.unmeasured;
+        continue;
+      }
+      found_.timed.push_back(*candidate);
+      const bool own_head = !find<InputEntry>(parse_spec(head_.inputs.at(0)).name).has_calibration;
+      if (own_head && find<MethodEntry>(method.name()).fitted(method)) fitted.insert(method.name());
+    }
+    found_.fitted.assign(fitted.begin(), fitted.end());
+    return true;
+  }
+
+  const RunRequest& head_;
+  const Needs& needs_;
+  Store& store_;
+  std::int64_t run_id_;
+  Shape shape_;
+  MeasuredCandidates found_ = {};
+  std::map<std::string, double> least_;  // error of a replicate of the first look, by method
+};
+
+}  // namespace
+
+Shape shape_of(const RunRequest& head) {
+  RunRequest request = head;
+  request.experiment = of_errors;
+  request.methods = {"softmax"};
+  return expand(request).at(0).problem.shape;
+}
+
+std::optional<MeasuredCandidates> measure_candidates(const RunRequest& head, const std::vector<Params>& candidates,
+                                                     const Needs& needs, Store& store, std::int64_t run_id) {
+  return Measuring(head, needs, store, run_id)(candidates);
+}
+
+}  // namespace attnbench
