@@ -58,7 +58,7 @@ std::vector<std::string> specs_of(const std::string& text) {
 const char* word(Fit fit) { return fit == Fit::meets ? "meets limits" : fit == Fit::misses ? "misses" : "AMBIGUOUS"; }
 
 void print_row(const Candidate& c, const Needs& needs) {
-  std::cout << fmt::format("{:<36}{:<28}{:<28}{:>11}{:>10}  {}\n", c.method, c.error.text(),
+  std::cout << fmt::format("{:<34}  {:<32}{:<30}{:>9}{:>10}  {}\n", c.method, c.error.text(),
                            c.seconds > 0 ? c.time.text() : "not timed",
                            c.seconds > 0 ? fmt::format("{:.3g} ms", 1000 * c.seconds) : "",
                            c.bytes ? memory_size(*c.bytes) : "", word(fit_of(c, needs)));
@@ -67,7 +67,7 @@ void print_row(const Candidate& c, const Needs& needs) {
 void print(const MeasuredCandidates& found, const Recommendation& answer, const Needs& needs, size_t candidates) {
   constexpr size_t most_missing = 10;
   std::cout << answer.sentence << "\n\n";
-  std::cout << fmt::format("{:<36}{:<28}{:<28}{:>11}{:>10}  {}\n", "method", "error of the output", "time / softmax's",
+  std::cout << fmt::format("{:<34}  {:<32}{:<30}{:>9}{:>10}  {}\n", "method", "error of the output", "time / softmax's",
                            "a call", "memory", "verdict");
   for (const Candidate& c : answer.ranked) print_row(c, needs);
   for (size_t i = 0; i < std::min(most_missing, found.untimed.size()); ++i) print_row(found.untimed[i], needs);
