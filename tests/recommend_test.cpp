@@ -153,6 +153,7 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   refused("--methods softmax", "no candidate is left");
   refused("--methods linformer --causal", "every projected key mixes all tokens");
   refused("--causal --bidirectional", "exclude each other");
+  refused("--input gaussian --input model:layer=0,head=0", "heads of different shapes");
   CHECK_FALSE(std::filesystem::exists(folder / "r.db"));
 
   // The identity of V is far off on independent tokens: exact softmax, whatever the clock says.
@@ -163,6 +164,9 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   CHECK(first.text.starts_with("exact softmax is the best answer"));
   CHECK(contains(first.text, "2 candidates: 0 timed, 2 err too much"));
   CHECK(program(request).text == first.text);
+  const auto several = program(request + " --input gaussian --input gaussian:scale=2");
+  CHECK(several.code == 0);
+  CHECK(contains(several.text, "2 candidates: 0 timed, 2 err too much"));
   const auto nothing = program(request + " --max-memory 1");
   CHECK(nothing.code == 1);
   CHECK(nothing.text.starts_with("nothing surely has an error of at most 0.05 and at most 1 B of memory"));
@@ -172,7 +176,7 @@ TEST_CASE("compare says who wins where, and what two files judge otherwise", "[e
   const Folder folder;
   const std::string file = (folder / "r.db").string();
   REQUIRE(program("run attention-error:matrix=false --method linear --method performer:m=8 --method uniform "
-                  "-n 64 -n 96 -d 8 --replicates 5 --results " +
+                  "-n 64 -n 96 -d 8 --replicates 15 --results " +
                   file)
               .code == 0);
   const auto won =

@@ -79,19 +79,24 @@ void print(const MeasuredCandidates& found, const Recommendation& answer, const 
   if (found.unmeasured > 0)
     std::cout << fmt::format(", {} could not be measured; the first: {}", found.unmeasured, found.first_reason);
   std::cout << fmt::format(
-      "\nintervals: {} for all errors and times together; errors in double, times in float of one head on one thread\n",
+      "\nintervals: {} for all errors and times together; errors in double, on the head where they are greatest; times "
+      "in "
+      "float, of the first head on one thread\n",
       1 - recommendation_error_rate);
   if (!found.fitted.empty())
-    std::cout << fmt::format("the input has no head to learn from: {} learnt from the measured one\n",
+    std::cout << fmt::format("an input has no other head to learn from: {} learnt from the measured one\n",
                              fmt::join(found.fitted, ", "));
 }
 
 int run_command(const std::vector<std::string>& words) {
-  std::string input, most_error, most_memory, n, methods, results;
+  std::string most_error, most_memory, n, methods, results;
+  std::vector<std::string> inputs;
   bool causal = false, bidirectional = false;
   options::options_description visible("options");
-  visible.add_options()("input,i", options::value(&input),
-                        "the head: file:my_heads.safetensors,head=0, model:layer=2,head=1, a law (default: gaussian)")(
+  visible.add_options()(
+      "input,i", options::value(&inputs),
+      "heads: file:my_heads.safetensors,head=0, model:layer=2,head=1, a law (default gaussian); of several "
+      "(repeatable) the one where a method errs most counts")(
       "max-error", options::value(&most_error)->default_value("0.05"),
       "norm of the output's error over that of exact softmax's output, at most")(
       "max-memory", options::value(&most_memory), "of a call beyond inputs and output, at most: 64MiB")(
@@ -105,10 +110,11 @@ int run_command(const std::vector<std::string>& words) {
   if (causal && bidirectional) throw Misuse("recommend: --causal and --bidirectional exclude each other; keep one");
   Needs needs{.error = limit_of_error(most_error)};
   if (!most_memory.empty()) needs.bytes = parse_memory_size("max-memory", most_memory);
-  RunRequest head{.experiment = "", .methods = {}, .inputs = {input.empty() ? "gaussian" : input}};
-  if (!n.empty()) head.n = {length_of(n)};
-  if (causal || bidirectional) head.causal = causal;
-  const Shape shape = shape_of(head);
+  if (inputs.empty()) inputs = {"gaussian"};
+  RunRequest heads{.experiment = "", .methods = {}, .inputs = inputs};
+  if (!n.empty()) heads.n = {length_of(n)};
+  if (causal || bidirectional) heads.causal = causal;
+  const Shape shape = shape_of(heads);
   const SearchSpace space = search_space(methods.empty() ? std::vector<std::string>() : specs_of(methods), shape);
   if (space.candidates.empty())
     throw Misuse(
@@ -117,7 +123,7 @@ int run_command(const std::vector<std::string>& words) {
                     space.without_form.empty() ? "" : fmt::format(" ({})", fmt::join(space.without_form, "; "))));
   Store store(results);
   const auto run_id = store.begin_run(command_line, environment_json());
-  const auto found = measure_candidates(head, space.candidates, needs, store, run_id);
+  const auto found = measure_candidates(heads, space.candidates, needs, store, run_id);
   if (!found) {
     std::cout << "interrupted; the same command goes on\n";
     return 130;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
+#include <tuple>
 
 #include "harness/runner/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
@@ -30,9 +32,12 @@ double modelled_bytes(const Params& method, const Shape& shape) {
   return find<MethodEntry>(method.name()).memory(method, shape);
 }
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
 struct Measured {
   Params method;
   Estimate error;
+  double least = 0;  // of its replicates on the head where that is greatest
 };
 
 // The method without its budget: what a search over budgets holds fixed.
@@ -52,8 +57,8 @@ bool dominates(const Measured& y, const Measured& x, const Needs& needs, const S
 
 class Measuring {
  public:
-  Measuring(const RunRequest& head, const Needs& needs, Store& store, std::int64_t run_id)
-      : head_(head), needs_(needs), store_(store), run_id_(run_id), shape_(shape_of(head)) {}
+  Measuring(const RunRequest& heads, const Needs& needs, Store& store, std::int64_t run_id)
+      : heads_(heads), needs_(needs), store_(store), run_id_(run_id), shape_(shape_of(heads)) {}
 
   std::optional<MeasuredCandidates> operator()(const std::vector<Params>& candidates) {
     const auto looked_at = errors(candidates, first_look, 1);
@@ -89,7 +94,7 @@ class Measuring {
   std::optional<std::vector<Measured>> errors(const std::vector<Params>& methods, Index replicates, double rate) {
     std::vector<Measured> all;
     if (methods.empty()) return all;
-    RunRequest request = head_;
+    RunRequest request = heads_;
     request.experiment = of_errors;
     request.precision = Precision::f64;
     request.replicates = replicates;
@@ -98,45 +103,55 @@ class Measuring {
     for (const Params& method : methods) request.methods.push_back(method.spec());
     if (!run_all(request)) return std::nullopt;
     const Results results(store_, {request});
-    for (const Params& method : methods) {
-      const Samples samples = results.scalar({{"method", method.spec()}}, "relative_output_error");
-      if (samples.empty())
-        ++found_.unmeasured;
+    for (const Params& method : methods)
+      if (const auto one = on_the_worst_head(results, method, rate))
+        all.push_back(*one);
       else
-        all.push_back({method, mean(samples, rate)});
-      if (!samples.empty() && replicates == first_look) least_[method.spec()] = least_of(samples);
-    }
+        ++found_.unmeasured;
     return all;
   }
 
-  static double least_of(const Samples& samples) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [replicate, value] : samples) least = std::min(least, value);
-    return least;
+  // The mean error on the head where it is greatest, which lies between the greatest ends of the heads' intervals.
+  std::optional<Measured> on_the_worst_head(const Results& results, const Params& method, double rate) const {
+    Measured worst{.method = method, .error = {0, {-infinity, -infinity}, 0}};
+    for (const std::string& input : heads_.inputs) {
+      const Samples samples = results.scalar({{"method", method.spec()}, {"input", input}}, "relative_output_error");
+      if (samples.empty()) return std::nullopt;
+      const auto [value, interval, replicates] = mean(samples, rate / static_cast<double>(heads_.inputs.size()));
+      worst.error.value = std::max(worst.error.value, value);
+      worst.error.interval.low = std::max(worst.error.interval.low, interval.low);
+      worst.error.interval.high = std::max(worst.error.interval.high, interval.high);
+      worst.error.replicates = replicates;
+      double least = infinity;
+      for (const auto& [replicate, error] : samples) least = std::min(least, error);
+      worst.least = std::max(worst.least, least);
+    }
+    return worst;
   }
 
   std::vector<Params> without_the_clear(const std::vector<Measured>& looked_at) {
     std::vector<Params> close;
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [method, error] : looked_at) {
-      if (least_.at(method.spec()) <= clearly * needs_.error) {
+    double least_error = infinity;
+    for (const auto& [method, error, least] : looked_at) {
+      if (least <= clearly * needs_.error) {
         close.push_back(method);
         continue;
       }
       ++found_.dropped;
-      if (error.value >= least) continue;
-      least = error.value;
+      if (error.value >= least_error) continue;
+      least_error = error.value;
       found_.least_dropped = fmt::format("{} ({:.3g})", method.spec(), error.value);
     }
     return close;
   }
 
   bool times(const std::vector<Measured>& methods, double rate) {
-    RunRequest request = head_;
+    RunRequest request = heads_;
     request.experiment = of_times;
     request.precision = Precision::f32;
     request.replicates = 1;
     request.threads = 1;
+    request.inputs = {heads_.inputs.at(0)};
     request.methods = {"softmax"};
     for (const Measured& one : methods) request.methods.push_back(one.method.spec());
     if (!run_all(request)) return false;
@@ -161,41 +176,54 @@ class Measuring {
     found_.exact = *exact;
     found_.exact.time = certain(1);
     std::set<std::string> fitted;
-    for (const auto& [method, error] : methods) {
+    for (const auto& [method, error, least] : methods) {
       const auto candidate = timed(method.spec(), error);
       if (!candidate) {
         ++found_.unmeasured;
         continue;
       }
       found_.timed.push_back(*candidate);
-      const bool own_head = !find<InputEntry>(parse_spec(head_.inputs.at(0)).name).has_calibration;
+      const bool own_head = std::any_of(heads_.inputs.begin(), heads_.inputs.end(), [](const std::string& input) {
+        return !find<InputEntry>(parse_spec(input).name).has_calibration;
+      });
       if (own_head && find<MethodEntry>(method.name()).fitted(method)) fitted.insert(method.name());
     }
     found_.fitted.assign(fitted.begin(), fitted.end());
     return true;
   }
 
-  const RunRequest& head_;
+  const RunRequest& heads_;
   const Needs& needs_;
   Store& store_;
   std::int64_t run_id_;
   Shape shape_;
   MeasuredCandidates found_ = {};
-  std::map<std::string, double> least_;  // error of a replicate of the first look, by method
 };
 
 }  // namespace
 
-Shape shape_of(const RunRequest& head) {
-  RunRequest request = head;
+Shape shape_of(const RunRequest& heads) {
+  RunRequest request = heads;
   request.experiment = of_errors;
   request.methods = {"softmax"};
-  return expand(request).at(0).problem.shape;
+  const auto cells = expand(request);
+  const Shape& shape = cells.at(0).problem.shape;
+  for (const Cell& cell : cells) {
+    const Shape& other = cell.problem.shape;
+    if (std::tie(other.nq, other.nk, other.d, other.dv) != std::tie(shape.nq, shape.nk, shape.d, shape.dv) ||
+        other.mask != shape.mask)
+      throw Misuse(
+          fmt::format("{} (n={} d={} dv={}{}) and {} (n={} d={} dv={}{}) are heads of different shapes, which "
+                      "one answer cannot be for; give heads of one shape, or -n and --causal for all",
+                      cells.at(0).input.spec(), shape.nk, shape.d, shape.dv, shape.mask.causal ? " causal" : "",
+                      cell.input.spec(), other.nk, other.d, other.dv, other.mask.causal ? " causal" : ""));
+  }
+  return shape;
 }
 
-std::optional<MeasuredCandidates> measure_candidates(const RunRequest& head, const std::vector<Params>& candidates,
+std::optional<MeasuredCandidates> measure_candidates(const RunRequest& heads, const std::vector<Params>& candidates,
                                                      const Needs& needs, Store& store, std::int64_t run_id) {
-  return Measuring(head, needs, store, run_id)(candidates);
+  return Measuring(heads, needs, store, run_id)(candidates);
 }
 
 }  // namespace attnbench

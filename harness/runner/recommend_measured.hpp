@@ -19,15 +19,16 @@ struct MeasuredCandidates {
   std::vector<std::string> fitted;  // methods that learnt from the measured head itself: its input has no other
 };
 
-// One head of the input, of n tokens. The intervals of all errors and times together miss with probability
-// `recommendation_error_rate` at most (Bonferroni). Everything goes into the store, and what is there is not measured
-// again. Nothing when it was interrupted. head: one input; methods are not read.
-std::optional<MeasuredCandidates> measure_candidates(const RunRequest& head, const std::vector<Params>& candidates,
+// Errors are those of the input on which a method errs most, times are of the first one. The intervals of all errors
+// and times together miss with probability `recommendation_error_rate` at most (Bonferroni). Everything goes into the
+// store, and what is there is not measured again. Nothing when it was interrupted. heads: inputs of one shape; the
+// methods are not read.
+std::optional<MeasuredCandidates> measure_candidates(const RunRequest& heads, const std::vector<Params>& candidates,
                                                      const Needs& needs, Store& store, std::int64_t run_id);
 
 inline constexpr double recommendation_error_rate = 0.05;
 
-// The shape of that head. Throws Misuse for an input or a size that cannot be.
-Shape shape_of(const RunRequest& head);
+// The shape of those heads. Throws Misuse for an input or a size that cannot be, and for heads of several shapes.
+Shape shape_of(const RunRequest& heads);
 
 }  // namespace attnbench

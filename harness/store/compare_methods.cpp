@@ -107,8 +107,10 @@ void compare_one(const PlacedNumbers& a, const PlacedNumbers& b, bool blocks, do
     compare_numbers(a, b, confidence, to);
   else
     (blocks ? compare_blocks : compare_sessions)(a, b, confidence, to);
-  const bool apart = std::abs(to.b - to.a) > 1e-12 * std::max(std::abs(to.a), std::abs(to.b));
-  if (to.outcome == Outcome::same && !to.equal && apart) to.outcome = Outcome::ambiguous;
+  // Of two methods an interval that holds no difference says nothing, unless all of it is rounding.
+  const double unchanged = to.timing ? 1 : 0, scale = to.timing ? 1 : std::max(std::abs(to.a), std::abs(to.b));
+  const double most = std::max(std::abs(to.interval.low - unchanged), std::abs(to.interval.high - unchanged));
+  if (to.outcome == Outcome::same && !to.equal && most > 1e-12 * scale) to.outcome = Outcome::ambiguous;
 }
 
 std::vector<std::string> endings_of(const std::vector<Shared>& all) {
