@@ -71,6 +71,8 @@ void print(const MeasuredCandidates& found, const Recommendation& answer, const 
                            "a call", "memory", "verdict");
   for (const Candidate& c : answer.ranked) print_row(c, needs);
   for (size_t i = 0; i < std::min(most_missing, found.untimed.size()); ++i) print_row(found.untimed[i], needs);
+  if (found.untimed.size() > most_missing)
+    std::cout << fmt::format("and {} that err more\n", found.untimed.size() - most_missing);
   std::cout << fmt::format("\n{} candidates: {} timed, {} err too much", candidates, found.timed.size(),
                            found.dropped + found.untimed.size());
   if (!found.least_dropped.empty())

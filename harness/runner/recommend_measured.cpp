@@ -18,8 +18,8 @@ namespace {
 
 // Errors in double as all experiments have them, times in float as methods are used, of one head on one thread.
 constexpr const char* of_errors = "attention-error:matrix=false";
-constexpr const char* of_times = "speed:blocks=21,turn=5";
-constexpr Index first_look = 3, all_replicates = 12;
+constexpr const char* of_times = "speed:blocks=41,turn=5";
+constexpr Index first_look = 3, all_replicates = 20;
 constexpr double clearly = 2;  // times the limit
 
 // What formulas say of a call: enough to tell which budget of one method costs less, and what costs ten times another.
@@ -61,23 +61,22 @@ class Measuring {
       : heads_(heads), needs_(needs), store_(store), run_id_(run_id), shape_(shape_of(heads)) {}
 
   std::optional<MeasuredCandidates> operator()(const std::vector<Params>& candidates) {
-    const auto looked_at = errors(candidates, first_look, 1);
-    if (!looked_at) return std::nullopt;
-    const std::vector<Params> close = without_the_clear(*looked_at);
-    // Each has an interval of its error, and at most each one of its time.
-    const double rate = recommendation_error_rate / (2 * static_cast<double>(candidates.size()));
-    auto known = errors(close, all_replicates, rate);
+    // Each has at most two intervals of its error, after the first look and at last, and one of its time.
+    const double rate = recommendation_error_rate / (3 * static_cast<double>(candidates.size()));
+    auto known = errors(candidates, first_look, rate);
     if (!known) return std::nullopt;
+    drop_the_clear(*known);
+    drop_the_dominated(*known);
+    if (!refine(*known, rate)) return std::nullopt;
     std::vector<Measured> to_time;
-    for (const Measured& one : *known) {
+    for (const Measured& one : *known)
       if (fit_of_error(one.error, needs_) == Fit::misses)
         found_.untimed.push_back({.method = one.method.spec(), .error = one.error});
-      else if (std::any_of(known->begin(), known->end(),
-                           [&](const Measured& other) { return dominates(other, one, needs_, shape_); }))
-        ++found_.dominated;
       else
         to_time.push_back(one);
-    }
+    drop_the_dominated(to_time);
+    std::sort(found_.untimed.begin(), found_.untimed.end(),
+              [](const Candidate& x, const Candidate& y) { return x.error.value < y.error.value; });
     if (!times(to_time, rate)) return std::nullopt;
     return std::move(found_);
   }
@@ -111,6 +110,20 @@ class Measuring {
     return all;
   }
 
+  // More replicates, but of what came out bit for bit the same each time: nothing is drawn, neither by the method nor
+  // by the input. False when that was interrupted.
+  bool refine(std::vector<Measured>& known, double rate) {
+    const auto varies = [](const Measured& one) { return one.error.interval.low < one.error.interval.high; };
+    std::vector<Params> varying;
+    for (const Measured& one : known)
+      if (varies(one)) varying.push_back(one.method);
+    const auto again = errors(varying, all_replicates, rate);
+    if (!again) return false;
+    std::erase_if(known, varies);
+    known.insert(known.end(), again->begin(), again->end());
+    return true;
+  }
+
   // The mean error on the head where it is greatest, which lies between the greatest ends of the heads' intervals.
   std::optional<Measured> on_the_worst_head(const Results& results, const Params& method, double rate) const {
     Measured worst{.method = method, .error = {0, {-infinity, -infinity}, 0}};
@@ -129,20 +142,25 @@ class Measuring {
     return worst;
   }
 
-  std::vector<Params> without_the_clear(const std::vector<Measured>& looked_at) {
-    std::vector<Params> close;
+  void drop_the_clear(std::vector<Measured>& all) {
     double least_error = infinity;
-    for (const auto& [method, error, least] : looked_at) {
-      if (least <= clearly * needs_.error) {
-        close.push_back(method);
-        continue;
-      }
+    std::erase_if(all, [&](const Measured& one) {
+      if (one.least <= clearly * needs_.error) return false;
       ++found_.dropped;
-      if (error.value >= least_error) continue;
-      least_error = error.value;
-      found_.least_dropped = fmt::format("{} ({:.3g})", method.spec(), error.value);
-    }
-    return close;
+      if (one.error.value < least_error) {
+        least_error = one.error.value;
+        found_.least_dropped = fmt::format("{} ({:.3g})", one.method.spec(), one.error.value);
+      }
+      return true;
+    });
+  }
+
+  void drop_the_dominated(std::vector<Measured>& all) {
+    const std::vector<Measured> before = all;
+    found_.dominated += std::erase_if(all, [&](const Measured& one) {
+      return std::any_of(before.begin(), before.end(),
+                         [&](const Measured& other) { return dominates(other, one, needs_, shape_); });
+    });
   }
 
   bool times(const std::vector<Measured>& methods, double rate) {

@@ -10,7 +10,7 @@ namespace attnbench {
 struct MeasuredCandidates {
   Candidate exact;
   std::vector<Candidate> timed;     // with softmax, in turns
-  std::vector<Candidate> untimed;   // that err too much: by the intervals of all replicates
+  std::vector<Candidate> untimed;   // that err too much, by the intervals of all replicates; the least first
   size_t dropped = 0;               // that every replicate of a first few had at more than twice the limit
   size_t dominated = 0;             // a candidate that meets the limit costs less
   size_t unmeasured = 0;            // skipped, failed, ...
