@@ -5,25 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/statistics/intervals.hpp"
+#include "harness/store/compare_metric.hpp"
 
 namespace attnbench {
-
-// One metric of a cell that both files have.
-struct ComparedMetric {
-  enum class Outcome {
-    equal,         // bit for bit: statistics in every replicate that both have, timings in all
-    within_error,  // the interval holds no change, or the change is rounding: below 1e-12 of the numbers
-    differs,
-    undecided,  // not equal, and too few numbers for an interval
-  };
-  std::string cell, metric, unit;
-  Outcome outcome = Outcome::equal;
-  bool timing = false;  // medians and their ratio b / a; else means and their difference b - a
-  double a = 0, b = 0, change = 0;
-  Interval interval = {};
-  size_t pairs = 0;  // replicates of the same seed and number that both have; 0: compared as independent samples
-};
 
 struct ComparedFiles {
   std::vector<ComparedMetric> metrics;
@@ -33,9 +17,8 @@ struct ComparedFiles {
 };
 
 // Cells are the same when experiment, method and input (specs, with their parameters), sizes and threads are; version,
-// seed and machine may differ (of several versions in one file the newest counts). Numbers of statistics are compared
-// over replicates, as pairs where both files have the same seed and replicate (which then saw the same input and
-// draws); an array stands by its mean. Timings (arrays in s or 1/s) are compared by all their samples. metric: only
+// seed and machine may differ (of several versions in one file the newest counts). An array stands by its mean.
+// Timings (arrays in s or 1/s, and speedups) are compared by all their samples, as those of two sessions. metric: only
 // that one; all when empty. Throws Misuse when a path is no results file.
 ComparedFiles compare(const std::filesystem::path& a, const std::filesystem::path& b, const std::string& metric);
 

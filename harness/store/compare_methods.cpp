@@ -1,0 +1,170 @@
+#include "harness/store/compare_methods.hpp"
+
+#include <SQLiteCpp/Column.h>
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/store/database.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Outcome = ComparedMetric::Outcome;
+
+constexpr char between = '\n';  // method and problem
+
+// One problem where both were measured.
+struct Shared {
+  std::string problem;
+  const MeasuredCell *a, *b;
+};
+
+CellSelection selection(const std::string& a, const std::string& b, const std::string& metric) {
+  return {.name = fmt::format("method || char(10) || {} || iif(machine <> '', ' on ' || machine, '')", name_of_problem),
+          .metric = metric,
+          .memory = true,
+          .methods = {a, b}};
+}
+
+std::vector<Shared> shared_problems(const std::map<std::string, MeasuredCell>& cells, const std::string& a,
+                                    const std::string& b) {
+  std::vector<Shared> all;
+  for (const auto& [name, cell] : cells) {
+    if (!name.starts_with(a + between)) continue;
+    const std::string problem = name.substr(a.size() + 1);
+    if (const auto other = cells.find(b + between + problem); other != cells.end())
+      all.push_back({problem, &cell, &other->second});
+  }
+  return all;
+}
+
+// The run that a problem of one of the two would be given both by; of any problem where neither has one.
+std::string missing_run(SQLite::Database& database, const std::string& path, const std::string& a,
+                        const std::string& b) {
+  SQLite::Statement select(database,
+                           "SELECT experiment, input, n, d, causal FROM cell "
+                           "ORDER BY method NOT IN (?1, ?2), id LIMIT 1");
+  select.bind(1, a);
+  select.bind(2, b);
+  const std::string methods = fmt::format("--method '{}' --method '{}'", a, b), results = " --results " + path;
+  if (!select.executeStep()) return fmt::format("attnbench run attention-error {}{}", methods, results);
+  return fmt::format("attnbench run '{}' {} --input '{}' -n {} -d {} {}{}", select.getColumn(0).getString(), methods,
+                     select.getColumn(1).getString(), select.getColumn(2).getInt64(), select.getColumn(3).getInt64(),
+                     select.getColumn(4).getInt() != 0 ? "--causal" : "--bidirectional", results);
+}
+
+[[noreturn]] void refuse_nothing_in_common(const std::filesystem::path& path, const std::string& a,
+                                           const std::string& b) {
+  constexpr size_t most = 30;
+  SQLite::Database database = open_for_reading(path);
+  std::vector<std::string> there;
+  SQLite::Statement select(database, "SELECT DISTINCT method FROM cell ORDER BY method");
+  while (select.executeStep()) there.push_back(select.getColumn(0).getString());
+  const auto is_there = [&](const std::string& method) { return std::ranges::find(there, method) != there.end(); };
+  const std::string run = missing_run(database, path.string(), a, b);
+  const std::string mend = fmt::format("; this run would make them: {}", run);
+  if (is_there(a) && is_there(b))
+    throw Misuse(fmt::format("{} has {} and {}, but of no problem both{}", path.string(), a, b, mend));
+  const std::string absent = is_there(a)   ? fmt::format("no {}", b)
+                             : is_there(b) ? fmt::format("no {}", a)
+                                           : fmt::format("neither {} nor {}", a, b);
+  const size_t more = there.size() > most ? there.size() - most : 0;
+  there.resize(there.size() - more);
+  throw Misuse(fmt::format("{} has {}; its methods: {}{}{}", path.string(), absent,
+                           there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")),
+                           more > 0 ? fmt::format(" and {} more", more) : "", mend));
+}
+
+// Whether both had their turns in the same blocks: the turns of softmax that they were paired with are the same.
+bool took_turns(const MeasuredCell& a, const MeasuredCell& b) {
+  for (const char* needed : {"seconds", "speedup"})
+    if (!a.metrics.contains(needed) || !b.metrics.contains(needed)) return false;
+  const auto exact = [](const MeasuredCell& cell) {
+    std::map<Place, std::vector<double>> turns = cell.metrics.at("speedup").samples;
+    for (auto& [place, of_place] : turns) {
+      const auto seconds = cell.metrics.at("seconds").samples.find(place);
+      if (seconds == cell.metrics.at("seconds").samples.end() || seconds->second.size() != of_place.size())
+        return std::map<Place, std::vector<double>>();
+      for (size_t i = 0; i < of_place.size(); ++i) of_place[i] *= seconds->second[i];
+    }
+    return turns;
+  };
+  const auto near = [](double x, double y) { return std::abs(x - y) <= 1e-9 * std::max(x, y); };
+  const auto of_a = exact(a), of_b = exact(b);
+  return !of_a.empty() && std::ranges::equal(of_a, of_b, [&](const auto& x, const auto& y) {
+    return x.first == y.first && std::ranges::equal(x.second, y.second, near);
+  });
+}
+
+void compare_one(const PlacedNumbers& a, const PlacedNumbers& b, bool blocks, double confidence, ComparedMetric& to) {
+  if (a.samples.empty() || b.samples.empty())
+    compare_numbers(a, b, confidence, to);
+  else
+    (blocks ? compare_blocks : compare_sessions)(a, b, confidence, to);
+  // Of two methods an interval that holds no difference says nothing, unless all of it is rounding.
+  const double unchanged = to.timing ? 1 : 0, scale = to.timing ? 1 : std::max(std::abs(to.a), std::abs(to.b));
+  const double most = std::max(std::abs(to.interval.low - unchanged), std::abs(to.interval.high - unchanged));
+  if (to.outcome == Outcome::same && !to.equal && most > 1e-12 * scale) to.outcome = Outcome::ambiguous;
+}
+
+std::vector<std::string> endings_of(const std::vector<Shared>& all) {
+  const auto words = [](const MeasuredCell& cell) {
+    std::map<std::string, int> counts;
+    for (const auto& [place, ending] : cell.endings) ++counts[ending];
+    std::vector<std::string> parts;
+    for (const auto& [ending, count] : counts) parts.push_back(fmt::format("{} {}", count, ending));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  };
+  const auto not_done = [](const MeasuredCell& cell) {
+    return std::ranges::any_of(cell.endings, [](const auto& ended) { return ended.second != "done"; });
+  };
+  std::vector<std::string> lines;
+  for (const auto& [problem, a, b] : all)
+    if (not_done(*a) || not_done(*b))
+      lines.push_back(fmt::format("{}: {} of A, {} of B", problem, words(*a), words(*b)));
+  return lines;
+}
+
+}  // namespace
+
+ComparedMethods compare_methods(const std::filesystem::path& path, const std::string& a, const std::string& b,
+                                const std::string& metric) {
+  const auto cells = read_cells(path, selection(a, b, metric));
+  const auto whole = metric.empty() ? cells : read_cells(path, selection(a, b, ""));  // whose turns tell the pairs
+  const auto all = shared_problems(cells, a, b), with_turns = shared_problems(whole, a, b);
+  if (all.empty()) explained(path, [&] { refuse_nothing_in_common(path, a, b); });
+  ComparedMethods comparison{.endings = endings_of(all)};
+  struct Pair {
+    const PlacedNumbers *a, *b;
+    bool blocks;
+  };
+  std::vector<std::pair<ComparedMetric, Pair>> pairs;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [problem, of_a, of_b] = all[i];
+    const bool blocks = took_turns(*with_turns[i].a, *with_turns[i].b);
+    for (const auto& [name, numbers] : of_a->metrics)
+      if (const auto other = of_b->metrics.find(name); other != of_b->metrics.end())
+        pairs.push_back({{.cell = problem, .metric = name, .unit = numbers.unit}, {&numbers, &other->second, blocks}});
+  }
+  if (pairs.empty() && !metric.empty()) {
+    std::set<std::string> known;
+    for (const ComparedMetric& one : compare_methods(path, a, b, "").metrics) known.insert(one.metric);
+    throw Misuse(fmt::format("--metric {}: {} has it not of both {} and {}; it has {}", metric, path.string(), a, b,
+                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+  std::ranges::stable_sort(pairs, {}, [](const auto& pair) { return pair.first.metric; });
+  const double confidence = 1 - comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));
+  for (auto& [compared, of] : pairs) {
+    compare_one(*of.a, *of.b, of.blocks, confidence, compared);
+    comparison.metrics.push_back(std::move(compared));
+  }
+  return comparison;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,135 @@
+#include "harness/store/compare_metric.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/statistics/two_samples.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Outcome = ComparedMetric::Outcome;
+
+Outcome changed(const ComparedMetric& m, bool rose) {
+  const Preference preference = preference_of(m.metric, m.unit);
+  if (preference == Preference::none) return Outcome::differs;
+  return rose == (preference == Preference::more) ? Outcome::better : Outcome::worse;
+}
+
+// The interval decides, unless what it is of is rounding.
+Outcome decided(const ComparedMetric& m, double unchanged) {
+  constexpr double rounding = 1e-12;
+  const bool rose = m.interval.low > unchanged, fell = m.interval.high < unchanged;
+  const bool rounded = std::abs(m.b - m.a) <= rounding * std::max(std::abs(m.a), std::abs(m.b));
+  return (rose || fell) && !rounded ? changed(m, rose) : Outcome::same;
+}
+
+Moments moments_of(const PlacedNumbers& metric) {
+  Moments all;
+  for (const auto& [place, number] : metric.numbers) all.add(number.value);
+  return all;
+}
+
+}  // namespace
+
+Preference preference_of(const std::string& metric, const std::string& unit) {
+  static const std::set<std::string> less_units{"s", "B", "FLOP"};
+  static const std::set<std::string> less{"fraction_nonpositive_normalisers",
+                                          "gradient_error",
+                                          "kl_estimate_to_exact",
+                                          "kl_estimate_to_exact_infinite",
+                                          "kl_exact_to_estimate",
+                                          "kl_exact_to_estimate_infinite",
+                                          "output_error",
+                                          "final_output_error",
+                                          "output_mse",
+                                          "pair_mse",
+                                          "relative_frobenius",
+                                          "relative_mse",
+                                          "relative_output_error",
+                                          "relative_variance",
+                                          "rounding_error",
+                                          "row_l1",
+                                          "row_l1_rows",
+                                          "softmax_mse"};
+  static const std::set<std::string> more{"speedup",    "peer_speedup", "speedup_by_flops", "top_agreement",
+                                          "top_recall", "needle_found", "needle_weight"};
+  if (less_units.contains(unit) || less.contains(metric)) return Preference::less;
+  return unit == "1/s" || more.contains(metric) ? Preference::more : Preference::none;
+}
+
+void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to) {
+  Moments of_a, of_b, differences;
+  bool equal = true;
+  for (const auto& [place, number] : a.numbers) {
+    const auto other = b.numbers.find(place);
+    if (other == b.numbers.end()) continue;
+    const bool same = number.content == other->second.content;
+    equal &= same;
+    of_a.add(number.value);
+    of_b.add(other->second.value);
+    differences.add(same ? 0 : other->second.value - number.value);  // of two infinities, too
+  }
+  to.pairs = static_cast<size_t>(differences.count);
+  if (to.pairs == 0) {
+    of_a = moments_of(a);
+    of_b = moments_of(b);
+    equal = false;
+  }
+  to.a = of_a.mean;
+  to.b = of_b.mean;
+  to.change = to.pairs > 0 ? differences.mean : to.b - to.a;
+  to.interval = {to.change, to.change};
+  to.equal = equal;
+  if (equal) return;
+  if (!std::isfinite(to.change))
+    to.outcome = to.pairs > 0 ? Outcome::differs : Outcome::ambiguous;  // an infinity that the other has not
+  else if (of_a.count < 2 || of_b.count < 2)
+    to.outcome = Outcome::ambiguous;
+  else {
+    to.interval = to.pairs > 0 ? mean_interval(differences, confidence) : difference_interval(of_a, of_b, confidence);
+    to.outcome = decided(to, 0);
+  }
+}
+
+void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to) {
+  const auto of_a = a.all_samples(), of_b = b.all_samples();
+  to.timing = true;
+  to.a = median(of_a);
+  to.b = median(of_b);
+  to.change = to.b / to.a;
+  to.interval = median_ratio_interval(of_a, of_b, confidence);
+  to.equal = of_a == of_b;
+  if (to.equal) return;  // the same measurements
+  const double resolution = to.metric.ends_with("speedup") ? resolution_of_speedups : resolution_of_seconds;
+  const auto& [low, high] = to.interval;
+  if (!enough_for_median(std::min(of_a.size(), of_b.size()), 1 - (1 - confidence) / 2))
+    to.outcome = Outcome::ambiguous;
+  else if (low > resolution || high < 1 / resolution)
+    to.outcome = changed(to, low > 1);
+  else
+    to.outcome = low >= 1 / resolution && high <= resolution ? Outcome::same : Outcome::ambiguous;
+}
+
+void compare_blocks(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to) {
+  std::vector<double> of_a, of_b, ratios;
+  for (const auto& [place, samples] : a.samples) {
+    const auto& others = b.samples.at(place);
+    for (size_t block = 0; block < samples.size(); ++block) {
+      of_a.push_back(samples[block]);
+      of_b.push_back(others.at(block));
+      ratios.push_back(of_b.back() / of_a.back());
+    }
+  }
+  to.timing = true;
+  to.pairs = ratios.size();
+  to.a = median(of_a);
+  to.b = median(of_b);
+  to.change = median(ratios);
+  to.interval = median_interval(ratios, confidence);
+  to.outcome = enough_for_median(ratios.size(), confidence) ? decided(to, 1) : Outcome::ambiguous;
+}
+
+}  // namespace attnbench
