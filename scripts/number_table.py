@@ -14,44 +14,43 @@ ABSENT = "–"
 
 def number_table(panels: list[Panel], ending: str) -> str:
     """ending: "tex" or "md". One row a point; what was not done says why."""
-    header = [*(["panel"] if len(panels) > 1 else []), "series", *_axes(panels), "95 % interval"]
-    if any(panel.has_theory for panel in panels):
-        header.append("closed form")
-    rows = [row[-len(header) :] for panel in panels for row in _rows(panel, "closed form" in header)]
+    table = pd.DataFrame([row for panel in panels for row in _rows(panel)])
+    table = table.loc[:, (table != ABSENT).any()]  # such as closed forms where there are none
+    labels = {axis: list(dict.fromkeys(axis_label(panel, axis) for panel in panels)) for axis in "xy"}
+    names = ("value_label", "area_label")
+    labels["value"] = [str(p.description[name]) for p in panels for name in names if p.description.get(name)][:1]
+    if len(panels) == 1:
+        table = table.drop(columns="panel")
+    elif len(labels["y"]) > 1:
+        table["panel"] += ": " + table["y label"]
+    table = table.drop(columns="y label")
+    header = [labels[name][0] if len(labels.get(name, [])) == 1 else name for name in table.columns]
+    rows = table.to_numpy().tolist()
     if ending == "md":
         return markdown(header, rows)
-    numeric = len(header) - header.index("series") - 1
-    return latex(header, rows, "l" * (len(header) - numeric) + "r" * numeric)
+    words = int("panel" in table) + 1
+    return latex(header, rows, "l" * words + "r" * (len(header) - words))
 
 
-def _axes(panels: list[Panel]) -> list[str]:
-    """The labels of both axes where all panels have the same, and of the value that a tile or a circle shows."""
-    labels = [list(dict.fromkeys(axis_label(panel, axis) for panel in panels)) for axis in "xy"]
-    with_value = ["value"] if any(_has_value(panel) for panel in panels) else []
-    return [*(found[0] if len(found) == 1 else axis for found, axis in zip(labels, "xy")), *with_value]
+def _rows(panel: Panel) -> list[dict[str, str]]:
+    shows_value = panel.description["kind"] in ("map", "trade")
+    return [
+        {
+            "panel": str(panel.description.get("title", "")),
+            "y label": axis_label(panel, "y"),
+            "series": point["series"],
+            "x": _number(point["x"]),
+            "y": point["note"] if pd.isna(point["y"]) and point["note"] else _number(point["y"]),
+            "value": _number(point["value"]) if shows_value else ABSENT,
+            "95 % interval": _interval(point["low"], point["high"]),
+            "closed form": _number(point["theory"]),
+        }
+        for point in panel.points.sort_values(["role", "series", "x"], kind="stable").to_dict("records")
+    ]
 
 
-def _has_value(panel: Panel) -> bool:
-    return panel.description["kind"] in ("map", "trade") and bool(panel.points["value"].notna().any())
-
-
-def _rows(panel: Panel, with_theory: bool) -> list[list[str]]:
-    points = panel.points.sort_values(["role", "series", "x"], kind="stable")
-    rows = []
-    for point in points.to_dict("records"):
-        interval = f"{_number(point['low'])} to {_number(point['high'])}" if np.isfinite(point["low"]) else ABSENT
-        rows.append(
-            [
-                str(panel.description.get("title", "")),
-                point["series"],
-                _number(point["x"]),
-                point["note"] if pd.isna(point["y"]) and point["note"] else _number(point["y"]),
-                *([_number(point["value"])] if _has_value(panel) else []),
-                interval,
-                *([_number(point["theory"])] if with_theory else []),
-            ]
-        )
-    return rows
+def _interval(low: float, high: float) -> str:
+    return f"{_number(low)} to {_number(high)}" if np.isfinite(low) and np.isfinite(high) else ABSENT
 
 
 def _number(value: float) -> str:

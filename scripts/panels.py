@@ -21,6 +21,7 @@ from ticks import are_few_integers, byte_ticks, integer_ticks, limits, linear_ti
 
 BAND_FROM = 25  # points a series: more are drawn with a band instead of bars
 BAND_VERTICES = 256
+LEADER = "leader"  # the line from a circle to its name
 MOST_WORDS = 64  # tiles of a map of values: more are colours alone
 
 
@@ -212,7 +213,7 @@ def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> N
         if best[1] >= 8:  # not beside its circle
             near = (min(max(cx, best[2][0]), best[2][2]), min(max(cy, best[2][1]), best[2][3]))
             line = axes.transData.inverted().transform([(cx, cy), near])
-            axes.plot(*line.T, color=FAINT, linewidth=0.5, zorder=2.9)
+            axes.plot(*line.T, color=FAINT, linewidth=0.5, zorder=2.9, label=LEADER)
 
 
 def _boxes_around(cx: float, cy: float, r: float, width: float, height: float) -> list[tuple[float, float, float, float]]:

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Picture
 from notes import notes
-from panels import has_circles
+from panels import LEADER, has_circles
 from results import Figure
 from style import Layout, Look
 
@@ -35,7 +35,8 @@ def images(panels: list[Panel]) -> dict[str, bytes]:
 
 
 def redraw_script(picture: Picture, panels: list[Panel], figure: Figure, layout: Layout) -> str:
-    """The text of the script. The picture is drawn, so that everything in it has its place."""
+    """The text of the script."""
+    picture.draw_without_rendering()  # gives the legend and the labels of colour bars their places
     looks = series_looks(panels)
     described = {
         "title": str(figure.description.get("title", figure.name)),
@@ -74,6 +75,7 @@ def _panel(axes: Axes, panel: Panel) -> dict[str, Any]:
         "colours": _colours(coloured) if coloured else None,
         "bar": _bar(coloured.colorbar) if coloured else None,
         "texts": [_text(axes, text) for text in axes.texts],
+        "leaders": [line.get_xydata().T.tolist() for line in axes.lines if line.get_label() == LEADER],
     }
 
 
@@ -105,6 +107,7 @@ def _bar(bar: Any) -> dict[str, Any]:
         "ticks": [tick for tick, _ in inside],
         "labels": [label for _, label in inside],
         "label": bar.ax.get_ylabel(),
+        "size": bar.ax.get_yticklabels()[0].get_fontsize(),
     }
 
 

@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""Draws a figure from the CSV file beside it, as PDF, with matplotlib alone. FIGURE is how it looks: change it at will."""
+"""Draws a figure from the CSV file beside it, as PDF, with matplotlib alone.
+
+FIGURE is how it looks: change it at will. Its title, caption and notes are not drawn; they are for the text.
+"""
 
 import csv
 from math import inf, isfinite, nan, sqrt
@@ -29,8 +32,11 @@ def draw():
         if panel["bar"]:
             bar = picture.colorbar(drawn, cax=picture.add_axes(panel["bar"]["position"]), extend=panel["bar"]["extend"])
             bar.set_ticks(panel["bar"]["ticks"], labels=panel["bar"]["labels"])
+            bar.ax.tick_params(labelsize=panel["bar"]["size"])
             bar.ax.minorticks_off()
             bar.set_label(panel["bar"]["label"])
+        for x, y in panel["leaders"]:
+            axes.plot(x, y, color="grey", linewidth=0.5, zorder=2.9)
         for x, y, words, how in panel["texts"]:
             axes.text(x, y, words, transform=axes.transAxes, ha="center", va="center", **how)
     if FIGURE["legend"]:
@@ -163,7 +169,8 @@ def tiles(axes, panel, rows, _):
             look, i, j = FIGURE["looks"][row["series"]], x.index(row["x"]), y.index(row["y"])
             axes.fill_between(x_edges[i : i + 2], y_edges[j], y_edges[j + 1], color=look["color"], alpha=0.25, linewidth=0)
             inside = "white" if row["low"] <= 0 else look["color"]
-            axes.plot(row["x"], row["y"], marker=look["marker"], color=look["color"], markerfacecolor=inside, zorder=3)
+            axes.plot(row["x"], row["y"], marker=look["marker"], color=look["color"], markerfacecolor=inside,
+                      markersize=min(7, 43 * min(2.2 / len(x), 1.7 / len(y))), markeredgewidth=0.8, zorder=3)
         return None
     name, low, high = panel["colours"]
     value = {(row["x"], row["y"]): min(max(row["value"], low), high) for row in rows}
