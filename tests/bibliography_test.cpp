@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "harness/core/registry.hpp"
-#include "harness/store/store.hpp"
+#include "harness/store/citable.hpp"
 #include "tests/misuse.hpp"
 #include "tests/results_file.hpp"
 
@@ -76,7 +76,8 @@ TEST_CASE("BibTeX is read with braces in its values, and what is none is refused
            {"@misc{, author = {B}}", "without a key"},
            {"@{b}", "no name"}}) {
     INFO(text);
-    const std::string message = misuse_of([&] { parse_bibliography(good + text, "some.bib"); });
+    const std::string both = good + text;
+    const std::string message = misuse_of([&] { parse_bibliography(both, "some.bib"); });
     CHECK(contains(message, "some.bib: line 2"));
     CHECK(contains(message, problem));
   }
@@ -91,8 +92,9 @@ TEST_CASE("a store says which methods and sources there are to cite", "[unit]") 
   store.put_reproduction({.recipe = "r",
                           .verdicts = {{Verdict::Outcome::pass, {"s", Verdict::Outcome::pass, "a source"}, "1"},
                                        {Verdict::Outcome::pass, "without one", "2"}}});
-  CHECK(store.methods() == std::set<std::string>{"linear", "softmax"});
-  CHECK(store.sources() == std::set<std::string>{"a source"});
+  const auto [methods, sources] = citable(folder / "results.db");
+  CHECK(methods == std::set<std::string>{"linear", "softmax"});
+  CHECK(sources == std::set<std::string>{"a source"});
 }
 
 }  // namespace attnbench

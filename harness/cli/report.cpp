@@ -12,6 +12,7 @@
 #include "harness/runner/method_page.hpp"
 #include "harness/runner/run.hpp"
 #include "harness/runner/verdict.hpp"
+#include "harness/store/citable.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -45,9 +46,9 @@ std::optional<std::string> measure(const MethodPage& page, const std::string& re
 int cite(const std::vector<std::string>& files) {
   std::set<std::string> references;
   for (const auto& file : files) {
-    const Store store = Store::open_existing(file);
-    references.merge(store.sources());
-    for (const auto& method : store.methods()) references.merge(references_of("methods", {"methods", method}));
+    auto [methods, sources] = citable(file);
+    references.merge(sources);
+    for (const auto& method : methods) references.merge(references_of("methods", {"methods", method}));
   }
   const auto entries = bibliography();
   std::set<std::string> keys;

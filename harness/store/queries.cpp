@@ -81,28 +81,4 @@ std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const
   return values;
 }
 
-namespace {
-
-std::set<std::string> each_once(const SQLite::Database& database, const std::string& query) {
-  SQLite::Statement select(database, query);
-  std::set<std::string> found;
-  while (select.executeStep()) found.insert(select.getColumn(0).getString());
-  return found;
-}
-
-}  // namespace
-
-std::set<std::string> Store::methods() const {
-  const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path,
-                   [&] { return each_once(implementation_->database, "SELECT DISTINCT method FROM cell"); });
-}
-
-std::set<std::string> Store::sources() const {
-  const std::lock_guard lock(implementation_->mutex);
-  return explained(implementation_->path, [&] {
-    return each_once(implementation_->database, "SELECT DISTINCT source FROM verdict WHERE source <> ''");
-  });
-}
-
 }  // namespace attnbench

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -124,10 +123,6 @@ class Store {
 
   // A recipe's verdicts and what they rest on; they replace all earlier ones of that recipe.
   void put_reproduction(const Reproduction& reproduction);
-
-  // What there is to cite: the specs of all methods, and the sources of all verdicts, each once.
-  std::set<std::string> methods() const;
-  std::set<std::string> sources() const;
 
   // Every measurement as a long table on `out`, one line a number: arrays have one line an element, with its index.
   // Sorted by content, so that equal results give equal text whatever the order of running; clock and run columns come
