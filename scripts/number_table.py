@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from aggregate import Panel
 from panels import axis_label
+from results import natural_order
 from tables import latex, markdown
 from ticks import number_label
 
@@ -33,6 +34,10 @@ def number_table(panels: list[Panel], ending: str) -> str:
 
 
 def _rows(panel: Panel) -> list[dict[str, str]]:
+    drawn = panel.points[(panel.points["note"] == "") | (panel.points["role"] == "ending")].sort_values("x", kind="stable")
+    in_order = sorted(
+        drawn.to_dict("records"), key=lambda point: (point["role"] == "ending", natural_order(point["series"]))
+    )
     shows_value = panel.description["kind"] in ("map", "trade")
     return [
         {
@@ -45,7 +50,7 @@ def _rows(panel: Panel) -> list[dict[str, str]]:
             "95 % interval": _interval(point["low"], point["high"]),
             "closed form": _number(point["theory"]),
         }
-        for point in panel.points.sort_values(["role", "series", "x"], kind="stable").to_dict("records")
+        for point in in_order
     ]
 
 

@@ -70,10 +70,11 @@ TEST_CASE("BibTeX is read with braces in its values, and what is none is refused
   for (const auto& [text, problem] : std::vector<std::pair<std::string, std::string>>{
            {"@misc{b, author = {B}, title = {}, year = {2002}}", "no title"},
            {"@misc{b, author = {B}, title = {T}}", "no year"},
-           {"@misc{b, author = {B, title = {T}, year = {2002}}", "nothing closes"},
+           {"@misc{b, author = {B, title = {T}, year = {2002}", "nothing closes"},
+           {"@misc{b, author = {B}", "no '}'"},
            {"@misc{b, author = B}", "no '{'"},
-           {"@misc{b author = {B}", "no '}'"},
-           {"@misc{, author = {B}}", "without a key"},
+           {"@misc{b author = {B}", "no key"},
+           {"@misc{, author = {B}}", "no key"},
            {"@{b}", "no name"}}) {
     INFO(text);
     const std::string both = good + text;

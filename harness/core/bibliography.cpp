@@ -28,7 +28,7 @@ class Reader {
     name();  // the kind of publication
     expect('{');
     entry.key = trimmed(until(",}"));
-    if (entry.key.empty()) fail("an entry without a key");
+    if (entry.key.empty() || entry.key.find_first_of(" \t\r\n{") != std::string::npos) fail("no key");
     key_ = entry.key;
     while (take(',') && (skip_space(), peek() != '}')) {
       const std::string field = name();
