@@ -162,6 +162,8 @@ def tiles(axes, panel, rows, _):
     """A tile at every point: its colour is a number, or its colour and mark are those of the least."""
     axes.grid(False)
     rows = [row for row in rows if row["role"] in ("ratio", "value", "winner")]
+    if not rows:
+        return None
     x, y = sorted(set(column(rows, "x"))), sorted(set(column(rows, "y")))
     x_edges, y_edges = edges(x, axes.get_xscale()), edges(y, axes.get_yscale())
     if panel["colours"] is None:

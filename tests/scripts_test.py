@@ -190,6 +190,44 @@ class InTemporaryDirectory(unittest.TestCase):
             store.figure("one point", {**CURVE, "where": {"experiment": "error", "m": 16}})
         return store
 
+    def every_kind(self) -> results.Figure:
+        """A store with a figure of every kind of panel; together they have all that a panel can draw."""
+        with self.store("kinds.db") as store:
+            for i in range(1, 5):
+                for name in ("a", "b"):
+                    store.cell(f"{name}:m={2**i}", [1.0 / i, 1.5 / i, 1.1 / i], theory=1.2 / i, m=2**i, layer=i)
+                    times = [[1e-3 * i, 2e-3, 3e-3]]
+                    store.cell(f"{name}:m={2**i}", times, "seconds", "speed:", unit="s", m=2**i, layer=i)
+                    place = {"angle": 0.5 + i % 2, "length": 1 + i // 3}
+                    spec = f"{name}:angle={place['angle']},length={place['length']}"
+                    store.cell(spec, [1.0, 1.1, i * (name == "a")], experiment="grid:", theory=10.0 ** (i - 2), **place)
+                store.cell(f"v:angle={i},length={i}", [i], experiment="tiles:", angle=i, length=i)
+                store.cell(f"a:m={2**i}", [[0.1 * i, 0.5, 0.9]], "row", "rows:", m=2**i)
+            store.cell("c:m=64", [None], m=64, ending=("crashed", "signal 11"))
+            store.cell("uniform", [0.5, 0.6])
+            store.cell("map", [[[1.0, 0.0], [0.75, -0.25]]], "attention", "map")
+            curve = {**CURVE, "references": ["uniform"]}
+            grid = {**MAP, "where": {"experiment": "grid"}}
+            image = {"title": "i", "kind": "image", "where": {"experiment": "map"}, "y": "attention"}
+            trade = {"title": "t", "kind": "trade", "where": {}, "y": "mse", "x_metric": "seconds", "y_scale": "log10"}
+            histogram = {"title": "h", "kind": "histogram", "where": {"experiment": "rows"}, "x": [], "y": "row"}
+            store.figure(
+                "kinds",
+                {**curve, "theory": "mse_theory"},
+                {**curve, "series": ["layer"], "slope": True},
+                {**grid, "value_label": "a / b"},
+                {**grid, "ratio": [], "winner": True},
+                {**MAP, "ratio": [], "where": {"experiment": "tiles"}},
+                {**MAP, "where": {"experiment": "none"}},
+                {**trade, "x": ["m"]},
+                {**trade, "x": [], "area": "seconds", "area_label": "time", "upside_down": True},
+                {**histogram, "mark": 0.5, "mark_label": "half"},
+                {**image, "floor": 1e-3},
+                image,
+            )
+            store.figure("curve", CURVE)
+        return next(figure for figure in results.read([store.path]).figures if figure.name == "kinds")
+
     def panel(self, store: Store, description: dict[str, Any]) -> aggregate.Panel:
         return aggregate.aggregate(results.read([store.path]), description)
 
@@ -642,39 +680,6 @@ class Drawing(InTemporaryDirectory):
         self.assertAlmostEqual(float(first["exponent"]), -1)
         self.assertEqual({row["note"] for row in rows if row["series"].endswith("iid")}, {"not positive on a log axis"})
 
-    def every_kind(self) -> results.Figure:
-        """A store with a figure of every kind of panel; a panel has what its kind draws in colours, bars and words."""
-        with self.store("kinds.db") as store:
-            for i in range(1, 5):
-                place = {"m": 2**i, "angle": 0.5 * (i % 2), "length": float(i // 3), "layer": i}
-                for name in ("a", "b"):
-                    spec = f"{name}:m={2**i},angle={place['angle']},length={place['length']},layer={i}"
-                    store.cell(spec, [1.0 / i, 1.5 / i, (name == "a") + 1.1 / i], theory=10.0 ** (i - 2), **place)
-                    store.cell(spec, [[1e-3 * i, 2e-3, 3e-3]], metric="seconds", unit="s", experiment="speed:", **place)
-                    store.cell(spec, [[0.1 * i, 0.5, 0.9]], metric="row", experiment="rows:", **place)
-            store.cell("c:m=64", [None], m=64, ending=("crashed", "signal 11"))
-            store.cell("uniform", [0.5, 0.6])
-            store.cell("map", [[[1.0, 0.0], [0.75, -0.25]]], metric="attention", experiment="map")
-            curve = {**CURVE, "references": ["uniform"]}
-            image = {"title": "i", "kind": "image", "where": {"experiment": "map"}, "y": "attention"}
-            trade = {"title": "t", "kind": "trade", "where": {}, "y": "mse", "x_metric": "seconds", "y_scale": "log10"}
-            store.figure(
-                "kinds",
-                {**curve, "theory": "mse_theory"},
-                {**curve, "x": ["layer"], "x_scale": "linear", "slope": True},
-                {**MAP, "theory": "mse_theory", "value_label": "a / b"},
-                {**MAP, "ratio": [], "winner": True},
-                {**MAP, "ratio": [], "where": {"experiment": "error", "method": "a"}, "x": ["angle"], "y_axis": ["m"]},
-                {**trade, "x": ["m", "angle", "length", "layer"]},
-                {**trade, "x": [], "area": "seconds", "area_label": "time", "upside_down": True},
-                {"title": "h", "kind": "histogram", "where": {"experiment": "rows"}, "x": [], "y": "row", "mark": 0.5,
-                 "mark_label": "half"},
-                {**image, "floor": 1e-3},
-                image,
-            )
-            store.figure("curve", CURVE)
-        return results.read([store.path]).figures[1]
-
     def test_equal_results_give_equal_bytes(self) -> None:
         self.every_kind()
         programs = {"page": ["report.py"], "paper": ["plot.py", "--style", "paper", "--table", "latex"]}
@@ -802,7 +807,7 @@ class Drawing(InTemporaryDirectory):
         plot.draw(results.read([store.path]), figure_of({**image, "floor": 1e-3}, negative, image, nothing), ["png"])
 
 
-class ForPapers(Drawing):
+class ForPapers(InTemporaryDirectory):
     """Figures that redraw themselves, queries, and tables of numbers."""
 
     def redrawn(self, script: Path) -> Any:
