@@ -6,6 +6,8 @@ two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import special
 
@@ -51,7 +53,14 @@ def fitted_exponents(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     fewer than two points. Points of which a value is not positive are left out."""
     kept = np.isfinite(x) & (x > 0) & np.all(np.isfinite(y) & (y > 0), axis=1)
     x, y = np.log(x[kept][-EXPONENT_POINTS:]), np.log(y[kept][-EXPONENT_POINTS:])
-    return np.polyfit(x, y, 1)[0] if len(x) > 1 else np.empty(0)
+    return np.array([_slope(x, column) for column in y.T]) if len(x) > 1 else np.empty(0)
+
+
+def _slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Of the least-squares line. Sums are exact before they are rounded, so that every machine has the same bits,
+    which no library for linear algebra promises."""
+    from_mean = x - math.fsum(x) / len(x)
+    return math.fsum(from_mean * y) / math.fsum(from_mean**2)
 
 
 def last_rise_through_one(x: np.ndarray, y: np.ndarray) -> float:

@@ -17,17 +17,19 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from results import natural_order
 from style import FAINT, INK, PAPER, Look
-from ticks import byte_ticks, limits, linear_ticks, log_ticks, superscript
+from ticks import are_few_integers, byte_ticks, integer_ticks, limits, linear_ticks, log_ticks, superscript
 
 BAND_FROM = 25  # points a series: more are drawn with a band instead of bars
 BAND_VERTICES = 256
+LEADER = "leader"  # the line from a circle to its name
 MOST_WORDS = 64  # tiles of a map of values: more are colours alone
 
 
-def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[float, float], with_y_label: bool) -> None:
+def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[float, float], with_title: bool = True, with_y_label: bool = True) -> None:
     """Draws a panel of `size` (width, height) inches."""
     width, height = size
-    axes.set_title(balanced(str(panel.description.get("title", "")), int((width - 0.3) * 15)), loc="left")
+    if with_title:
+        axes.set_title(balanced(str(panel.description.get("title", "")), int((width - 0.3) * 15)), loc="left")
     axes.set_xlabel(balanced(axis_label(panel, "x"), int((width - 0.6) * 16)))
     if with_y_label:
         axes.set_ylabel(balanced(axis_label(panel, "y"), int((height - 0.6) * 16)))
@@ -73,7 +75,7 @@ def _say_no_data(axes: Axes, words: str, width: float) -> None:
 def balanced(text: str, width: int) -> str:
     """The text in as few lines of at most `width` characters as can be, about equally long."""
     lines = textwrap.wrap(text, width)
-    for narrower in range(math.ceil(len(text) / max(len(lines), 1)), width):
+    for narrower in range(max(math.ceil(len(text) / max(len(lines), 1)), 1), width):
         if len(textwrap.wrap(text, narrower)) <= len(lines):
             return textwrap.fill(text, narrower)
     return "\n".join(lines)
@@ -100,7 +102,7 @@ def axis_label(panel: Panel, axis: str) -> str:
 
 def _draw_series(axes: Axes, points: pd.DataFrame, look: Look, has_theory: bool) -> None:
     x, y, low, high = (points[name].to_numpy(float) for name in ("x", "y", "low", "high"))
-    bottom, top = axes.get_ylim()
+    bottom, top = sorted(axes.get_ylim())  # a trade may be upside down
     many = len(x) >= BAND_FROM
     interval = np.isfinite(low) & np.isfinite(high)
     # An interval that leaves the axes, or reaches zero on a log axis, ends at their edge.
@@ -192,7 +194,6 @@ def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> N
         spread = np.maximum(np.stack([y - low, high - y])[:, there], 0)
         axes.errorbar(x[there], y[there], spread, fmt="none", ecolor=FAINT, elinewidth=0.6, zorder=1.8)
     axes.scatter(x, y, areas, c=colours, alpha=0.55, linewidths=0.6, edgecolors=INK, zorder=3)
-    axes.figure.canvas.draw()
     centres = axes.transData.transform(np.stack([x, y], axis=1))
     radii = np.sqrt(areas / np.pi) * axes.figure.dpi / 72
     taken: list[tuple[float, float, float, float]] = [
@@ -212,7 +213,7 @@ def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> N
         if best[1] >= 8:  # not beside its circle
             near = (min(max(cx, best[2][0]), best[2][2]), min(max(cy, best[2][1]), best[2][3]))
             line = axes.transData.inverted().transform([(cx, cy), near])
-            axes.plot(*line.T, color=FAINT, linewidth=0.5, zorder=2.9)
+            axes.plot(*line.T, color=FAINT, linewidth=0.5, zorder=2.9, label=LEADER)
 
 
 def _boxes_around(cx: float, cy: float, r: float, width: float, height: float) -> list[tuple[float, float, float, float]]:
@@ -474,6 +475,8 @@ def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
         ticks, minor, labels = byte_ticks(low, high, bool(base), room)
     else:
         ticks, minor, labels = log_ticks(low, high, base, room) if base else linear_ticks(low, high, room)
+        if which == "x" and not base and are_few_integers(values, room):
+            ticks, minor, labels = integer_ticks(values)
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(FixedLocator(minor))
     axis.set_major_formatter(FuncFormatter(lambda value, position: labels[position] if position is not None else ""))

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import io
+import multiprocessing
 import os
 import re
 import sys
 import tempfile
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,17 +26,20 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
-from aggregate import Panel, aggregate, axis_names
-from matplotlib.lines import Line2D
-from notes import notes
-from panels import axis_label, draw_panel, has_circles
+from aggregate import Panel, aggregate
+from compose import compose
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from number_table import number_table
+from query import add_query, query
+from redraw import images, redraw_script
 from results import Figure, Misuse, Results, natural_order, read
-from style import COLOURS, FAINT, INK, LINES, MARKERS, PAPER, REFERENCE_LINES, STYLE, Look
+from style import IN_PAPER, REPORT, Layout
 
-FORMATS = ("svg", "pdf", "png")
-FULL_WIDTH = 7.2  # inches: the text width of a paper with wide margins
+CANVASES = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
+TABLES = {"latex": "tex", "markdown": "md"}
 METADATA: dict[str, dict[str, Any]] = {  # without dates and versions, for equal bytes
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -45,7 +49,7 @@ METADATA: dict[str, dict[str, Any]] = {  # without dates and versions, for equal
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as files: contents by ending ("svg", "pdf", "png", "csv"), and the panels behind them."""
+    """A figure as files: contents by ending ("csv", "svg", ...), and the panels behind them."""
 
     figure: Figure
     files: dict[str, bytes]
@@ -55,28 +59,68 @@ class Drawn:
     def stem(self) -> str:
         return file_stem(self.figure)
 
+    def named_files(self) -> dict[str, bytes]:
+        return {f"{self.stem}.{ending}": content for ending, content in self.files.items()}
+
 
 def file_stem(figure: Figure) -> str:
     """recipe.name with only characters that are safe in any file name; names have no dots, so none meets another."""
     return ".".join(re.sub(r"[^A-Za-z0-9_-]+", "-", part) for part in (figure.recipe, figure.name))
 
 
-def draw(results: Results, figure: Figure, formats: Sequence[str] = ("svg", "pdf")) -> Drawn:
-    """Aggregates and draws one figure in memory."""
+def draw(
+    results: Results, figure: Figure, formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT
+) -> Drawn:
+    """Aggregates and draws one figure in memory. formats: endings of pictures (CANVASES), of tables (TABLES), or "py",
+    a script that draws it anew."""
     own = figure.description.get("cells")
     if own is not None:
         results = replace(results, cells=results.cells[results.cells.index.isin(own)])
     panels = [aggregate(results, description) for description in figure.description["panels"]]
     files = {"csv": numbers(panels).encode()}
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"{figure.recipe}/{figure.name}"}):
-        picture = compose(panels)
+    title = str(figure.description.get("title", figure.name))
+    with matplotlib.rc_context({**layout.settings, "svg.hashsalt": f"{figure.recipe}/{figure.name}"}):
+        picture = compose(panels, layout)
+        if "py" in formats:
+            files |= {**images(panels), "py": redraw_script(picture, panels, figure, layout).encode()}
         for ending in formats:
-            buffer = io.BytesIO()
-            metadata = {**METADATA[ending], "Title": str(figure.description.get("title", figure.name))}
-            picture.savefig(buffer, format=ending, dpi=160, metadata=metadata)
-            files[ending] = buffer.getvalue()
+            if ending in TABLES.values():
+                files[ending] = number_table(panels, ending).encode()
+            elif ending in CANVASES:
+                files[ending] = _saved(picture, ending, title)
         plt.close(picture)
     return Drawn(figure, files, panels)
+
+
+def _saved(picture: plt.Figure, ending: str, title: str) -> bytes:
+    """The picture in one format, as its canvas writes it: savefig would draw everything twice."""
+    picture.set_dpi(160)  # of png, and of what is pixels in the others
+    buffer = io.BytesIO()
+    save = getattr(CANVASES[ending](picture), f"print_{ending}")
+    save(buffer, metadata={**METADATA[ending], "Title": title})
+    return buffer.getvalue()
+
+
+def draw_all(
+    results: Results, figures: Sequence[Figure], formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT
+) -> list[Drawn]:
+    """The same of several figures, in their order: side by side, in as many processes as this one may have cores."""
+    workers = min(len(os.sched_getaffinity(0)), len(figures))
+    if workers < 2:
+        return [draw(results, figure, formats, layout) for figure in figures]
+    fork = multiprocessing.get_context("fork")  # which shares the results with the workers, and copies nothing
+    with ProcessPoolExecutor(workers, fork, _share, (results, figures, formats, layout)) as pool:
+        return list(pool.map(_draw_shared, range(len(figures))))
+
+
+def _share(*shared: Any) -> None:
+    global _shared  # of this worker alone
+    _shared = shared
+
+
+def _draw_shared(i: int) -> Drawn:
+    results, figures, formats, layout = _shared
+    return draw(results, figures[i], formats, layout)
 
 
 def numbers(panels: list[Panel]) -> str:
@@ -97,172 +141,6 @@ def numbers(panels: list[Panel]) -> str:
             table = table.drop(columns=["x_low", "x_high"])
         tables.append(table)
     return pd.concat(tables).to_csv(index=False, lineterminator="\n") if tables else ""
-
-
-# The whole figure: panels above, then one legend, then notes.
-
-
-def compose(panels: list[Panel]) -> plt.Figure:
-    """A figure whose height follows from its rows of panels, its legend and its notes; nothing overlaps."""
-    columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    circles = any(has_circles(panel) for panel in panels)  # with names beside them
-    width = 5.0 if columns == 1 and not circles else FULL_WIDTH
-    panel_height = 3.0 if columns == 1 else 2.7 if columns == 2 else 2.45
-    if all(panel.description["kind"] == "image" for panel in panels):  # square ones, with a bar beside each
-        panel_height = 0.76 * width / columns
-    if circles:
-        columns = min(columns, 2)
-        rows = -(-len(panels) // columns)
-        panel_height = 4.2
-    picture = plt.figure(figsize=(width, rows * panel_height))
-    looks = series_looks(panels)
-    grid = picture.add_gridspec(rows, columns)
-    for i, panel in enumerate(panels):
-        axes = picture.add_subplot(grid[i // columns, i % columns])
-        same_label = i % columns > 0 and axis_label(panel, "y") == axis_label(panels[i - 1], "y")
-        draw_panel(axes, panel, looks, (width / columns, panel_height), with_y_label=not same_label)
-    legend = _legend(picture, panels, looks, width)
-    words = picture.text(
-        0, 0, "\n".join(_wrapped(notes(panels), width)), fontsize=6.8, color=FAINT, linespacing=1.35, va="bottom"
-    )
-    _stack(picture, legend, words, rows * panel_height)
-    return picture
-
-
-def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -> None:
-    """Makes the figure as high as its parts and puts them under each other. Heights in inches."""
-    renderer = picture.canvas.get_renderer()
-    gap, dpi = 0.08, picture.dpi
-    legend_height = legend.get_window_extent(renderer).height / dpi + gap if legend else 0.0
-    notes_height = words.get_window_extent(renderer).height / dpi + gap if words.get_text() else 0.0
-    height = panels_height + legend_height + notes_height + gap
-    width = picture.get_figwidth()
-    picture.set_size_inches(width, height)
-    words.set_position((gap / width, gap / height))
-    if legend:
-        legend.set_bbox_to_anchor((0.5, (gap + notes_height) / height), transform=picture.transFigure)
-    below = (notes_height + legend_height + gap) / height
-    picture.set_layout_engine(
-        "constrained", rect=(0, below, 1, 1 - below), w_pad=0.06, h_pad=0.06, hspace=0.04, wspace=0.03
-    )
-    picture.canvas.draw()
-    picture.set_layout_engine("none")  # placed once, so that every format has the same layout
-
-
-def series_looks(panels: list[Panel]) -> dict[str, Look]:
-    """One look a series, in the order of the legend: references come last, dotted in ink and without markers."""
-    points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
-    points = points[(points["role"] != "reference") | (points["note"] == "")]
-    references = set(points.loc[points["role"] == "reference", "series"])
-    names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))
-    looks = {}
-    for i, series in enumerate(names):
-        j = i - (len(names) - len(references))
-        looks[series] = (
-            Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)], i)
-            if j < 0
-            else Look(INK, "", REFERENCE_LINES[j % len(REFERENCE_LINES)], i)
-        )
-    return looks
-
-
-def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], width: float) -> Any:
-    """One legend under the panels, in as many columns as fit into the width (inches); None without series."""
-    if all(has_circles(panel) for panel in panels):
-        return None
-    with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
-    # Points on lines of closed forms, and points of their own in a trade, are not joined.
-    joined = any(
-        len(p.points) and p.description["kind"] != "map" and not (p.has_theory or p.description.get("points"))
-        for p in panels
-    )
-    handles = [_entry(panels, series, look, joined, int(width * 13)) for series, look in looks.items()]
-    if not handles:
-        return None
-    if any(with_theory):
-        words = "lines: closed form" if all(with_theory) else "lines without markers: closed form"
-        handles.append(Line2D([], [], color=INK, linewidth=1.1, label=words))
-    if any((panel.points["role"] == "ending").any() for panel in panels):
-        handles.append(Line2D([], [], color=INK, marker="x", linestyle="none", label="not done, see below"))
-    renderer = picture.canvas.get_renderer()
-    for columns in range(min(len(handles), 4), 0, -1):
-        legend = picture.legend(
-            handles=handles,
-            ncol=columns,
-            loc="lower center",
-            frameon=False,
-            handlelength=3.2,
-            columnspacing=1.6,
-            labelspacing=0.45,
-            borderaxespad=0,
-            borderpad=0.2,
-        )
-        if columns == 1 or legend.get_window_extent(renderer).width <= (width - 0.2) * picture.dpi:
-            break
-        legend.remove()
-    return legend
-
-
-def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
-    """The legend's sample and words for a series; joined: its points are joined in some panel."""
-    line = look.line if joined or not look.marker else "none"
-    words = wrapped_spec(series + _exponents(panels, series) + _crossings(panels, series), width)
-    return Line2D(
-        [],
-        [],
-        color=look.colour,
-        marker=look.marker,
-        linestyle=line,
-        label="\n".join(words),
-        markeredgecolor=PAPER,
-        markeredgewidth=0.4,
-    )
-
-
-def _exponents(panels: list[Panel], series: str) -> str:
-    """ "  ∝ n^1.02±0.03": the fitted exponents of a series, one a panel that has one, with the farther end of the
-    interval."""
-    found = []
-    for panel in panels:
-        points = panel.points[(panel.points["series"] == series) & panel.points["exponent"].notna()]
-        if len(points):
-            value, low, high = points[["exponent", "exponent_low", "exponent_high"]].iloc[0]
-            half = f"±{max(high - value, value - low):.2f}" if np.isfinite(low) else ""
-            found.append(f"{'/'.join(axis_names(panel.description))}^{value:.2f}{half}")
-    return f"  ∝ {', '.join(found)}" if found else ""
-
-
-def _crossings(panels: list[Panel], series: str) -> str:
-    """ "  above 1 from n = 240±12, >2048": where a series rises above 1 for good, one a panel that was asked."""
-    found, axis = [], ""
-    for panel in panels:
-        points = panel.points[(panel.points["series"] == series) & panel.points["crossing"].notna()]
-        if len(points) == 0:
-            continue
-        axis = "/".join(axis_names(panel.description))
-        value, low, high = points[["crossing", "crossing_low", "crossing_high"]].iloc[0]
-        if value == 0 or np.isinf(value):
-            found.append(f"<{points['x'].min():g}" if value == 0 else f">{points['x'].max():g}")
-        else:
-            half = max(high - value, value - low)
-            found.append(f"{value:.0f}" + (f"±{half:.0f}" if np.isfinite(half) else ""))
-    return f"  above 1 from {axis} = {', '.join(found)}" if found else ""
-
-
-def wrapped_spec(spec: str, width: int) -> list[str]:
-    """Lines of at most `width` characters where commas allow it."""
-    lines = [""]
-    for part in re.split(r"(?<=,)", spec):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("    ")
-        lines[-1] += part
-    return lines
-
-
-def _wrapped(sentences: list[str], width: float) -> Iterator[str]:
-    for sentence in sentences:
-        yield from textwrap.wrap(sentence, int(width * 19.5), subsequent_indent="    ")
 
 
 # Files and the command line.
@@ -311,9 +189,9 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 def formats_of(text: str) -> list[str]:
     chosen = [word for word in text.split(",") if word]
-    unknown = [word for word in chosen if word not in FORMATS]
+    unknown = [word for word in chosen if word not in CANVASES]
     if unknown or not chosen:
-        raise argparse.ArgumentTypeError(f"'{text}': expected a comma-separated list of {', '.join(FORMATS)}")
+        raise argparse.ArgumentTypeError(f"'{text}': expected a comma-separated list of {', '.join(CANVASES)}")
     return chosen
 
 
@@ -331,6 +209,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--figure", nargs="+", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
     )
+    parser.add_argument(
+        "--style",
+        choices=("report", "paper"),
+        default="report",
+        help="paper: as wide as a column, without title and notes, and with a script NAME.py that redraws it from NAME.csv",
+    )
+    parser.add_argument("--table", choices=TABLES, help="also the drawn numbers as a table: NAME.tex or NAME.md")
+    add_query(parser)
     return parser.parse_args()
 
 
@@ -338,14 +224,17 @@ def main() -> int:
     options = arguments()
     try:
         results = read(options.results)
-        figures = chosen_figures(results, options.figure)
+        asked = query(results, options)
+        figures = [asked] if asked else chosen_figures(results, options.figure)
         if not figures:
             print("plot.py: no figures in these results; 'attnbench reproduce' makes them", file=sys.stderr)
-        for figure in figures:
-            drawn = draw(results, figure, options.format)
-            write_files(options.output, {f"{drawn.stem}.{ending}": content for ending, content in drawn.files.items()})
-            for ending in drawn.files:
-                print(options.output / f"{drawn.stem}.{ending}")
+        formats = [*options.format, *([TABLES[options.table]] if options.table else [])]
+        if options.style == "paper":
+            formats.append("py")
+        for drawn in draw_all(results, figures, formats, IN_PAPER if options.style == "paper" else REPORT):
+            write_files(options.output, drawn.named_files())
+            for name in drawn.named_files():
+                print(options.output / name)
     except Misuse as misuse:
         print(f"plot.py: {misuse}", file=sys.stderr)
         return 2

@@ -16,7 +16,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from plot import Drawn, chosen_figures, draw, write_files
+from bundle import bundle
+from plot import Drawn, chosen_figures, draw_all, write_files
 from results import Misuse, Results, Verdict, read
 from style import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
 
@@ -342,8 +343,10 @@ def main() -> int:
     options = arguments()
     try:
         results = read(options.results)
-        drawings = [draw(results, figure) for figure in chosen_figures(results, options.figure)]
-        files = {f"{drawn.stem}.{ending}": content for drawn in drawings for ending, content in drawn.files.items()}
+        drawings = draw_all(results, chosen_figures(results, options.figure))
+        files = {name: content for drawn in drawings for name, content in drawn.named_files().items()}
+        if options.bundle:
+            files |= bundle(results, options.output)
         # The page comes last, so that what it links to is there.
         write_files(options.output, {**files, PAGE: page(results, drawings).encode()})
     except Misuse as misuse:

@@ -96,6 +96,7 @@ class Results:
     verdicts      in the order of their recipes; of a recipe that several files have judged, those of the last file
     reproductions by recipe; of one that several files have, that of the last file
     superseded    cells left out because a newer source version measured the same
+    files         that were read
     """
 
     cells: pd.DataFrame
@@ -106,6 +107,7 @@ class Results:
     reproductions: dict[str, Reproduction]
     runs: pd.DataFrame
     superseded: int
+    files: list[Path]
 
 
 def split_spec(spec: str) -> tuple[str, list[str]]:
@@ -211,6 +213,7 @@ def read(paths: Sequence[Path]) -> Results:
         reproductions=reproductions,
         runs=runs,
         superseded=len(cells) - len(current),
+        files=[Path(path) for path in paths],
     )
 
 

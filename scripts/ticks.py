@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+MOST_INTEGERS = 10  # of an axis that has a tick at each
 
 
 def limits(values: np.ndarray, logarithmic: bool, below: float) -> tuple[float, float]:
@@ -87,6 +88,17 @@ def linear_ticks(low: float, high: float, room: int) -> tuple[list[float], list[
     """Even ticks at round numbers, labels."""
     locator = MaxNLocator(nbins=max(min(room, 6), 2), steps=[1, 2, 2.5, 5, 10])
     ticks = [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
+    return ticks, [], [number_label(tick) for tick in ticks]
+
+
+def are_few_integers(values: np.ndarray, room: int) -> bool:
+    """Whether values are such as the numbers of layers: integers, and so few that each can have its tick."""
+    return bool(np.all(values == np.round(values)) and np.ptp(values) < min(room, MOST_INTEGERS))
+
+
+def integer_ticks(values: np.ndarray) -> tuple[list[float], list[float], list[str]]:
+    """A tick at every integer from the least value to the greatest, labels."""
+    ticks = [float(tick) for tick in range(int(values.min()), int(values.max()) + 1)]
     return ticks, [], [number_label(tick) for tick in ticks]
 
 

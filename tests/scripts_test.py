@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of scripts/results.py, aggregate.py, plot.py and report.py on small results files made here.
+"""Tests of what draws, tabulates and reports (scripts/plot.py, verdicts.py, report.py and their modules) on small results files made here.
 
 Run as tests/scripts_test.py; needs no attnbench.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib.util
 import io
 import json
 import os
@@ -27,16 +28,20 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import aggregate
+import bundle
+import compose
 import intervals
 import panels
 import plot
 import report
 import results
 import style
+import tables
 import ticks
+import verdicts
 
 SCHEMA = """
-PRAGMA application_id = 0x61746e62; PRAGMA user_version = 3;
+PRAGMA application_id = 0x61746e62; PRAGMA user_version = 4;
 CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
 CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
   nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
@@ -48,7 +53,9 @@ CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT
   PRIMARY KEY(cell, replicate, metric));
 CREATE TABLE figure(recipe TEXT, name TEXT, position INTEGER, json TEXT, PRIMARY KEY(recipe, name));
 CREATE TABLE verdict(recipe TEXT, position INTEGER, outcome TEXT, statement TEXT, numbers TEXT,
-  PRIMARY KEY(recipe, position));
+  written TEXT NOT NULL DEFAULT '', region TEXT NOT NULL DEFAULT '', expected TEXT NOT NULL DEFAULT 'AMBIGUOUS',
+  source TEXT NOT NULL DEFAULT '', PRIMARY KEY(recipe, position));
+CREATE TABLE reproduction(recipe TEXT PRIMARY KEY, size TEXT, command TEXT, seconds REAL, cells TEXT, written TEXT);
 INSERT INTO run VALUES(1, '2026-01-05T10:00:00Z', 'attnbench run <x>', '{"cpu": {"model": "M"}, "clean": true}');
 """
 MAP = {
@@ -137,6 +144,21 @@ class Store:
         self.connection.execute("INSERT INTO figure VALUES(?,?,1,?)", [recipe, name, text])
 
 
+    def verdicts(self, *verdicts: results.Verdict, size: str) -> None:
+        """Those of one recipe."""
+        recipe = verdicts[0].recipe
+        self.connection.execute(
+            "INSERT INTO reproduction VALUES(?,?,?,1.5,'[]','2026-01-05T10:00:00Z')",
+            [recipe, size, f"attnbench reproduce {recipe}"],
+        )
+        for i, v in enumerate(verdicts):
+            self.connection.execute(
+                "INSERT INTO verdict(recipe, position, outcome, statement, numbers, region, expected, source) "
+                "VALUES(?,?,?,?,?,?,?,?)",
+                [recipe, i, v.outcome, v.statement, v.numbers, v.region, v.expected, v.source],
+            )
+
+
 def figure_of(*descriptions: dict[str, Any]) -> results.Figure:
     return results.Figure("recipe", "figure", 1, {"title": "t", "caption": "c", "panels": list(descriptions)})
 
@@ -167,6 +189,44 @@ class InTemporaryDirectory(unittest.TestCase):
             )
             store.figure("one point", {**CURVE, "where": {"experiment": "error", "m": 16}})
         return store
+
+    def every_kind(self) -> results.Figure:
+        """A store with a figure of every kind of panel; together they have all that a panel can draw."""
+        with self.store("kinds.db") as store:
+            for i in range(1, 5):
+                for name in ("a", "b"):
+                    store.cell(f"{name}:m={2**i}", [1.0 / i, 1.5 / i, 1.1 / i], theory=1.2 / i, m=2**i, layer=i)
+                    times = [[1e-3 * i, 2e-3, 3e-3]]
+                    store.cell(f"{name}:m={2**i}", times, "seconds", "speed:", unit="s", m=2**i, layer=i)
+                    place = {"angle": 0.5 + i % 2, "length": 1 + i // 3}
+                    spec = f"{name}:angle={place['angle']},length={place['length']}"
+                    store.cell(spec, [1.0, 1.1, i * (name == "a")], experiment="grid:", theory=10.0 ** (i - 2), **place)
+                store.cell(f"v:angle={i},length={i}", [i], experiment="tiles:", angle=i, length=i)
+                store.cell(f"a:m={2**i}", [[0.1 * i, 0.5, 0.9]], "row", "rows:", m=2**i)
+            store.cell("c:m=64", [None], m=64, ending=("crashed", "signal 11"))
+            store.cell("uniform", [0.5, 0.6])
+            store.cell("map", [[[1.0, 0.0], [0.75, -0.25]]], "attention", "map")
+            curve = {**CURVE, "references": ["uniform"]}
+            grid = {**MAP, "where": {"experiment": "grid"}}
+            image = {"title": "i", "kind": "image", "where": {"experiment": "map"}, "y": "attention"}
+            trade = {"title": "t", "kind": "trade", "where": {}, "y": "mse", "x_metric": "seconds", "y_scale": "log10"}
+            histogram = {"title": "h", "kind": "histogram", "where": {"experiment": "rows"}, "x": [], "y": "row"}
+            store.figure(
+                "kinds",
+                {**curve, "theory": "mse_theory"},
+                {**curve, "series": ["layer"], "slope": True},
+                {**grid, "value_label": "a / b"},
+                {**grid, "ratio": [], "winner": True},
+                {**MAP, "ratio": [], "where": {"experiment": "tiles"}},
+                {**MAP, "where": {"experiment": "none"}},
+                {**trade, "x": ["m"]},
+                {**trade, "x": [], "area": "seconds", "area_label": "time", "upside_down": True},
+                {**histogram, "mark": 0.5, "mark_label": "half"},
+                {**image, "floor": 1e-3},
+                image,
+            )
+            store.figure("curve", CURVE)
+        return next(figure for figure in results.read([store.path]).figures if figure.name == "kinds")
 
     def panel(self, store: Store, description: dict[str, Any]) -> aggregate.Panel:
         return aggregate.aggregate(results.read([store.path]), description)
@@ -328,8 +388,8 @@ class Aggregation(InTemporaryDirectory):
         np.testing.assert_allclose(exponents.loc["a"], [1.04, 1.01, 1.07])
         self.assertAlmostEqual(exponents.loc["few", "exponent"], 1.01)
         self.assertTrue(np.isnan(exponents.loc["few", "exponent_low"]))
-        self.assertEqual(plot._exponents([panel], "a"), "  ∝ n^1.04±0.03")
-        self.assertEqual(plot._exponents([panel], "few"), "  ∝ n^1.01")
+        self.assertEqual(compose._exponents([panel], "a"), "  ∝ n^1.04±0.03")
+        self.assertEqual(compose._exponents([panel], "few"), "  ∝ n^1.01")
 
     def test_a_crossing_is_where_a_curve_rises_above_one_for_good(self) -> None:
         x = np.array([16.0, 32, 64, 128])
@@ -349,7 +409,7 @@ class Aggregation(InTemporaryDirectory):
         np.testing.assert_allclose(found.loc["a"], [34, 31, 37])
         self.assertEqual(found.loc["late", "crossing"], 120)  # of 100, 120 and one beyond the last point
         self.assertEqual(
-            [plot._crossings([panel, panel], series) for series in ("a", "late", "never", "always")],
+            [compose._crossings([panel, panel], series) for series in ("a", "late", "never", "always")],
             [
                 "  above 1 from n = 34±3, 34±3",
                 "  above 1 from n = 120, 120",
@@ -621,39 +681,41 @@ class Drawing(InTemporaryDirectory):
         self.assertEqual({row["note"] for row in rows if row["series"].endswith("iid")}, {"not positive on a log axis"})
 
     def test_equal_results_give_equal_bytes(self) -> None:
-        store = self.example()
-        for seed in ("1", "2"):  # sets of strings have another order in each
-            subprocess.run(
-                [sys.executable, SCRIPTS / "report.py", store.path, "-o", self.directory / seed],
-                check=True,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-                stdout=subprocess.DEVNULL,
-            )
-        files = sorted(path.name for path in (self.directory / "1").iterdir())
-        self.assertEqual(
-            files,
-            [
-                "index.html",
-                *(f"recipe.{name}.{ending}" for name in ("curves", "one-point") for ending in ("csv", "pdf", "svg")),
-            ],
-        )
-        for name in files:
-            self.assertEqual(
-                (self.directory / "1" / name).read_bytes(), (self.directory / "2" / name).read_bytes(), name
-            )
+        self.every_kind()
+        programs = {"page": ["report.py"], "paper": ["plot.py", "--style", "paper", "--table", "latex"]}
+        for run in ("1", "2"):  # sets of strings have another order in each, and the second draws in one process
+            one = {min(os.sched_getaffinity(0))} if run == "2" else os.sched_getaffinity(0)
+            for folder, (script, *words) in programs.items():
+                subprocess.run(
+                    [sys.executable, SCRIPTS / script, self.directory / "kinds.db", "-o", self.directory / folder / run]
+                    + words,
+                    check=True,
+                    env={**os.environ, "PYTHONHASHSEED": run, "OPENBLAS_NUM_THREADS": run},
+                    stdout=subprocess.DEVNULL,
+                    preexec_fn=lambda: os.sched_setaffinity(0, one),
+                )
+        for folder, files in (
+            ("page", ["index.html", *(f"recipe.{n}.{e}" for n in ("curve", "kinds") for e in ("csv", "pdf", "svg"))]),
+            ("paper", [f"recipe.curve.{ending}" for ending in ("csv", "pdf", "py", "svg", "tex")]),
+        ):
+            written = sorted(path.name for path in (self.directory / folder / "1").iterdir())
+            self.assertLessEqual(set(files), set(written))
+            for name in written:
+                first, second = ((self.directory / folder / run / name).read_bytes() for run in "12")
+                self.assertEqual(first, second, name)
 
     def test_looks_are_the_same_in_all_panels_and_different_between_series(self) -> None:
         with self.store() as store:
             for i in range(40):
                 store.cell(f"local:window={i},m=4", [1.0], m=4)
         panel = self.panel(store, CURVE)
-        looks = plot.series_looks([panel, panel])
+        looks = compose.series_looks([panel, panel])
         self.assertEqual(len({(look.colour, look.marker, str(look.line)) for look in looks.values()}), 40)
 
     def test_nothing_lies_over_anything_else(self) -> None:
         panel = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
         with plot.matplotlib.rc_context(style.STYLE):
-            picture = plot.compose([panel] * 3)
+            picture = compose.compose([panel] * 3)
             renderer = picture.canvas.get_renderer()
             parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
             parts += [picture.legends[0].get_window_extent(renderer), picture.texts[0].get_window_extent(renderer)]
@@ -701,7 +763,7 @@ class Drawing(InTemporaryDirectory):
         figure = results.read([self.maps().path]).figures[0]
         read = results.read([self.directory / "results.db"])
         with plot.matplotlib.rc_context(style.STYLE):
-            picture = plot.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
             renderer = picture.canvas.get_renderer()
             parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
             plot.plt.close(picture)
@@ -745,12 +807,238 @@ class Drawing(InTemporaryDirectory):
         plot.draw(results.read([store.path]), figure_of({**image, "floor": 1e-3}, negative, image, nothing), ["png"])
 
 
+class ForPapers(InTemporaryDirectory):
+    """Figures that redraw themselves, queries, and tables of numbers."""
+
+    def redrawn(self, script: Path) -> Any:
+        """The picture that a script draws, and the same as plot.py draws it."""
+        spec = importlib.util.spec_from_file_location("redrawn", script)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        with plot.matplotlib.rc_context():
+            picture = module.draw()
+            picture.canvas.draw()
+        return picture
+
+    def test_a_script_redraws_each_kind_of_panel_from_the_csv_alone(self) -> None:
+        figure = self.every_kind()
+        words = ("--style", "paper", "--figure", "kinds", "curve", "-o", str(self.directory))
+        self.assertEqual(self.run_script(plot, str(self.directory / "kinds.db"), *words)[0], 0)
+        (self.directory / "kinds.db").unlink()
+        for name in ("kinds", "curve"):
+            script = self.directory / f"recipe.{name}.py"
+            output = script.with_suffix(".pdf")
+            output.unlink()
+            done = subprocess.run([sys.executable, "-I", script], check=True, capture_output=True, text=True)
+            self.assertEqual((done.stdout, done.stderr), (f"{output}\n", ""))
+            drawn = output.read_bytes()
+            self.assertTrue(drawn.startswith(b"%PDF") and b"/FontFile2" in drawn)  # TrueType, embedded
+            imported = re.findall(r"^(?:import|from) (\w+)", script.read_text(), re.M)
+            self.assertEqual(set(imported), {"csv", "math", "matplotlib", "pathlib"})
+        self.assertEqual(figure.name, "kinds")
+
+    def test_what_is_redrawn_has_the_same_axes_words_and_data(self) -> None:
+        figure = self.every_kind()
+        read = results.read([self.directory / "kinds.db"])
+        drawn = plot.draw(read, figure, ["py"], style.IN_PAPER)
+        plot.write_files(self.directory, drawn.named_files())
+        redrawn = self.redrawn(self.directory / "recipe.kinds.py")
+        with plot.matplotlib.rc_context(style.IN_PAPER.settings):
+            picture = compose.compose(drawn.panels, style.IN_PAPER)
+            picture.canvas.draw()
+        self.addCleanup(plot.plt.close, "all")
+        np.testing.assert_allclose(redrawn.get_size_inches(), picture.get_size_inches())
+        own, others = ([axes for axes in p.axes if axes.get_label() != "<colorbar>"] for p in (picture, redrawn))
+        bars = [[axes for axes in p.axes if axes.get_label() == "<colorbar>"] for p in (picture, redrawn)]
+        others, bars[1] = redrawn_axes(redrawn, len(own))
+        self.assertEqual(len(others), len(figure.description["panels"]))
+        for panel, axes, other in zip(drawn.panels, own, others):
+            with self.subTest(kind=panel.description["kind"]):
+                for get in ("get_xlim", "get_ylim", "get_xticks", "get_yticks"):
+                    np.testing.assert_allclose(getattr(other, get)(), getattr(axes, get)(), err_msg=get)
+                for get in ("get_xlabel", "get_ylabel", "get_xscale", "get_yscale"):
+                    self.assertEqual(getattr(other, get)(), getattr(axes, get)(), get)
+                for get in ("get_xticklabels", "get_yticklabels"):
+                    self.assertEqual(*([text.get_text() for text in getattr(a, get)()] for a in (axes, other)))
+                self.assertEqual(other.get_title(loc="left"), axes.get_title(loc="left"))
+                self.assertEqual([text.get_text() for text in other.texts], [text.get_text() for text in axes.texts])
+                np.testing.assert_allclose(points_in(other), points_in(axes))
+                np.testing.assert_allclose(other.get_position().bounds, axes.get_position().bounds, atol=1e-6)
+        self.assertEqual([bar.get_ylabel() for bar in bars[1]], [bar.get_ylabel() for bar in bars[0]])
+        self.assertEqual(
+            *([text.get_text() for text in p.legends[0].get_texts()] for p in (picture, redrawn))
+        )
+
+    def test_a_single_panel_is_as_wide_as_a_column_and_has_no_title(self) -> None:
+        self.every_kind()
+        read = results.read([self.directory / "kinds.db"])
+        drawn = plot.draw(read, figure_of(CURVE), ["svg", "py"], style.IN_PAPER)
+        width = float(re.findall(r'viewBox="0 0 (\S+) ', drawn.files["svg"].decode())[0])
+        self.assertAlmostEqual(width / 72, 3.35)
+        self.assertNotIn("'title': 'panel'", drawn.files["py"].decode())
+        self.assertIn("Student t", drawn.files["py"].decode())  # the notes are there for the caption
+
+    def test_a_query_draws_a_metric_against_an_axis(self) -> None:
+        self.every_kind()
+        words = ("--x", "m", "--y", "seconds", "--where", "experiment=speed", "--where", "layer=1", "--where", "layer=2")
+        out = str(self.directory / "out")
+        code, printed, err = self.run_script(
+            plot, str(self.directory / "kinds.db"), *words, "--series", "input", "--log", "x,y", "--table", "markdown",
+            "-o", out
+        )
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual({Path(line).name for line in printed.split()},
+                         {f"query.seconds-over-m.{ending}" for ending in ("csv", "svg", "pdf", "md")})
+        with open(self.directory / "out" / "query.seconds-over-m.csv") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["series"], row["x"], row["y"], row["samples"]) for row in rows],
+                         [("gaussian", "2.0", "0.002", "6"), ("gaussian", "4.0", "0.002", "6")])  # medians
+
+    def test_a_query_that_cannot_be_says_what_could(self) -> None:
+        self.every_kind()
+        for words, problem in (
+            (["--x", "m"], "both axes"),
+            (["--log", "x"], "belong to a query"),
+            (["--x", "m", "--y", "second"], "expected one of: seconds"),
+            (["--x", "mm", "--y", "seconds"], "no size, spec or parameter"),
+            (["--x", "m", "--y", "seconds", "--where", "layer"], "expected NAME=VALUE"),
+            (["--x", "m", "--y", "seconds", "--where", "layr=1"], "expected one of: layer"),
+            (["--x", "m", "--y", "seconds", "--where", "experiment=error"], "none of the cells"),
+            (["--x", "m", "--y", "seconds", "--figure", "kinds"], "expected one of them"),
+        ):
+            code, out, err = self.run_script(plot, str(self.directory / "kinds.db"), *words)
+            self.assertEqual((code, out, err.count("\n")), (2, "", 1), words)
+            self.assertIn(problem, err)
+
+    def test_numbers_are_tabulated_with_the_reason_of_what_was_not_done(self) -> None:
+        read = results.read([self.example().path])
+        files = plot.draw(read, read.figures[0], ["tex", "md"]).files
+        markdown, latex = files["md"].decode(), files["tex"].decode()
+        self.assertIn("| panel | performer | 16 | 0.06875 | 0.05322 to 0.08428 | 0.06875 |", markdown)
+        self.assertIn("| panel | performer | 128 | crashed: signal 11 | – | – |", markdown)
+        self.assertIn(r"panel & performer & 16 & 0.06875 & 0.05322 to 0.08428 & 0.06875 \\", latex)
+
+    def test_axes_of_few_integers_have_a_tick_at_each(self) -> None:
+        with self.store() as store:
+            for layer in range(4):
+                store.cell(f"a:layer={layer}", [1.0], layer=layer)
+        panel = self.panel(store, {**CURVE, "x": ["layer"], "x_scale": "linear"})
+        figure, axes = plot.plt.subplots()
+        self.addCleanup(plot.plt.close, figure)
+        panels.set_axis(axes, "x", panel, panel.points["x"].to_numpy(float))
+        self.assertEqual(list(axes.get_xticks()), [0, 1, 2, 3])
+        panels.set_axis(axes, "x", panel, np.array([0.0, 0.5, 1]))
+        self.assertGreater(len(axes.get_xticks()), 2)
+
+
+def points_in(axes: Any) -> list[tuple[float, float]]:
+    """Where markers of series stand."""
+    marked = [line for line in axes.lines if line.get_marker() in style.MARKERS and len(line.get_xdata()) > 0]
+    return sorted((float(x), float(y)) for line in marked for x, y in zip(*line.get_data()))
+
+
+def redrawn_axes(picture: Any, panels_drawn: int) -> tuple[list[Any], list[Any]]:
+    """Panels and colour bars of a redrawn picture: a bar's axes came into being before the bar did."""
+    bars = [axes for axes in picture.axes if hasattr(axes, "_colorbar")]
+    return [axes for axes in picture.axes if axes not in bars], bars
+
+
+NEGATIVE = results.Verdict(
+    "bold*claim", "FAIL", "half of a_b | c", "50 % & 2^3 ≤ {9}", expected="PASS", source="A et al.\n2020, $x$"
+)
+
+
+class Tables(InTemporaryDirectory):
+    def judged(self, size: str) -> results.Results:
+        with self.store(f"{size}.db") as store:
+            conditional = results.Verdict("bold*claim", "CONDITIONAL", "Faster", "1", "n > 8", "CONDITIONAL", "B")
+            store.verdicts(NEGATIVE, conditional, size=size)
+        return results.read([store.path])
+
+    def test_the_csv_of_verdicts_has_every_field_as_it_is(self) -> None:
+        rows = list(csv.DictReader(io.StringIO(verdicts.as_csv(self.judged("quick")))))
+        self.assertEqual([row["contradicts"] for row in rows], ["yes", "no"])
+        self.assertEqual(rows[0]["source"], NEGATIVE.source)
+        self.assertEqual((rows[1]["region"], rows[1]["expected"], rows[1]["size"]), ("n > 8", "CONDITIONAL", "quick"))
+
+    def test_words_are_escaped_in_markdown_and_in_latex(self) -> None:
+        read = self.judged("quick")
+        self.assertIn("1 not as expected", verdicts.heading(read))
+        rows = verdicts.as_markdown(read).splitlines()[4:]
+        self.assertEqual([len(re.findall(r"(?<!\\)\|", row)) for row in rows], [7, 7])
+        self.assertIn(r"| half of a\_b \| c | 50 % & 2^3 ≤ {9} | A et al. 2020, \$x\$ | bold\*claim |", rows[0])
+        self.assertIn(r"Faster: n \> 8", rows[1])
+        latex = verdicts.as_latex(read)
+        self.assertIn(r"half of a\_b \textbar{} c & 50 \% \& 2\textasciicircum{}3 $\leq$ \{9\}", latex)
+        self.assertEqual([len(re.findall(r"(?<!\\)&", row)) for row in latex.splitlines()[3:4] + latex.splitlines()[5:7]], [5] * 3)
+        self.assertEqual(latex.count("{") - latex.count(r"\{"), latex.count("}") - latex.count(r"\}"))
+        self.assertEqual(tables.latex_text("\\~<1e−3×10⁻²"), r"\textbackslash{}\textasciitilde{}\textless{}1e$-$3$\times$10$^{-}$$^{2}$")
+
+    def test_verdicts_of_the_smoke_sizes_say_that_they_show_nothing(self) -> None:
+        read = self.judged("smoke")
+        for text in (verdicts.as_markdown(read), verdicts.as_latex(read)):
+            self.assertIn("All are of the smoke sizes", text)
+            self.assertIn("0 not as expected", text)
+            self.assertNotIn("(not as expected)", text)
+            self.assertEqual(text.count("none: smoke"), 2)
+        self.assertNotIn("smoke", verdicts.as_markdown(self.judged("quick")))
+
+    def test_the_program_prints_each_format(self) -> None:
+        self.judged("quick")
+        path = str(self.directory / "quick.db")
+        for words, begin in (([], "2 verdicts: 1 CONDITIONAL"), (["--format", "latex"], "% 2 verdicts"), (["--format", "csv"], "recipe,size,outcome")):
+            code, out, err = self.run_script(verdicts, path, *words)
+            self.assertEqual((code, err), (0, ""))
+            self.assertTrue(out.startswith(begin), out)
+        with self.store("none.db"):
+            pass
+        self.assertIn("'attnbench reproduce' makes them", self.run_script(verdicts, str(self.directory / "none.db"))[1])
+        self.assertEqual(self.run_script(verdicts, str(self.directory / "missing.db"))[0], 2)
+
+
+class Bundle(InTemporaryDirectory):
+    def test_the_page_comes_with_what_it_rests_on(self) -> None:
+        store = self.example()
+        out = self.directory / "out"
+        self.assertEqual(self.run_script(report, str(store.path), "-o", str(out), "--bundle")[0], 0)
+        names = {path.name for path in out.iterdir()}
+        self.assertLessEqual({"results.db", "verdicts.csv", "verdicts.md", "verdicts.tex", "environment.json"}, names)
+        copied, original = results.read([out / "results.db"]), results.read([store.path])
+        self.assertEqual(len(copied.measurements), len(original.measurements))
+        environment = json.loads((out / "environment.json").read_text())
+        self.assertEqual(environment["environments"], [{"cpu": {"model": "M"}, "clean": True}])
+        self.assertEqual(environment["runs"][0]["environment"], 0)
+        self.assertEqual(environment["runs"][0]["file"], "results.db")
+
+    def test_the_copy_has_what_lies_in_the_log_of_a_run_that_goes_on(self) -> None:
+        with self.store() as store:
+            store.connection.commit()
+            store.connection.execute("PRAGMA journal_mode = WAL")
+            store.cell("a", [1.0])
+            store.connection.commit()
+            self.assertGreater((self.directory / "results.db-wal").stat().st_size, 0)
+            copy = self.directory / "copy.db"
+            copy.write_bytes(bundle.store(store.path))
+        self.assertEqual(len(results.read([copy]).cells), 1)
+        self.assertEqual(sqlite3.connect(copy).execute("PRAGMA integrity_check").fetchone(), ("ok",))
+
+    def test_a_store_is_copied_unless_it_is_there(self) -> None:
+        paths = [self.store(name).path for name in ("a.db", "b.db")]
+        both, one = results.read(paths), results.read(paths[:1])
+        elsewhere = self.directory / "out"
+        self.assertEqual([name for name in bundle.bundle(one, elsewhere) if name.endswith(".db")], ["results.db"])
+        self.assertEqual(
+            [name for name in bundle.bundle(both, elsewhere) if name.endswith(".db")], ["results-1.db", "results-2.db"]
+        )
+        self.assertEqual([name for name in bundle.bundle(both, self.directory) if name.endswith(".db")], [])
+
+
 class Page(InTemporaryDirectory):
     def test_verdicts_stand_at_the_head_of_their_recipe(self) -> None:
         store = self.example()
         connection = sqlite3.connect(store.path)
         connection.executemany(
-            "INSERT INTO verdict VALUES('recipe',?,?,?,?)",
+            "INSERT INTO verdict(recipe, position, outcome, statement, numbers) VALUES('recipe',?,?,?,?)",
             [(1, "FAIL", "second <claim>", "2 & 3"), (0, "CONDITIONAL", "first claim: at a", "1")],
         )
         connection.commit()
@@ -765,7 +1053,7 @@ class Page(InTemporaryDirectory):
     def test_a_file_of_the_first_schema_has_no_verdicts(self) -> None:
         store = self.example()
         connection = sqlite3.connect(store.path)
-        connection.executescript("DROP TABLE verdict; ALTER TABLE cell DROP COLUMN machine; PRAGMA user_version = 1")
+        connection.executescript("DROP TABLE reproduction; DROP TABLE verdict; ALTER TABLE cell DROP COLUMN machine; PRAGMA user_version = 1")
         connection.close()
         self.assertEqual(results.read([store.path]).verdicts, [])
 
@@ -786,7 +1074,7 @@ class Page(InTemporaryDirectory):
         for name, outcomes in (("a.db", ["PASS", "FAIL"]), ("b.db", ["AMBIGUOUS"])):
             with self.store(name) as store:
                 for i, outcome in enumerate(outcomes):
-                    store.connection.execute("INSERT INTO verdict VALUES('recipe',?,?,'s','n')", [i, outcome])
+                    store.connection.execute("INSERT INTO verdict(recipe, position, outcome) VALUES('recipe',?,?)", [i, outcome])
         read = results.read([self.directory / "a.db", self.directory / "b.db"])
         self.assertEqual([verdict.outcome for verdict in read.verdicts], ["AMBIGUOUS"])
 
@@ -834,7 +1122,7 @@ class Errors(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 4")
+            newer.connection.execute("PRAGMA user_version = 5")
         with self.store("broken.db") as broken:
             broken.connection.execute("DROP TABLE measurement")
         with self.store("malformed.db") as malformed:

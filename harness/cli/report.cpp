@@ -4,12 +4,15 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <set>
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
+#include "harness/core/bibliography.hpp"
 #include "harness/runner/method_page.hpp"
 #include "harness/runner/run.hpp"
 #include "harness/runner/verdict.hpp"
+#include "harness/store/citable.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -39,9 +42,34 @@ std::optional<std::string> measure(const MethodPage& page, const std::string& re
   return "method/" + page.figure.name;
 }
 
+// Prints the BibTeX of what those files hold. What has none, such as a book, is a comment line.
+int cite(const std::vector<std::string>& files) {
+  std::set<std::string> references;
+  for (const auto& file : files) {
+    auto [methods, sources] = citable(file);
+    references.merge(sources);
+    for (const auto& method : methods) references.merge(references_of("methods", {"methods", method}));
+  }
+  const auto entries = bibliography();
+  std::set<std::string> keys;
+  for (const auto& reference : references) {
+    const auto cited = cited_keys(reference);
+    bool all = !cited.empty();
+    for (const auto& key : cited)
+      if (entries.count(key))
+        keys.insert(key);
+      else
+        all = false;
+    if (!all && !reference.empty() && !reference.starts_with("none")) std::cout << "% " << reference << "\n";
+  }
+  for (const auto& key : keys) std::cout << "\n" << entries.at(key).text << "\n";
+  return 0;
+}
+
 int run_command(const std::vector<std::string>& words) {
   std::vector<std::string> files;
   std::string output, method, input, results;
+  bool citing = false;
   options::options_description visible("options");
   visible.add_options()("file", options::value(&files), "results files (default: results/attnbench.db)")(
       "output,o", options::value(&output),
@@ -49,15 +77,19 @@ int run_command(const std::vector<std::string>& words) {
       "method,m", options::value(&method),
       "one method on one page instead: measures what the page shows and is not there yet")(
       "input,i", options::value(&input), "of --method: the head that is looked at (default: model, a real head)")(
-      "results", options::value(&results), "of --method: results file (default: results/attnbench.db)");
+      "results", options::value(&results), "of --method: results file (default: results/attnbench.db)")(
+      "cite", options::bool_switch(&citing),
+      "print the BibTeX of the methods, and of what the verdicts judge, instead of the page");
   if (!parse_arguments("report", visible, words, {{"file", -1}})) return 0;
   if (method.empty()) {
     if (!input.empty() || !results.empty())
       throw Misuse("report: --input and --results belong to --method; give results files by themselves, or a --method");
     if (files.empty()) files = {"results/attnbench.db"};
+    if (citing) return cite(files);
     files.insert(files.end(), {"-o", output.empty() ? "results/report" : output});
     return run_script("report.py", files);
   }
+  if (citing) throw Misuse("report: --cite beside --method; expected results files: give them by themselves");
   if (!files.empty())
     throw Misuse(fmt::format(
         "report: {} beside --method, which measures and keeps what it measured: give one file as --results {}",
@@ -73,11 +105,12 @@ int run_command(const std::vector<std::string>& words) {
   return run_script("report.py", {results, "-o", output, "--figure", *figure});
 }
 
-const bool registered = add(
-    CommandEntry{.text = {.name = "report",
-                          .summary = "figures (SVG, PDF), tables (CSV) and one page: of results files or of a method",
-                          .formula = "report [FILE...] [-o DIR], report --method SPEC [--input SPEC] [-o DIR]"},
-                 .run = run_command});
+const bool registered = add(CommandEntry{
+    .text = {.name = "report",
+             .summary = "figures (SVG, PDF), tables (CSV) and one page: of results files or of a method",
+             .formula =
+                 "report [FILE...] [-o DIR], report --cite [FILE...], report --method SPEC [--input SPEC] [-o DIR]"},
+    .run = run_command});
 
 }  // namespace
 }  // namespace attnbench

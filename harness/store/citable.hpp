@@ -1,0 +1,18 @@
+// What a results file gives reason to cite.
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+namespace attnbench {
+
+struct Citable {
+  std::set<std::string> methods;  // canonical specs
+  std::set<std::string> sources;  // of verdicts
+};
+
+// results: a file that is there.
+Citable citable(const std::filesystem::path& results);
+
+}  // namespace attnbench

@@ -1,0 +1,45 @@
+"""What a page rests on, as files beside it: the verdicts as tables, the environments of the runs, and the store."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import verdicts
+from results import Results
+
+
+def bundle(results: Results, folder: Path) -> dict[str, bytes]:
+    """Files by name. A results file that lies in the folder already is not copied."""
+    stores = [path for path in results.files if path.resolve().parent != folder.resolve()]
+    numbered = len(results.files) > 1
+    return {
+        **{f"results{f'-{i}' if numbered else ''}.db": store(path) for i, path in enumerate(stores, start=1)},
+        "verdicts.csv": verdicts.as_csv(results).encode(),
+        "verdicts.md": verdicts.as_markdown(results).encode(),
+        "verdicts.tex": verdicts.as_latex(results).encode(),
+        "environment.json": environment(results).encode(),
+    }
+
+
+def environment(results: Results) -> str:
+    """Each different environment once, and the runs, each with the position of its own."""
+    environments: list[dict[str, Any]] = []
+    runs = []
+    for run in results.runs.to_dict("records"):
+        found = run.pop("environment")
+        if found not in environments:
+            environments.append(found)
+        runs.append({**run, "file": Path(run["file"]).name, "environment": environments.index(found)})
+    return json.dumps({"environments": environments, "runs": runs}, indent=2, ensure_ascii=False) + "\n"
+
+
+def store(path: Path) -> bytes:
+    """A results file as it is at one moment, also while a run writes to it: what lies in its log is in the copy."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:
+        with closing(sqlite3.connect(":memory:")) as copy:
+            source.backup(copy)
+            return copy.serialize()

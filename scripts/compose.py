@@ -1,0 +1,190 @@
+"""A whole figure: panels above, then one legend, then notes. Nothing overlaps, and the height follows from the parts."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from aggregate import Panel, axis_names
+from matplotlib.lines import Line2D
+from notes import notes
+from panels import axis_label, draw_panel, has_circles
+from results import natural_order
+from style import COLOURS, FAINT, INK, LINES, MARKERS, PAPER, REFERENCE_LINES, REPORT, Layout, Look
+
+LEGEND: dict[str, Any] = {
+    "loc": "lower center",
+    "frameon": False,
+    "handlelength": 3.2,
+    "columnspacing": 1.6,
+    "labelspacing": 0.45,
+    "borderaxespad": 0,
+    "borderpad": 0.2,
+}
+
+
+def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
+    """A figure whose height follows from its rows of panels, its legend and its notes."""
+    columns, width, panel_height = _arrangement(panels, layout)
+    rows = -(-len(panels) // columns)
+    picture = plt.figure(figsize=(width, rows * panel_height))
+    looks = series_looks(panels)
+    grid = picture.add_gridspec(rows, columns)
+    titled = layout.with_words or len(panels) > 1
+    for i, panel in enumerate(panels):
+        axes = picture.add_subplot(grid[i // columns, i % columns])
+        same_label = i % columns > 0 and axis_label(panel, "y") == axis_label(panels[i - 1], "y")
+        size = (width / columns, panel_height)
+        draw_panel(axes, panel, looks, size, with_title=titled, with_y_label=not same_label)
+    legend = _legend(picture, panels, looks, layout, width)
+    lines = list(_wrapped(notes(panels), width)) if layout.with_words else []
+    words = picture.text(0, 0, "\n".join(lines), fontsize=6.8, color=FAINT, linespacing=1.35, va="bottom")
+    _stack(picture, legend, words, rows * panel_height)
+    return picture
+
+
+def _arrangement(panels: list[Panel], layout: Layout) -> tuple[int, float, float]:
+    """Columns of panels, the width of the figure and the height of a panel (inches)."""
+    circles = any(has_circles(panel) for panel in panels)  # with names beside them
+    columns = layout.columns.get(len(panels), 3)
+    width = layout.narrow if columns == 1 and not circles else layout.wide
+    if circles:
+        return min(columns, 2), width, 4.2
+    if all(panel.description["kind"] == "image" for panel in panels):  # square ones, with a bar beside each
+        return columns, width, 0.76 * width / columns
+    return columns, width, layout.heights.get(columns, 2.45)
+
+
+def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -> None:
+    """Makes the figure as high as its parts and puts them under each other. Heights in inches."""
+    renderer = picture.canvas.get_renderer()
+    gap, dpi = 0.08, picture.dpi
+    legend_height = legend.get_window_extent(renderer).height / dpi + gap if legend else 0.0
+    notes_height = words.get_window_extent(renderer).height / dpi + gap if words.get_text() else 0.0
+    height = panels_height + legend_height + notes_height + gap
+    width = picture.get_figwidth()
+    picture.set_size_inches(width, height)
+    words.set_position((gap / width, gap / height))
+    if legend:
+        legend.set_bbox_to_anchor((0.5, (gap + notes_height) / height), transform=picture.transFigure)
+    below = (notes_height + legend_height + gap) / height
+    picture.set_layout_engine(
+        "constrained", rect=(0, below, 1, 1 - below), w_pad=0.06, h_pad=0.06, hspace=0.04, wspace=0.03
+    )
+    picture.get_layout_engine().execute(picture)
+    picture.set_layout_engine("none")  # placed once, so that every format has the same layout
+
+
+def series_looks(panels: list[Panel]) -> dict[str, Look]:
+    """One look a series, in the order of the legend: references come last, dotted in ink and without markers."""
+    points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
+    points = points[(points["role"] != "reference") | (points["note"] == "")]
+    references = set(points.loc[points["role"] == "reference", "series"])
+    names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))
+    looks = {}
+    for i, series in enumerate(names):
+        j = i - (len(names) - len(references))
+        looks[series] = (
+            Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)], i)
+            if j < 0
+            else Look(INK, "", REFERENCE_LINES[j % len(REFERENCE_LINES)], i)
+        )
+    return looks
+
+
+def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], layout: Layout, width: float) -> Any:
+    """One legend under the panels, in as many columns as fit into the width (inches); None without series."""
+    if all(has_circles(panel) for panel in panels):
+        return None
+    with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
+    # Points on lines of closed forms, and points of their own in a trade, are not joined.
+    joined = any(
+        len(p.points) and p.description["kind"] != "map" and not (p.has_theory or p.description.get("points"))
+        for p in panels
+    )
+    handles = [_entry(panels, series, look, joined, int(width * 13)) for series, look in looks.items()]
+    if not handles:
+        return None
+    if any(with_theory):
+        words = "lines: closed form" if all(with_theory) else "lines without markers: closed form"
+        handles.append(Line2D([], [], color=INK, linewidth=1.1, label=words))
+    if any((panel.points["role"] == "ending").any() for panel in panels):
+        words = "not done, see below" if layout.with_words else "not done"
+        handles.append(Line2D([], [], color=INK, marker="x", linestyle="none", label=words))
+    renderer = picture.canvas.get_renderer()
+    for columns in range(min(len(handles), 4), 0, -1):
+        legend = picture.legend(
+            handles=handles,
+            ncol=columns,
+            **LEGEND,
+        )
+        if columns == 1 or legend.get_window_extent(renderer).width <= (width - 0.2) * picture.dpi:
+            break
+        legend.remove()
+    return legend
+
+
+def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
+    """The legend's sample and words for a series; joined: its points are joined in some panel."""
+    line = look.line if joined or not look.marker else "none"
+    words = wrapped_spec(series + _exponents(panels, series) + _crossings(panels, series), width)
+    return Line2D(
+        [],
+        [],
+        color=look.colour,
+        marker=look.marker,
+        linestyle=line,
+        label="\n".join(words),
+        markeredgecolor=PAPER,
+        markeredgewidth=0.4,
+    )
+
+
+def _exponents(panels: list[Panel], series: str) -> str:
+    """ "  ∝ n^1.02±0.03": the fitted exponents of a series, one a panel that has one, with the farther end of the
+    interval."""
+    found = []
+    for panel in panels:
+        points = panel.points[(panel.points["series"] == series) & panel.points["exponent"].notna()]
+        if len(points):
+            value, low, high = points[["exponent", "exponent_low", "exponent_high"]].iloc[0]
+            half = f"±{max(high - value, value - low):.2f}" if np.isfinite(low) else ""
+            found.append(f"{'/'.join(axis_names(panel.description))}^{value:.2f}{half}")
+    return f"  ∝ {', '.join(found)}" if found else ""
+
+
+def _crossings(panels: list[Panel], series: str) -> str:
+    """ "  above 1 from n = 240±12, >2048": where a series rises above 1 for good, one a panel that was asked."""
+    found, axis = [], ""
+    for panel in panels:
+        points = panel.points[(panel.points["series"] == series) & panel.points["crossing"].notna()]
+        if len(points) == 0:
+            continue
+        axis = "/".join(axis_names(panel.description))
+        value, low, high = points[["crossing", "crossing_low", "crossing_high"]].iloc[0]
+        if value == 0 or np.isinf(value):
+            found.append(f"<{points['x'].min():g}" if value == 0 else f">{points['x'].max():g}")
+        else:
+            half = max(high - value, value - low)
+            found.append(f"{value:.0f}" + (f"±{half:.0f}" if np.isfinite(half) else ""))
+    return f"  above 1 from {axis} = {', '.join(found)}" if found else ""
+
+
+def wrapped_spec(spec: str, width: int) -> list[str]:
+    """Lines of at most `width` characters where commas allow it."""
+    lines = [""]
+    for part in re.split(r"(?<=,)", spec):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("    ")
+        lines[-1] += part
+    return lines
+
+
+def _wrapped(sentences: list[str], width: float) -> Iterator[str]:
+    for sentence in sentences:
+        yield from textwrap.wrap(sentence, int(width * 19.5), subsequent_indent="    ")

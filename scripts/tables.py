@@ -1,0 +1,55 @@
+"""Tables as text: Markdown, LaTeX (a plain tabular, which needs no package) and CSV. Cells are plain text and escaped."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+
+Rows = Sequence[Sequence[str]]
+
+_LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # What the encodings of pdfLaTeX lack.
+    **{"≤": "$\\leq$", "≥": "$\\geq$", "×": "$\\times$", "±": "$\\pm$", "−": "$-$", "∝": "$\\propto$", "∞": "$\\infty$"},
+    **{"…": r"\ldots{}", "–": "--", "\u00a0": "~", "²": "$^{2}$", "³": "$^{3}$"},
+    **{power: f"$^{{{plain}}}$" for power, plain in zip("⁻⁰¹⁴⁵⁶⁷⁸⁹", "-01456789")},
+}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def markdown_text(text: str) -> str:
+    """One line that Markdown shows as it stands, also between the bars of a table."""
+    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", _one_line(text))
+
+
+def latex_text(text: str) -> str:
+    """One line that LaTeX sets as it stands."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(re.split(r"[ \t\n\r]+", text.strip())))
+
+
+def markdown(header: Sequence[str], rows: Rows) -> str:
+    head, *body = ([markdown_text(cell) for cell in line] for line in (header, *rows))
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *body))
+
+
+def latex(header: Sequence[str], rows: Rows, columns: str) -> str:
+    """columns: as tabular takes them, such as "lrr" or "lp{6cm}"."""
+    head, *body = (" & ".join(map(latex_text, line)) + " \\\\\n" for line in (header, *rows))
+    return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{head}\\hline\n{''.join(body)}\\hline\n\\end{{tabular}}\n"
+
+
+def comma_separated(header: Sequence[str], rows: Rows) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()

@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""Print the verdicts of results files as a table: what was stated, what was expected, what came out and by which numbers.
+
+Equal results give an equal table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from results import Misuse, Results, Verdict, read
+from tables import comma_separated, latex, markdown, markdown_text
+
+FORMATS = ("markdown", "latex", "csv")
+HEADER = ("outcome", "expected", "statement", "numbers", "source", "recipe")
+LATEX_COLUMNS = r"llp{0.28\linewidth}p{0.24\linewidth}p{0.14\linewidth}l"
+
+
+def as_csv(results: Results) -> str:
+    """Every field in a column of its own; `contradicts` marks what was decided otherwise than expected."""
+    header = ("recipe", "size", *HEADER[:3], "region", *HEADER[3:5], "contradicts", "command")
+    rows = []
+    for verdict in results.verdicts:
+        made = results.reproductions.get(verdict.recipe)
+        size, command = (made.size, made.command) if made else ("", "")
+        judged = (verdict.outcome, verdict.expected, verdict.statement, verdict.region, verdict.numbers, verdict.source)
+        rows.append((verdict.recipe, size, *judged, "yes" if _contradicts(results, verdict) else "no", command))
+    return comma_separated(header, rows)
+
+
+def as_markdown(results: Results) -> str:
+    return f"{markdown_text(heading(results))}\n\n{markdown(HEADER, _rows(results))}"
+
+
+def as_latex(results: Results) -> str:
+    return f"% {heading(results)}\n{latex(HEADER, _rows(results), LATEX_COLUMNS)}"
+
+
+def heading(results: Results) -> str:
+    """How many verdicts of which outcome, and what the sizes of their recipes are worth."""
+    if not results.verdicts:
+        return "No verdicts: 'attnbench reproduce' makes them."
+    outcomes = [verdict.outcome for verdict in results.verdicts]
+    counts = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
+    against = sum(_contradicts(results, verdict) for verdict in results.verdicts)
+    words = f"{len(outcomes)} verdicts: {counts}; {against} not as expected."
+    judged = {verdict.recipe for verdict in results.verdicts}
+    smoke = sorted(recipe for recipe in judged if _is_smoke(results, recipe))
+    if not smoke:
+        return words
+    whose = "All are" if len(smoke) == len(judged) else f"Those of {', '.join(smoke)} are"
+    return (
+        f"{words} {whose} of the smoke sizes, which show that everything runs and nothing else: "
+        "they are compared with no expectation."
+    )
+
+
+def _rows(results: Results) -> list[tuple[str, ...]]:
+    return [
+        (
+            verdict.outcome + (" (not as expected)" if _contradicts(results, verdict) else ""),
+            "none: smoke" if _is_smoke(results, verdict.recipe) else verdict.expected,
+            f"{verdict.statement}: {verdict.region}" if verdict.region else verdict.statement,
+            verdict.numbers,
+            verdict.source,
+            verdict.recipe,
+        )
+        for verdict in results.verdicts
+    ]
+
+
+def _is_smoke(results: Results, recipe: str) -> bool:
+    return recipe in results.reproductions and results.reproductions[recipe].size == "smoke"
+
+
+def _contradicts(results: Results, verdict: Verdict) -> bool:
+    return verdict.contradicts and not _is_smoke(results, verdict.recipe)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "results", nargs="+", type=Path, metavar="RESULTS", help="results files of attnbench, read as one"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="markdown", help="default: markdown")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    try:
+        results = read(options.results)
+    except Misuse as misuse:
+        print(f"verdicts.py: {misuse}", file=sys.stderr)
+        return 2
+    print({"markdown": as_markdown, "latex": as_latex, "csv": as_csv}[options.format](results), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
