@@ -1,0 +1,36 @@
+// Puts it together. The plot is drawn when it comes into sight, so that a page that is only read loads at once.
+
+function addCells() {
+  const form = document.getElementById("cells-form");
+  if (!form) return;
+  const section = form.closest("section");
+  let shown = false;
+  const update = async name => {
+    shown = true;
+    const store = await loadCells();
+    if (form.elements.cells.options.length < 2) {
+      const before = form.elements.cells.value;
+      fillCells(store, form.elements.cells);
+      if (before) setControl(form.elements.cells, before);
+    }
+    if (name === "cells" || name === "" || !form.elements.y.value) {
+      const before = controlsOf(form).filter(control => control.tagName === "SELECT").map(control => [control, control.value]);
+      fillAxes(store, form, cellsOf(store, form.elements.cells.value));
+      for (const [control, value] of before) if (name === "" && value) setControl(control, value);
+    }
+    drawTable(store, form);
+    if (name !== "sort") await drawPlot(store, form);
+  };
+  addView(form, section, update);
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some(entry => entry.isIntersecting)) return;
+    observer.disconnect();
+    if (!shown) update("");
+  }, {rootMargin: "400px"}).observe(section);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown && update("colours"));
+}
+
+addVerdicts();
+addCells();
+addEventListener("hashchange", restoreFragment);
+restoreFragment();
