@@ -20,18 +20,16 @@ from string import Template
 from typing import Any
 
 import pandas as pd
+from inline_svg import NAMES, inline_svg
 from plot import Drawn, chosen_figures, draw, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
-from style import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
+from style import DARK_COLOURS
 from summaries import packed, packed_summaries
 
 PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # its style, its markup and its script
 SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "explorer.js", "start.js")
-SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
-# Colours of a figure that the page sets by name, so that figures follow its light or dark paper.
-PAPER_NAMES = {INK: "ink", FAINT: "faint", GRID: "rule", PAPER: "paper"}
 DARK_PAPER = {"ink": "#e8e6e3", "faint": "#a8a8a3", "rule": "#34383d", "paper": "#16191d"}
 
 
@@ -71,13 +69,8 @@ def page(results: Results, drawings: list[Drawn]) -> str:
     recipes = _recipes(results, drawings)
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
     return Template(_part("page.html")).substitute(
-        light=_variables([*PAPER_NAMES.items(), *((c, f"series-{i}") for i, c in enumerate(COLOURS))]),
-        dark=_variables(
-            [
-                *((DARK_PAPER[name], name) for name in PAPER_NAMES.values()),
-                *((c, f"series-{i}") for i, c in enumerate(DARK_COLOURS)),
-            ]
-        ),
+        light=_variables((name, colour) for colour, name in NAMES.items()),
+        dark=_variables([*DARK_PAPER.items(), *((f"series-{i}", c) for i, c in enumerate(DARK_COLOURS))]),
         style=_part("style.css"),
         summary=escape(_summary(results)),
         contents=_contents(results),
@@ -133,7 +126,7 @@ def _recipes(results: Results, drawings: list[Drawn]) -> list[Recipe]:
 
 
 def _variables(pairs: Iterable[tuple[str, str]]) -> str:
-    return " ".join(f"--{name}: {colour};" for colour, name in pairs)
+    return " ".join(f"--{name}: {colour};" for name, colour in pairs)
 
 
 def _summary(results: Results) -> str:
@@ -300,28 +293,6 @@ def _figure(drawn: Drawn) -> str:
         f"<figcaption><p>{escape(str(description.get('caption', '')))}</p>{empty}"
         f'<p class="files">{files}</p></figcaption>\n</figure>'
     )
-
-
-def inline_svg(drawn: Drawn) -> str:
-    """The figure's SVG as an element of the page: named for screen readers, ids of its own, colours by name."""
-    text = drawn.files["svg"].decode()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
-    text = re.sub(r"<title>.*?</title>\s*", "", text, count=1, flags=re.S)
-    prefix = f"{_anchor(drawn.stem)}-"
-    text = re.sub(r'\bid="', f'id="{prefix}', text)
-    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", text)
-    names = {**PAPER_NAMES, **{colour: f"series-{i}" for i, colour in enumerate(COLOURS)}}
-    text = re.sub("|".join(names), lambda found: f"var(--{names[found.group()]}, {found.group()})", text)
-    description = drawn.figure.description
-    label = f"{description.get('title') or drawn.figure.name}. {description.get('caption', '')}".strip()
-    width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', text)[0]
-    opening = (
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" '
-        f'style="width: {float(width) * SCREEN_SCALE:g}pt">'
-    )
-    text = opening + text[text.index(">") + 1 :]
-    return text.replace("xlink:href", "href")
 
 
 def _nothing(recipes: list[Recipe], cells: int) -> str:
