@@ -34,7 +34,7 @@ def inline_svg(drawn: Drawn) -> str:
     text = text[text.index(">") + 1 :]
     for left_out in (r"<title>.*?</title>", r"<metadata>.*?</metadata>", r"<style.*?</style>", r"<!--.*?-->"):
         text = re.sub(left_out, "", text, flags=re.S)
-    text = re.sub(r'( d="[^"]*)"', lambda found: found.group().replace("\n", " "), text)
+    text = re.sub(r'( d="[^"]*)"', lambda found: re.sub(r"\s*\n", " ", found.group()), text)
     text = WORDS.sub(_words, GLYPHS.sub("", text)).replace("xlink:href", "href")
     # Ids that are referred to are hashes with the figure's name in them; the others serve nobody.
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
@@ -43,6 +43,9 @@ def inline_svg(drawn: Drawn) -> str:
     text = re.sub("|".join(NAMES), lambda found: f"var(--{NAMES[found.group()]})", text)
     text = re.sub(r'style="[^"]*"', lambda found: found.group().replace(": ", ":").replace("; ", ";"), text)
     text = re.sub(r">\s+<", "><", text)
+    groups = 1
+    while groups:  # those that say nothing, from within: two elements of three
+        text, groups = re.subn(r"<g>((?:(?!</?g\b).)*)</g>", r"\1", text, flags=re.S)
     description = drawn.figure.description
     label = f"{description.get('title') or drawn.figure.name}. {description.get('caption', '')}".strip()
     return (

@@ -199,7 +199,7 @@ def _verdicts(recipes: list[Recipe], methods: pd.Series) -> str:
         f"{_select('Source', 'source', sorted({verdict.source for _, verdict in judged} - {''}))}"
         f"{_select('Method', 'tested', sorted({*itertools.chain(*tested.values())}))}"
         '<label>Text <input name="text" type="search" autocomplete="off"></label>'
-        '<p><button type="reset">Reset</button> <span id="verdict-words" role="status" aria-live="polite"></span></p>'
+        '<p><button type="button" data-reset>Reset</button> <span id="verdict-words" role="status" aria-live="polite"></span></p>'
         "</form>\n"
         '<table class="verdicts"><caption>Verdicts</caption><thead><tr><th scope="col">Outcome</th>'
         '<th scope="col">Statement, and the numbers that decide</th><th scope="col">Source</th>'

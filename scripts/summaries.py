@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from aggregate import axis_names
 from intervals import mean_interval, median_interval
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 
@@ -27,6 +28,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
     rows     columns of equal length: "cell" and "metric" (positions), "mean", "low", "high", "median", "median_low",
              "median_high", "replicates", "samples"; null where there is none
     recipes  positions of the cells that each recipe rests on
+    panels   [recipe, x, y] of what figures draw as curves: what is worth looking at first
     """
     cells = results.cells
     place = {key: i for i, key in enumerate(cells.index)}
@@ -48,6 +50,12 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
         "recipes": {
             recipe: sorted(place[key] for key in set(keys) if key in place) for recipe, keys in sorted(recipes.items())
         },
+        "panels": [
+            [figure.recipe, axis_names(panel), panel["y"]]
+            for figure in results.figures
+            for panel in figure.description["panels"]
+            if panel["kind"] == "curve"
+        ],
     }
 
 

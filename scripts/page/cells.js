@@ -10,7 +10,10 @@ const loadCells = once(async () => {
   store.rows.cell.forEach((cell, row) => store.rowOf.set(`${cell} ${store.metrics[store.rows.metric[row]][0]}`, row));
   store.text = cells.key.map((key, i) =>
     [cells.experiment[i], cells.method[i], cells.input[i], cells.machine[i], cells.other[i], key].join(" ").toLowerCase());
-  store.varying = columns.filter(name => cells[name].some(value => value !== cells[name][0]));
+  // Columns that say something: not the same everywhere, nor the same as one before (such as nq, which mostly is n).
+  store.order = ["experiment", "method", "input", "n", ...columns.filter(name => !["experiment", "method", "input", "n"].includes(name))];
+  store.varying = store.order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
+    !store.order.slice(0, i).some(before => cells[before].every((value, cell) => value === cells[name][cell])));
   return store;
 });
 

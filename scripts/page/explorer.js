@@ -28,7 +28,16 @@ function fillCells(store, select) {
     ["Experiments", options("experiment", names("experiment"))], ["Methods", options("method", names("method"))]]);
 }
 
-// Choices that the chosen cells have. Metrics that most cells have come first.
+// Names with those first that figures draw: of the chosen recipe, then of any, the most frequent first.
+function ranked(store, form, axis, names) {
+  const recipe = form.elements.cells.value.replace(/^recipe:/, "");
+  const uses = new Map();
+  for (const [of, x, y] of store.panels)
+    for (const name of axis === "y" ? [y] : x) uses.set(name, (uses.get(name) ?? 0) + (of === recipe ? 1000 : 1));
+  return [...names].sort(([a], [b]) => (uses.get(b) ?? 0) - (uses.get(a) ?? 0));
+}
+
+// Choices that the chosen cells have.
 function fillAxes(store, form, cells) {
   const chosen = new Set(cells);
   const counts = new Map();
@@ -39,14 +48,14 @@ function fillAxes(store, form, cells) {
   const metrics = [...counts].sort(([, [a]], [, [b]]) => b - a)
     .map(([name, [, unit]]) => [name, unit === "1" ? name : `${name} (${unit})`]);
   const values = name => new Set(cells.map(cell => store.cells[name][cell]));
-  const numeric = store.columns.filter(name => name !== "seed" && cells.some(cell => typeof store.cells[name][cell] === "number"));
-  const sizes = numeric.map(name => [name, values(name).size]).sort(([, a], [, b]) => b - a).map(([name]) => [name, name]);
-  const columns = store.columns.filter(name => values(name).size > 1).map(name => [name, name]);
+  const sizes = store.varying.filter(name => name !== "seed" && values(name).size > 1 &&
+    cells.some(cell => typeof store.cells[name][cell] === "number")).map(name => [name, name]);
+  const columns = store.varying.filter(name => values(name).size > 1).map(name => [name, name]);
   const cost = metrics.filter(([name]) => COSTS.test(name)).map(([name, text]) => [`metric:${name}`, text]);
   const others = metrics.filter(([name]) => !COSTS.test(name)).map(([name, text]) => [`metric:${name}`, text]);
   const {y, x, series, facet} = form.elements;
-  fill(y, [["", metrics]]);
-  fill(x, [["Sizes and parameters", sizes], ["Costs", cost], ["Other metrics", others]]);
+  fill(y, [["", ranked(store, form, "y", metrics)]]);
+  fill(x, [["Sizes and parameters", sizes.length ? ranked(store, form, "x", sizes) : [["n", "n"]]], ["Costs", cost], ["Other metrics", others]]);
   fill(series, [["", [["method", "method"], ["name", "method's name"]]], ["Columns", columns.filter(([name]) => name !== "method")]]);
   fill(facet, [["", [["", "none"]]], ["Columns", columns.filter(([name]) => values(name).size <= MOST_FACETS)]]);
 }
@@ -135,6 +144,9 @@ function hoverOf(store, form, point) {
   return lines.join("<br>");
 }
 
+// Whether logarithmic axes have a place for it.
+const drawable = ({elements: {logx, logy}}, point) => (!logx.checked || point.x > 0) && (!logy.checked || point.y > 0);
+
 // The points that no other is better than in both: least x, and least or greatest y.
 function paretoFront(points, direction) {
   const sign = direction === "least" ? 1 : -1;
@@ -181,7 +193,7 @@ function tracesOf(store, form, drawn, looks, facets) {
       traces.push({...axes, type: "scatter", name: "not done", mode: "markers", x: marks.map(mark => mark.x), y: marks.map(() => bottom),
         text: marks.map(mark => hoverOf(store, form, mark)), customdata: marks.map(mark => store.cells.key[mark.cell]),
         hovertemplate: "%{text}<extra></extra>", marker: {color: ink, symbol: "x-thin", size: 9, line: {color: ink, width: 1.6}}});
-    const front = pareto.value ? paretoFront(shown.filter(point => point.facet === facet), pareto.value) : [];
+    const front = pareto.value ? paretoFront(shown.filter(point => point.facet === facet && drawable(form, point)), pareto.value) : [];
     if (front.length)
       traces.push({...axes, type: "scatter", name: "Pareto front", mode: "lines", hoverinfo: "skip", x: front.map(point => point.x),
         y: front.map(point => point.y), line: {color: ink, width: 2.4, dash: "dot", shape: "hv"}});
@@ -189,7 +201,13 @@ function tracesOf(store, form, drawn, looks, facets) {
   return traces;
 }
 
-function layoutOf(form, facets, width) {
+// Ticks of a logarithmic axis: powers of ten where there are two or more, else 1, 2 and 5.
+function ticksOf(numbers) {
+  const decades = Math.log10(Math.max(...numbers) / Math.min(...numbers.filter(value => value > 0)));
+  return decades < 2 ? "D2" : Math.ceil(decades / 6);
+}
+
+function layoutOf(form, traces, facets, width) {
   const {x, y, logx, logy, centre} = form.elements;
   const style = getComputedStyle(document.documentElement);
   const [ink, rule, faint, paper] = ["ink", "rule", "faint", "paper"].map(name => style.getPropertyValue(`--${name}`).trim());
@@ -197,7 +215,7 @@ function layoutOf(form, facets, width) {
   const rows = Math.ceil(facets.length / columns);
   const layout = {height: Math.max(rows * (facets.length > 1 ? 260 : 0) + 60, width < 600 ? 380 : 460), showlegend: false,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: {family: "system-ui, sans-serif", size: 13, color: ink},
-    margin: {l: 10, r: 10, t: facets.length > 1 ? 30 : 10, b: 10}, hovermode: "closest", annotations: [],
+    margin: {l: 10, r: 10, t: facets.length > 1 ? 60 : 36, b: 10}, modebar: {bgcolor: "rgba(0,0,0,0)", color: faint, activecolor: ink}, hovermode: "closest", annotations: [],
     hoverlabel: {bgcolor: paper, bordercolor: faint, font: {color: ink, size: 12}, align: "left"}};
   const [gapX, gapY] = [0.09, Math.min(0.16, 0.5 / rows)];
   facets.forEach((facet, i) => {
@@ -205,11 +223,11 @@ function layoutOf(form, facets, width) {
     const [w, h] = [(1 - gapX * (columns - 1)) / columns, (1 - gapY * (rows - 1)) / rows];
     const left = column * (w + gapX), top = 1 - row * (h + gapY);
     const axis = {gridcolor: rule, linecolor: faint, zeroline: false, automargin: true, exponentformat: "power"};
-    const log = {type: "log", dtick: undefined};
+    const scale = (log, axis) => log.checked ? {type: "log", dtick: ticksOf(traces.flatMap(trace => trace[axis]))} : {type: "linear"};
     const lowest = i + columns >= facets.length;
-    layout[`xaxis${end}`] = {...axis, ...(logx.checked ? log : {type: "linear"}), domain: [left, left + w], anchor: `y${end}`, matches: i ? "x" : undefined,
+    layout[`xaxis${end}`] = {...axis, ...scale(logx, "x"), domain: [left, left + w], anchor: `y${end}`, matches: i ? "x" : undefined,
       title: lowest ? {text: x.value.replace("metric:", "")} : undefined};
-    layout[`yaxis${end}`] = {...axis, ...(logy.checked ? log : {type: "linear"}), domain: [Math.max(0, top - h), top], anchor: `x${end}`, matches: i ? "y" : undefined,
+    layout[`yaxis${end}`] = {...axis, ...scale(logy, "y"), domain: [Math.max(0, top - h), top], anchor: `x${end}`, matches: i ? "y" : undefined,
       title: column === 0 ? {text: `${centre.value} of ${y.value}`} : undefined};
     if (facet) layout.annotations.push({text: facet, xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom", showarrow: false});
   });
@@ -250,7 +268,7 @@ async function drawPlot(store, form) {
   const facets = [...new Set([...drawn.points, ...drawn.marks].map(point => point.facet))].sort(order).slice(0, MOST_FACETS);
   const looks = looksOf(names);
   const traces = tracesOf(store, form, drawn, looks, facets.length ? facets : [""]);
-  await Plotly.react(place, traces, layoutOf(form, facets.length ? facets : [""], place.clientWidth),
+  await Plotly.react(place, traces, layoutOf(form, traces, facets.length ? facets : [""], place.clientWidth),
     {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]});
   place.removeAllListeners?.("plotly_click");
   place.on("plotly_click", ({points: [point]}) => {
@@ -261,12 +279,11 @@ async function drawPlot(store, form) {
 }
 
 function wordsOf(form, {points, marks, placeless, gaps}, names, traces) {
-  const {logx, logy, y} = form.elements;
   const words = [`${plural(points.length, "point")} in ${names.length} series`];
-  const lost = points.filter(point => (logx.checked && !(point.x > 0)) || (logy.checked && !(point.y > 0))).length;
+  const lost = points.filter(point => !drawable(form, point)).length;
   if (lost) words.push(`${lost} not above zero, which a logarithmic axis does not show`);
   if (marks.length + placeless) words.push(`${plural(marks.length + placeless, "cell")} not (all) done: ${marks.length ? "crosses" : "without a place along x"}`);
-  if (gaps) words.push(`${plural(gaps, "cell")} not drawn, of which a replicate has no ${y.value}`);
+  if (gaps) words.push(`${plural(gaps, "cell")} not drawn, of which a replicate has no ${form.elements.y.value}`);
   const several = traces.filter(trace => trace.mode === "markers" && trace.name !== "not done").length;
   if (several) words.push("series with several cells at an x are not joined: a filter, a facet or other series tell them apart");
   return words.join("; ") + ".";

@@ -6,7 +6,7 @@ const forms = [];
 function isDefault(control) {
   if (control.type === "checkbox") return control.checked === control.defaultChecked;
   if (control.tagName === "SELECT") return control.selectedIndex <= 0;
-  return control.value === control.defaultValue;
+  return control.value === (control.type === "hidden" ? "" : control.defaultValue);
 }
 
 function controlsOf(form) {
@@ -35,10 +35,15 @@ function addView(form, section, update) {
   form.hidden = false;
   form.addEventListener("input", event => changed(event.target.name));
   form.addEventListener("submit", event => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(() => {
-    for (const control of controlsOf(form)) if (control.type === "hidden") control.value = control.defaultValue;
+  form.querySelector("[data-reset]").addEventListener("click", () => {
+    resetControls(form);
     changed("");
-  }));
+  });
+}
+
+function resetControls(form) {
+  form.reset();  // leaves hidden controls as they are
+  for (const control of controlsOf(form)) if (control.type === "hidden") control.value = "";
 }
 
 function setControl(control, value) {
@@ -61,12 +66,9 @@ async function restoreFragment() {
   });
   const named = state.map(([name]) => forms.find(view => view.form.elements[name]));
   for (const view of new Set(named.filter(Boolean))) {
-    view.form.reset();
+    resetControls(view.form);
     const values = new Map(state);
-    for (const control of controlsOf(view.form)) {
-      if (control.type === "hidden") control.value = control.defaultValue;
-      if (values.has(control.name)) setControl(control, values.get(control.name));
-    }
+    for (const control of controlsOf(view.form)) if (values.has(control.name)) setControl(control, values.get(control.name));
     await view.update("");
   }
   const place = named[0] ? named[0].section : document.getElementById(decodeURIComponent(text));

@@ -5,14 +5,16 @@ function addCells() {
   if (!form) return;
   const section = form.closest("section");
   let shown = false;
+  const fillOnce = once(store => {
+    const before = form.elements.cells.value;
+    fillCells(store, form.elements.cells);
+    setControl(form.elements.cells, before);
+    return true;
+  });
   const update = async name => {
     shown = true;
     const store = await loadCells();
-    if (form.elements.cells.options.length < 2) {
-      const before = form.elements.cells.value;
-      fillCells(store, form.elements.cells);
-      if (before) setControl(form.elements.cells, before);
-    }
+    fillOnce(store);
     if (name === "cells" || name === "" || !form.elements.y.value) {
       const before = controlsOf(form).filter(control => control.tagName === "SELECT").map(control => [control, control.value]);
       fillAxes(store, form, cellsOf(store, form.elements.cells.value));

@@ -9,7 +9,7 @@ async function unpacked(id) {
 
 const once = make => {
   let made;
-  return () => (made ??= make());
+  return (...words) => (made ??= make(...words));
 };
 
 const loadPlotly = once(async () => {
