@@ -4,7 +4,7 @@ const DASHES = ["solid", "dash", "dashdot", "longdash", "dot"];
 const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "star"];
 const COLOURS = 8;
 const MOST_FACETS = 12;
-const COSTS = /(^|_)(flops|bytes|seconds)($|_)|^peak/;
+const COST_UNITS = ["FLOP", "B", "s"];
 // Of another cell, a cost is only that of the same work.
 const WORK = ["method", "nq", "n", "d", "dv", "causal", "heads", "precision"];
 
@@ -46,16 +46,15 @@ function fillAxes(store, form, cells) {
     if (chosen.has(cell) && !metric[0].endsWith("_theory")) counts.set(metric[0], [(counts.get(metric[0])?.[0] ?? 0) + 1, metric[1]]);
   });
   const metrics = [...counts].sort(([, [a]], [, [b]]) => b - a)
-    .map(([name, [, unit]]) => [name, unit === "1" ? name : `${name} (${unit})`]);
+    .map(([name, [, unit]]) => [name, unit === "1" ? name : `${name} (${unit})`, COST_UNITS.includes(unit)]);
   const values = name => new Set(cells.map(cell => store.cells[name][cell]));
   const sizes = store.varying.filter(name => name !== "seed" && values(name).size > 1 &&
     cells.some(cell => typeof store.cells[name][cell] === "number")).map(name => [name, name]);
   const columns = store.varying.filter(name => values(name).size > 1).map(name => [name, name]);
-  const cost = metrics.filter(([name]) => COSTS.test(name)).map(([name, text]) => [`metric:${name}`, text]);
-  const others = metrics.filter(([name]) => !COSTS.test(name)).map(([name, text]) => [`metric:${name}`, text]);
+  const along = costs => metrics.filter(([, , cost]) => cost === costs).map(([name, text]) => [`metric:${name}`, text]);
   const {y, x, series, facet} = form.elements;
   fill(y, [["", ranked(store, form, "y", metrics)]]);
-  fill(x, [["Sizes and parameters", sizes.length ? ranked(store, form, "x", sizes) : [["n", "n"]]], ["Costs", cost], ["Other metrics", others]]);
+  fill(x, [["Sizes and parameters", sizes.length ? ranked(store, form, "x", sizes) : [["n", "n"]]], ["Costs", along(true)], ["Other metrics", along(false)]]);
   fill(series, [["", [["method", "method"], ["name", "method's name"]]], ["Columns", columns.filter(([name]) => name !== "method")]]);
   fill(facet, [["", [["", "none"]]], ["Columns", columns.filter(([name]) => values(name).size <= MOST_FACETS)]]);
 }
