@@ -17,11 +17,14 @@ import tempfile
 import time
 import unittest
 from collections.abc import Callable
-from io import BytesIO
+from contextlib import redirect_stdout
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 REPORT = Path(__file__).resolve().parent.parent / "scripts" / "report.py"
+sys.path.insert(0, str(REPORT.parent))
 PROGRAM = ""
 LOAD_SECONDS = 2.0
 PATIENCE = 30  # seconds for what takes one on an idle machine
@@ -41,6 +44,8 @@ except ImportError as missing:
     print(f"skipped: {missing}; scripts/setup.sh --ci installs it")
     sys.exit(77)
 
+import report
+
 SCRATCH: tempfile.TemporaryDirectory[str]
 BROWSER: webdriver.Chrome
 
@@ -48,7 +53,7 @@ BROWSER: webdriver.Chrome
 def make_store(path: Path) -> None:
     """Two recipes as if at quick size: one verdict is not as expected, one cell crashed, timings are of two machines."""
     subprocess.run(
-        [PROGRAM, "reproduce", "rank", "time", "--smoke", "--results", path, "-o", path.parent / "smoke"],
+        [PROGRAM, "reproduce", "causal-rank", "decode", "--smoke", "--results", path, "-o", path.parent / "smoke"],
         check=True,
         capture_output=True,
     )
@@ -56,7 +61,7 @@ def make_store(path: Path) -> None:
         store.execute("UPDATE reproduction SET size = 'quick'")
         store.execute("UPDATE verdict SET outcome = 'AMBIGUOUS'")
         store.execute(
-            "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' WHERE recipe = 'rank' AND position = 0"
+            "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' WHERE recipe = 'causal-rank' AND position = 0"
         )
         crashed = store.execute("SELECT max(id) FROM cell WHERE method = 'softmax' AND machine = ''").fetchone()
         store.execute("UPDATE replicate SET ending = 'crashed', reason = 'signal 11' WHERE cell = ?", crashed)
@@ -75,8 +80,10 @@ def make_store(path: Path) -> None:
             )
 
 
-def report(*stores: Path, into: Path) -> Path:
-    subprocess.run([sys.executable, REPORT, *stores, "-o", into], check=True, capture_output=True)
+def page_of(store: Path, into: Path) -> Path:
+    with mock.patch.object(sys, "argv", ["report.py", str(store), "-o", str(into)]), redirect_stdout(StringIO()):
+        if report.main() != 0:
+            raise AssertionError(f"report.py of {store.name} failed")
     return into / "index.html"
 
 
@@ -85,7 +92,7 @@ def setUpModule() -> None:
     SCRATCH = tempfile.TemporaryDirectory()
     folder = Path(SCRATCH.name)
     make_store(folder / "results.db")
-    report(folder / "results.db", into=folder / "page")
+    page_of(folder / "results.db", folder / "page")
     options = Options()
     options.binary_location = shutil.which("chromium") or ""
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -213,7 +220,7 @@ class Reading(InBrowser):
         for width in (1280, 400):
             for scheme in ("light", "dark"):
                 with self.subTest(width=width, scheme=scheme):
-                    self.open("#cells=recipe:rank", width=width, prefers_color_scheme=scheme)
+                    self.open("#cells=recipe:causal-rank", width=width, prefers_color_scheme=scheme)
                     self.wait_for_plot()
                     self.js("[...document.querySelectorAll('details')].forEach(d => d.open = true)")
                     self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
@@ -266,7 +273,7 @@ class Filtering(InBrowser):
             ("outcome", "FAIL", "outcome = 'FAIL'"),
             ("outcome", "not as expected", "outcome = 'FAIL'"),
             ("source", "A & B", "source = 'A & B'"),
-            ("tested", "vq", "recipe = 'rank'"),
+            ("tested", "vq", "recipe = 'decode'"),
         ):
             with self.subTest(name=name, value=value):
                 wanted = self.query(f"SELECT count(*) FROM verdict WHERE {where}")[0][0]
@@ -283,10 +290,10 @@ class Filtering(InBrowser):
 
     def test_a_verdict_leads_to_the_cells_it_rests_on(self) -> None:
         self.open()
-        self.one('a[aria-label="Cells of rank"]').click()
+        self.one('a[aria-label="Cells of causal-rank"]').click()
         self.wait_for_plot()
         self.wait(lambda: "100 are shown" in self.one("#table-words").text, "rows")
-        cells = self.cells_of("rank")
+        cells = self.cells_of("causal-rank")
         self.assertIn(f"of {len(cells)} cells", self.one("#table-words").text)
         shown = set(self.js("[...document.querySelectorAll('#table td:first-child a')].map(a => a.title)"))
         self.assertTrue(shown)
@@ -296,7 +303,7 @@ class Filtering(InBrowser):
         self.wait(lambda: "of 1 cell." in self.one("#table-words").text, "one cell")
 
     def test_the_table_is_sorted_by_a_column(self) -> None:
-        self.open("#cells=recipe:rank&find=metric=numerical_rank")
+        self.open("#cells=recipe:causal-rank&find=metric=numerical_rank")
         self.wait_for_plot()
         self.one("#table th:nth-last-child(6) button").send_keys(Keys.ENTER)  # mean
         self.assertEqual(self.js("document.activeElement.textContent"), "mean")
@@ -310,7 +317,7 @@ class Filtering(InBrowser):
             head.find_element(By.TAG_NAME, "button").click()
 
     def test_the_download_has_the_numbers_of_the_store(self) -> None:
-        self.open("#cells=recipe:rank&find=metric=numerical_rank")
+        self.open("#cells=recipe:causal-rank&find=metric=numerical_rank")
         self.wait_for_plot()
         self.one("#download").click()
         file = self.folder / "downloads" / "cells.csv"
@@ -322,7 +329,7 @@ class Filtering(InBrowser):
             "SELECT key, value FROM measurement JOIN cell ON id = cell WHERE metric = 'numerical_rank'"
         ):
             measured.setdefault(key, []).append(value)
-        self.assertEqual({line["cell"] for line in lines}, set(measured) & self.cells_of("rank"))
+        self.assertEqual({line["cell"] for line in lines}, set(measured) & self.cells_of("causal-rank"))
         for line in lines:
             values = measured[line["cell"]]
             self.assertEqual(int(line["replicates"]), len(values))
@@ -332,7 +339,7 @@ class Filtering(InBrowser):
         self.open("#method=vq")
         self.assertTrue(self.one("[id='method=vq']").get_attribute("open"))
         self.assertTrue(self.js("document.activeElement.closest('details')?.id"))
-        self.assertIn("rank", self.one("[id='method=vq'] ul").text.lower())
+        self.assertEqual(self.one("[id='method=vq'] ul a").get_attribute("href").split("#")[1], "recipe-decode")
 
 
 class Exploring(InBrowser):
@@ -343,7 +350,7 @@ class Exploring(InBrowser):
     def test_a_view_is_restored_from_its_fragment(self) -> None:
         self.open("#cells")
         self.wait_for_plot()
-        self.choose("cells", "recipe:rank")
+        self.choose("cells", "recipe:causal-rank")
         self.choose("y", "stable_rank")
         self.choose("facet", "input")
         self.one("#cells-form [name=logy]").click()
@@ -356,11 +363,11 @@ class Exploring(InBrowser):
         state = "JSON.stringify(document.getElementById('plot').data.map(t => [t.name, t.x, t.y]))"
         self.wait(lambda: self.js(state) == before, "the same plot")
         self.assertEqual(self.js("document.getElementById('plot').layout.yaxis.type"), "linear")
-        self.js("location.hash = 'cells=recipe:time'")
+        self.js("location.hash = 'cells=recipe:decode'")
         self.wait(lambda: self.one("#cells-form [name=find]").get_attribute("value") == "", "another view")
 
     def test_a_series_is_hidden_from_the_keyboard(self) -> None:
-        self.open("#cells=recipe:rank")
+        self.open("#cells=recipe:causal-rank")
         self.wait_for_plot()
         self.assertTrue(self.traces("uniform"))
         button = self.one("#legend button[data-series=uniform]")
@@ -373,7 +380,7 @@ class Exploring(InBrowser):
         self.wait(lambda: self.traces("uniform"), "the series")
 
     def test_a_point_says_what_it_is(self) -> None:
-        self.open("#cells=recipe:rank&find=method=linear")
+        self.open("#cells=recipe:causal-rank&find=method=linear")
         self.wait_for_plot()
         point = self.wait(lambda: self.every("#plot .scatterlayer .point"), "points")[0]
         self.js("arguments[0].scrollIntoView({block: 'center'})", point)
@@ -383,25 +390,25 @@ class Exploring(InBrowser):
             self.assertIn(expected, words)
 
     def test_cells_that_are_not_done_are_marks(self) -> None:
-        self.open("#cells=recipe:rank&find=method=softmax")
+        self.open("#cells=recipe:causal-rank&find=method=softmax")
         self.wait_for_plot()
         self.assertEqual(self.traces("not done"), [["not done", 1]])
         self.assertIn("1 cell not (all) done", self.one("#plot-words").text)
 
     def test_timings_of_two_machines_are_two_series(self) -> None:
-        self.open("#cells=recipe:time&y=seconds")
+        self.open("#cells=recipe:decode&y=seconds")
         self.wait_for_plot()
         self.assertIn(OTHER_MACHINE, self.one(".notice").text)
         there = f"softmax on {OTHER_MACHINE}"
         self.assertEqual(self.traces("softmax on "), [], "the recipe's own cells are of one machine")
-        self.choose("cells", "experiment:speed")
+        self.choose("cells", "experiment:decode")
         self.wait(lambda: self.traces(there), "a series of the other machine")
         names = [name for name, _ in self.traces("softmax")]
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual({name.split(" on ")[1] == OTHER_MACHINE for name in names}, {True, False})
 
     def test_costs_are_an_axis_and_the_best_are_joined(self) -> None:
-        self.open("#cells=experiment:speed&y=peak_bytes&x=metric:seconds&pareto=least")
+        self.open("#cells=experiment:decode&y=state_bytes&x=metric:seconds&pareto=least&logy=off")
         self.wait_for_plot()
         front = self.js("document.getElementById('plot').data.find(t => t.name === 'Pareto front')")
         points = self.js(
@@ -419,7 +426,7 @@ class BadInput(InBrowser):
         with sqlite3.connect(path) as store:
             for statement in statements:
                 store.execute(statement)
-        return report(path, into=self.folder / name)
+        return page_of(path, self.folder / name)
 
     def main_text(self, page: Path) -> str:
         self.open("#cells=all", page=page)
@@ -451,11 +458,13 @@ class BadInput(InBrowser):
         self.assert_quiet()
 
     def test_equal_results_give_an_equal_page(self) -> None:
-        again = report(self.folder / "results.db", into=self.folder / "again")
-        self.assertEqual(again.read_bytes(), (self.folder / "page" / "index.html").read_bytes())
+        first = self.changed("first", "DELETE FROM figure")  # of equal figures: tests/scripts_test.py
+        subprocess.run([sys.executable, REPORT, self.folder / "first.db", "-o", self.folder / "second"], check=True)
+        self.assertEqual((self.folder / "second" / "index.html").read_bytes(), first.read_bytes())
 
     def test_a_folder_that_cannot_be_written_is_misuse(self) -> None:
-        words = [sys.executable, REPORT, self.folder / "results.db", "-o", self.folder / "results.db"]
+        path = self.folder / "results.db"
+        words = [sys.executable, REPORT, path, "-o", path]
         answer = subprocess.run(words, capture_output=True, text=True)
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr.count("\n")), (2, "", 1), answer.stderr)
 

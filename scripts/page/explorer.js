@@ -273,7 +273,7 @@ async function drawPlot(store, form) {
   place.on("plotly_click", ({points: [point]}) => {
     if (point.customdata) location.hash = `cells=key:${point.customdata}`;
   });
-  drawLegend(form, looks, () => form.elements.hide.dispatchEvent(new Event("input", {bubbles: true})));
+  drawLegend(form, looks, () => form.elements.hide.dispatchEvent(new Event("change", {bubbles: true})));
   document.getElementById("plot-words").textContent = wordsOf(form, drawn, names, traces);
 }
 

@@ -33,7 +33,8 @@ function addView(form, section, update) {
     writeFragment(form);
   };
   form.hidden = false;
-  form.addEventListener("input", event => changed(event.target.name));
+  form.addEventListener("change", event => event.target.type !== "search" && changed(event.target.name));
+  form.addEventListener("input", event => event.target.type === "search" && changed(event.target.name));
   form.addEventListener("submit", event => event.preventDefault());
   form.querySelector("[data-reset]").addEventListener("click", () => {
     resetControls(form);

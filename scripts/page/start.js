@@ -35,4 +35,4 @@ function addCells() {
 addVerdicts();
 addCells();
 addEventListener("hashchange", restoreFragment);
-restoreFragment();
+addEventListener("load", () => setTimeout(restoreFragment));  // after the browser's own way to the fragment, which takes the focus

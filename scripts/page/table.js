@@ -105,7 +105,7 @@ function drawHead(head, columns, sort, form) {
     button.textContent = name;
     button.onclick = () => {
       form.elements.sort.value = sort === name ? `-${name}` : name;
-      form.elements.sort.dispatchEvent(new Event("input", {bubbles: true}));
+      form.elements.sort.dispatchEvent(new Event("change", {bubbles: true}));
     };
     cell.append(button);
     return cell;
