@@ -73,9 +73,12 @@ def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
         (("median", "median_low", "median_high"), samples, median_interval),
     ):
         numbers = np.full((len(groups), 3), np.nan)
-        for positions in pd.Series(range(len(groups))).groupby([len(group) for group in groups]).groups.values():
-            if len(groups[positions[0]]):  # an array may be empty
-                numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
+        alike: dict[int, list[int]] = {}
+        for i, group in enumerate(groups):
+            alike.setdefault(len(group), []).append(i)
+        alike.pop(0, None)  # arrays may be empty
+        for positions in alike.values():
+            numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
         rows[list(names)] = numbers
     return rows
 
@@ -110,7 +113,7 @@ def _json(value: float) -> float | int | str | None:
 
 def packed(text: str) -> str:
     """Text as base64 of gzip; a browser's DecompressionStream gives it back. Equal text is packed equally."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 def packed_summaries(results: Results, recipes: dict[str, list[str]]) -> str:

@@ -419,14 +419,18 @@ class Exploring(InBrowser):
 
 
 class BadInput(InBrowser):
-    def changed(self, name: str, *statements: str) -> Path:
-        """A page of the store after SQL statements."""
+    def changed_store(self, name: str, *statements: str) -> Path:
+        """The store after SQL statements."""
         path = self.folder / f"{name}.db"
         shutil.copy(self.folder / "results.db", path)
         with sqlite3.connect(path) as store:
             for statement in statements:
                 store.execute(statement)
-        return page_of(path, self.folder / name)
+        return path
+
+    def changed(self, name: str, *statements: str) -> Path:
+        """Its page."""
+        return page_of(self.changed_store(name, *statements), self.folder / name)
 
     def main_text(self, page: Path) -> str:
         self.open("#cells=all", page=page)
@@ -463,7 +467,7 @@ class BadInput(InBrowser):
         self.assertEqual((self.folder / "second" / "index.html").read_bytes(), first.read_bytes())
 
     def test_a_folder_that_cannot_be_written_is_misuse(self) -> None:
-        path = self.folder / "results.db"
+        path = self.changed_store("misuse", "DELETE FROM figure")
         words = [sys.executable, REPORT, path, "-o", path]
         answer = subprocess.run(words, capture_output=True, text=True)
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr.count("\n")), (2, "", 1), answer.stderr)
