@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Write one self-contained HTML page from results files, with its figures as SVG, PDF and CSV beside it.
 
-The page asks nothing of the network and needs no script. Equal results give an equal page. Prints the page's path.
+Verdicts and figures need no script; with one, verdicts can be filtered, and every cell of the results looked at as a
+plot and a table. The page asks nothing of the network. Equal results give an equal page. Prints the page's path.
 """
 
 from __future__ import annotations
@@ -10,57 +11,129 @@ import argparse
 import itertools
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
+import pandas as pd
 from bundle import bundle
+from inline_svg import NAMES, inline_svg
 from plot import Drawn, chosen_figures, draw_all, write_files
-from results import Misuse, Results, Verdict, read
-from style import COLOURS, DARK_COLOURS, FAINT, GRID, INK, PAPER
+from plotly.offline import get_plotlyjs
+from results import Misuse, Reproduction, Results, Verdict, read, split_spec
+from style import DARK_COLOURS
+from summaries import packed, packed_summaries
 
 PAGE = "index.html"
-SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
-# Colours of a figure that the page sets by name, so that figures follow its light or dark paper.
-PAPER_NAMES = {INK: "ink", FAINT: "faint", GRID: "rule", PAPER: "paper"}
+PARTS = Path(__file__).resolve().parent / "page"  # its style, its markup and its script
+SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "explorer.js", "start.js")
 DARK_PAPER = {"ink": "#e8e6e3", "faint": "#a8a8a3", "rule": "#34383d", "paper": "#16191d"}
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of the results: what it drew, what it says, and the cells that both rest on."""
+
+    name: str
+    drawings: list[Drawn]
+    verdicts: list[Verdict]
+    reproduction: Reproduction | None
+    cells: list[str]  # keys
+
+    @property
+    def title(self) -> str:
+        return self.first("recipe_title") or self.name
+
+    @property
+    def anchor(self) -> str:
+        return f"recipe-{_anchor(self.name)}"
+
+    @property
+    def smoke(self) -> bool:
+        """Of the sizes that show nothing but that everything runs: no verdict is held against its expectation."""
+        return self.reproduction is not None and self.reproduction.size == "smoke"
+
+    def unexpected(self, verdict: Verdict) -> bool:
+        return verdict.contradicts and not self.smoke
+
+    def first(self, key: str) -> str:
+        """The first non-empty value of an optional key in the descriptions of its figures."""
+        return next((str(d.figure.description[key]) for d in self.drawings if d.figure.description.get(key)), "")
+
+
 def page(results: Results, drawings: list[Drawn]) -> str:
-    """The whole page."""
-    recipes = [
-        (recipe, list(group)) for recipe, group in itertools.groupby(drawings, key=lambda drawn: drawn.figure.recipe)
-    ]
-    sections = [
-        _recipe(recipe, group, [verdict for verdict in results.verdicts if verdict.recipe == recipe])
-        for recipe, group in recipes
-    ] or [_nothing(results)]
-    return TEMPLATE.substitute(
-        light=_variables([*PAPER_NAMES.items(), *((c, f"series-{i}") for i, c in enumerate(COLOURS))]),
-        dark=_variables(
-            [
-                *((DARK_PAPER[name], name) for name in PAPER_NAMES.values()),
-                *((c, f"series-{i}") for i, c in enumerate(DARK_COLOURS)),
-            ]
-        ),
+    """The whole page; with fewer drawings than there are figures, that of their recipes alone."""
+    recipes = _recipes(results, drawings)
+    methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
+    return Template(_part("page.html")).substitute(
+        light=_variables((name, colour) for colour, name in NAMES.items()),
+        dark=_variables([*DARK_PAPER.items(), *((f"series-{i}", c) for i, c in enumerate(DARK_COLOURS))]),
+        style=_part("style.css"),
         summary=escape(_summary(results)),
-        contents=_contents(recipes),
-        sections="\n".join(sections),
+        contents=_contents(results),
+        recipe_list=_recipe_list(recipes),
+        notices=_notices(results, recipes),
+        verdicts=_verdicts(recipes, methods),
+        recipes="\n".join(map(_recipe, recipes)),
+        cells=_part("cells.html") if len(results.cells) else "",
+        methods=_methods(results, recipes, methods),
         endings=_endings(results),
         runs=_runs(results),
+        scripts=_scripts(results, recipes),
     )
 
 
+def _part(name: str) -> str:
+    return (PARTS / name).read_text()
+
+
+def _scripts(results: Results, recipes: list[Recipe]) -> str:
+    """The page's script, and what it unpacks when it is needed: the summaries of cells, and Plotly."""
+    if len(results.cells) == 0:
+        return ""
+    cells = {recipe.name: recipe.cells for recipe in recipes}
+    return (
+        f'<script type="text/plain" id="packed-cells">{packed_summaries(results, cells)}</script>\n'
+        f'<script type="text/plain" id="packed-plotly">{packed(get_plotlyjs())}</script>\n'
+        f'<script>"use strict";\n{"".join(map(_part, SCRIPTS))}</script>'
+    )
+
+
+def _recipes(results: Results, drawings: list[Drawn]) -> list[Recipe]:
+    drawn = {
+        recipe: list(group) for recipe, group in itertools.groupby(drawings, key=lambda drawn: drawn.figure.recipe)
+    }
+    names = set(drawn)
+    if len(drawings) == len(results.figures):
+        names |= {verdict.recipe for verdict in results.verdicts} | set(results.reproductions)
+    recipes = []
+    for name in sorted(names):
+        reproduction = results.reproductions.get(name)
+        figures = [drawing.figure.description.get("cells", []) for drawing in drawn.get(name, [])]
+        recipes.append(
+            Recipe(
+                name,
+                drawn.get(name, []),
+                [verdict for verdict in results.verdicts if verdict.recipe == name],
+                reproduction,
+                sorted({*(reproduction.cells if reproduction else []), *itertools.chain(*figures)}),
+            )
+        )
+    return recipes
+
+
 def _variables(pairs: Iterable[tuple[str, str]]) -> str:
-    return " ".join(f"--{name}: {colour};" for colour, name in pairs)
+    return " ".join(f"--{name}: {colour};" for name, colour in pairs)
 
 
 def _summary(results: Results) -> str:
     done = int((results.replicates["ending"] == "done").sum())
     words = [
-        f"{_count(len(results.cells), 'cell')}, {_count(len(results.replicates), 'replicate')}, {done} of them done"
+        f"{_count(len(results.cells), 'cell')}, {_count(len(results.replicates), 'replicate')}, {done:,} of them done"
     ]
     if results.superseded:
         words.append(f"{_count(results.superseded, 'cell')} of older source versions left out")
@@ -75,40 +148,134 @@ def _anchor(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-") or "section"
 
 
-def _recipe_title(recipe: str, drawings: list[Drawn]) -> str:
-    return _first(drawings, "recipe_title") or recipe
-
-
-def _first(drawings: list[Drawn], key: str) -> str:
-    """The first non-empty value of an optional key in the descriptions of a recipe's figures."""
-    return next((str(d.figure.description[key]) for d in drawings if d.figure.description.get(key)), "")
-
-
-def _contents(recipes: list[tuple[str, list[Drawn]]]) -> str:
-    links = [(f"recipe-{_anchor(recipe)}", _recipe_title(recipe, group)) for recipe, group in recipes]
+def _contents(results: Results) -> str:
+    links = [("verdicts", "Verdicts")]
+    if len(results.cells):
+        links += [("cells", "Explore the cells"), ("methods", "Methods")]
     links += [("endings", "Not done"), ("runs", "Runs and environment")]
-    return "\n".join(f'<li><a href="#{anchor}">{escape(title)}</a></li>' for anchor, title in links)
+    return "\n".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in links)
 
 
-def _recipe(recipe: str, drawings: list[Drawn], verdicts: list[Verdict]) -> str:
-    anchor = f"recipe-{_anchor(recipe)}"
-    statement = _first(drawings, "statement")
+def _recipe_list(recipes: list[Recipe]) -> str:
+    if not recipes:
+        return ""
+    links = "\n".join(f'<li><a href="#{recipe.anchor}">{escape(recipe.title)}</a></li>' for recipe in recipes)
+    return f"<details><summary>{_count(len(recipes), 'recipe')}</summary><ol>\n{links}\n</ol></details>"
+
+
+def _notices(results: Results, recipes: list[Recipe]) -> str:
+    notices = []
+    smoke = [recipe.name for recipe in recipes if recipe.smoke]
+    if smoke:
+        which = "All recipes" if len(smoke) == len(recipes) else ", ".join(smoke)
+        notices.append(
+            f"{escape(which)}: run at smoke sizes, which show that everything runs and nothing else. No verdict of "
+            "theirs is compared with what is expected. <code>attnbench reproduce</code> runs sizes that show something."
+        )
+    machines = sorted(set(results.cells["machine"]) - {""})
+    if len(machines) > 1:
+        names = "; ".join(map(escape, machines))
+        notices.append(f"Timings of {len(machines)} machines, which are kept apart everywhere: {names}.")
+    if len(results.cells) and not (results.replicates["ending"] == "done").any():
+        notices.append('Nothing was done: <a href="#endings">why</a>.')
+    return "\n".join(f'<p class="notice" role="note">{notice}</p>' for notice in notices)
+
+
+def _verdicts(recipes: list[Recipe], methods: pd.Series) -> str:
+    """The table of all verdicts, and what filters it."""
+    judged = [(recipe, verdict) for recipe in recipes for verdict in recipe.verdicts]
+    if not judged:
+        return _nothing(recipes, len(methods))
+    tested = {recipe.name: sorted(set(methods.reindex(recipe.cells).dropna())) for recipe in recipes}
+    outcomes = Counter(verdict.outcome for _, verdict in judged)
+    unexpected = sum(recipe.unexpected(verdict) for recipe, verdict in judged)
+    words = [f"{count} {outcome}" for outcome, count in sorted(outcomes.items())]
+    words += [f"{unexpected} not as expected"] if not all(recipe.smoke for recipe in recipes) else []
+    rows = "\n".join(_verdict_row(recipe, verdict, tested[recipe.name]) for recipe, verdict in judged)
+    return (
+        '<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>\n'
+        f"<p>{_count(len(judged), 'verdict')}: {', '.join(words)}.</p>\n"
+        '<form class="controls" id="verdict-form" hidden>'
+        f"{_select('Outcome', 'outcome', [*sorted(outcomes), *(['not as expected'] if unexpected else [])])}"
+        f"{_select('Source', 'source', sorted({verdict.source for _, verdict in judged} - {''}))}"
+        f"{_select('Method', 'tested', sorted({*itertools.chain(*tested.values())}))}"
+        '<label>Text <input name="text" type="search" autocomplete="off"></label>'
+        '<p><button type="button" data-reset>Reset</button> <span id="verdict-words" role="status" aria-live="polite"></span></p>'
+        "</form>\n"
+        '<table class="verdicts"><caption>Verdicts</caption><thead><tr><th scope="col">Outcome</th>'
+        '<th scope="col">Statement, and the numbers that decide</th><th scope="col">Source</th>'
+        '<th scope="col">Expected</th><th scope="col">Evidence</th><th scope="col">Seconds</th></tr></thead>'
+        f"<tbody>\n{rows}\n</tbody></table></section>"
+    )
+
+
+def _select(label: str, name: str, values: list[str]) -> str:
+    options = "".join(f"<option>{escape(value)}</option>" for value in values)
+    return f'<label>{label} <select name="{name}"><option value="">any</option>{options}</select></label>'
+
+
+def _verdict_row(recipe: Recipe, verdict: Verdict, methods: list[str]) -> str:
+    unexpected = recipe.unexpected(verdict)
+    outcomes = [verdict.outcome, *(["not as expected"] if unexpected else [])]
+    expected = "–" if recipe.smoke or verdict.expected == "AMBIGUOUS" else verdict.expected
+    seconds = f"{recipe.reproduction.seconds:.1f}" if recipe.reproduction else "–"
+    return (
+        f'<tr data-outcome="{escape("|".join(outcomes))}" data-source="{escape(verdict.source)}" '
+        f'data-tested="{escape("|".join(methods))}">'
+        f"<td>{_outcome(recipe, verdict)}</td>"
+        f"<td>{_statement(verdict)}</td>"
+        f'<td class="source" data-label="Source">{escape(verdict.source) or "–"}</td>'
+        f'<td data-label="Expected">{escape(expected)}</td>'
+        f'<td data-label="Evidence"><a href="#{recipe.anchor}">{escape(recipe.name)}</a> '
+        f'<a href="{_cells_link("recipe", recipe.name)}" aria-label="Cells of {escape(recipe.name)}">cells</a></td>'
+        f'<td class="number" data-label="Seconds, of the recipe">{seconds}</td></tr>'
+    )
+
+
+def _outcome(recipe: Recipe, verdict: Verdict) -> str:
+    mark = '<span class="unexpected">not as expected</span>' if recipe.unexpected(verdict) else ""
+    return f'<span class="outcome {escape(verdict.outcome.lower())}">{escape(verdict.outcome)}</span>{mark}'
+
+
+def _statement(verdict: Verdict) -> str:
+    region = f' <span class="region">({escape(verdict.region)})</span>' if verdict.region else ""
+    return f'{escape(verdict.statement)}{region} <span class="numbers">{escape(verdict.numbers)}</span>'
+
+
+def _cells_link(kind: str, name: str) -> str:
+    """The page's own link to the cells of a recipe, a method, ...: its script shows them."""
+    return f"#cells={kind}:{escape(name)}"
+
+
+def _recipe(recipe: Recipe) -> str:
+    statement = recipe.first("statement")
     parts = [
-        f'<section aria-labelledby="{anchor}">',
-        f'<h2 id="{anchor}">{escape(_recipe_title(recipe, drawings))}</h2>',
+        f'<section aria-labelledby="{recipe.anchor}">',
+        f'<h2 id="{recipe.anchor}">{escape(recipe.title)}</h2>',
     ]
     if statement:
         parts.append(f'<p class="statement">{escape(statement)}</p>')
-    if verdicts:
-        parts += ['<dl class="verdicts">', *map(_verdict, verdicts), "</dl>"]
-    return "\n".join([*parts, *map(_figure, drawings), "</section>"])
+    if recipe.verdicts:
+        parts += ['<dl class="verdicts">', *(_verdict(recipe, verdict) for verdict in recipe.verdicts), "</dl>"]
+    parts.append(_how_to_run(recipe))
+    return "\n".join([*parts, *map(_figure, recipe.drawings), "</section>"])
 
 
-def _verdict(verdict: Verdict) -> str:
-    return (
-        f'<div><dt class="{escape(verdict.outcome.lower())}">{escape(verdict.outcome)}</dt>'
-        f'<dd>{escape(verdict.statement)} <span class="numbers">{escape(verdict.numbers)}</span></dd></div>'
-    )
+def _verdict(recipe: Recipe, verdict: Verdict) -> str:
+    source = f' <span class="source">[{escape(verdict.source)}]</span>' if verdict.source else ""
+    return f"<div><dt>{_outcome(recipe, verdict)}</dt><dd>{_statement(verdict)}{source}</dd></div>"
+
+
+def _how_to_run(recipe: Recipe) -> str:
+    """What it rests on, and its command. Without a script the links to its cells lead here."""
+    link = _cells_link("recipe", recipe.name)
+    words = f'<a href="{link}">{_count(len(recipe.cells), "cell")}</a>'
+    if recipe.reproduction and recipe.reproduction.command:
+        words += (
+            f", {recipe.reproduction.seconds:.1f} s, {escape(recipe.reproduction.size)} size: "
+            f"<code>{escape(recipe.reproduction.command)}</code>"
+        )
+    return f'<p class="run" id="{link[1:]}">{words}</p>'
 
 
 def _figure(drawn: Drawn) -> str:
@@ -129,33 +296,58 @@ def _figure(drawn: Drawn) -> str:
     )
 
 
-def inline_svg(drawn: Drawn) -> str:
-    """The figure's SVG as an element of the page: named for screen readers, ids of its own, colours by name."""
-    text = drawn.files["svg"].decode()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
-    text = re.sub(r"<title>.*?</title>\s*", "", text, count=1, flags=re.S)
-    prefix = f"{_anchor(drawn.stem)}-"
-    text = re.sub(r'\bid="', f'id="{prefix}', text)
-    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", text)
-    names = {**PAPER_NAMES, **{colour: f"series-{i}" for i, colour in enumerate(COLOURS)}}
-    text = re.sub("|".join(names), lambda found: f"var(--{names[found.group()]}, {found.group()})", text)
-    description = drawn.figure.description
-    label = f"{description.get('title') or drawn.figure.name}. {description.get('caption', '')}".strip()
-    width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', text)[0]
-    opening = (
-        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" '
-        f'style="width: {float(width) * SCREEN_SCALE:g}pt">'
-    )
-    text = opening + text[text.index(">") + 1 :]
-    return text.replace("xlink:href", "href")
-
-
-def _nothing(results: Results) -> str:
-    has = "The results have cells, but no figure" if len(results.cells) else "There are no results yet, and no figure"
+def _nothing(recipes: list[Recipe], cells: int) -> str:
+    """What stands in the place of the verdicts when there are none."""
+    has = "There are no results yet" if not cells else "The results have cells, but no verdict"
+    has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (
-        f'<section aria-label="Figures"><p class="statement">{has}. Figures come with the published statements that '
-        "attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
+        f'<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2><p class="statement">{has}. They come with '
+        "the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
+    )
+
+
+def _methods(results: Results, recipes: list[Recipe], methods: pd.Series) -> str:
+    """A page each: what was measured of the method, and the recipes that judge it."""
+    if len(methods) == 0:
+        return ""
+    done = results.replicates["ending"] == "done"
+    replicates = pd.DataFrame({"done": done, "key": results.replicates["key"]}).groupby("key")["done"]
+    counted = pd.DataFrame({"done": replicates.sum(), "all": replicates.size()}).reindex(results.cells.index).fillna(0)
+    measured = results.cells[["method"]].assign(
+        name=methods, experiment=results.cells["experiment"].map(lambda spec: split_spec(spec)[0]), **counted
+    )
+    by_key = {key: name for key, name in methods.items()}
+    judged: dict[str, list[Recipe]] = {}
+    for recipe in recipes:
+        for name in sorted({by_key[key] for key in recipe.cells if key in by_key}):
+            judged.setdefault(name, []).append(recipe)
+    pages = [_method(name, cells, judged.get(name, [])) for name, cells in measured.groupby("name")]
+    return (
+        '<section class="methods" aria-labelledby="methods"><h2 id="methods">Methods</h2>\n'
+        + "\n".join(pages)
+        + "</section>"
+    )
+
+
+def _method(name: str, cells: pd.DataFrame, recipes: list[Recipe]) -> str:
+    link = _cells_link("method", name)
+    rows = [
+        [experiment, f"{len(group):,}", f"{group['done'].sum():,.0f} of {group['all'].sum():,.0f}"]
+        for experiment, group in cells.groupby("experiment")
+    ]
+    evidence = []
+    for recipe in recipes:
+        outcomes = Counter(verdict.outcome for verdict in recipe.verdicts)
+        words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+        evidence.append(f'<li><a href="#{recipe.anchor}">{escape(recipe.title)}</a>{words and f": {words}"}</li>')
+    return (
+        f'<details id="method={escape(name)}"><summary><code>{escape(name)}</code> '
+        f"{_count(cells['method'].nunique(), 'spec')}, {_count(len(cells), 'cell')}</summary>\n"
+        + _table(f"What was measured of {name}", ["Experiment", "Cells", "Replicates done"], rows)
+        + f'<p id="{link[1:]}"><a href="{link}">Its cells</a>; what it is: '
+        f"<code>attnbench describe {escape(name)}</code></p>"
+        + (f"<p>Recipes that rest on it:</p><ul>{''.join(evidence)}</ul>" if evidence else "")
+        + "</details>"
     )
 
 
@@ -242,84 +434,6 @@ def _runs(results: Results) -> str:
 def _letters(i: int) -> str:
     """A, B, ..., Z, A1, B1, ..."""
     return chr(ord("A") + i % 26) + (str(i // 26) if i >= 26 else "")
-
-
-TEMPLATE = Template(
-    """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>attnbench report</title>
-<style>
-:root { $light }
-@media screen and (prefers-color-scheme: dark) { :root { $dark } }
-* { box-sizing: border-box; }
-html { background: var(--paper); color: var(--ink); font: 100%/1.55 system-ui, sans-serif; }
-body { max-width: 58rem; margin: 0 auto; padding: 2.5rem 1.25rem 5rem; }
-a { color: inherit; text-decoration-color: var(--faint); text-underline-offset: .2em; }
-a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--series-0); outline-offset: 3px; }
-.skip { position: absolute; left: -99rem; }
-.skip:focus { left: 1rem; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.01em; }
-h2 { font-size: 1.4rem; line-height: 1.25; margin: 3.5rem 0 .5rem; padding-top: 1rem;
-  border-top: 1px solid var(--rule); }
-h3 { font-size: 1.05rem; margin: 0 0 .6rem; }
-header p, .files, figcaption { color: var(--faint); }
-nav ol { list-style: none; margin: 1.4rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; }
-.statement { max-width: 46rem; font-size: 1.06rem; margin: .4rem 0 0; }
-.verdicts { max-width: 52rem; margin: 1.1rem 0 0; }
-.verdicts div { display: grid; grid-template-columns: 7.6rem 1fr; gap: 0 1rem; padding: .45rem 0;
-  border-top: 1px solid var(--rule); }
-.verdicts dt { font-size: .78rem; font-weight: 700; letter-spacing: .05em; padding-top: .2rem; }
-.verdicts dt.fail { text-decoration: underline 3px; text-underline-offset: .2em; }
-.verdicts dt.ambiguous { color: var(--faint); }
-.verdicts dd { margin: 0; }
-.verdicts .numbers { color: var(--faint); }
-figure { margin: 2.2rem 0 0; break-inside: avoid; }
-figure svg { display: block; max-width: 100%; height: auto; }
-figcaption { font-size: .92rem; max-width: 46rem; }
-figcaption p { margin: .5rem 0 0; }
-.files a { margin-right: 1rem; }
-.wide { overflow-x: auto; margin-top: 1.2rem; }
-table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
-th, td { text-align: left; vertical-align: top; padding: .32rem 1.1rem .32rem 0; border-bottom: 1px solid var(--rule); }
-thead th { font-weight: 600; }
-tbody th { font-weight: 400; color: var(--faint); }
-code, pre { font: .92em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
-pre { padding: .8rem 1rem; border: 1px solid var(--rule); border-radius: .3rem; display: inline-block; }
-@media print {
-  html { font-size: 10pt; } body { max-width: none; padding: 0; } nav, .skip, .files { display: none; }
-  h2, h3 { break-after: avoid; } tr { break-inside: avoid; } .wide { overflow: visible; }
-}
-</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the figures</a>
-<header>
-<h1>attnbench report</h1>
-<p>$summary</p>
-<nav aria-label="Contents"><ol>
-$contents
-</ol></nav>
-</header>
-<main id="main">
-$sections
-<section aria-labelledby="endings">
-<h2 id="endings">Not done</h2>
-$endings
-</section>
-<section aria-labelledby="runs">
-<h2 id="runs">Runs and environment</h2>
-$runs
-</section>
-</main>
-</body>
-</html>
-"""
-)
 
 
 def arguments() -> argparse.Namespace:

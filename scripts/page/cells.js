@@ -1,0 +1,79 @@
+// The cells of the results: which are chosen, and what each row of numbers says.
+
+const loadCells = once(async () => {
+  const store = JSON.parse(await unpacked("packed-cells"));
+  for (const name of ["mean", "low", "high", "median", "median_low", "median_high"])
+    store.rows[name] = Float64Array.from(store.rows[name], value => value === null ? NaN : Number(value));
+  const {columns, cells} = store;
+  store.count = cells.key.length;
+  store.rowOf = new Map();  // "cell metric" to its row
+  store.rows.cell.forEach((cell, row) => store.rowOf.set(`${cell} ${store.metrics[store.rows.metric[row]][0]}`, row));
+  store.text = cells.key.map((key, i) =>
+    [cells.experiment[i], cells.method[i], cells.input[i], cells.machine[i], cells.other[i], key].join(" ").toLowerCase());
+  // Columns that say something: not the same everywhere, nor the same as one before (such as nq, which mostly is n).
+  store.order = ["experiment", "method", "input", "n", ...columns.filter(name => !["experiment", "method", "input", "n"].includes(name))];
+  store.varying = store.order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
+    !store.order.slice(0, i).some(before => cells[before].every((value, cell) => value === cells[name][cell])));
+  return store;
+});
+
+const nameOf = spec => spec.split(":")[0];
+
+// Name and arguments of a spec; commas inside brackets do not separate.
+function splitSpec(spec) {
+  const colon = spec.indexOf(":");
+  if (colon < 0) return [spec, []];
+  const parts = [""];
+  let depth = 0;
+  for (const character of spec.slice(colon + 1)) {
+    depth += (character === "[") - (character === "]");
+    if (character === "," && depth === 0) parts.push("");
+    else parts[parts.length - 1] += character;
+  }
+  return [spec.slice(0, colon), parts];
+}
+
+// The spec without its own argument of that name, nor those of its parts; a spec that is a value keeps its own.
+function withoutParameter(spec, parameter) {
+  const [name, parts] = splitSpec(spec);
+  const kept = parts.filter(part => !part.startsWith(`${parameter}=`)).map(part => {
+    if (/^[\w-]+=/.test(part)) return part;
+    const inner = withoutParameter(part.replace(/^\[(.*)\]$/, "$1"), parameter);
+    return /[,[\]]/.test(inner) ? `[${inner}]` : inner;
+  });
+  return kept.length ? `${name}:${kept.join(",")}` : name;
+}
+
+// The cells that "all", "recipe:NAME", "experiment:NAME", "method:NAME" or "key:KEY" means.
+function cellsOf(store, chosen) {
+  const colon = chosen.indexOf(":");
+  const [kind, name] = [chosen.slice(0, colon), chosen.slice(colon + 1)];
+  if (kind === "recipe") return store.recipes[name] || [];
+  const all = store.cells.key.map((_, i) => i);
+  if (kind === "experiment" || kind === "method") return all.filter(i => nameOf(store.cells[kind][i]) === name);
+  if (kind === "key") return all.filter(i => store.cells.key[i] === name);
+  return all;
+}
+
+// Every word of a filter must agree: name=value with a column of the cell (or metric=NAME), any other as part of its text.
+// Gives a function of a cell and the name of a metric.
+function filterOf(store, text) {
+  const words = text.match(/\S+/g) || [];
+  const tests = words.map(word => {
+    const equals = word.indexOf("=");
+    const [name, value] = [word.slice(0, equals), word.slice(equals + 1)];
+    if (name === "metric") return (_, metric) => metric === value;
+    if (equals > 0 && store.columns.includes(name)) return cell => String(store.cells[name][cell] ?? "") === value;
+    const part = word.toLowerCase();
+    return (cell, metric) => store.text[cell].includes(part) || metric.toLowerCase().includes(part);
+  });
+  return (cell, metric) => tests.every(test => test(cell, metric));
+}
+
+function number(value) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "" : String(value);
+  const size = Math.abs(value);
+  return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
+}
+
+const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

@@ -1,0 +1,80 @@
+// The view in the URL's fragment: the controls that are not at their defaults, as #name=value&name=value. A form's
+// state is all there is to restore; the form used last comes first, and is what a link to the view leads to.
+
+const forms = [];
+
+function isDefault(control) {
+  if (control.type === "checkbox") return control.checked === control.defaultChecked;
+  if (control.tagName === "SELECT") return control.selectedIndex <= 0;
+  return control.value === (control.type === "hidden" ? "" : control.defaultValue);
+}
+
+function controlsOf(form) {
+  return [...form.elements].filter(control => control.name);
+}
+
+function stateOf(form) {
+  return controlsOf(form)
+    .filter(control => !isDefault(control))
+    .map(control => [control.name, control.type === "checkbox" ? (control.checked ? "on" : "off") : control.value]);
+}
+
+function writeFragment(form) {
+  const state = [form, ...forms.map(view => view.form).filter(other => other !== form)].flatMap(stateOf);
+  const words = state.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%3A", ":").replaceAll("%2C", ",")}`);
+  history.replaceState(null, "", words.length ? "#" + words.join("&") : "#");
+}
+
+// A form whose state is in the fragment. update(name) shows it after the control `name` has changed ("" : many have).
+function addView(form, section, update) {
+  forms.push({form, section, update});
+  const changed = name => {
+    update(name);
+    writeFragment(form);
+  };
+  form.hidden = false;
+  form.addEventListener("change", event => event.target.type !== "search" && changed(event.target.name));
+  form.addEventListener("input", event => event.target.type === "search" && changed(event.target.name));
+  form.addEventListener("submit", event => event.preventDefault());
+  form.querySelector("[data-reset]").addEventListener("click", () => {
+    resetControls(form);
+    changed("");
+  });
+}
+
+function resetControls(form) {
+  form.reset();  // leaves hidden controls as they are
+  for (const control of controlsOf(form)) if (control.type === "hidden") control.value = "";
+}
+
+function setControl(control, value) {
+  if (control.type === "checkbox") {
+    control.checked = value !== "off";
+    return;
+  }
+  if (control.tagName === "SELECT" && ![...control.options].some(option => option.value === value))
+    control.add(new Option(value, value));  // such as one cell, which no list names
+  control.value = value;
+}
+
+// Shows what the fragment says. One without "=" is a place on the page, which the browser finds by itself.
+async function restoreFragment() {
+  const text = location.hash.slice(1);
+  if (!text.includes("=")) return;
+  const state = text.split("&").map(part => {
+    const equals = part.indexOf("=");
+    return [part.slice(0, equals), decodeURIComponent(part.slice(equals + 1))];
+  });
+  const named = state.map(([name]) => forms.find(view => view.form.elements[name]));
+  for (const view of new Set(named.filter(Boolean))) {
+    resetControls(view.form);
+    const values = new Map(state);
+    for (const control of controlsOf(view.form)) if (values.has(control.name)) setControl(control, values.get(control.name));
+    await view.update("");
+  }
+  const place = named[0] ? named[0].section : document.getElementById(decodeURIComponent(text));
+  if (!place) return;
+  if (place.tagName === "DETAILS") place.open = true;
+  place.scrollIntoView();
+  (place.querySelector("[tabindex], summary") || place).focus({preventScroll: true});
+}

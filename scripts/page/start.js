@@ -1,0 +1,38 @@
+// Puts it together. The plot is drawn when it comes into sight, so that a page that is only read loads at once.
+
+function addCells() {
+  const form = document.getElementById("cells-form");
+  if (!form) return;
+  const section = form.closest("section");
+  let shown = false;
+  const fillOnce = once(store => {
+    const before = form.elements.cells.value;
+    fillCells(store, form.elements.cells);
+    setControl(form.elements.cells, before);
+    return true;
+  });
+  const update = async name => {
+    shown = true;
+    const store = await loadCells();
+    fillOnce(store);
+    if (name === "cells" || name === "" || !form.elements.y.value) {
+      const before = controlsOf(form).filter(control => control.tagName === "SELECT").map(control => [control, control.value]);
+      fillAxes(store, form, cellsOf(store, form.elements.cells.value));
+      for (const [control, value] of before) if (name === "" && value) setControl(control, value);
+    }
+    drawTable(store, form);
+    if (name !== "sort") await drawPlot(store, form);
+  };
+  addView(form, section, update);
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some(entry => entry.isIntersecting)) return;
+    observer.disconnect();
+    if (!shown) update("");
+  }, {rootMargin: "400px"}).observe(section);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown && update("colours"));
+}
+
+addVerdicts();
+addCells();
+addEventListener("hashchange", restoreFragment);
+addEventListener("load", () => setTimeout(restoreFragment));  // after the browser's own way to the fragment, which takes the focus

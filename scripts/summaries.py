@@ -1,0 +1,120 @@
+"""What the page's table and explorer show: one row a cell and metric, in columns, and packed for a browser.
+
+Measurements of replicates become a mean with its 95 % t interval (an array counts as its mean) and a median of all
+samples with its distribution-free interval, as in figures. Single samples are left to `attnbench export`.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from aggregate import axis_names
+from intervals import mean_interval, median_interval
+from results import PROBLEM, SPECS, Results, parameter_columns, plain
+
+DIGITS = 6  # intervals are wider than what lies beyond
+
+
+def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]:
+    """
+    columns  names of the columns of a cell
+    cells    those columns, each a list with a value a cell; "key", "done" (replicates) and "other" (how the rest ended)
+    metrics  [name, unit] of what `rows` count by
+    rows     columns of equal length: "cell" and "metric" (positions), "mean", "low", "high", "median", "median_low",
+             "median_high", "replicates", "samples"; null where there is none
+    recipes  positions of the cells that each recipe rests on
+    panels   [recipe, x, y] of what figures draw as curves: what is worth looking at first
+    """
+    cells = results.cells
+    place = {key: i for i, key in enumerate(cells.index)}
+    names = [name for name in (*SPECS, *PROBLEM, *parameter_columns(cells), "source_version") if name in cells]
+    rows = _rows(results.measurements)
+    metrics = sorted(set(zip(rows["metric"], rows["unit"])))
+    number = {metric: i for i, metric in enumerate(metrics)}
+    numbers = ["mean", "low", "high", "median", "median_low", "median_high"]
+    return {
+        "columns": names,
+        "cells": {"key": list(cells.index), **{name: _values(cells[name]) for name in names}, **_endings(results)},
+        "metrics": metrics,
+        "rows": {
+            "cell": [place[key] for key in rows["key"]],
+            "metric": [number[metric] for metric in zip(rows["metric"], rows["unit"])],
+            **{name: [_short(value) for value in rows[name]] for name in numbers},
+            **{name: rows[name].tolist() for name in ("replicates", "samples")},
+        },
+        "recipes": {
+            recipe: sorted(place[key] for key in set(keys) if key in place) for recipe, keys in sorted(recipes.items())
+        },
+        "panels": [
+            [figure.recipe, axis_names(panel), panel["y"]]
+            for figure in results.figures
+            for panel in figure.description["panels"]
+            if panel["kind"] == "curve"
+        ],
+    }
+
+
+def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
+    """One row a cell and metric, in the order of cells. Equal numbers of samples are summed up together."""
+    grouped = measurements.groupby(["key", "metric"], sort=False)
+    rows = grouped["unit"].first().reset_index()
+    values = [list(group) for group in grouped["values"].agg(list)]
+    rows["replicates"] = [len(group) for group in values]
+    means = [[np.mean(v) for v in group] for group in values]
+    samples = [np.concatenate([np.ravel(v) for v in group]) for group in values]
+    rows["samples"] = [len(group) for group in samples]
+    for names, groups, interval in (
+        (("mean", "low", "high"), means, mean_interval),
+        (("median", "median_low", "median_high"), samples, median_interval),
+    ):
+        numbers = np.full((len(groups), 3), np.nan)
+        alike: dict[int, list[int]] = {}
+        for i, group in enumerate(groups):
+            alike.setdefault(len(group), []).append(i)
+        alike.pop(0, None)  # arrays may be empty
+        for positions in alike.values():
+            numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
+        rows[list(names)] = numbers
+    return rows
+
+
+def _endings(results: Results) -> dict[str, list[Any]]:
+    """By cell, how many replicates are done, and how the others ended: "crashed (2): signal 11"."""
+    replicates = results.replicates
+    done = replicates[replicates["ending"] == "done"].groupby("key").size().reindex(results.cells.index, fill_value=0)
+    others: dict[str, list[str]] = {}
+    ended = replicates[replicates["ending"] != "done"].fillna({"reason": ""})
+    for (key, ending, reason), count in ended.groupby(["key", "ending", "reason"]).size().items():
+        others.setdefault(key, []).append(f"{ending} ({count}){f': {reason}' if reason else ''}")
+    return {"done": done.tolist(), "other": ["; ".join(others.get(key, [])) for key in results.cells.index]}
+
+
+def _values(column: pd.Series) -> list[Any]:
+    """One spelling a value: numbers as numbers, text as text, null where a cell has no such parameter."""
+    return [_json(value) if isinstance(value, float) else value for value in map(plain, column)]
+
+
+def _short(value: float) -> float | int | str | None:
+    return _json(float(f"{value:.{DIGITS}g}"))
+
+
+def _json(value: float) -> float | int | str | None:
+    if np.isnan(value):
+        return None
+    if np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"  # JSON has none; a browser's Number() reads it
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def packed(text: str) -> str:
+    """Text as base64 of gzip; a browser's DecompressionStream gives it back. Equal text is packed equally."""
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+
+
+def packed_summaries(results: Results, recipes: dict[str, list[str]]) -> str:
+    return packed(json.dumps(summaries(results, recipes), separators=(",", ":"), allow_nan=False))
