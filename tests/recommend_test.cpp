@@ -101,6 +101,7 @@ TEST_CASE("budgets are powers of two that cost at most half of softmax, and stat
   for (const Params& params : all.candidates) {
     INFO(params.spec());
     CHECK(params.name() != "softmax");
+    CHECK(params.name() != "per-head");
     for (const Parameter& parameter : params.declared())
       if (parameter.budget && params.text(parameter.name) != parameter.default_value)
         CHECK(find<MethodEntry>(params.name()).cost(params, shape).flops <= most);
@@ -167,6 +168,13 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   const auto several = program(request + " --input gaussian --input gaussian:scale=2");
   CHECK(several.code == 0);
   CHECK(contains(several.text, "2 candidates: 0 timed, 2 err too much"));
+  const std::string lenient = "recommend -n 64 --methods uniform --max-error 2" + results;
+  const auto timed = program(lenient);
+  INFO(timed.text);
+  CHECK(timed.code == 0);
+  CHECK(contains(timed.text, "1 candidates: 1 timed, 0 err too much"));
+  CHECK(contains(timed.text, "meets limits"));
+  CHECK(program(lenient).text == timed.text);
   const auto nothing = program(request + " --max-memory 1");
   CHECK(nothing.code == 1);
   CHECK(nothing.text.starts_with("nothing surely has an error of at most 0.05 and at most 1 B of memory"));
@@ -203,4 +211,32 @@ TEST_CASE("compare says who wins where, and what two files judge otherwise", "[e
   INFO(same.text);
   CHECK(same.code == 0);
   CHECK(contains(same.text, "bit for bit equal"));
+}
+
+TEST_CASE("compare tells a claim that got worse from one that is no longer decided, by its exit code", "[end-to-end]") {
+  using enum Verdict::Outcome;
+  const Folder folder;
+  const auto judged = [&](const char* name, Verdict::Outcome outcome) {
+    Store store(folder / name);
+    store.put_reproduction({.recipe = "r",
+                            .size = "quick",
+                            .command = "attnbench reproduce r",
+                            .seconds = 1,
+                            .cells = {},
+                            .verdicts = {{outcome, Statement("S", pass, "a paper"), "numbers"}}});
+    return (folder / name).string();
+  };
+  const auto before = judged("before.db", pass), worse = judged("worse.db", fail), open = judged("open.db", ambiguous);
+  const auto same = program("compare " + before + " " + before);
+  INFO(same.text);
+  CHECK(same.code == 0);
+  CHECK(contains(same.text, "1 claims in both: 1 SAME"));
+  const auto changed = program("compare " + before + " " + worse);
+  INFO(changed.text);
+  CHECK(changed.code == 1);
+  CHECK(contains(changed.text, "WORSE      PASS -> FAIL (expected PASS)  r: S"));
+  const auto undecided = program("compare " + before + " " + open);
+  INFO(undecided.text);
+  CHECK(undecided.code == 3);
+  CHECK(contains(undecided.text, "AMBIGUOUS"));
 }

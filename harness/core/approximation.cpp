@@ -22,20 +22,28 @@ void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> val
 template <class T>
 void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
                             std::span<T> log_scale) const {
-  const Index nk = head.K.rows();
-  Matrix<T> row(1, nk);
+  // Blocks have enough rows to repay what a method does for each of them: vq quantises all keys.
+  const Index nq = head.Q.rows(), nk = head.K.rows(), block = std::clamp<Index>((Index{1} << 20) / nk, 16, 256);
+  Matrix<T> memory(std::min(block, nq), nk);
   Eigen::Array<T, 1, Eigen::Dynamic> log_columns(nk);
-  for (Index i = 0; i < head.Q.rows(); ++i) {
-    const auto place = static_cast<size_t>(i);
-    const Index seen = mask.visible(i, nk);
-    values[place] = 0;
-    log_scale[place] = -std::numeric_limits<T>::infinity();
-    if (seen == 0) continue;
-    kernel({rows(head.Q, i, 1), head.K, head.V, head.extra}, context, row, log_scale.subspan(place, 1),
+  for (Index begin = 0; begin < nq; begin += block) {
+    const Index count = std::min(block, nq - begin);
+    const auto K = corner(memory, count, nk);
+    kernel({rows(head.Q, begin, count), head.K, head.V, head.extra}, context, K,
+           log_scale.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
            {log_columns.data(), static_cast<size_t>(nk)});
-    const T largest = log_columns.head(seen).maxCoeff();
-    values[place] = (row.row(0).head(seen).array() * (log_columns.head(seen) - largest).exp()).sum();
-    log_scale[place] += largest;
+    for (Index i = 0; i < count; ++i) {
+      const auto place = static_cast<size_t>(begin + i);
+      const Index seen = mask.visible(begin + i, nk);
+      values[place] = 0;
+      if (seen == 0) {
+        log_scale[place] = -std::numeric_limits<T>::infinity();
+        continue;
+      }
+      const T largest = log_columns.head(seen).maxCoeff();
+      values[place] = (K.row(i).head(seen).array() * (log_columns.head(seen) - largest).exp()).sum();
+      log_scale[place] += largest;
+    }
   }
 }
 

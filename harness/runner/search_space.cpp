@@ -58,9 +58,10 @@ std::vector<Params> with_budgets(const Params& method, const Parameter& budget, 
   return candidates;
 }
 
-std::vector<std::string> all_but_softmax() {
+// Softmax is what all are compared with, and of per-head's methods one head has one, which is there by itself.
+std::vector<std::string> methods_of_one_head() {
   std::vector<std::string> names = catalogue("methods").names();
-  std::erase(names, "softmax");
+  std::erase_if(names, [](const std::string& name) { return name == "softmax" || name == "per-head"; });
   return names;
 }
 
@@ -68,10 +69,10 @@ std::vector<std::string> all_but_softmax() {
 
 SearchSpace search_space(const std::vector<std::string>& methods, const Shape& shape) {
   SearchSpace space;
-  for (const std::string& text : methods.empty() ? all_but_softmax() : methods) {
+  for (const std::string& text : methods.empty() ? methods_of_one_head() : methods) {
     const Spec spec = parse_spec(text);
     const Params method("methods", spec);
-    if (method.name() == "softmax") continue;  // it is what all are compared with
+    if (method.name() == "softmax") continue;
     find<MethodEntry>(method.name()).check(method);
     if (const std::string reason = why_no_form(method, shape); !reason.empty()) {
       space.without_form.push_back(method.spec() + ": " + reason);
