@@ -28,7 +28,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
     rows     columns of equal length: "cell" and "metric" (positions), "mean", "low", "high", "median", "median_low",
              "median_high", "replicates", "samples"; null where there is none
     recipes  positions of the cells that each recipe rests on
-    panels   [recipe, x, y] of what figures draw as curves: what is worth looking at first
+    panels   [recipe, x, y, interval] of what figures draw as curves: what is worth looking at first, and its centre
     """
     cells = results.cells
     place = {key: i for i, key in enumerate(cells.index)}
@@ -51,7 +51,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
             recipe: sorted(place[key] for key in set(keys) if key in place) for recipe, keys in sorted(recipes.items())
         },
         "panels": [
-            [figure.recipe, axis_names(panel), panel["y"]]
+            [figure.recipe, axis_names(panel), panel["y"], panel.get("interval", "mean")]
             for figure in results.figures
             for panel in figure.description["panels"]
             if panel["kind"] == "curve"

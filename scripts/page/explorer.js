@@ -1,12 +1,14 @@
 // The explorer: one metric of the chosen cells against a column or another metric, a point a cell.
 
 const DASHES = ["solid", "dash", "dashdot", "longdash", "dot"];
+const DASH_ARRAYS = ["", "6 3", "6 2 1 2", "9 3", "2 2"];
 const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "star"];
+const SIGNS = ["●", "■", "▲", "◆", "▼", "✚", "★"];  // the same in words' type, for the legend
 const COLOURS = 8;
 const MOST_FACETS = 12;
 const COST_UNITS = ["FLOP", "B", "s"];
 // Of another cell, a cost is only that of the same work.
-const WORK = ["method", "nq", "n", "d", "dv", "causal", "heads", "precision"];
+const WORK = ["method", "nq", "n", "d", "dv", "causal", "heads"];
 
 function fill(select, groups) {
   const before = select.value;
@@ -66,7 +68,7 @@ function placesAlong(store, form) {
   if (!x.startsWith("metric:"))
     return cell => typeof cells[x]?.[cell] === "number" ? [[cells[x][cell], cells.machine[cell], ""]] : [];
   const metric = x.slice("metric:".length);
-  const centre = rows[form.elements.centre.value];
+  const centre = rows[centreOf(store, form, metric)];
   const work = cell => WORK.map(name => cells[name][cell]).join("|");
   const elsewhere = new Map();  // work to machine to values
   for (let cell = 0; cell < store.count; ++cell) {
@@ -97,11 +99,12 @@ function seriesOf(store, form, cell) {
 
 // What is drawn: points {cell, row, x, y, low, high, series, facet, words}, and marks of cells that are not done.
 function pointsOf(store, form, cells) {
-  const {y, x, facet, centre, find} = form.elements;
+  const {y, x, facet, find} = form.elements;
   const {rows, cells: columns} = store;
   const agrees = filterOf(store, find.value);
   const places = placesAlong(store, form);
-  const ends = centre.value === "median" ? ["median_low", "median_high"] : ["low", "high"];
+  const centre = centreOf(store, form, y.value);
+  const ends = centre === "median" ? ["median_low", "median_high"] : ["low", "high"];
   const points = [], marks = [];
   let placeless = 0, gaps = 0;
   for (const cell of cells) {
@@ -119,7 +122,7 @@ function pointsOf(store, form, cells) {
       continue;
     }
     for (const [value, machine, words] of along)
-      points.push({...of, row, machine, words, x: value, y: rows[centre.value][row], low: rows[ends[0]][row], high: rows[ends[1]][row]});
+      points.push({...of, row, machine, words, x: value, y: rows[centre][row], low: rows[ends[0]][row], high: rows[ends[1]][row]});
   }
   if (new Set(points.map(point => point.machine).filter(Boolean)).size > 1)  // timings of two machines are no sample of one
     for (const point of points) if (point.machine) point.series += ` on ${point.machine}`;
@@ -128,7 +131,8 @@ function pointsOf(store, form, cells) {
 
 function hoverOf(store, form, point) {
   const {cells, rows} = store;
-  const {y, x, centre} = form.elements;
+  const {y, x} = form.elements;
+  const centre = centreOf(store, form, y.value);
   const short = spec => spec.length > 90 ? spec.slice(0, 90) + "…" : spec;
   const of = name => `${name} = ${cells[name][point.cell]}`;
   const lines = [short(cells.method[point.cell]), short(`${cells.experiment[point.cell]}, ${cells.input[point.cell]}`),
@@ -136,9 +140,9 @@ function hoverOf(store, form, point) {
   if (point.row === undefined) return [...lines, cells.other[point.cell]].join("<br>");
   const theory = store.rowOf.get(`${point.cell} ${y.value}_theory`);
   lines.push(`${x.value.replace("metric:", "")} = ${number(point.x)}${point.words}`,
-    `${centre.value} of ${y.value} = <b>${number(point.y)}</b>` + (Number.isNaN(point.low) ? "" : `  [${number(point.low)}, ${number(point.high)}]`),
+    `${centre} of ${y.value} = <b>${number(point.y)}</b>` + (Number.isNaN(point.low) ? "" : `  [${number(point.low)}, ${number(point.high)}]`),
     `${plural(rows.replicates[point.row], "replicate")}, ${plural(rows.samples[point.row], "sample")}`);
-  if (theory !== undefined) lines.push(`closed form = ${number(rows[centre.value][theory])}`);
+  if (theory !== undefined) lines.push(`closed form = ${number(rows[centre][theory])}`);
   if (cells.other[point.cell]) lines.push(`not done: ${short(cells.other[point.cell])}`);
   return lines.join("<br>");
 }
@@ -159,7 +163,8 @@ function paretoFront(points, direction) {
 function looksOf(names) {
   const style = getComputedStyle(document.documentElement);
   return new Map(names.map((name, i) => [name, {
-    colour: style.getPropertyValue(`--series-${i % COLOURS}`).trim(), dash: DASHES[i % DASHES.length], symbol: SYMBOLS[i % SYMBOLS.length]}]));
+    colour: style.getPropertyValue(`--series-${i % COLOURS}`).trim(), dash: DASHES[i % DASHES.length], symbol: SYMBOLS[i % SYMBOLS.length],
+    dashes: DASH_ARRAYS[i % DASHES.length], sign: SIGNS[i % SYMBOLS.length]}]));
 }
 
 function tracesOf(store, form, drawn, looks, facets) {
@@ -200,14 +205,20 @@ function tracesOf(store, form, drawn, looks, facets) {
   return traces;
 }
 
-// Ticks of a logarithmic axis: powers of ten where there are two or more, else 1, 2 and 5.
-function ticksOf(numbers) {
-  const decades = Math.log10(Math.max(...numbers) / Math.min(...numbers.filter(value => value > 0)));
-  return decades < 2 ? "D2" : Math.ceil(decades / 6);
+// Ticks of an axis: at the numbers themselves where they are few, such as sizes; of a logarithmic one else powers of ten
+// where there are two or more, or digits.
+function scaleOf(log, numbers) {
+  const type = log ? "log" : "linear";
+  const values = [...new Set(numbers)].sort((a, b) => a - b).filter(value => !log || value > 0);
+  const decades = Math.log10(values[values.length - 1] / values[0]);
+  if (values.length && values.length <= 8 && values.every(Number.isInteger) && (!log || decades > 0.1 * (values.length - 1)))
+    return {type, tickmode: "array", tickvals: values, ticktext: values.map(String)};
+  if (!log) return {type};
+  return {type, tickmode: "linear", tick0: 0, dtick: decades < 0.7 ? "D1" : decades < 2 ? "D2" : Math.max(1, Math.ceil(decades / 6)) || 1};
 }
 
-function layoutOf(form, traces, facets, width) {
-  const {x, y, logx, logy, centre} = form.elements;
+function layoutOf(store, form, traces, facets, width) {
+  const {x, y, logx, logy} = form.elements;
   const style = getComputedStyle(document.documentElement);
   const [ink, rule, faint, paper] = ["ink", "rule", "faint", "paper"].map(name => style.getPropertyValue(`--${name}`).trim());
   const columns = Math.min(facets.length, width < 600 ? 1 : 3);
@@ -222,12 +233,12 @@ function layoutOf(form, traces, facets, width) {
     const [w, h] = [(1 - gapX * (columns - 1)) / columns, (1 - gapY * (rows - 1)) / rows];
     const left = column * (w + gapX), top = 1 - row * (h + gapY);
     const axis = {gridcolor: rule, linecolor: faint, zeroline: false, automargin: true, exponentformat: "power"};
-    const scale = (log, axis) => log.checked ? {type: "log", dtick: ticksOf(traces.flatMap(trace => trace[axis]))} : {type: "linear"};
+    const scale = (log, of) => scaleOf(log.checked, traces.flatMap(trace => trace[of]));
     const lowest = i + columns >= facets.length;
     layout[`xaxis${end}`] = {...axis, ...scale(logx, "x"), domain: [left, left + w], anchor: `y${end}`, matches: i ? "x" : undefined,
       title: lowest ? {text: x.value.replace("metric:", "")} : undefined};
     layout[`yaxis${end}`] = {...axis, ...scale(logy, "y"), domain: [Math.max(0, top - h), top], anchor: `x${end}`, matches: i ? "y" : undefined,
-      title: column === 0 ? {text: `${centre.value} of ${y.value}`} : undefined};
+      title: column === 0 ? {text: `${centreOf(store, form, y.value)} of ${y.value}`} : undefined};
     if (facet) layout.annotations.push({text: facet, xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom", showarrow: false});
   });
   return layout;
@@ -243,8 +254,8 @@ function drawLegend(form, looks, redraw) {
     button.type = "button";
     button.dataset.series = name;
     button.ariaPressed = String(!hidden.has(name));
-    const line = `<line x1="0" y1="5" x2="32" y2="5" stroke="${look.colour}" stroke-width="2.4"/><circle cx="16" cy="5" r="4" fill="${look.colour}"/>`;
-    button.innerHTML = `<svg viewBox="0 0 32 10" aria-hidden="true">${line}</svg>`;
+    button.innerHTML = `<svg viewBox="0 0 36 12" aria-hidden="true"><path d="M0 6H36" stroke="${look.colour}" stroke-width="2"
+      stroke-dasharray="${look.dashes}"/><text x="18" y="10" text-anchor="middle" fill="${look.colour}">${look.sign}</text></svg>`;
     button.append(name);
     button.onclick = () => {
       if (!hidden.delete(name)) hidden.add(name);
@@ -267,7 +278,7 @@ async function drawPlot(store, form) {
   const facets = [...new Set([...drawn.points, ...drawn.marks].map(point => point.facet))].sort(order).slice(0, MOST_FACETS);
   const looks = looksOf(names);
   const traces = tracesOf(store, form, drawn, looks, facets.length ? facets : [""]);
-  await Plotly.react(place, traces, layoutOf(form, traces, facets.length ? facets : [""], place.clientWidth),
+  await Plotly.react(place, traces, layoutOf(store, form, traces, facets.length ? facets : [""], place.clientWidth),
     {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]});
   place.removeAllListeners?.("plotly_click");
   place.on("plotly_click", ({points: [point]}) => {
@@ -280,6 +291,8 @@ async function drawPlot(store, form) {
 function wordsOf(form, {points, marks, placeless, gaps}, names, traces) {
   const words = [`${plural(points.length, "point")} in ${names.length} series`];
   const lost = points.filter(point => !drawable(form, point)).length;
+  if (!points.length && form.elements.x.value.startsWith("metric:"))
+    words.push("none of these cells has both, nor was the other measured of the same method and shape");
   if (lost) words.push(`${lost} not above zero, which a logarithmic axis does not show`);
   if (marks.length + placeless) words.push(`${plural(marks.length + placeless, "cell")} not (all) done: ${marks.length ? "crosses" : "without a place along x"}`);
   if (gaps) words.push(`${plural(gaps, "cell")} not drawn, of which a replicate has no ${form.elements.y.value}`);
