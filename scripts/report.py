@@ -20,7 +20,7 @@ from string import Template
 from typing import Any
 
 import pandas as pd
-from inline_svg import NAMES, inline_svg
+from inline_svg import NAMES, inline_svg, with_classes
 from plot import Drawn, chosen_figures, draw, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
@@ -67,17 +67,18 @@ class Recipe:
 def page(results: Results, drawings: list[Drawn]) -> str:
     """The whole page; with fewer drawings than there are figures, that of their recipes alone."""
     recipes = _recipes(results, drawings)
+    sections, classes = with_classes("\n".join(map(_recipe, recipes)))
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
     return Template(_part("page.html")).substitute(
         light=_variables((name, colour) for colour, name in NAMES.items()),
         dark=_variables([*DARK_PAPER.items(), *((f"series-{i}", c) for i, c in enumerate(DARK_COLOURS))]),
-        style=_part("style.css"),
+        style=f"{_part('style.css')}{classes}",
         summary=escape(_summary(results)),
         contents=_contents(results),
         recipe_list=_recipe_list(recipes),
         notices=_notices(results, recipes),
         verdicts=_verdicts(recipes, methods),
-        recipes="\n".join(map(_recipe, recipes)),
+        recipes=sections,
         cells=_part("cells.html") if len(results.cells) else "",
         methods=_methods(results, recipes, methods),
         endings=_endings(results),

@@ -65,8 +65,11 @@ def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
     rows = grouped["unit"].first().reset_index()
     values = [list(group) for group in grouped["values"].agg(list)]
     rows["replicates"] = [len(group) for group in values]
-    means = [[np.mean(v) for v in group] for group in values]
-    samples = [np.concatenate([np.ravel(v) for v in group]) for group in values]
+    means = [np.array([_mean(v) for v in group]) for group in values]
+    samples = [
+        mean if all(v.ndim == 0 for v in group) else np.concatenate([np.ravel(v) for v in group])
+        for mean, group in zip(means, values)
+    ]
     rows["samples"] = [len(group) for group in samples]
     for names, groups, interval in (
         (("mean", "low", "high"), means, mean_interval),
@@ -81,6 +84,12 @@ def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
             numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
         rows[list(names)] = numbers
     return rows
+
+
+def _mean(values: np.ndarray) -> float:
+    if values.ndim == 0:
+        return float(values)
+    return float(np.mean(values)) if values.size else np.nan
 
 
 def _endings(results: Results) -> dict[str, list[Any]]:

@@ -284,7 +284,7 @@ class Filtering(InBrowser):
                 self.one("#verdict-form [data-reset]").click()
                 self.assertEqual(self.visible_verdicts(), count)
         self.one("#verdict-form [name=text]").send_keys("A & B")
-        self.assertEqual(self.visible_verdicts(), 1)
+        self.wait(lambda: self.visible_verdicts() == 1, "one verdict")
         self.open(self.js("location.hash"))
         self.assertEqual(self.visible_verdicts(), 1)
 

@@ -34,7 +34,12 @@ function addView(form, section, update) {
   };
   form.hidden = false;
   form.addEventListener("change", event => event.target.type !== "search" && changed(event.target.name));
-  form.addEventListener("input", event => event.target.type === "search" && changed(event.target.name));
+  let typed;
+  form.addEventListener("input", event => {
+    if (event.target.type !== "search") return;
+    clearTimeout(typed);
+    typed = setTimeout(() => changed(event.target.name), 150);  // not at every letter
+  });
   form.addEventListener("submit", event => event.preventDefault());
   form.querySelector("[data-reset]").addEventListener("click", () => {
     resetControls(form);
