@@ -29,7 +29,7 @@ from summaries import packed, packed_summaries
 
 PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # its style, its markup and its script
-SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "explorer.js", "start.js")
+SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "points.js", "explorer.js", "start.js")
 DARK_PAPER = {"ink": "#e8e6e3", "faint": "#a8a8a3", "rule": "#34383d", "paper": "#16191d"}
 
 
@@ -200,7 +200,8 @@ def _verdicts(recipes: list[Recipe], methods: pd.Series) -> str:
         f"{_select('Source', 'source', sorted({verdict.source for _, verdict in judged} - {''}))}"
         f"{_select('Method', 'tested', sorted({*itertools.chain(*tested.values())}))}"
         '<label>Text <input name="text" type="search" autocomplete="off"></label>'
-        '<p><button type="button" data-reset>Reset</button> <span id="verdict-words" role="status" aria-live="polite"></span></p>'
+        '<p><button type="button" data-reset>Reset</button> '
+        '<span id="verdict-words" role="status" aria-live="polite"></span></p>'
         "</form>\n"
         '<table class="verdicts"><caption>Verdicts</caption><thead><tr><th scope="col">Outcome</th>'
         '<th scope="col">Statement, and the numbers that decide</th><th scope="col">Source</th>'
@@ -301,8 +302,8 @@ def _nothing(recipes: list[Recipe], cells: int) -> str:
     has = "There are no results yet" if not cells else "The results have cells, but no verdict"
     has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (
-        f'<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2><p class="statement">{has}. They come with '
-        "the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
+        f'<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2><p class="statement">{has}. They come '
+        "with the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
     )
 
 
