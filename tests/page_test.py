@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def make_store(path: Path) -> None:
         check=True,
         capture_output=True,
     )
-    with sqlite3.connect(path) as store:
+    with closing(sqlite3.connect(path)) as store, store:
         store.execute("UPDATE reproduction SET size = 'quick'")
         store.execute("UPDATE verdict SET outcome = 'AMBIGUOUS'")
         store.execute(
@@ -146,7 +146,7 @@ class InBrowser(unittest.TestCase):
         self.wait(lambda: self.js("document.getElementById('plot-words')?.textContent"), "a plot")
 
     def query(self, sql: str, *values: Any) -> list[Any]:
-        with sqlite3.connect(self.folder / "results.db") as store:
+        with closing(sqlite3.connect(self.folder / "results.db")) as store:
             return store.execute(sql, values).fetchall()
 
     def cells_of(self, recipe: str) -> set[str]:
@@ -431,7 +431,7 @@ class BadInput(InBrowser):
         """The store after SQL statements."""
         path = self.folder / f"{name}.db"
         shutil.copy(self.folder / "results.db", path)
-        with sqlite3.connect(path) as store:
+        with closing(sqlite3.connect(path)) as store, store:
             for statement in statements:
                 store.execute(statement)
         return path

@@ -12,9 +12,10 @@ const loadCells = once(async () => {
     [cells.experiment[i], cells.method[i], cells.input[i], cells.machine[i], cells.other[i], key].join(" ").toLowerCase());
   store.medians = new Set(store.panels.filter(([, , , interval]) => interval === "median").map(([, , y]) => y));
   // Columns that say something: not the same everywhere, nor the same as one before (such as nq, which mostly is n).
-  store.order = ["experiment", "method", "input", "n", ...columns.filter(name => !["experiment", "method", "input", "n"].includes(name))];
-  store.varying = store.order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
-    !store.order.slice(0, i).some(before => cells[before].every((value, cell) => value === cells[name][cell])));
+  const order = [...new Set(["experiment", "method", "input", "n", ...columns])];
+  const equal = (a, b) => cells[a].every((value, cell) => value === cells[b][cell]);
+  store.varying = order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
+    !order.slice(0, i).some(before => equal(before, name)));
   return store;
 });
 

@@ -1,8 +1,8 @@
 // The table of cells: a row a cell and metric, and one for a cell that has none. Sorted, and downloaded as CSV.
 
 const ROWS_AT_ONCE = 100;
-const PROBLEM = ["experiment", "method", "input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale", "seed",
-  "threads", "machine"];
+const PROBLEM = ["experiment", "method", "input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale",
+  "seed", "threads", "machine"];
 
 // [cell, row]; row -1 where a cell has no number.
 function chosenEntries(store, form) {
