@@ -219,20 +219,19 @@ class Reading(InBrowser):
             self.assertFalse(self.one(hidden).is_displayed(), hidden)
 
     def test_nothing_overlaps_or_sticks_out(self) -> None:
-        for width in (1280, 400):
-            for scheme in ("light", "dark"):
-                with self.subTest(width=width, scheme=scheme):
-                    self.open("#cells=recipe:causal-rank&facet=input", width=width, prefers_color_scheme=scheme)
-                    self.wait_for_plot()
-                    self.js("[...document.querySelectorAll('details')].forEach(d => d.open = true)")
-                    self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
-                    self.assertEqual(self.overlaps(), [])
-                    inside, room = self.js("['scrollHeight', 'clientHeight'].map(h => document.getElementById('plot')[h])")
-                    self.assertLessEqual(inside, room)
-                    self.assertEqual(self.covered_labels(), [])
-                    for place in ("#verdicts", "figure", "#cells"):
-                        self.js("document.querySelector(arguments[0]).scrollIntoView()", place)
-                        self.assert_drawn(dark=scheme == "dark")
+        for width, scheme in ((1280, "light"), (400, "light"), (1280, "dark")):
+            with self.subTest(width=width, scheme=scheme):
+                self.open("#cells=recipe:causal-rank&facet=input", width=width, prefers_color_scheme=scheme)
+                self.wait_for_plot()
+                self.js("[...document.querySelectorAll('details')].forEach(d => d.open = true)")
+                self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
+                self.assertEqual(self.overlaps(), [])
+                inside, room = self.js("['scrollHeight', 'clientHeight'].map(h => document.getElementById('plot')[h])")
+                self.assertLessEqual(inside, room)
+                self.assertEqual(self.covered_labels(), [])
+                for place in ("#verdicts", "figure", "#cells"):
+                    self.js("document.querySelector(arguments[0]).scrollIntoView()", place)
+                    self.assert_drawn(dark=scheme == "dark")
 
     def overlaps(self) -> list[str]:
         """Neighbours of the flow of text that share room."""
