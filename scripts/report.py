@@ -21,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 from bundle import bundle
-from inline_svg import NAMES, inline_svg
+from inline_svg import NAMES, inline_svg, with_classes
 from plot import Drawn, chosen_figures, draw_all, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
@@ -30,7 +30,7 @@ from summaries import packed, packed_summaries
 
 PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # its style, its markup and its script
-SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "explorer.js", "start.js")
+SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "points.js", "explorer.js", "start.js")
 DARK_PAPER = {"ink": "#e8e6e3", "faint": "#a8a8a3", "rule": "#34383d", "paper": "#16191d"}
 
 
@@ -68,17 +68,18 @@ class Recipe:
 def page(results: Results, drawings: list[Drawn]) -> str:
     """The whole page; with fewer drawings than there are figures, that of their recipes alone."""
     recipes = _recipes(results, drawings)
+    sections, classes = with_classes("\n".join(map(_recipe, recipes)))
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
     return Template(_part("page.html")).substitute(
         light=_variables((name, colour) for colour, name in NAMES.items()),
         dark=_variables([*DARK_PAPER.items(), *((f"series-{i}", c) for i, c in enumerate(DARK_COLOURS))]),
-        style=_part("style.css"),
+        style=f"{_part('style.css')}{classes}",
         summary=escape(_summary(results)),
         contents=_contents(results),
         recipe_list=_recipe_list(recipes),
         notices=_notices(results, recipes),
         verdicts=_verdicts(recipes, methods),
-        recipes="\n".join(map(_recipe, recipes)),
+        recipes=sections,
         cells=_part("cells.html") if len(results.cells) else "",
         methods=_methods(results, recipes, methods),
         endings=_endings(results),
@@ -200,7 +201,8 @@ def _verdicts(recipes: list[Recipe], methods: pd.Series) -> str:
         f"{_select('Source', 'source', sorted({verdict.source for _, verdict in judged} - {''}))}"
         f"{_select('Method', 'tested', sorted({*itertools.chain(*tested.values())}))}"
         '<label>Text <input name="text" type="search" autocomplete="off"></label>'
-        '<p><button type="button" data-reset>Reset</button> <span id="verdict-words" role="status" aria-live="polite"></span></p>'
+        '<p><button type="button" data-reset>Reset</button> '
+        '<span id="verdict-words" role="status" aria-live="polite"></span></p>'
         "</form>\n"
         '<table class="verdicts"><caption>Verdicts</caption><thead><tr><th scope="col">Outcome</th>'
         '<th scope="col">Statement, and the numbers that decide</th><th scope="col">Source</th>'
@@ -301,8 +303,8 @@ def _nothing(recipes: list[Recipe], cells: int) -> str:
     has = "There are no results yet" if not cells else "The results have cells, but no verdict"
     has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (
-        f'<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2><p class="statement">{has}. They come with '
-        "the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
+        f'<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2><p class="statement">{has}. They come '
+        "with the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
     )
 
 

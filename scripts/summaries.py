@@ -28,7 +28,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
     rows     columns of equal length: "cell" and "metric" (positions), "mean", "low", "high", "median", "median_low",
              "median_high", "replicates", "samples"; null where there is none
     recipes  positions of the cells that each recipe rests on
-    panels   [recipe, x, y] of what figures draw as curves: what is worth looking at first
+    panels   [recipe, x, y, interval] of what figures draw as points: what is worth looking at first, and its centre
     """
     cells = results.cells
     place = {key: i for i, key in enumerate(cells.index)}
@@ -51,22 +51,27 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
             recipe: sorted(place[key] for key in set(keys) if key in place) for recipe, keys in sorted(recipes.items())
         },
         "panels": [
-            [figure.recipe, axis_names(panel), panel["y"]]
+            [figure.recipe, axis_names(panel), panel["y"], panel.get("interval", "mean")]
             for figure in results.figures
             for panel in figure.description["panels"]
-            if panel["kind"] == "curve"
+            if panel["kind"] in ("curve", "trade")
         ],
     }
 
 
 def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
     """One row a cell and metric, in the order of cells. Equal numbers of samples are summed up together."""
-    grouped = measurements.groupby(["key", "metric"], sort=False)
-    rows = grouped["unit"].first().reset_index()
-    values = [list(group) for group in grouped["values"].agg(list)]
+    grouped: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    for key, metric, unit, array in zip(*(measurements[name] for name in ("key", "metric", "unit", "values"))):
+        grouped.setdefault((key, metric, unit), []).append(array)
+    rows = pd.DataFrame(list(grouped), columns=["key", "metric", "unit"])
+    values = list(grouped.values())
     rows["replicates"] = [len(group) for group in values]
-    means = [[np.mean(v) for v in group] for group in values]
-    samples = [np.concatenate([np.ravel(v) for v in group]) for group in values]
+    means = [np.array([_mean(v) for v in group]) for group in values]
+    samples = [
+        mean if all(v.ndim == 0 for v in group) else np.concatenate([np.ravel(v) for v in group])
+        for mean, group in zip(means, values)
+    ]
     rows["samples"] = [len(group) for group in samples]
     for names, groups, interval in (
         (("mean", "low", "high"), means, mean_interval),
@@ -81,6 +86,12 @@ def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
             numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
         rows[list(names)] = numbers
     return rows
+
+
+def _mean(values: np.ndarray) -> float:
+    if values.ndim == 0:
+        return float(values)
+    return float(np.mean(values)) if values.size else np.nan
 
 
 def _endings(results: Results) -> dict[str, list[Any]]:
@@ -104,9 +115,9 @@ def _short(value: float) -> float | int | str | None:
 
 
 def _json(value: float) -> float | int | str | None:
-    if np.isnan(value):
+    if value != value:  # NaN
         return None
-    if np.isinf(value):
+    if abs(value) == np.inf:
         return "Infinity" if value > 0 else "-Infinity"  # JSON has none; a browser's Number() reads it
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -51,17 +51,18 @@ BROWSER: webdriver.Chrome
 
 
 def make_store(path: Path) -> None:
-    """Two recipes as if at quick size: one verdict is not as expected, one cell crashed, timings are of two machines."""
+    """Two recipes as if at quick size: a verdict is not as expected, a cell crashed, timings are of two machines."""
     subprocess.run(
         [PROGRAM, "reproduce", "causal-rank", "decode", "--smoke", "--results", path, "-o", path.parent / "smoke"],
         check=True,
         capture_output=True,
     )
-    with sqlite3.connect(path) as store:
+    with closing(sqlite3.connect(path)) as store, store:
         store.execute("UPDATE reproduction SET size = 'quick'")
         store.execute("UPDATE verdict SET outcome = 'AMBIGUOUS'")
         store.execute(
-            "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' WHERE recipe = 'causal-rank' AND position = 0"
+            "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' "
+            "WHERE recipe = 'causal-rank' AND position = 0"
         )
         crashed = store.execute("SELECT max(id) FROM cell WHERE method = 'softmax' AND machine = ''").fetchone()
         store.execute("UPDATE replicate SET ending = 'crashed', reason = 'signal 11' WHERE cell = ?", crashed)
@@ -145,7 +146,7 @@ class InBrowser(unittest.TestCase):
         self.wait(lambda: self.js("document.getElementById('plot-words')?.textContent"), "a plot")
 
     def query(self, sql: str, *values: Any) -> list[Any]:
-        with sqlite3.connect(self.folder / "results.db") as store:
+        with closing(sqlite3.connect(self.folder / "results.db")) as store:
             return store.execute(sql, values).fetchall()
 
     def cells_of(self, recipe: str) -> set[str]:
@@ -189,7 +190,8 @@ class Reading(InBrowser):
 
     def test_a_verdict_that_is_not_as_expected_is_marked(self) -> None:
         self.open()
-        (row,) = self.js("[...document.querySelectorAll('table.verdicts .unexpected')].map(m => m.closest('tr').innerText)")
+        marks = "[...document.querySelectorAll('table.verdicts .unexpected')]"
+        (row,) = self.js(f"{marks}.map(mark => mark.closest('tr').innerText)")
         self.assertIn("FAIL", row)
         self.assertIn("PASS", row)
         self.assertIn("A & B", row)
@@ -217,27 +219,29 @@ class Reading(InBrowser):
             self.assertFalse(self.one(hidden).is_displayed(), hidden)
 
     def test_nothing_overlaps_or_sticks_out(self) -> None:
-        for width in (1280, 400):
-            for scheme in ("light", "dark"):
-                with self.subTest(width=width, scheme=scheme):
-                    self.open("#cells=recipe:causal-rank", width=width, prefers_color_scheme=scheme)
-                    self.wait_for_plot()
-                    self.js("[...document.querySelectorAll('details')].forEach(d => d.open = true)")
-                    self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
-                    self.assertEqual(self.overlaps(), [])
-                    self.assertEqual(self.covered_labels(), [])
-                    for place in ("#verdicts", "figure", "#cells"):
-                        self.js("document.querySelector(arguments[0]).scrollIntoView()", place)
-                        self.assert_drawn(dark=scheme == "dark")
+        for width, scheme in ((1280, "light"), (400, "light"), (1280, "dark")):
+            with self.subTest(width=width, scheme=scheme):
+                self.open("#cells=recipe:causal-rank&facet=input", width=width, prefers_color_scheme=scheme)
+                self.wait_for_plot()
+                self.js("[...document.querySelectorAll('details')].forEach(d => d.open = true)")
+                self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
+                self.assertEqual(self.overlaps(), [])
+                inside, room = self.js("['scrollHeight', 'clientHeight'].map(h => document.getElementById('plot')[h])")
+                self.assertLessEqual(inside, room)
+                self.assertEqual(self.covered_labels(), [])
+                for place in ("#verdicts", "figure", "#cells"):
+                    self.js("document.querySelector(arguments[0]).scrollIntoView()", place)
+                    self.assert_drawn(dark=scheme == "dark")
 
     def overlaps(self) -> list[str]:
         """Neighbours of the flow of text that share room."""
         return self.js(
-            """[...document.querySelectorAll('body, header, main, section, form, figure, tr, dl, details')].flatMap(parent => {
-              const shown = [...parent.children].map(e => [e, e.getBoundingClientRect()])
+            """[...document.querySelectorAll('body, header, main, section, form, figure, tr, dl, details')].flatMap(of => {
+              const shown = [...of.children].map(e => [e, e.getBoundingClientRect()])
                 .filter(([e, r]) => r.width > 1 && r.height > 1 && getComputedStyle(e).position !== 'absolute');
               return shown.flatMap(([a, r], i) => shown.slice(i + 1).filter(([_, s]) =>
-                Math.min(r.right, s.right) - Math.max(r.left, s.left) > 1 && Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 1)
+                Math.min(r.right, s.right) - Math.max(r.left, s.left) > 1 &&
+                Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 1)
                 .map(([b]) => `${a.outerHTML.slice(0, 60)} and ${b.outerHTML.slice(0, 60)}`));
             })"""
         )
@@ -246,7 +250,8 @@ class Reading(InBrowser):
         """Words of a figure that lie on other words of it."""
         return self.js(
             """[...document.querySelectorAll('figure svg')].flatMap(svg => {
-              const words = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim()).map(t => [t, t.getBoundingClientRect()]);
+              const words = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
+                .map(t => [t, t.getBoundingClientRect()]);
               return words.flatMap(([a, r], i) => words.slice(i + 1).filter(([_, s]) =>
                 Math.min(r.right, s.right) - Math.max(r.left, s.left) > 2 &&
                 Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 0.5 * Math.min(r.height, s.height))
@@ -284,7 +289,7 @@ class Filtering(InBrowser):
                 self.one("#verdict-form [data-reset]").click()
                 self.assertEqual(self.visible_verdicts(), count)
         self.one("#verdict-form [name=text]").send_keys("A & B")
-        self.assertEqual(self.visible_verdicts(), 1)
+        self.wait(lambda: self.visible_verdicts() == 1, "one verdict")
         self.open(self.js("location.hash"))
         self.assertEqual(self.visible_verdicts(), 1)
 
@@ -305,12 +310,13 @@ class Filtering(InBrowser):
     def test_the_table_is_sorted_by_a_column(self) -> None:
         self.open("#cells=recipe:causal-rank&find=metric=numerical_rank")
         self.wait_for_plot()
-        self.one("#table th:nth-last-child(6) button").send_keys(Keys.ENTER)  # mean
-        self.assertEqual(self.js("document.activeElement.textContent"), "mean")
+        self.one("#table th:nth-last-child(6) button").send_keys(Keys.ENTER)
+        self.assertEqual(self.js("document.activeElement.textContent"), "value")
         for direction, factor in (("ascending", 1), ("descending", -1)):
             head = self.one("#table th[aria-sort]:not([aria-sort=none])")
-            self.assertEqual((head.get_attribute("aria-sort"), head.text.split()[0]), (direction, "mean"))
-            texts = self.js("[...document.querySelectorAll('#table tbody td:nth-last-child(6)')].map(c => c.textContent)")
+            self.assertEqual((head.get_attribute("aria-sort"), head.text.split()[0]), (direction, "value"))
+            column = "[...document.querySelectorAll('#table tbody td:nth-last-child(6)')]"
+            texts = self.js(f"{column}.map(cell => cell.textContent)")
             values = [factor * float(text) for text in texts if text]
             self.assertGreater(len(set(values)), 1)
             self.assertEqual(values, sorted(values))
@@ -385,7 +391,7 @@ class Exploring(InBrowser):
         point = self.wait(lambda: self.every("#plot .scatterlayer .point"), "points")[0]
         self.js("arguments[0].scrollIntoView({block: 'center'})", point)
         ActionChains(BROWSER).move_to_element(point).perform()
-        words = self.wait(lambda: self.js("document.querySelector('#plot .hoverlayer')?.textContent"), "words at the point")
+        words = self.wait(lambda: self.js("document.querySelector('#plot .hoverlayer')?.textContent"), "words")
         for expected in ("linear", "n = ", "replicate"):
             self.assertIn(expected, words)
 
@@ -412,7 +418,8 @@ class Exploring(InBrowser):
         self.wait_for_plot()
         front = self.js("document.getElementById('plot').data.find(t => t.name === 'Pareto front')")
         points = self.js(
-            "document.getElementById('plot').data.filter(t => t.mode !== 'lines').flatMap(t => t.x.map((x, i) => [x, t.y[i]]))"
+            "document.getElementById('plot').data.filter(t => t.mode !== 'lines')"
+            ".flatMap(t => t.x.map((x, i) => [x, t.y[i]]))"
         )
         best = [(x, y) for x, y in points if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)]
         self.assertEqual(sorted(set(zip(front["x"], front["y"]))), sorted(set(best)))
@@ -423,7 +430,7 @@ class BadInput(InBrowser):
         """The store after SQL statements."""
         path = self.folder / f"{name}.db"
         shutil.copy(self.folder / "results.db", path)
-        with sqlite3.connect(path) as store:
+        with closing(sqlite3.connect(path)) as store, store:
             for statement in statements:
                 store.execute(statement)
         return path

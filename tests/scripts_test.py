@@ -1049,7 +1049,7 @@ class Page(InTemporaryDirectory):
         section = page[page.index('id="recipe-recipe"') :]
         places = [section.index(words) for words in in_order]
         self.assertEqual(places, sorted(places))
-        self.assertIn('<dt class="fail">FAIL</dt>', page)
+        self.assertIn('<span class="outcome fail">FAIL</span>', page)
 
     def test_a_file_of_the_first_schema_has_no_verdicts(self) -> None:
         store = self.example()

@@ -10,10 +10,12 @@ const loadCells = once(async () => {
   store.rows.cell.forEach((cell, row) => store.rowOf.set(`${cell} ${store.metrics[store.rows.metric[row]][0]}`, row));
   store.text = cells.key.map((key, i) =>
     [cells.experiment[i], cells.method[i], cells.input[i], cells.machine[i], cells.other[i], key].join(" ").toLowerCase());
+  store.medians = new Set(store.panels.filter(([, , , interval]) => interval === "median").map(([, , y]) => y));
   // Columns that say something: not the same everywhere, nor the same as one before (such as nq, which mostly is n).
-  store.order = ["experiment", "method", "input", "n", ...columns.filter(name => !["experiment", "method", "input", "n"].includes(name))];
-  store.varying = store.order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
-    !store.order.slice(0, i).some(before => cells[before].every((value, cell) => value === cells[name][cell])));
+  const order = [...new Set(["experiment", "method", "input", "n", ...columns])];
+  const equal = (a, b) => cells[a].every((value, cell) => value === cells[b][cell]);
+  store.varying = order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
+    !order.slice(0, i).some(before => equal(before, name)));
   return store;
 });
 
@@ -75,5 +77,8 @@ function number(value) {
   const size = Math.abs(value);
   return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
 }
+
+// "mean" or "median": what is chosen, or what figures draw of that metric.
+const centreOf = (store, form, metric) => form.elements.centre.value || (store.medians.has(metric) ? "median" : "mean");
 
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

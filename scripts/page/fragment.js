@@ -21,7 +21,8 @@ function stateOf(form) {
 
 function writeFragment(form) {
   const state = [form, ...forms.map(view => view.form).filter(other => other !== form)].flatMap(stateOf);
-  const words = state.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%3A", ":").replaceAll("%2C", ",")}`);
+  const readable = value => encodeURIComponent(value).replaceAll("%3A", ":").replaceAll("%2C", ",");
+  const words = state.map(([name, value]) => `${name}=${readable(value)}`);
   history.replaceState(null, "", words.length ? "#" + words.join("&") : "#");
 }
 
@@ -34,7 +35,12 @@ function addView(form, section, update) {
   };
   form.hidden = false;
   form.addEventListener("change", event => event.target.type !== "search" && changed(event.target.name));
-  form.addEventListener("input", event => event.target.type === "search" && changed(event.target.name));
+  let typed;
+  form.addEventListener("input", event => {
+    if (event.target.type !== "search") return;
+    clearTimeout(typed);
+    typed = setTimeout(() => changed(event.target.name), 150);  // not at every letter
+  });
   form.addEventListener("submit", event => event.preventDefault());
   form.querySelector("[data-reset]").addEventListener("click", () => {
     resetControls(form);
@@ -69,7 +75,8 @@ async function restoreFragment() {
   for (const view of new Set(named.filter(Boolean))) {
     resetControls(view.form);
     const values = new Map(state);
-    for (const control of controlsOf(view.form)) if (values.has(control.name)) setControl(control, values.get(control.name));
+    for (const control of controlsOf(view.form))
+      if (values.has(control.name)) setControl(control, values.get(control.name));
     await view.update("");
   }
   const place = named[0] ? named[0].section : document.getElementById(decodeURIComponent(text));

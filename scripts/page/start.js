@@ -16,7 +16,8 @@ function addCells() {
     const store = await loadCells();
     fillOnce(store);
     if (name === "cells" || name === "" || !form.elements.y.value) {
-      const before = controlsOf(form).filter(control => control.tagName === "SELECT").map(control => [control, control.value]);
+      const selects = controlsOf(form).filter(control => control.tagName === "SELECT");
+      const before = selects.map(control => [control, control.value]);
       fillAxes(store, form, cellsOf(store, form.elements.cells.value));
       for (const [control, value] of before) if (name === "" && value) setControl(control, value);
     }
@@ -35,4 +36,5 @@ function addCells() {
 addVerdicts();
 addCells();
 addEventListener("hashchange", restoreFragment);
-addEventListener("load", () => setTimeout(restoreFragment));  // after the browser's own way to the fragment, which takes the focus
+// After the browser's own way to the fragment, which takes the focus.
+addEventListener("load", () => setTimeout(restoreFragment));

@@ -1,8 +1,8 @@
 // The table of cells: a row a cell and metric, and one for a cell that has none. Sorted, and downloaded as CSV.
 
 const ROWS_AT_ONCE = 100;
-const PROBLEM = ["experiment", "method", "input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale", "seed",
-  "threads", "machine"];
+const PROBLEM = ["experiment", "method", "input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale",
+  "seed", "threads", "machine"];
 
 // [cell, row]; row -1 where a cell has no number.
 function chosenEntries(store, form) {
@@ -20,17 +20,19 @@ function chosenEntries(store, form) {
 }
 
 // Columns as [name, value of an entry]; numbers are numbers.
-function tableColumns(store, centre) {
+function tableColumns(store, form) {
   const {cells, rows, metrics} = store;
-  const row = name => ([_, r]) => r < 0 ? NaN : rows[name][r];
-  const ends = centre === "median" ? ["median", "median_low", "median_high"] : ["mean", "low", "high"];
+  const metric = r => metrics[rows.metric[r]][0];
+  const of = ends => ([_, r]) => r < 0 ? NaN : rows[ends[centreOf(store, form, metric(r))]][r];
   return [
     ...PROBLEM.filter(name => name === "experiment" || name === "method" || store.varying.includes(name))
       .map(name => [name, ([cell]) => cells[name][cell]]),
-    ["metric", ([_, r]) => r < 0 ? "" : metrics[rows.metric[r]][0]],
-    [ends[0], row(ends[0])], ["low", row(ends[1])], ["high", row(ends[2])],
+    ["metric", ([_, r]) => r < 0 ? "" : metric(r)],
+    ["centre", ([_, r]) => r < 0 ? "" : centreOf(store, form, metric(r))],
+    ["value", of({mean: "mean", median: "median"})],
+    ["low", of({mean: "low", median: "median_low"})], ["high", of({mean: "high", median: "median_high"})],
     ["unit", ([_, r]) => r < 0 ? "" : metrics[rows.metric[r]][1]],
-    ["replicates", row("replicates")],
+    ["replicates", ([_, r]) => r < 0 ? NaN : rows.replicates[r]],
     ["not done", ([cell]) => cells.other[cell]],
   ];
 }
@@ -65,7 +67,7 @@ function csvOf(store, entries) {
 function drawTable(store, form) {
   const place = document.getElementById("table");
   const sort = form.elements.sort.value;
-  const columns = tableColumns(store, form.elements.centre.value);
+  const columns = tableColumns(store, form);
   const entries = sorted(chosenEntries(store, form), columns, sort);
   place.hidden = false;
   drawHead(place.querySelector("thead tr"), columns, sort, form);
