@@ -78,6 +78,8 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
     )
     picture.get_layout_engine().execute(picture)
     picture.set_layout_engine("none")  # placed once, so that every format has the same layout
+    for axes in picture.axes:  # the solver's last bits depend on where its variables lie in memory
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
 
 
 def series_looks(panels: list[Panel]) -> dict[str, Look]:

@@ -704,6 +704,17 @@ class Drawing(InTemporaryDirectory):
                 first, second = ((self.directory / folder / run / name).read_bytes() for run in "12")
                 self.assertEqual(first, second, name)
 
+    def test_places_in_a_figure_are_those_of_every_run(self) -> None:
+        figure = self.every_kind()
+        read = results.read([self.directory / "kinds.db"])
+        with plot.matplotlib.rc_context(style.STYLE):
+            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+        self.addCleanup(plot.plt.close, picture)
+        # The layout's solver errs in the last bits, otherwise in each process, and names in an SVG file hold them all.
+        for axes in picture.axes:
+            bounds = axes.get_position(original=True).bounds
+            np.testing.assert_array_equal(bounds, np.round(bounds, 6))
+
     def test_looks_are_the_same_in_all_panels_and_different_between_series(self) -> None:
         with self.store() as store:
             for i in range(40):
