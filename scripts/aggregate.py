@@ -129,7 +129,8 @@ def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFra
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
     baseline = select(cells, {**problem, "method": references})
     chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
-    chosen = chosen.dropna(axis=1, how="all")  # parameters of others: a store has a hundred, and each merge copies them
+    # A store has a hundred parameters, and each merge would copy those of other cells.
+    chosen = chosen.drop(columns=[name for name in parameter_columns(chosen) if chosen[name].isna().all()])
     columns = description.get("series", ["method"])
     series = pd.Series([_series(cell, columns, axes) for _, cell in chosen.iterrows()], chosen.index, dtype=object)
     timed = chosen["machine"] != ""
