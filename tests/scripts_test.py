@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of what draws, tabulates and reports (scripts/plot.py, verdicts.py, report.py and their modules) on small results files made here.
+"""Tests of what draws, tabulates and reports (scripts/plot.py, verdicts.py, report.py) on small results files made here.
 
 Run as tests/scripts_test.py; needs no attnbench.
 """
@@ -982,9 +982,11 @@ class Tables(InTemporaryDirectory):
         self.assertIn(r"Faster: n \> 8", rows[1])
         latex = verdicts.as_latex(read)
         self.assertIn(r"half of a\_b \textbar{} c & 50 \% \& 2\textasciicircum{}3 $\leq$ \{9\}", latex)
-        self.assertEqual([len(re.findall(r"(?<!\\)&", row)) for row in latex.splitlines()[3:4] + latex.splitlines()[5:7]], [5] * 3)
+        lines = latex.splitlines()
+        self.assertEqual([len(re.findall(r"(?<!\\)&", row)) for row in (lines[3], *lines[5:7])], [5] * 3)
         self.assertEqual(latex.count("{") - latex.count(r"\{"), latex.count("}") - latex.count(r"\}"))
-        self.assertEqual(tables.latex_text("\\~<1e−3×10⁻²"), r"\textbackslash{}\textasciitilde{}\textless{}1e$-$3$\times$10$^{-}$$^{2}$")
+        odd = r"\textbackslash{}\textasciitilde{}\textless{}1e$-$3$\times$10$^{-}$$^{2}$"
+        self.assertEqual(tables.latex_text("\\~<1e−3×10⁻²"), odd)
 
     def test_verdicts_of_the_smoke_sizes_say_that_they_show_nothing(self) -> None:
         read = self.judged("smoke")
@@ -998,7 +1000,11 @@ class Tables(InTemporaryDirectory):
     def test_the_program_prints_each_format(self) -> None:
         self.judged("quick")
         path = str(self.directory / "quick.db")
-        for words, begin in (([], "2 verdicts: 1 CONDITIONAL"), (["--format", "latex"], "% 2 verdicts"), (["--format", "csv"], "recipe,size,outcome")):
+        for words, begin in (
+            ([], "2 verdicts: 1 CONDITIONAL"),
+            (["--format", "latex"], "% 2 verdicts"),
+            (["--format", "csv"], "recipe,size,outcome"),
+        ):
             code, out, err = self.run_script(verdicts, path, *words)
             self.assertEqual((code, err), (0, ""))
             self.assertTrue(out.startswith(begin), out)
