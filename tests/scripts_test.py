@@ -887,6 +887,8 @@ class ForPapers(InTemporaryDirectory):
         drawn = plot.draw(read, figure_of(CURVE), ["svg", "py"], style.IN_PAPER)
         width = float(re.findall(r'viewBox="0 0 (\S+) ', drawn.files["svg"].decode())[0])
         self.assertAlmostEqual(width / 72, 3.35)
+        many = compose._arrangement(drawn.panels, style.IN_PAPER, series=13)
+        self.assertEqual(many[1], 6.9)  # a legend of so many rows would be longer than the panel
         self.assertNotIn("'title': 'panel'", drawn.files["py"].decode())
         self.assertIn("Student t", drawn.files["py"].decode())  # the notes are there for the caption
 
@@ -1027,6 +1029,16 @@ class Bundle(InTemporaryDirectory):
         self.assertEqual(environment["environments"], [{"cpu": {"model": "M"}, "clean": True}])
         self.assertEqual(environment["runs"][0]["environment"], 0)
         self.assertEqual(environment["runs"][0]["file"], "results.db")
+
+    def test_an_environment_stands_once_whatever_the_load(self) -> None:
+        with self.store() as store:
+            for i in range(2, 5):
+                text = json.dumps({"cpu": "M" if i < 4 else "N", "load_average": [i], "memory": {"available_bytes": i}})
+                store.connection.execute("INSERT INTO run VALUES(?, '', '', ?)", [i, text])
+        told = json.loads(bundle.environment(results.read([store.path])))
+        self.assertEqual([run["environment"] for run in told["runs"]], [0, 1, 1, 2])
+        self.assertEqual([run["load_average"] for run in told["runs"]], [None, [2], [3], [4]])
+        self.assertEqual(told["environments"][1], {"cpu": "M", "memory": {}})
 
     def test_the_copy_has_what_lies_in_the_log_of_a_run_that_goes_on(self) -> None:
         with self.store() as store:
