@@ -129,6 +129,8 @@ def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFra
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
     baseline = select(cells, {**problem, "method": references})
     chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
+    # A store has a hundred parameters, and each merge would copy those of other cells.
+    chosen = chosen.drop(columns=[name for name in parameter_columns(chosen) if chosen[name].isna().all()])
     columns = description.get("series", ["method"])
     series = pd.Series([_series(cell, columns, axes) for _, cell in chosen.iterrows()], chosen.index, dtype=object)
     timed = chosen["machine"] != ""
@@ -181,7 +183,10 @@ def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) ->
     not be estimated is known to be missing, and the rest alone would not be its mean."""
     done = results.replicates.loc[results.replicates["ending"] == "done", ["key", "replicate"]]
     there = pd.MultiIndex.from_frame(measured[["key", "replicate"]])
+    done = done[done["key"].isin(cells.index)]
     gaps = done[~pd.MultiIndex.from_frame(done).isin(there)].merge(cells, left_on="key", right_index=True)
+    if len(gaps) == 0:
+        return measured.reset_index(drop=True)
     return pd.concat([measured, gaps.assign(values=[np.array(np.nan)] * len(gaps))], ignore_index=True)
 
 

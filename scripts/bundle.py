@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sqlite3
 from contextlib import closing
@@ -26,20 +27,23 @@ def bundle(results: Results, folder: Path) -> dict[str, bytes]:
 
 
 def environment(results: Results) -> str:
-    """Each different environment once, and the runs, each with the position of its own."""
+    """Each different environment once, and the runs, each with the position of its own and what was of its moment."""
     environments: list[dict[str, Any]] = []
     runs = []
     for run in results.runs.to_dict("records"):
-        found = run.pop("environment")
-        if found not in environments:
-            environments.append(found)
-        runs.append({**run, "file": Path(run["file"]).name, "environment": environments.index(found)})
+        lasting = copy.deepcopy(run.pop("environment"))
+        load = lasting.pop("load_average", None)
+        available = lasting.get("memory", {}).pop("available_bytes", None)
+        if lasting not in environments:
+            environments.append(lasting)
+        place = {"file": Path(run.pop("file")).name, "environment": environments.index(lasting)}
+        runs.append({**place, **run, "load_average": load, "available_bytes": available})
     return json.dumps({"environments": environments, "runs": runs}, indent=2, ensure_ascii=False) + "\n"
 
 
 def store(path: Path) -> bytes:
     """A results file as it is at one moment, also while a run writes to it: what lies in its log is in the copy."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:
-        with closing(sqlite3.connect(":memory:")) as copy:
-            source.backup(copy)
-            return copy.serialize()
+        with closing(sqlite3.connect(":memory:")) as whole:
+            source.backup(whole)
+            return whole.serialize()

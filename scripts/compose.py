@@ -1,4 +1,4 @@
-"""A whole figure: panels above, then one legend, then notes. Nothing overlaps, and the height follows from the parts."""
+"""A whole figure: panels above, then one legend, then notes. Nothing overlaps; the height follows from the parts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ LEGEND: dict[str, Any] = {
 
 def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
     """A figure whose height follows from its rows of panels, its legend and its notes."""
-    columns, width, panel_height = _arrangement(panels, layout)
+    looks = series_looks(panels)
+    columns, width, panel_height = _arrangement(panels, layout, len(looks))
     rows = -(-len(panels) // columns)
     picture = plt.figure(figsize=(width, rows * panel_height))
-    looks = series_looks(panels)
     grid = picture.add_gridspec(rows, columns)
     titled = layout.with_words or len(panels) > 1
     for i, panel in enumerate(panels):
@@ -48,11 +48,11 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
     return picture
 
 
-def _arrangement(panels: list[Panel], layout: Layout) -> tuple[int, float, float]:
+def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int, float, float]:
     """Columns of panels, the width of the figure and the height of a panel (inches)."""
     circles = any(has_circles(panel) for panel in panels)  # with names beside them
     columns = layout.columns.get(len(panels), 3)
-    width = layout.narrow if columns == 1 and not circles else layout.wide
+    width = layout.narrow if columns == 1 and not circles and series <= layout.most_series else layout.wide
     if circles:
         return min(columns, 2), width, 4.2
     if all(panel.description["kind"] == "image" for panel in panels):  # square ones, with a bar beside each
@@ -78,6 +78,8 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
     )
     picture.get_layout_engine().execute(picture)
     picture.set_layout_engine("none")  # placed once, so that every format has the same layout
+    for axes in picture.axes:  # the solver's last bits depend on where its variables lie in memory
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
 
 
 def series_looks(panels: list[Panel]) -> dict[str, Look]:

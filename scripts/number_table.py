@@ -34,9 +34,10 @@ def number_table(panels: list[Panel], ending: str) -> str:
 
 
 def _rows(panel: Panel) -> list[dict[str, str]]:
-    drawn = panel.points[(panel.points["note"] == "") | (panel.points["role"] == "ending")].sort_values("x", kind="stable")
+    drawn = panel.points[(panel.points["note"] == "") | (panel.points["role"] == "ending")]
     in_order = sorted(
-        drawn.to_dict("records"), key=lambda point: (point["role"] == "ending", natural_order(point["series"]))
+        drawn.sort_values("x", kind="stable").to_dict("records"),
+        key=lambda point: (point["role"] == "ending", natural_order(point["series"])),
     )
     shows_value = panel.description["kind"] in ("map", "trade")
     return [

@@ -25,7 +25,14 @@ LEADER = "leader"  # the line from a circle to its name
 MOST_WORDS = 64  # tiles of a map of values: more are colours alone
 
 
-def draw_panel(axes: Axes, panel: Panel, looks: dict[str, Look], size: tuple[float, float], with_title: bool = True, with_y_label: bool = True) -> None:
+def draw_panel(
+    axes: Axes,
+    panel: Panel,
+    looks: dict[str, Look],
+    size: tuple[float, float],
+    with_title: bool = True,
+    with_y_label: bool = True,
+) -> None:
     """Draws a panel of `size` (width, height) inches."""
     width, height = size
     if with_title:

@@ -213,7 +213,7 @@ def arguments() -> argparse.Namespace:
         "--style",
         choices=("report", "paper"),
         default="report",
-        help="paper: as wide as a column, without title and notes, and with a script NAME.py that redraws it from NAME.csv",
+        help="paper: as wide as a column, without title and notes, with a script NAME.py that redraws it from NAME.csv",
     )
     parser.add_argument("--table", choices=TABLES, help="also the drawn numbers as a table: NAME.tex or NAME.md")
     add_query(parser)

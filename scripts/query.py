@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from aggregate import aggregate
-from results import SPECS, Figure, Misuse, Results, parameter_columns, PROBLEM
+from results import PROBLEM, SPECS, Figure, Misuse, Results, parameter_columns
 
 
 def add_query(parser: argparse.ArgumentParser) -> None:

@@ -49,7 +49,8 @@ def draw():
 def read(path):
     """Rows of the CSV file: numbers as numbers, nan where there is none."""
     with open(path, newline="", encoding="utf-8") as file:
-        return [{name: text if name in WORDS else number(text) for name, text in row.items()} for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(file))
+    return [{name: text if name in WORDS else number(text) for name, text in row.items()} for row in rows]
 
 
 WORDS = ("panel_title", "series", "role", "note", "unit")
@@ -73,8 +74,8 @@ def set_axis(axes, which, label, scale, limits, ticks, labels, minor):
 def by_series(rows, role):
     """Rows of a role that are drawn, by series, in the order of x."""
     drawn = {}
-    for row in sorted((row for row in rows if row["role"] == role), key=lambda row: row["x"] if row["x"] == row["x"] else -inf):
-        if role == "ending" or not row["note"]:
+    for row in sorted(rows, key=lambda row: row["x"] if isfinite(row["x"]) else -inf):
+        if row["role"] == role and (role == "ending" or not row["note"]):
             drawn.setdefault(row["series"], []).append(row)
     return [(FIGURE["looks"][series], points) for series, points in drawn.items()]
 
@@ -169,7 +170,8 @@ def tiles(axes, panel, rows, _):
     if panel["colours"] is None:
         for row in rows:
             look, i, j = FIGURE["looks"][row["series"]], x.index(row["x"]), y.index(row["y"])
-            axes.fill_between(x_edges[i : i + 2], y_edges[j], y_edges[j + 1], color=look["color"], alpha=0.25, linewidth=0)
+            how = {"color": look["color"], "alpha": 0.25, "linewidth": 0}
+            axes.fill_between(x_edges[i : i + 2], y_edges[j], y_edges[j + 1], **how)
             inside = "white" if row["low"] <= 0 else look["color"]
             axes.plot(row["x"], row["y"], marker=look["marker"], color=look["color"], markerfacecolor=inside,
                       markersize=min(7, 43 * min(2.2 / len(x), 1.7 / len(y))), markeredgewidth=0.8, zorder=3)
@@ -205,7 +207,8 @@ def image(axes, panel, _, number):
     blues = ListedColormap([matplotlib.colormaps["Blues"](0.12 + 0.88 * i / 255) for i in range(256)])
     above = [[min(max(value, low), high) if value > 0 else nan for value in row] for row in values]
     drawn = axes.imshow(above, cmap=blues, norm=LogNorm(low, high), **how)
-    axes.imshow([[1.0 if value < 0 else nan for value in row] for row in values], cmap=ListedColormap(["#d75928"]), **how)
+    below = [[1.0 if value < 0 else nan for value in row] for row in values]
+    axes.imshow(below, cmap=ListedColormap(["#d75928"]), **how)
     return drawn
 
 

@@ -60,17 +60,18 @@ class Layout:
 
     settings: dict[str, Any]  # of matplotlib
     narrow: float  # width of one column of panels
-    wide: float  # width of several
+    wide: float  # width of several, and of more than most_series
+    most_series: float  # that the legend of the narrow width has room for
     columns: dict[int, int]  # of panels, by their number; else 3
     heights: dict[int, float]  # of a panel, by the number of columns; else 2.45
     with_words: bool  # the title of a single panel, and notes under the figure
 
 
-REPORT = Layout(STYLE, 5.0, 7.2, {1: 1, 2: 2, 4: 2}, {1: 3.0, 2: 2.7}, with_words=True)
+REPORT = Layout(STYLE, 5.0, 7.2, float("inf"), {1: 1, 2: 2, 4: 2}, {1: 3.0, 2: 2.7}, with_words=True)
 # One column of a page of two, or its whole width; one size of type. What the notes say belongs into the caption.
 SIZES = ("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 IN_PAPER = Layout(
-    {**STYLE, **dict.fromkeys(SIZES, 8.0)}, 3.35, 6.9, {1: 1, 2: 1, 4: 2}, {1: 2.3, 2: 2.3}, with_words=False
+    {**STYLE, **dict.fromkeys(SIZES, 8.0)}, 3.35, 6.9, 12, {1: 1, 2: 1, 4: 2}, {1: 2.3, 2: 2.3}, with_words=False
 )
 
 

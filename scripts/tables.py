@@ -1,4 +1,4 @@
-"""Tables as text: Markdown, LaTeX (a plain tabular, which needs no package) and CSV. Cells are plain text and escaped."""
+"""Tables as text: Markdown, LaTeX (a plain tabular, which needs no package) and CSV. Cells are plain text, escaped."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     # What the encodings of pdfLaTeX lack.
-    **{"≤": "$\\leq$", "≥": "$\\geq$", "×": "$\\times$", "±": "$\\pm$", "−": "$-$", "∝": "$\\propto$", "∞": "$\\infty$"},
-    **{"…": r"\ldots{}", "–": "--", "\u00a0": "~", "²": "$^{2}$", "³": "$^{3}$"},
+    **{"≤": r"$\leq$", "≥": r"$\geq$", "×": r"$\times$", "±": r"$\pm$", "∝": r"$\propto$", "∞": r"$\infty$"},
+    **{"−": "$-$", "…": r"\ldots{}", "–": "--", "\u00a0": "~", "²": "$^{2}$", "³": "$^{3}$"},
     **{power: f"$^{{{plain}}}$" for power, plain in zip("⁻⁰¹⁴⁵⁶⁷⁸⁹", "-01456789")},
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Print the verdicts of results files as a table: what was stated, what was expected, what came out and by which numbers.
+"""Print the verdicts of results files as a table: what was stated and expected, what came out and by which numbers.
 
 Equal results give an equal table.
 """

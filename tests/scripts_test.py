@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of what draws, tabulates and reports (scripts/plot.py, verdicts.py, report.py and their modules) on small results files made here.
+"""Tests of what draws, tabulates and reports (scripts/plot.py, verdicts.py, report.py) on small results files made here.
 
 Run as tests/scripts_test.py; needs no attnbench.
 """
@@ -704,6 +704,18 @@ class Drawing(InTemporaryDirectory):
                 first, second = ((self.directory / folder / run / name).read_bytes() for run in "12")
                 self.assertEqual(first, second, name)
 
+    def test_places_in_a_figure_are_those_of_every_run(self) -> None:
+        figure = self.every_kind()
+        read = results.read([self.directory / "kinds.db"])
+        with plot.matplotlib.rc_context(style.STYLE):
+            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+        self.addCleanup(plot.plt.close, picture)
+        # The layout's solver errs in the last bits, otherwise in each process, and names in an SVG file hold them all.
+        for axes in picture.axes:
+            bounds = axes.get_position(original=True).bounds
+            rounded = plot.matplotlib.transforms.Bbox.from_bounds(*np.round(bounds, 6))
+            self.assertEqual(bounds, rounded.bounds)
+
     def test_looks_are_the_same_in_all_panels_and_different_between_series(self) -> None:
         with self.store() as store:
             for i in range(40):
@@ -875,6 +887,8 @@ class ForPapers(InTemporaryDirectory):
         drawn = plot.draw(read, figure_of(CURVE), ["svg", "py"], style.IN_PAPER)
         width = float(re.findall(r'viewBox="0 0 (\S+) ', drawn.files["svg"].decode())[0])
         self.assertAlmostEqual(width / 72, 3.35)
+        many = compose._arrangement(drawn.panels, style.IN_PAPER, series=13)
+        self.assertEqual(many[1], 6.9)  # a legend of so many rows would be longer than the panel
         self.assertNotIn("'title': 'panel'", drawn.files["py"].decode())
         self.assertIn("Student t", drawn.files["py"].decode())  # the notes are there for the caption
 
@@ -970,9 +984,11 @@ class Tables(InTemporaryDirectory):
         self.assertIn(r"Faster: n \> 8", rows[1])
         latex = verdicts.as_latex(read)
         self.assertIn(r"half of a\_b \textbar{} c & 50 \% \& 2\textasciicircum{}3 $\leq$ \{9\}", latex)
-        self.assertEqual([len(re.findall(r"(?<!\\)&", row)) for row in latex.splitlines()[3:4] + latex.splitlines()[5:7]], [5] * 3)
+        lines = latex.splitlines()
+        self.assertEqual([len(re.findall(r"(?<!\\)&", row)) for row in (lines[3], *lines[5:7])], [5] * 3)
         self.assertEqual(latex.count("{") - latex.count(r"\{"), latex.count("}") - latex.count(r"\}"))
-        self.assertEqual(tables.latex_text("\\~<1e−3×10⁻²"), r"\textbackslash{}\textasciitilde{}\textless{}1e$-$3$\times$10$^{-}$$^{2}$")
+        odd = r"\textbackslash{}\textasciitilde{}\textless{}1e$-$3$\times$10$^{-}$$^{2}$"
+        self.assertEqual(tables.latex_text("\\~<1e−3×10⁻²"), odd)
 
     def test_verdicts_of_the_smoke_sizes_say_that_they_show_nothing(self) -> None:
         read = self.judged("smoke")
@@ -986,7 +1002,11 @@ class Tables(InTemporaryDirectory):
     def test_the_program_prints_each_format(self) -> None:
         self.judged("quick")
         path = str(self.directory / "quick.db")
-        for words, begin in (([], "2 verdicts: 1 CONDITIONAL"), (["--format", "latex"], "% 2 verdicts"), (["--format", "csv"], "recipe,size,outcome")):
+        for words, begin in (
+            ([], "2 verdicts: 1 CONDITIONAL"),
+            (["--format", "latex"], "% 2 verdicts"),
+            (["--format", "csv"], "recipe,size,outcome"),
+        ):
             code, out, err = self.run_script(verdicts, path, *words)
             self.assertEqual((code, err), (0, ""))
             self.assertTrue(out.startswith(begin), out)
@@ -1009,6 +1029,16 @@ class Bundle(InTemporaryDirectory):
         self.assertEqual(environment["environments"], [{"cpu": {"model": "M"}, "clean": True}])
         self.assertEqual(environment["runs"][0]["environment"], 0)
         self.assertEqual(environment["runs"][0]["file"], "results.db")
+
+    def test_an_environment_stands_once_whatever_the_load(self) -> None:
+        with self.store() as store:
+            for i in range(2, 5):
+                text = json.dumps({"cpu": "M" if i < 4 else "N", "load_average": [i], "memory": {"available_bytes": i}})
+                store.connection.execute("INSERT INTO run VALUES(?, '', '', ?)", [i, text])
+        told = json.loads(bundle.environment(results.read([store.path])))
+        self.assertEqual([run["environment"] for run in told["runs"]], [0, 1, 1, 2])
+        self.assertEqual([run["load_average"] for run in told["runs"]], [None, [2], [3], [4]])
+        self.assertEqual(told["environments"][1], {"cpu": "M", "memory": {}})
 
     def test_the_copy_has_what_lies_in_the_log_of_a_run_that_goes_on(self) -> None:
         with self.store() as store:
