@@ -40,8 +40,8 @@ const Description text{.name = "published-bugs",
                            "google-research's fast attention, performer-pytorch, fast-transformers: their code as "
                            "published"};
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
-Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 12 : 40; }
+Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 512; }
+Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 12 : 24; }
 Specs scales(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"0.5", "2"};
   return {"0.25", "0.5", "0.7", "1", "1.4", "2"};
