@@ -35,7 +35,7 @@ Specs scales(RecipeSize size) {
 Specs budgets(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"64", "1024"};
   if (size == RecipeSize::quick) return {"256", "1024", "4096", "16384"};
-  return {"256", "1024", "4096", "16384", "65536", "262144"};
+  return {"256", "1024", "4096", "16384", "65536"};
 }
 
 Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }

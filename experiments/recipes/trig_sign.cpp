@@ -65,7 +65,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
                          .n = {1},
                          .d = {4},
                          .sweep = {{"angle", angles(size)}},
-                         .replicates = size == RecipeSize::smoke ? 2 : 8};
+                         .replicates = size == RecipeSize::smoke ? 2 : 12};
   return {matrices, pairs};
 }
 
@@ -154,14 +154,15 @@ Verdict judge_closed_forms(const Results& results, RecipeSize) {
     Samples quotient = error(results, method, angle);
     const Samples theory = results.scalar({{"method", method}, {"input", pair(angle)}}, "relative_mse_theory");
     for (auto& [replicate, value] : quotient) value /= theory.at(replicate);
-    comparisons.push_back({method, mean(quotient, share_of_error_rate(of_a_pair.size()))});
+    if (!quotient.empty()) comparisons.push_back({method, mean(quotient, share_of_error_rate(of_a_pair.size()))});
     words.push_back(fmt::format("{:.4f} of {}", theory.at(0), method));
   }
-  Verdict verdict = all_contain(
-      1, 0.25,
-      "At |q + k|^2 = 0.545, |q - k|^2 = 0.393 and 8 features, the errors of all estimators are their closed forms",
-      comparisons);
-  verdict.numbers += fmt::format("; closed forms: {}", fmt::join(words, ", "));
+  Verdict verdict = all_contain(1, 0.25,
+                                "At |q + k|^2 = 0.545, |q - k|^2 = 0.393 and 8 features, the errors of estimators are "
+                                "their closed forms, where draws estimate them",
+                                comparisons);
+  verdict.numbers += fmt::format("; {} of {} could be estimated; closed forms: {}", comparisons.size(),
+                                 of_a_pair.size(), fmt::join(words, ", "));
   return verdict;
 }
 

@@ -38,7 +38,7 @@ const Description text{.name = "unbiased-projections",
 const std::string judged = "0.5";  // |q + k| = 1
 
 std::string experiment(RecipeSize size, const std::string& length) {
-  const Index most = size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 2048 : 65536;
+  const Index most = size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 2048 : 32768;
   const Index draws = size == RecipeSize::quick && length != judged ? 512 : most;
   return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", draws);
 }

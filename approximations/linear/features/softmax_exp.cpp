@@ -28,6 +28,23 @@ class SoftmaxExpFeatures final : public FeatureMap<T> {
     }
     context.work.exps += static_cast<double>(block.size());
   }
+  bool differentiable() const override { return true; }
+  void pullback(Context&, const In<T>& X, Side side, Index, const In<T>& block, const In<T>& d_block,
+                std::span<const T> d_log_scale, Out<T> dX) const override {
+    // Of a softmax p with gradient g: p (g - sum_l p_l g_l). Of e^(x - max x) and max x: the largest x is in all of it.
+    for (Index i = 0; i < X.rows(); ++i) {
+      const auto phi = block.row(i).array(), d_phi = d_block.row(i).array();
+      const T mean = (phi * d_phi).sum();
+      if (side == Side::query) {
+        dX.row(i).array() = phi * (d_phi - mean);
+        continue;
+      }
+      Index largest = 0;
+      X.row(i).maxCoeff(&largest);
+      dX.row(i).array() = phi * d_phi;
+      dX(i, largest) += d_log_scale[static_cast<size_t>(i)] - mean;
+    }
+  }
 
  private:
   Index d_;
