@@ -1,11 +1,7 @@
 // Linformer's Table 3: how much faster than softmax, and how much smaller, by the projected length k and by n.
 // Published for whole models on a V100: 1.5 and 1.3 times at n = 512 (k = 128, 256), 3.4, 3.2, 2.8, 2.2 and 1.3 times
 // at n = 4096 (k = 128 to 2048). What carries over to any machine is the order: a larger k gains less, a larger n more.
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/blocks.hpp"
 
 namespace attnbench {
 namespace {
@@ -66,7 +62,8 @@ std::vector<Figure> figures(RecipeSize size) {
                               {"method",
                                [&] {
                                  Specs all;
-                                 for (const Index k : table(size).back().k) all.push_back(method(k));
+                                 const Row longest = table(size).back();
+                                 for (const Index k : longest.k) all.push_back(method(k));
                                  return all;
                                }()}},
                     .x = {"r"},
@@ -103,11 +100,8 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   };
   const auto compared = [](const std::vector<Order>& orders) {
     std::vector<Comparison> all;
-    for (const auto& [what, less, more] : orders) {
-      std::vector<double> ratios;
-      for (size_t b = 0; b < std::min(less.size(), more.size()); ++b) ratios.push_back(less[b] / more[b]);
-      all.push_back({what, median_of(ratios, share_of_error_rate(orders.size()))});
-    }
+    for (const auto& [what, less, more] : orders)
+      all.push_back({what, median_of(ratios(less, more), share_of_error_rate(orders.size()))});
     return all;
   };
   std::vector<Order> by_k, by_n;
