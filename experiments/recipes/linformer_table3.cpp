@@ -21,7 +21,7 @@ struct Row {
   std::vector<Index> k;
 };
 std::vector<Row> table(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {{64, {8, 16}}, {128, {8, 16}}};
+  if (size == RecipeSize::smoke) return {{128, {8, 16}}, {256, {8, 16}}};
   if (size == RecipeSize::quick) return {{512, {128, 256}}, {4096, {128, 256, 512, 1024, 2048}}};
   return {{512, {128, 256}},
           {1024, {128, 256, 512}},
