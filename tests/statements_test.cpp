@@ -91,7 +91,7 @@ TEST_CASE("collisions: no law for many buckets, and methods that hash alone", "[
   const auto many = measured("collisions:draws=16", "reformer:buckets=8", {.input = "pair", .n = 1});
   CHECK_FALSE(many.contains("collision_rate_theory"));
   CHECK(many.at("collision_rate") == 1);  // an angle of 0
-  CHECK(misuse([] { measured("collisions", "softmax"); }).find("buckets") != std::string::npos);
+  CHECK(misuse_of([] { measured("collisions", "softmax"); }).find("buckets") != std::string::npos);
 }
 
 TEST_CASE("FNet twice is the even part, which is off the reversal by the odd one", "[unit]") {
@@ -103,7 +103,7 @@ TEST_CASE("FNet twice is the even part, which is off the reversal by the odd one
     CHECK(std::abs(found.at("to_reversal") - found.at("share_of_odd_part")) < 1e-13);
     CHECK(found.at("share_of_odd_part") > 0.1);
   }
-  CHECK(misuse([] { measured("fourier-twice", "mixer"); }).find("fnet") != std::string::npos);
+  CHECK(misuse_of([] { measured("fourier-twice", "mixer"); }).find("fnet") != std::string::npos);
 }
 
 TEST_CASE("published gradients are those of numerators, and of values", "[unit]") {
@@ -116,8 +116,8 @@ TEST_CASE("published gradients are those of numerators, and of values", "[unit]"
   CHECK(found.at("published_error_values") < 1e-6);
   CHECK(found.at("published_error_queries") > 0.05);
   CHECK(found.at("published_error_keys") > 0.05);
-  CHECK(misuse([] { measured("gradients", "linear"); }).find("without a mask") != std::string::npos);
-  CHECK(misuse([] { measured("gradients", "performer", {.causal = true}); }).find("linear") != std::string::npos);
+  CHECK(misuse_of([] { measured("gradients", "linear"); }).find("without a mask") != std::string::npos);
+  CHECK(misuse_of([] { measured("gradients", "performer", {.causal = true}); }).find("linear") != std::string::npos);
 }
 
 TEST_CASE("a base layer's attention costs the feed-forward part at n = 1536 and all the rest at 4608", "[unit]") {
