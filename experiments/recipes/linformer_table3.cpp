@@ -21,7 +21,7 @@ struct Row {
   std::vector<Index> k;
 };
 std::vector<Row> table(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {{128, {8, 16}}, {256, {8, 16}}};
+  if (size == RecipeSize::smoke) return {{256, {8, 16}}, {512, {8, 16}}};
   if (size == RecipeSize::quick) return {{512, {128, 256}}, {4096, {128, 256, 512, 2048}}};
   return {{512, {128, 256}},
           {1024, {128, 256, 512}},
