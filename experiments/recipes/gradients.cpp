@@ -4,9 +4,7 @@
 // gradients.
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/blocks.hpp"
 
 namespace attnbench {
 namespace {
@@ -29,7 +27,7 @@ std::vector<Index> lengths(RecipeSize size) {
   return {64, 128, 256, 512, 1024};
 }
 std::vector<Index> timed_lengths(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {64, 128};
+  if (size == RecipeSize::smoke) return {512, 1024};  // memory comes in pages
   if (size == RecipeSize::quick) return {2048, 8192};
   return {2048, 4096, 8192, 16384, 32768};
 }
@@ -46,7 +44,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
                                .n = lengths(size),
                                .d = {16},
                                .causal = true,
-                               .replicates = 3};
+                               .replicates = size == RecipeSize::smoke ? 2 : 6};
   const RunRequest timing{.experiment = timed(size),
                           .methods = {"linear"},
                           .inputs = {"gaussian"},
@@ -67,7 +65,6 @@ std::vector<Figure> figures(RecipeSize size) {
                       .y = "published_error_" + tensor,
                       .y_label = "relative error against differences",
                       .y_scale = "log10",
-                      .theory = "whole_error_" + tensor,
                       .series = {"input"}});
   Panel time{.title = "forward and backward",
              .where = {{"experiment", timed(size)}, {"input", "gaussian"}, {"causal", 1}, {"precision", "f32"}},
@@ -87,14 +84,14 @@ std::vector<Figure> figures(RecipeSize size) {
   panels.push_back(time);
   panels.push_back(memory);
   return {figure("gradients", text, "Gradients of causal linear attention",
-                 "Markers: equations 13 to 15 with the gradient of the numerators, against differences of the loss, "
-                 "d = 16. Lines: gradients that have the denominators as well, down to what differences resolve. The "
-                 "published ones are whole for values alone. Below: one head, d = 64, float, one thread.",
+                 "Equations 13 to 15 with the gradient of the numerators, against differences of the loss, d = 16: "
+                 "an error of 1 and more for queries and keys, which move the denominators as well, and 1e-10, what "
+                 "differences resolve, for values, which do not. Below: one head, d = 64, float, one thread.",
                  panels)};
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  constexpr double resolution = 1e-6;  // of differences: the slope of elu bends at 0, which costs them some 1e-7
+  constexpr double resolution = 1e-6;  // of differences: those over the bend of elu at 0 err by 5e-7 at most
   const auto errors = [&](const std::string& kind, const std::string& tensor) {
     std::vector<Bounded> all;
     for (const auto& input : laws)
@@ -117,31 +114,29 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
 
   const auto n = timed_lengths(size);
   const auto at = [&](Index length) { return nlohmann::json{{"experiment", timed(size)}, {"n", length}}; };
-  const auto last = results.array(at(n.back()), "seconds"), first = results.array(at(n.front()), "seconds");
-  const double growth = static_cast<double>(n.back()) / static_cast<double>(n.front());
-  std::vector<double> exponents;
-  for (size_t b = 0; b < std::min(last.size(), first.size()); ++b)
-    exponents.push_back(std::log(last[b] / first[b]) / std::log(growth));
+  const Growth growth = growth_of_time(results, {{"experiment", timed(size)}}, n.front(), n.back());
 
   constexpr double state_bytes = 64 * 64 * 4;  // S of one token, in float
   const auto peak = [&](Index length) { return results.scalar(at(length), "peak_bytes").at(0); };
   const double a_token = (peak(n.back()) - peak(n.front())) / static_cast<double>(n.back() - n.front());
   using Outcome = Verdict::Outcome;
-  return {all_at_most("Equations 13 to 15 are the gradients of the numerators (against differences, relative)",
-                      of_numerators),
-          below_where(resolution,
-                      {"Equations 13 to 15 are the gradients of causal linear attention (against differences, "
-                       "relative)",
-                       Outcome::conditional},
-                      published),
-          all_at_most("With the denominators' part they are (against differences, relative)", whole),
-          all_below(1.1,
-                    fmt::format("A training step takes linear time: exponent below 1.1 from n = {} to {}", n.front(),
-                                n.back()),
-                    {{"linear", median_of(exponents, share_of_error_rate(1))}}),
-          all_at_most("A training step takes constant memory: per token it adds at most a hundredth of one state S "
-                      "(bytes)",
-                      {{fmt::format("n = {} to {}", n.front(), n.back()), a_token, state_bytes / 100}})};
+  return {
+      all_at_most("Equations 13 to 15 are the gradients of the numerators (against differences, relative)",
+                  of_numerators),
+      below_where(resolution,
+                  {"Equations 13 to 15 are the gradients of causal linear attention (against differences, "
+                   "relative)",
+                   Outcome::conditional},
+                  published),
+      all_at_most("With the denominators' part they are (against differences, relative)", whole),
+      unless_disturbed(all_below(1.1,
+                                 fmt::format("A training step takes linear time: exponent below 1.1 from n = {} to {}",
+                                             n.front(), n.back()),
+                                 {{"linear", median_of(growth.exponents, share_of_error_rate(1))}}),
+                       {growth}),
+      all_at_most("A training step takes constant memory: per token it adds at most a hundredth of one state S "
+                  "(bytes)",
+                  {{fmt::format("n = {} to {}", n.front(), n.back()), a_token, state_bytes / 100}})};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

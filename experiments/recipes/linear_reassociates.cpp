@@ -3,9 +3,7 @@
 // forms every weight of the same linear attention, and multiplies by V.
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/blocks.hpp"
 
 namespace attnbench {
 namespace {
@@ -90,20 +88,6 @@ std::vector<Figure> figures(RecipeSize size) {
              {time})};
 }
 
-// One exponent of time against n a block, from the first length to the last.
-std::vector<double> exponents(const Results& results, const std::string& method, RecipeSize size) {
-  const auto n = timed_lengths(size);
-  const auto seconds = [&](Index length) {
-    return results.array({{"experiment", timed(size)}, {"method", method}, {"n", length}}, "seconds");
-  };
-  const auto first = seconds(n.front()), last = seconds(n.back());
-  std::vector<double> all;
-  for (size_t b = 0; b < std::min(first.size(), last.size()); ++b)
-    all.push_back(std::log(last[b] / first[b]) /
-                  std::log(static_cast<double>(n.back()) / static_cast<double>(n.front())));
-  return all;
-}
-
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   std::vector<Bounded> differences;
   for (const Pair& pair : identities)
@@ -113,14 +97,22 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
              results.scalar({{"experiment", agreement(pair)}, {"method", pair.linear}, {"input", input}, {"n", n}},
                             "relative_output_difference"))
           differences.push_back({fmt::format("{} on {}, n = {}", pair.linear, input, n), difference, 1e-12});
-  std::vector<double> of_formed = exponents(results, formed, size);
-  for (double& exponent : of_formed) exponent = 2 - exponent;
-  const std::string span = fmt::format("from n = {} to {}", timed_lengths(size).front(), timed_lengths(size).back());
-  return {all_at_most("Both orders give the same output to rounding (relative difference, double)", differences),
+  const Index first = timed_lengths(size).front(), last = timed_lengths(size).back();
+  const auto growth = [&](const std::string& method) {
+    return growth_of_time(results, {{"experiment", timed(size)}, {"method", method}}, first, last);
+  };
+  const Growth of_reassociated = growth(reassociated), of_formed = growth(formed);
+  const std::string span = fmt::format("from n = {} to {}", first, last);
+  return {
+      all_at_most("Both orders give the same output to rounding (relative difference, double)", differences),
+      unless_disturbed(
           all_below(1.1, fmt::format("Keys and values first, time grows as n {} (exponent below 1.1)", span),
-                    {{reassociated, median_of(exponents(results, reassociated, size), share_of_error_rate(1))}}),
+                    {{reassociated, median_of(of_reassociated.exponents, share_of_error_rate(1))}}),
+          {of_reassociated}),
+      unless_disturbed(
           all_below(0.25, fmt::format("The matrix first, time grows as n^2 {} (2 less the exponent below 0.25)", span),
-                    {{formed, median_of(of_formed, share_of_error_rate(1))}})};
+                    {{formed, median_of(of_formed.below_square(), share_of_error_rate(1))}}),
+          {of_formed})};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

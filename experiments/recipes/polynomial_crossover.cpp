@@ -2,7 +2,6 @@
 // against 4 n^2 D FLOPs: n > D^2 (1 + 1/D). The kernel needs D (D + 1) / 2 of them, q_l q_m = q_m q_l, so n > (D + 1)^2
 // / 2: half as long, methods.md C5. Time has what FLOPs do not: exponentials of softmax, and making features.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 

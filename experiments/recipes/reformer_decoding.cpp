@@ -82,9 +82,9 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
                                  found(experiment, everything, "relative_output_error"), rate)});
   }
   return {all_at_most("Reformer's output does not depend on the keys (change with other keys)", change),
-          all_below(1,
-                    {"Where keys are independent of queries Reformer, with nearly every token as a candidate, errs "
-                     "more than the mean of V (error of the mean over its own)"},
+          all_below(1.05,
+                    "Where keys are independent of queries Reformer, with nearly every token as a candidate, gains "
+                    "nothing over the mean of V (error of the mean over its own, below 1.05)",
                     error)};
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/blocks.hpp"
 
 namespace attnbench {
 namespace {
@@ -67,46 +67,39 @@ std::vector<Figure> figures(RecipeSize size) {
                .slope = true}})};
 }
 
-double growth(double after, double before, Index last, Index first) {
-  return std::log(after / before) / std::log(static_cast<double>(last) / static_cast<double>(first));
-}
-
-// 2 less the exponent of time against n, one a block.
-Estimate below_square(const Results& results, const std::string& method, RecipeSize size) {
-  const Index first = lengths(size).front(), last = lengths(size).back();
-  const auto seconds = [&](Index n) {
-    return results.array({{"experiment", timed(size)}, {"method", method}, {"n", n}}, "seconds");
-  };
-  const auto before = seconds(first), after = seconds(last);
-  std::vector<double> all;
-  for (size_t b = 0; b < std::min(before.size(), after.size()); ++b)
-    all.push_back(2 - growth(after[b], before[b], last, first));
-  return median_of(all, share_of_error_rate(2));
-}
-
+// 2 less the exponent of FLOPs against n.
 Estimate below_square_by_flops(const Results& results, const std::string& method) {
   const auto flops = [&](Index n) {
     return results.scalar({{"experiment", counted}, {"method", method}, {"n", n}}, "attention_flops").at(0);
   };
   const Index first = counted_lengths.front(), last = counted_lengths.back();
-  return certain(2 - growth(flops(last), flops(first), last, first));
+  return certain(2 - std::log(flops(last) / flops(first)) /
+                         std::log(static_cast<double>(last) / static_cast<double>(first)));
 }
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   const std::string first = "with the matrix formed", second = "with the band alone";
   using Outcome = Verdict::Outcome;
+  const auto growth = [&](const std::string& method) {
+    return growth_of_time(results, {{"experiment", timed(size)}, {"method", method}}, lengths(size).front(),
+                          lengths(size).back());
+  };
+  const Growth of_formed = growth(formed), of_band = growth(banded);
+  const double rate = share_of_error_rate(2);
   return {below_where(0.25,
                       {"Truncation makes the FLOPs of linear attention grow as n^2 (2 less their exponent below 0.25)",
                        Outcome::conditional},
                       {{first, {{"", below_square_by_flops(results, formed)}}},
                        {second, {{"", below_square_by_flops(results, banded)}}}}),
-          below_where(0.25,
-                      {fmt::format("Truncation makes its time grow as n^2 from n = {} to {} (2 less the exponent below "
-                                   "0.25)",
-                                   lengths(size).front(), lengths(size).back()),
-                       Outcome::conditional},
-                      {{first, {{"", below_square(results, formed, size)}}},
-                       {second, {{"", below_square(results, banded, size)}}}})};
+          unless_disturbed(
+              below_where(0.25,
+                          {fmt::format("Truncation makes its time grow as n^2 from n = {} to {} (2 less the exponent "
+                                       "below 0.25)",
+                                       lengths(size).front(), lengths(size).back()),
+                           Outcome::conditional},
+                          {{first, {{"", median_of(of_formed.below_square(), rate)}}},
+                           {second, {{"", median_of(of_band.below_square(), rate)}}}}),
+              {of_formed, of_band})};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

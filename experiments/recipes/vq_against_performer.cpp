@@ -2,7 +2,6 @@
 // with n x c and n x m matrices. methods.md D, A1: VQ errs by what quantising keys moves their logits, on clustered
 // keys little; positive features err by exp(|q + k|^2) / m, whatever the structure of the keys.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
