@@ -37,7 +37,7 @@ std::vector<RunRequest> runs(RecipeSize size) {
                      .n = lengths(size),
                      .causal = false,
                      .replicates = size == RecipeSize::smoke   ? 2
-                                   : size == RecipeSize::quick ? 5
+                                   : size == RecipeSize::quick ? 8
                                                                : 10};
   for (const Specs* methods : {&by_content, &elementwise, &others})
     request.methods.insert(request.methods.end(), methods->begin(), methods->end());
