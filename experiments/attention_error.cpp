@@ -21,7 +21,7 @@ std::span<const double> row(const Matrix<double>& A, Index i) {
 
 // One direction over the rows: the mean of the finite ones, how many are infinite or undefined, and each that is
 // defined, infinite ones as such.
-void record_divergence(const Matrix<double>& from, const Matrix<double>& to, const std::string& name,
+void record_divergence(const Matrix<double>& from, const Matrix<double>& to, const std::string& name, bool by_row,
                        Recorder& record) {
   Moments finite;
   std::vector<double> defined;
@@ -40,7 +40,7 @@ void record_divergence(const Matrix<double>& from, const Matrix<double>& to, con
   record.scalar(name + "_infinite", "1", infinite / rows);
   record.scalar(name + "_undefined", "1", (rows - static_cast<double>(defined.size())) / rows);
   const Index count = std::ssize(defined);
-  if (count > 0) record.array(name + "_rows", "nat", {count}, std::move(defined));
+  if (by_row && count > 0) record.array(name + "_rows", "nat", {count}, std::move(defined));
 }
 
 // Whether rows still point where the exact ones do, and where the input wants them to. Rows that see no key are left
@@ -140,7 +140,8 @@ void record_cost(const Approximation<double>& method, const Task& task, const Ex
   record.scalar("pattern_flops", "FLOP", 2 * pairs * static_cast<double>(shape.d + shape.dv));
 }
 
-void record_matrix(const std::string& method, const Matrix<double>& A, const Matrix<double>& truth, Recorder& record) {
+void record_matrix(const std::string& method, const Matrix<double>& A, const Matrix<double>& truth, bool by_row,
+                   Recorder& record) {
   record.scalar("relative_frobenius", "1", (A - truth).norm() / truth.norm());
   Moments l1;
   std::vector<double> rows, not_negative;
@@ -150,15 +151,15 @@ void record_matrix(const std::string& method, const Matrix<double>& A, const Mat
     if (A.row(i).minCoeff() >= 0) not_negative.push_back(static_cast<double>(i));
   }
   record.scalar("row_l1", "1", l1.mean);
-  record.array("row_l1_rows", "1", {A.rows()}, std::move(rows));
+  if (by_row) record.array("row_l1_rows", "1", {A.rows()}, std::move(rows));
   const Index defined = std::ssize(not_negative);
   if (defined < A.rows())
     record.note(method +
                 ": rows with negative entries have no KL divergence and are left out of its means: see "
                 "kl_exact_to_estimate_undefined");
-  record_divergence(truth, A, "kl_exact_to_estimate", record);
-  record_divergence(A, truth, "kl_estimate_to_exact", record);
-  if (defined > 0) record.array("kl_row_index", "1", {defined}, std::move(not_negative));
+  record_divergence(truth, A, "kl_exact_to_estimate", by_row, record);
+  record_divergence(A, truth, "kl_estimate_to_exact", by_row, record);
+  if (by_row && defined > 0) record.array("kl_row_index", "1", {defined}, std::move(not_negative));
   record.scalar("fraction_negative", "1", static_cast<double>((A.array() < 0).count()) / static_cast<double>(A.size()));
 }
 
@@ -172,7 +173,7 @@ void measure(const Task& task, Recorder& record) {
   if (task.cell.experiment.flag("matrix") && no_matrix.empty()) {
     const auto [A, output] = task.applied();
     record_output(output, *exact, record);
-    record_matrix(task.cell.method.spec(), A, exact->attention(), record);
+    record_matrix(task.cell.method.spec(), A, exact->attention(), task.cell.experiment.flag("by_row"), record);
     record_retrieval(A, exact->attention(), task, record);
   } else {
     record_output(task.output(), *exact, record);
@@ -191,7 +192,8 @@ const bool registered = add(ExperimentEntry{
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 4, for the output's MSE",
              .cost = "O(n^2) memory; the exact matrix once an input; matrix=false: what the method and softmax cost"},
     .parameters = {Parameter::flag("matrix", true, "compare the matrices as well; false: outputs alone, at any n"),
-                   Parameter::integer("top", 32, "k of the top-k recall", 1)},
+                   Parameter::integer("top", 32, "k of the top-k recall", 1),
+                   Parameter::flag("by_row", true, "keep the measures of each row; false: their means alone")},
     .metrics = {{"relative_frobenius", "1", "|A' - A|_F / |A|_F"},
                 {"relative_output_error", "1", "|A'V - AV|_F / |AV|_F"},
                 {"output_mse", "1", "mean squared error of the entries of the output"},

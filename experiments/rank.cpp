@@ -204,6 +204,8 @@ const bool registered = add(ExperimentEntry{
                                       "the rounding floor, below which none is accepted",
                                       0, 1),
                    Parameter::integer("index", 128, "k of cumulative_at", 1),
+                   Parameter::flag("by_index", true,
+                                   "keep each singular value where all are known; false: what follows from them"),
                    Parameter::integer("values", 16, "randomised: how many of the largest singular values", 1, 1024),
                    Parameter::integer("probes", 16, "randomised: probes of the traces", 2, 4096)},
     .metrics =

@@ -41,6 +41,7 @@ void record_spectrum(const Task& task, std::vector<double> sigma, double resolut
   const auto n = static_cast<Index>(sigma.size());
   auto cumulative = cumulative_spectrum(sigma);
   record.scalar("cumulative_at", "1", cumulative[static_cast<size_t>(std::min(options.integer("index"), n) - 1)]);
+  if (!options.flag("by_index")) return;
   record.array("cumulative_spectrum", "1", {n}, std::move(cumulative));
   record.array("singular_values", "1", {n}, std::move(sigma));
 }

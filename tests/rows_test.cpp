@@ -300,3 +300,24 @@ TEST_CASE("Gaussian logits have the entropy, the participation and the distance 
   for (const Score& planted : gaussian_limits(1.1, base_seeds[0]))
     check_found("scale 1.1", {planted}, threshold(family));
 }
+
+TEST_CASE("arrays of rows, pairs and singular values are left out on request, and nothing else", "[methods]") {
+  const Shape shape{.nq = 30, .nk = 30, .d = 4, .dv = 2};
+  for (const auto& [experiment, option] : {std::pair{"sparsity:", "by_row"},
+                                           {"attention-error:", "by_row"},
+                                           {"rank:", "by_index"},
+                                           {"kernel-error:draws=64,pairs=4,", "by_pair"}}) {
+    const std::string spec = std::string(experiment) + option;
+    INFO(spec);
+    const auto with = [&](const char* value) {
+      return measured(cell_of(spec + "=" + value, "performer:m=4", "gaussian", shape));
+    };
+    const Measured whole = with("true"), means = with("false");
+    CHECK(means.values.size() < whole.values.size());
+    for (const auto& [metric, values] : whole.values) {
+      INFO(metric);
+      REQUIRE(means.values.contains(metric) == (values.size() == 1));
+      if (values.size() == 1) CHECK(means.values.at(metric) == values);
+    }
+  }
+}

@@ -31,7 +31,7 @@ Specs all_inputs(RecipeSize size) {
 
 std::vector<RunRequest> runs(RecipeSize size) {
   const Index n = length(size);
-  const RunRequest on_laws{.experiment = "rank",
+  const RunRequest on_laws{.experiment = "rank:by_index=false",
                            .methods = {"linear", "softmax", "uniform"},
                            .inputs = laws,
                            .n = {n / 8, n / 4, n / 2, n},

@@ -35,14 +35,14 @@ const Description text{.name = "kernel-mse",
 // All draws, whatever they give: to stop when their error looks small would favour small errors.
 std::string drawn(RecipeSize size) {
   const auto [draws, pairs] = size == RecipeSize::smoke   ? std::pair{64, 4}
-                              : size == RecipeSize::quick ? std::pair{1024, 16}
+                              : size == RecipeSize::quick ? std::pair{2048, 16}
                                                           : std::pair{65536, 64};
   return fmt::format("kernel-error:draws={},pairs={},precision=0,by_pair=false", draws, pairs);
 }
 
 std::vector<std::string> budgets(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"8", "16"};
-  if (size == RecipeSize::quick) return {"8", "16", "32", "64"};
+  if (size == RecipeSize::quick) return {"8", "16", "32"};
   return {"8", "16", "32", "64", "128", "256"};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-const std::string of_logits = "rank:of=logits", of_attention = "rank";
+const std::string of_logits = "rank:of=logits,by_index=false", of_attention = "rank:by_index=false";
 const Specs laws{"gaussian", "gaussian:scale=0.5"};
 
 const Description text{
@@ -77,10 +77,7 @@ std::vector<Figure> figures(RecipeSize size) {
 }
 
 nlohmann::json cell(const std::string& experiment, const std::string& input, Index d) {
-  return {{"experiment", experiment == of_logits ? of_logits : "rank"},
-          {"of", experiment == of_logits ? "logits" : "attention"},
-          {"input", input},
-          {"d", d}};
+  return {{"experiment", experiment}, {"input", input}, {"d", d}};
 }
 
 Verdict judge_logits(const Results& results, RecipeSize size) {

@@ -29,7 +29,7 @@ const Description text{.name = "performer-is-soft-vq",
 
 Specs budgets(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"8", "16"};
-  if (size == RecipeSize::quick) return {"16", "64", "256"};
+  if (size == RecipeSize::quick) return {"16", "64", "128"};
   return {"16", "32", "64", "128", "256"};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-const std::string of_rank = "rank", of_rows = "sparsity:by_row=false";
+const std::string of_rank = "rank:by_index=false", of_rows = "sparsity:by_row=false";
 const Specs laws{"gaussian", "clustered", "ar1", "low-rank", "sphere"};
 const Specs approximations{
     "performer", "performer:m=64", "linear",      "linear:features=exp", "linear:features=relu", "efficient",

@@ -46,7 +46,7 @@ Specs all_inputs(RecipeSize size) {
 }
 
 std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest request{.experiment = "rank",
+  RunRequest request{.experiment = "rank:by_index=false",
                      .methods = {"softmax", "uniform"},
                      .inputs = all_inputs(size),
                      .n = {length(size)},
