@@ -82,7 +82,9 @@ def _say_no_data(axes: Axes, words: str, width: float) -> None:
 def balanced(text: str, width: int) -> str:
     """The text in as few lines of at most `width` characters as can be, about equally long."""
     lines = textwrap.wrap(text, width)
-    for narrower in range(max(math.ceil(len(text) / max(len(lines), 1)), 1), width):
+    if not lines:
+        return ""
+    for narrower in range(math.ceil(len(text) / len(lines)), width):
         if len(textwrap.wrap(text, narrower)) <= len(lines):
             return textwrap.fill(text, narrower)
     return "\n".join(lines)

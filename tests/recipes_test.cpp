@@ -113,7 +113,7 @@ TEST_CASE("all contain: a wide interval proves nothing", "[unit]") {
 TEST_CASE("a bound on matrices that are there: one beyond it fails, however many are not", "[unit]") {
   const Verdict holds = all_at_most("s", {{"a", 3, 64}, {"b", 64, 64}});
   CHECK(holds.outcome == Outcome::pass);
-  CHECK(has(holds.numbers, "b: 64 and at most 64, of 2 matrices"));
+  CHECK(has(holds.numbers, "b: 64 and at most 64, of 2 compared"));
   CHECK(all_at_most("s", {{"a", 3, 64}, {"b", 65, 64}, {"c", 64, 64}}).outcome == Outcome::fail);
   CHECK(all_at_most("s", {}).outcome == Outcome::ambiguous);
   CHECK(certain(2).text() == "2");
@@ -133,9 +133,9 @@ TEST_CASE("below where: the regions are named", "[unit]") {
   const Verdict part = below_where(1, "s", {{"a", {compared(0.1, 0.2), compared(2, 3)}}});
   CHECK(part.outcome == Outcome::conditional);
   CHECK(has(part.region, "holds in part at a"));
-  const Verdict open = below_where(1, "s", {region("a", 0.1, 0.2), region("b", 0.6, 1.8)});  // 1 is inside of b
+  const Verdict open = below_where(1, "s", {region("a", 0.1, 0.2), region("b", 0.75, 1.75)});
   CHECK(open.outcome == Outcome::ambiguous);
-  CHECK(has(open.numbers, "about 64 more replicates"));  // half width 0.6, distance 0.2: 8 (3^2 - 1)
+  CHECK(has(open.numbers, "about 24 more replicates"));  // half width 0.5, distance 0.25: 8 (2^2 - 1)
   CHECK(below_where(1, "s", {}).outcome == Outcome::ambiguous);
   CHECK(below_where(1, "s", {{"a", {}}}).outcome == Outcome::ambiguous);
 }

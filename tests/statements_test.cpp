@@ -128,25 +128,6 @@ TEST_CASE("a base layer's attention costs the feed-forward part at n = 1536 and 
   CHECK(measured("layer-flops", "identity", {.d = 64}).at("attention_flops") == 0);
 }
 
-// |g| of a standard normal g has the mean (2 / pi)^1/2, the variance 1 - 2 / pi, and its square the variance 2.
-TEST_CASE("half-normal entries are magnitudes of normal ones", "[statistics]") {
-  Scores scores;
-  for (const auto seed : base_seeds) {
-    const auto head = find<InputEntry>("half-normal")
-                          .draw(Params("inputs", "half-normal:scale=3"),
-                                {.nq = 128, .nk = 64, .d = 16, .dv = 4, .streams = Streams(seed)});
-    for (const auto* X : {&head.Q, &head.K}) {
-      CHECK(X->minCoeff() >= 0);
-      const auto count = static_cast<double>(X->size());
-      scores.push_back({"mean", std::sqrt(count) * (X->mean() / 3 - std::sqrt(2 / std::numbers::pi)) /
-                                    std::sqrt(1 - 2 / std::numbers::pi)});
-      scores.push_back({"square", (X->squaredNorm() / 9 - count) / std::sqrt(2 * count)});
-    }
-    CHECK(head.V.minCoeff() < 0);
-  }
-  check_family(scores);
-}
-
 TEST_CASE("a verdict on growth is undecided when most turns were disturbed", "[unit]") {
   const Verdict pass{Verdict::Outcome::pass, "s", "1"};
   CHECK(unless_disturbed(pass, {{{1, 1}, 0.5}}).outcome == Verdict::Outcome::pass);

@@ -17,6 +17,8 @@ const Specs above_zero{"linear", "linear:features=relu,epsilon=0.001"};
 const std::string experiment = "attention-error:matrix=false";
 const std::string share_of_empty = "fraction_nonpositive_normalisers";
 
+const std::string positive_law = "signs:positive=1";
+
 const Description text{.name = "empty-rows",
                        .summary = "Rows that a non-negative similarity leaves without any weight",
                        .formula =
@@ -41,7 +43,7 @@ double expected(Index d, Index n) {
 std::vector<RunRequest> runs(RecipeSize size) {
   return {{.experiment = experiment,
            .methods = {relu, above_zero[0], above_zero[1]},
-           .inputs = {"gaussian", "half-normal"},
+           .inputs = {"gaussian", positive_law},
            .n = {length(size)},
            .d = widths(size),
            .causal = false,
@@ -56,7 +58,7 @@ std::vector<Figure> figures(RecipeSize size) {
                              length(size)),
                  {{.title = "normal and half-normal queries and keys",
                    .where = {{"experiment", experiment},
-                             {"input", Specs{"gaussian", "half-normal"}},
+                             {"input", Specs{"gaussian", positive_law}},
                              {"n", length(size)},
                              {"causal", 0},
                              {"method", Specs{relu, "linear"}}},
@@ -81,11 +83,11 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
     const std::string what = fmt::format("d = {}", d);
     Samples difference = empty(relu, "gaussian", d);
     normal.comparisons.push_back({what, mean(difference, rate / 2)});
-    positive.comparisons.push_back({what, mean(empty(relu, "half-normal", d), rate / 2)});
+    positive.comparisons.push_back({what, mean(empty(relu, positive_law, d), rate / 2)});
     for (auto& [replicate, share] : difference) share -= expected(d, n);
     off.push_back({what, mean(difference, rate)});
     for (const auto& method : above_zero)
-      for (const std::string input : {"gaussian", "half-normal"})
+      for (const std::string& input : {std::string("gaussian"), positive_law})
         for (const auto& [replicate, share] : empty(method, input, d))
           others.push_back({fmt::format("{} on {}, {}", method, input, what), share, 0});
   }

@@ -200,7 +200,7 @@ Verdict all_at_most(const Statement& statement, const std::vector<Bounded>& all)
   const Bounded& nearest = *std::max_element(
       all.begin(), all.end(), [](const Bounded& x, const Bounded& y) { return x.value - x.bound < y.value - y.bound; });
   return {nearest.value <= nearest.bound ? Verdict::Outcome::pass : Verdict::Outcome::fail, statement,
-          fmt::format("nearest, {}: {:.6g} and at most {:.6g}, of {} matrices", nearest.what, nearest.value,
+          fmt::format("nearest, {}: {:.6g} and at most {:.6g}, of {} compared", nearest.what, nearest.value,
                       nearest.bound, all.size())};
 }
 
