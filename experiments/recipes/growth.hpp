@@ -89,6 +89,18 @@ inline Growth growth(const Results& results, nlohmann::json where, const std::ar
   return found;
 }
 
+// Of each of the methods, over the last three of the lengths; of none where there are fewer, as at smoke sizes.
+inline std::vector<Growth> growths(const Results& results, nlohmann::json where,
+                                   const std::vector<std::string>& methods, const std::vector<Index>& lengths) {
+  std::vector<Growth> found;
+  if (lengths.size() < 3) return found;
+  for (const auto& method : methods) {
+    where["method"] = method;
+    found.push_back(growth(results, where, last_three(lengths), "seconds", share_of_error_rate(methods.size())));
+  }
+  return found;
+}
+
 // A verdict on some exponents, with all of them as its numbers. sign: -1 when they are claimed to lie above the bound.
 inline Verdict judge_exponents(double sign, double bound, const Statement& statement, const std::vector<Growth>& all) {
   if (all.empty())

@@ -3,7 +3,7 @@
 // forms every weight of the same linear attention, and multiplies by V.
 #include <fmt/format.h>
 
-#include "experiments/recipes/blocks.hpp"
+#include "experiments/recipes/growth.hpp"
 
 namespace attnbench {
 namespace {
@@ -44,9 +44,7 @@ std::vector<Index> timed_lengths(RecipeSize size) {
 }
 
 std::string agreement(const Pair& pair) { return fmt::format("agreement:[{}]", pair.formed); }
-std::string timed(RecipeSize size) {
-  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1,pair=false" : "speed:blocks=18,turn=2,pair=false";
-}
+std::string timed(RecipeSize size) { return "speed:" + turns(size) + ",pair=false"; }
 
 std::vector<RunRequest> runs(RecipeSize size) {
   std::vector<RunRequest> all;
@@ -97,22 +95,17 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
              results.scalar({{"experiment", agreement(pair)}, {"method", pair.linear}, {"input", input}, {"n", n}},
                             "relative_output_difference"))
           differences.push_back({fmt::format("{} on {}, n = {}", pair.linear, input, n), difference, 1e-12});
-  const Index first = timed_lengths(size).front(), last = timed_lengths(size).back();
-  const auto growth = [&](const std::string& method) {
-    return growth_of_time(results, {{"experiment", timed(size)}, {"method", method}}, first, last);
+  const auto growth_of = [&](const std::string& method) {
+    return growths(results, {{"experiment", timed(size)}}, {method}, timed_lengths(size));
   };
-  const Growth of_reassociated = growth(reassociated), of_formed = growth(formed);
-  const std::string span = fmt::format("from n = {} to {}", first, last);
+  const Index last = timed_lengths(size).back();
   return {
       all_at_most("Both orders give the same output to rounding (relative difference, double)", differences),
-      unless_disturbed(
-          all_below(1.1, fmt::format("Keys and values first, time grows as n {} (exponent below 1.1)", span),
-                    {{reassociated, median_of(of_reassociated.exponents, share_of_error_rate(1))}}),
-          {of_reassociated}),
-      unless_disturbed(
-          all_below(0.25, fmt::format("The matrix first, time grows as n^2 {} (2 less the exponent below 0.25)", span),
-                    {{formed, median_of(of_formed.below_square(), share_of_error_rate(1))}}),
-          {of_formed})};
+      exponents_below(1.1,
+                      fmt::format("Keys and values first, time grows as n up to n = {} (exponent below 1.1)", last),
+                      growth_of(reassociated)),
+      exponents_above(1.75, fmt::format("The matrix first, time grows as n^2 up to n = {} (exponent above 1.75)", last),
+                      growth_of(formed))};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

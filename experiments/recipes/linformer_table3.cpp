@@ -2,6 +2,7 @@
 // Published for whole models on a V100: 1.5 and 1.3 times at n = 512 (k = 128, 256), 3.4, 3.2, 2.8, 2.2 and 1.3 times
 // at n = 4096 (k = 128 to 2048). What carries over to any machine is the order: a larger k gains less, a larger n more.
 #include "experiments/recipes/blocks.hpp"
+#include "experiments/recipes/growth.hpp"
 
 namespace attnbench {
 namespace {
@@ -32,9 +33,7 @@ std::vector<Row> table(RecipeSize size) {
 }
 
 std::string method(Index k) { return fmt::format("linformer:r={}", k); }
-std::string experiment(RecipeSize size) {
-  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1" : "speed:blocks=18,turn=2";
-}
+std::string experiment(RecipeSize size) { return "speed:" + turns(size); }
 
 // What keeps its matrix is called for its memory alone.
 const std::string for_memory = "speed:blocks=2,turn=1,pair=false";

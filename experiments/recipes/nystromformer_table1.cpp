@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "experiments/recipes/blocks.hpp"
+#include "experiments/recipes/growth.hpp"
 
 namespace attnbench {
 namespace {
@@ -34,9 +35,7 @@ std::vector<Index> lengths(RecipeSize size) {
   return {512, 1024, 2048, 4096, 8192};
 }
 
-std::string experiment(RecipeSize size) {
-  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1,pair=false" : "speed:blocks=18,turn=2,pair=false";
-}
+std::string experiment(RecipeSize size) { return "speed:" + turns(size) + ",pair=false"; }
 
 std::vector<RunRequest> runs(RecipeSize size) {
   return {{.experiment = experiment(size),
@@ -86,16 +85,10 @@ std::vector<double> seconds(const Results& results, const std::string& method, I
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   const Index first = lengths(size).front(), last = lengths(size).back();
-  const auto growth = [&](const std::string& method) {
-    return growth_of_time(results, {{"method", method}}, first, last);
+  const auto growths_of = [&](const Specs& methods) {
+    return growths(results, nlohmann::json::object(), methods, lengths(size));
   };
-  std::vector<Growth> linearly;
-  std::vector<Comparison> times, order;
-  for (const auto& method : linear) {
-    linearly.push_back(growth(method));
-    times.push_back({method, median_of(linearly.back().exponents, share_of_error_rate(linear.size()))});
-  }
-  const Growth quadratically = growth(transformer);
+  std::vector<Comparison> order;
   for (const auto& [less, more] : {std::pair{linear[0], linear[1]}, {linear[1], linear[2]}, {linear[2], transformer}}) {
     const auto over = ratios(seconds(results, less, last), seconds(results, more, last));
     order.push_back({fmt::format("{} over {}", less, more), median_of(over, share_of_error_rate(3))});
@@ -108,15 +101,13 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   for (const auto& method : linear) memory.push_back({"exponent of " + method, growth_of_memory(method), 1.1});
   const std::string span = fmt::format("from n = {} to {}", first, last);
   return {
-      unless_disturbed(
-          all_below(
-              0.25,
-              fmt::format("Softmax that keeps its matrix takes time as n^2 {} (2 less the exponent below 0.25)", span),
-              {{transformer, median_of(quadratically.below_square(), share_of_error_rate(1))}}),
-          {quadratically}),
-      unless_disturbed(
-          all_below(1.15, fmt::format("The approximations take time as n {} (exponents below 1.15)", span), times),
-          linearly),
+      exponents_above(1.75,
+                      fmt::format("Softmax that keeps its matrix takes time as n^2 up to n = {} (exponent above "
+                                  "1.75)",
+                                  last),
+                      growths_of({transformer})),
+      exponents_below(1.15, fmt::format("The approximations take time as n up to n = {} (exponents below 1.15)", last),
+                      growths_of(linear)),
       all_below(1,
                 fmt::format("At n = {} 32 landmarks take less time than 64, these less than Linformer's 256 and "
                             "these less than softmax (ratios)",

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/growth.hpp"
 #include "harness/statistics/power_law.hpp"
 
 namespace attnbench {
@@ -31,9 +31,7 @@ std::vector<Index> lengths(RecipeSize size) {
   return {32, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
 }
 
-std::string timed(RecipeSize size) {
-  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1" : "speed:blocks=18,turn=2";
-}
+std::string timed(RecipeSize size) { return "speed:" + turns(size); }
 
 Index features(Index d) { return d * (d + 1) / 2; }
 // By FLOPs, the normaliser counted: n D = F (D + 1).

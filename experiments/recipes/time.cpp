@@ -107,24 +107,15 @@ std::vector<Figure> figures(RecipeSize size) {
              {memory})};
 }
 
-std::vector<Growth> growths(const Results& results, const Specs& methods, const std::vector<Index>& all) {
-  std::vector<Growth> found;
-  if (all.size() < 3) return found;
-  for (const auto& method : methods)
-    found.push_back(
-        growth(results, {{"method", method}}, last_three(all), "seconds", share_of_error_rate(methods.size())));
-  return found;
-}
-
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   std::vector<Index> all = lengths(size);
-  const auto quadratic = growths(results, {exact}, all);
+  const auto quadratic = growths(results, nlohmann::json::object(), {exact}, all);
   for (const Index n : lengths_without_softmax(size)) all.push_back(n);
   return {exponents_above(
               1.9, {"The time of exact attention grows as the square of the sequence length: exponent above 1.9"},
               quadratic),
           exponents_below(1.05, {"The time of the approximations grows as the sequence length: exponents below 1.05"},
-                          growths(results, approximations(size), all))};
+                          growths(results, nlohmann::json::object(), approximations(size), all))};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});

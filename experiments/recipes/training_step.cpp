@@ -101,11 +101,6 @@ std::vector<double> samples(const Results& results, const std::string& method, I
 
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   const auto n = lengths(size);
-  std::vector<Growth> growths;
-  if (n.size() >= 3)
-    for (const auto& method : linear(size))
-      growths.push_back(growth(results, {{"experiment", timed(size)}, {"method", method}}, last_three(n), "seconds",
-                               share_of_error_rate(linear(size).size())));
   std::vector<Comparison> shares, losses;
   for (const char* method : {"performer", "linear"})
     shares.push_back(
@@ -119,7 +114,7 @@ std::vector<Verdict> judge(const Results& results, RecipeSize size) {
       exponents_below(1.1,
                       {"The time of a training step of causal linear attention grows as the sequence length: exponent "
                        "below 1.1"},
-                      growths),
+                      growths(results, {{"experiment", timed(size)}}, linear(size), n)),
       all_below(
           3,
           {fmt::format("The backward pass of linear attention takes at most three times its forward pass (n = {})",

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "experiments/recipes/blocks.hpp"
+#include "experiments/recipes/growth.hpp"
 
 namespace attnbench {
 namespace {
@@ -25,9 +25,7 @@ std::vector<Index> lengths(RecipeSize size) {
   return {1024, 2048, 4096, 8192, 16384};
 }
 
-std::string timed(RecipeSize size) {
-  return size == RecipeSize::smoke ? "speed:blocks=2,turn=1,pair=false" : "speed:blocks=18,turn=2,pair=false";
-}
+std::string timed(RecipeSize size) { return "speed:" + turns(size) + ",pair=false"; }
 const std::string counted = "layer-flops";
 // Far apart, where what a block of rows does at its edges counts for nothing.
 const std::vector<Index> counted_lengths{16384, 32768};
@@ -67,6 +65,10 @@ std::vector<Figure> figures(RecipeSize size) {
                .slope = true}})};
 }
 
+Estimate below_square(const Estimate& exponent) {
+  return {2 - exponent.value, {2 - exponent.interval.high, 2 - exponent.interval.low}, exponent.replicates};
+}
+
 // 2 less the exponent of FLOPs against n.
 Estimate below_square_by_flops(const Results& results, const std::string& method) {
   const auto flops = [&](Index n) {
@@ -80,26 +82,26 @@ Estimate below_square_by_flops(const Results& results, const std::string& method
 std::vector<Verdict> judge(const Results& results, RecipeSize size) {
   const std::string first = "with the matrix formed", second = "with the band alone";
   using Outcome = Verdict::Outcome;
-  const auto growth = [&](const std::string& method) {
-    return growth_of_time(results, {{"experiment", timed(size)}, {"method", method}}, lengths(size).front(),
-                          lengths(size).back());
-  };
-  const Growth of_formed = growth(formed), of_band = growth(banded);
-  const double rate = share_of_error_rate(2);
+  const auto found = growths(results, {{"experiment", timed(size)}}, {formed, banded}, lengths(size));
+  std::vector<Region> by_time;
+  std::vector<std::string> words;
+  for (const Growth& growth : found) {
+    by_time.push_back({growth.method == formed ? first : second, {{"", below_square(growth.judged())}}});
+    words.push_back(growth.text());
+  }
+  Verdict of_time =
+      below_where(0.25,
+                  {fmt::format("Truncation makes its time grow as n^2 up to n = {} (2 less the exponent below 0.25)",
+                               lengths(size).back()),
+                   Outcome::conditional},
+                  by_time);
+  if (!words.empty()) of_time.numbers = fmt::format("{}", fmt::join(words, "; "));
   return {below_where(0.25,
                       {"Truncation makes the FLOPs of linear attention grow as n^2 (2 less their exponent below 0.25)",
                        Outcome::conditional},
                       {{first, {{"", below_square_by_flops(results, formed)}}},
                        {second, {{"", below_square_by_flops(results, banded)}}}}),
-          unless_disturbed(
-              below_where(0.25,
-                          {fmt::format("Truncation makes its time grow as n^2 from n = {} to {} (2 less the exponent "
-                                       "below 0.25)",
-                                       lengths(size).front(), lengths(size).back()),
-                           Outcome::conditional},
-                          {{first, {{"", median_of(of_formed.below_square(), rate)}}},
-                           {second, {{"", median_of(of_band.below_square(), rate)}}}}),
-              {of_formed, of_band})};
+          of_time};
 }
 
 const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
