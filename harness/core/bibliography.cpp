@@ -112,7 +112,7 @@ std::vector<BibliographyEntry> parse_bibliography(std::string_view text, const s
 
 std::map<std::string, BibliographyEntry> bibliography() {
   namespace fs = std::filesystem;
-  const fs::path root = ATTNBENCH_SOURCE_DIR;
+  const fs::path root = fs::path(ATTNBENCH_SCRIPTS_DIR).parent_path();
   std::map<std::string, BibliographyEntry> all;
   for (const char* part : {"approximations", "experiments", "harness"}) {
     if (!fs::exists(root / part))
