@@ -56,7 +56,7 @@ bool agrees(const nlohmann::json& columns, const nlohmann::json& wanted) {
 Index replicates_to_decide(const Estimate& e, double bound) {
   const double half = (e.interval.high - e.interval.low) / 2, distance = std::abs(e.value - bound);
   const double times = half / distance;
-  if (!(times < 1e3)) return 0;  // it is at the bound, as far as this can tell
+  if (!(times < 30)) return 0;  // a thousand times as many: it is at the bound, as far as this can tell
   return static_cast<Index>(std::ceil(static_cast<double>(e.replicates) * (times * times - 1)));
 }
 
