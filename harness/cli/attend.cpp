@@ -158,7 +158,8 @@ int run(const std::vector<std::string>& words) {
 const bool registered = add(CommandEntry{.text = {.name = "attend",
                                                   .summary = "one method on the heads of a file",
                                                   .formula = "attend SPEC --input FILE --output FILE [OPTIONS]"},
-                                         .run = run});
+                                         .run = run,
+                                         .makes_methods = true});
 
 }  // namespace
 }  // namespace attnbench

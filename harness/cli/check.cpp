@@ -64,7 +64,8 @@ const bool registered =
     add(CommandEntry{.text = {.name = "check",
                               .summary = "does it do what it claims? Every claim tested, at a stated error rate",
                               .formula = "check SPEC...|--all [--json] [--error-rate P] [--seed S] [--threads T]"},
-                     .run = run});
+                     .run = run,
+                     .makes_methods = true});
 
 }  // namespace
 }  // namespace attnbench

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "harness/cli/option_error.hpp"
+#include "harness/cli/plugin_options.hpp"
 
 namespace attnbench {
 
@@ -32,7 +33,10 @@ std::optional<options::variables_map> parse_arguments(const std::string& command
   }
   if (!values.contains("help")) return values;
   const auto& text = find<CommandEntry>(command).text;
-  std::cout << "usage: attnbench " << text.formula << "\n" << text.summary << "\n\n" << visible;
+  std::cout << "usage: attnbench " << text.formula << "\n"
+            << text.summary << "\n\n"
+            << visible << "\n"
+            << plugin_options();
   return std::nullopt;
 }
 

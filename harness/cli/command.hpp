@@ -20,6 +20,7 @@ struct CommandEntry {
   Description text;  // formula holds the usage line
   std::vector<Parameter> parameters = {};
   std::function<int(const std::vector<std::string>& arguments)> run;
+  bool makes_methods = false;  // itself, not in workers: with plugins it runs in a process that may be lost
 };
 
 // Values of options that do not come from the command line: adds them to those that do.

@@ -181,7 +181,8 @@ int run(const std::vector<std::string>& arguments) {
 const bool registered = add(CommandEntry{.text = {.name = "describe",
                                                   .summary = "parameters, claims, reference and cost of one entry",
                                                   .formula = "describe NAME|SPEC [--pattern]"},
-                                         .run = run});
+                                         .run = run,
+                                         .makes_methods = true});
 
 }  // namespace
 }  // namespace attnbench

@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "harness/cli/command.hpp"
+#include "harness/core/installed.hpp"
 
 namespace attnbench {
 namespace {
@@ -41,8 +42,6 @@ const std::vector<Kind>& kinds() {
       {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke"}};
   return all;
 }
-
-const fs::path source_tree = fs::path(ATTNBENCH_SCRIPTS_DIR).parent_path();
 
 const Kind& kind_of(const std::string& word) {
   std::vector<std::string> known;
@@ -127,9 +126,9 @@ int run(const std::vector<std::string>& arguments) {
   const std::string folder = method ? family_of(family).folder : kind.folder;
   require_free_name(kind, name);
   const fs::path path =
-      (output.empty() ? source_tree / folder : fs::path(output)) / (replaced(name, "-", "_") + ".cpp");
+      (output.empty() ? source_tree() / folder : fs::path(output)) / (replaced(name, "-", "_") + ".cpp");
   const std::string file = method ? fmt::format("method.{}.cpp.in", family) : word + ".cpp.in";
-  const std::string text = text_of(source_tree / "harness/cli/templates" / file);
+  const std::string text = text_of(source_tree() / "harness/cli/templates" / file);
   write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
   std::cout << fmt::format("{}\nIt compiles and is registered as it is; answer its TODOs. Then:\n", path.string());
   std::cout << "  scripts/build.sh release attnbench\n";

@@ -110,7 +110,8 @@ const bool registered = add(CommandEntry{
              .summary = "figures (SVG, PDF), tables (CSV) and one page: of results files or of a method",
              .formula =
                  "report [FILE...] [-o DIR], report --cite [FILE...], report --method SPEC [--input SPEC] [-o DIR]"},
-    .run = run_command});
+    .run = run_command,
+    .makes_methods = true});
 
 }  // namespace
 }  // namespace attnbench

@@ -9,11 +9,12 @@
 #include <iostream>
 
 #include "harness/core/error.hpp"
+#include "harness/core/installed.hpp"
 
 namespace attnbench {
 
 int run_script(const std::string& name, const std::vector<std::string>& arguments) {
-  const std::filesystem::path script = std::filesystem::path(ATTNBENCH_SCRIPTS_DIR) / name;
+  const std::filesystem::path script = source_tree() / "scripts" / name;
   if (!std::filesystem::exists(script))
     throw Misuse("the script " + script.string() + " is not there; expected the source tree that this was built from");
   std::vector<std::string> words{script.string()};

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <regex>
 
+#include "harness/core/installed.hpp"
 #include "harness/core/registry.hpp"
 
 namespace attnbench {
@@ -112,7 +113,7 @@ std::vector<BibliographyEntry> parse_bibliography(std::string_view text, const s
 
 std::map<std::string, BibliographyEntry> bibliography() {
   namespace fs = std::filesystem;
-  const fs::path root = fs::path(ATTNBENCH_SCRIPTS_DIR).parent_path();
+  const fs::path root = source_tree();
   std::map<std::string, BibliographyEntry> all;
   for (const char* part : {"approximations", "experiments", "harness"}) {
     if (!fs::exists(root / part))

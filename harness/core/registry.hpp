@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/abi.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/parameters.hpp"
 

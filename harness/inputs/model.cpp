@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "harness/core/error.hpp"
+#include "harness/core/installed.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/captured_heads.hpp"
 #include "harness/inputs/key_directions.hpp"
@@ -23,7 +24,8 @@ namespace {
 
 std::filesystem::path path_of(const std::string& name) {
   const char* chosen = std::getenv("ATTNBENCH_MODEL");
-  const std::filesystem::path folder = chosen && *chosen ? chosen : ATTNBENCH_MODEL_DIR;
+  const std::filesystem::path folder =
+      chosen && *chosen ? std::filesystem::path(chosen) : source_tree() / "harness/inputs/model";
   return folder / (name + ".safetensors");
 }
 

@@ -1,4 +1,4 @@
-# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp. Run in script mode at every build:
+# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp, and attnbenchHeaders.cmake beside it. Run in script mode at every build:
 #   cmake -DSOURCE_DIR=... -DOUTPUT=... -DCOMPILER=... -DFLAGS=... -DBUILD_TYPE=... -P build_facts.cmake
 # Needs neither git nor a repository. OUTPUT is only touched when its content changes, so that nothing is rebuilt.
 cmake_minimum_required(VERSION 3.20)
@@ -33,14 +33,21 @@ if(top STREQUAL SOURCE_DIR)
 endif()
 
 set(hashes "")
+set(headers "")
 foreach(folder harness approximations experiments)
   file(GLOB_RECURSE files RELATIVE "${SOURCE_DIR}" "${SOURCE_DIR}/${folder}/*.cpp" "${SOURCE_DIR}/${folder}/*.hpp")
   list(SORT files)
   foreach(path IN LISTS files)
     file(SHA256 "${SOURCE_DIR}/${path}" hash)
     string(APPEND hashes "      {\"${path}\", \"${hash}\"},\n")
+    if(path MATCHES "\\.hpp$")
+      string(APPEND headers "${path} ${hash}\n")
+    endif()
   endforeach()
 endforeach()
+
+string(SHA256 headers "${headers}")
+string(SUBSTRING "${headers}" 0 16 headers)
 
 set(content "// Written by harness/store/build_facts.cmake.
 #include \"harness/store/build_facts.hpp\"
@@ -54,6 +61,7 @@ const BuildFacts& build_facts() {
       .compiler = R\"facts(${COMPILER})facts\",
       .flags = R\"facts(${FLAGS})facts\",
       .build_type = R\"facts(${BUILD_TYPE})facts\",
+      .headers = \"${headers}\",
   };
   return facts;
 }
@@ -67,10 +75,16 @@ ${hashes}  };
 }  // namespace attnbench
 ")
 
-set(present "")
-if(EXISTS "${OUTPUT}")
-  file(READ "${OUTPUT}" present)
-endif()
-if(NOT present STREQUAL content)
-  file(WRITE "${OUTPUT}" "${content}")
-endif()
+function(write_when_changed file text)
+  set(present "")
+  if(EXISTS "${file}")
+    file(READ "${file}" present)
+  endif()
+  if(NOT present STREQUAL text)
+    file(WRITE "${file}" "${text}")
+  endif()
+endfunction()
+write_when_changed("${OUTPUT}" "${content}")
+# For the CMake package that plugins are built with.
+get_filename_component(folder "${OUTPUT}" DIRECTORY)
+write_when_changed("${folder}/attnbenchHeaders.cmake" "set(attnbench_HEADERS \"${headers}\")\n")

@@ -11,6 +11,7 @@ struct BuildFacts {
   std::string commit;  // empty without git
   bool clean = false;  // no change and no new file since that commit; false without git
   std::string compiler, flags, build_type;
+  std::string headers;  // hash of all headers: a plugin was compiled with the same ones, or cannot be loaded
 };
 const BuildFacts& build_facts();
 

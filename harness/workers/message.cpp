@@ -45,15 +45,26 @@ std::optional<Message> Inbox::next() {
   return message;
 }
 
+Message to_message(const Shape& shape) {
+  const auto& [nq, nk, d, dv, mask, precision] = shape;
+  return {nq, nk, d, dv, mask.causal, mask.offset, mask.keys, static_cast<int>(precision)};
+}
+
+Shape shape_of(const Message& message) {
+  return {.nq = message.at(0),
+          .nk = message.at(1),
+          .d = message.at(2),
+          .dv = message.at(3),
+          .mask = {.causal = message.at(4), .offset = message.at(5), .keys = message.at(6)},
+          .precision = static_cast<Precision>(message.at(7).get<int>())};
+}
+
 Message to_message(const Cell& cell) {
   const auto& [shape, heads, logit_scale, rounding] = cell.problem;
-  const auto& [nq, nk, d, dv, mask, precision] = shape;
   return {{"experiment", cell.experiment.spec()},
           {"method", cell.method.spec()},
           {"input", cell.input.spec()},
-          {"shape", {nq, nk, d, dv}},
-          {"mask", {mask.causal, mask.offset, mask.keys}},
-          {"precision", static_cast<int>(precision)},
+          {"shape", to_message(shape)},
           {"heads", heads},
           {"logit_scale", logit_scale},
           {"rounding", static_cast<int>(rounding)},
@@ -62,17 +73,10 @@ Message to_message(const Cell& cell) {
 }
 
 Cell cell_of(const Message& message) {
-  const auto& shape = message.at("shape");
-  const auto& mask = message.at("mask");
   return {.experiment = Params("experiments", message.at("experiment").get<std::string>()),
           .method = Params("methods", message.at("method").get<std::string>()),
           .input = Params("inputs", message.at("input").get<std::string>()),
-          .problem = {.shape = {.nq = shape.at(0),
-                                .nk = shape.at(1),
-                                .d = shape.at(2),
-                                .dv = shape.at(3),
-                                .mask = {.causal = mask.at(0), .offset = mask.at(1), .keys = mask.at(2)},
-                                .precision = static_cast<Precision>(message.at("precision").get<int>())},
+          .problem = {.shape = shape_of(message.at("shape")),
                       .heads = message.at("heads"),
                       .logit_scale = message.at("logit_scale"),
                       .rounding = static_cast<Rounding>(message.at("rounding").get<int>())},

@@ -27,6 +27,9 @@ class Inbox {
   std::vector<std::uint8_t> bytes_;
 };
 
+Message to_message(const Shape& shape);
+Shape shape_of(const Message& message);
+
 Message to_message(const Cell& cell);
 Cell cell_of(const Message& message);
 

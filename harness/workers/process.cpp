@@ -19,6 +19,8 @@
 #include <system_error>
 #include <vector>
 
+#include "harness/plugins/plugins.hpp"
+
 namespace attnbench {
 
 namespace fs = std::filesystem;
@@ -74,9 +76,10 @@ pid_t start(int socket, const fs::path& output, const fs::path& scratch) {
   posix_spawnattr_setsigdefault(&attributes, &changed);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> words{"attnbench", "worker"}, variables = environment_with(scratch);
+  std::vector<std::string> words = worker_command(), variables = environment_with(scratch);
+  const std::string program = words[0];
   pid_t id = -1;
-  require(posix_spawn(&id, "/proc/self/exe", &files, &attributes, pointers(words).data(), pointers(variables).data()),
+  require(posix_spawn(&id, program.c_str(), &files, &attributes, pointers(words).data(), pointers(variables).data()),
           "no worker could be started");
   return id;
 }

@@ -13,9 +13,10 @@ double resident_bytes(pid_t process);
 // Whether it has children that live.
 bool has_children(pid_t process);
 
-// This program, started anew by exec (never a bare fork, which hangs behind OpenMP) as `worker`, in a process group of
-// its own. Its input is empty, its output and its errors go to `output`, TMPDIR is `scratch`; nothing else is inherited
-// but the other end of a socket, as descriptor 3. Its end is the group's end: whatever it started dies with it.
+// The worker's command (harness/plugins), started anew by exec (never a bare fork, which hangs behind OpenMP), in a
+// process group of its own. Its input is empty, its output and its errors go to `output`, TMPDIR is `scratch`; nothing
+// else is inherited but the other end of a socket, as descriptor 3. Its end is the group's end: whatever it started
+// dies with it.
 class Process {
  public:
   Process(const std::filesystem::path& output, const std::filesystem::path& scratch);

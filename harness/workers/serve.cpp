@@ -19,8 +19,10 @@
 #include <locale>
 #include <new>
 
+#include "harness/plugins/tell.hpp"
 #include "harness/timing/turns.hpp"
 #include "harness/workers/message.hpp"
+#include "harness/workers/process.hpp"
 
 namespace attnbench {
 
@@ -65,10 +67,10 @@ class ProcessState {
  public:
   bool changed() const {
     std::error_code gone;
-    return fegetround() != FE_TONEAREST || subnormals_are_lost() || std::locale() != std::locale::classic() ||
-           std::string_view(setlocale(LC_ALL, nullptr)) != "C" || uselocale(nullptr) != LC_GLOBAL_LOCALE ||
-           std::filesystem::current_path(gone) != folder_;
+    return computes_otherwise() || std::locale() != std::locale::classic() || setlocale(LC_ALL, nullptr) != locale_ ||
+           uselocale(nullptr) != LC_GLOBAL_LOCALE || std::filesystem::current_path(gone) != folder_;
   }
+  static bool computes_otherwise() { return fegetround() != FE_TONEAREST || subnormals_are_lost(); }
 
  private:
   static bool subnormals_are_lost() {
@@ -77,6 +79,7 @@ class ProcessState {
   }
 
   std::filesystem::path folder_ = std::filesystem::current_path();
+  std::string locale_ = setlocale(LC_ALL, nullptr);  // an interpreter has the user's
 };
 
 class Server {
@@ -102,7 +105,6 @@ class Server {
   bool settle(const Message& settings) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != settings.at("runner").get<pid_t>()) _exit(0);  // the runner died before that
-    limit_data(settings.at("bytes"));
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     std::ofstream("/proc/self/oom_score_adj") << 500;  // when the machine is out of memory, not the runner
@@ -112,7 +114,25 @@ class Server {
       for (const int core : cores) CPU_SET(core, &set);
       sched_setaffinity(0, sizeof(set), &set);
     }
+    load();
+    limit_data(settings.at("bytes"));
+    state_ = ProcessState();
+    send(channel, {{"ready", resident_bytes(getpid())}});
     return true;
+  }
+
+  // What cannot be loaded is the answer to everything that is asked.
+  void load() {
+    try {
+      loaded_ = load_plugins();
+      if (ProcessState::computes_otherwise())
+        throw Misuse(
+            "a plugin changes how this process computes as soon as it is loaded: its rounding, or subnormal numbers "
+            "are "
+            "lost; link it without -ffast-math");
+    } catch (const std::exception& e) {
+      refusal_ = e.what();
+    }
   }
 
   // Twice the bytes beyond what there is now: a sanitizer maps terabytes at the start.
@@ -132,8 +152,10 @@ class Server {
 
   Message answer(const Message& request) {
     const std::string wanted = request.at("do");
+    if (wanted == "entries" || wanted == "tell") return said(request);
     UnitOutcome outcome;
     try {
+      if (!refusal_.empty()) throw Misuse(refusal_);
       if (wanted == "unit") {
         outcome = measure(request);
       } else if (wanted == "rates") {
@@ -167,6 +189,19 @@ class Server {
     return done;
   }
 
+  // What the runner wants to know of plugins.
+  Message said(const Message& request) const {
+    try {
+      if (!refusal_.empty()) throw Misuse(refusal_);
+      if (request.at("do") == "entries") return entries_message(loaded_);
+      return {{"told", told(request)}};
+    } catch (const Misuse& e) {
+      return {{"misuse", e.what()}};
+    } catch (...) {
+      return to_message(UnitOutcome{.ending = ending_of_current_exception()});
+    }
+  }
+
   UnitOutcome measure(const Message& request) {
     // What is exact is kept for one input: what is left of another would count as this one's memory.
     if (const size_t input = request.at("input"); !exact_ || input != input_) {
@@ -190,6 +225,8 @@ class Server {
 
   pid_t own_ = getpid();
   ProcessState state_;
+  std::vector<PluginEntry> loaded_;
+  std::string refusal_;  // why they could not be loaded
   std::unique_ptr<ExactCache> exact_;
   size_t input_ = 0;
   // Of a member of a group of timings.

@@ -16,6 +16,7 @@ namespace attnbench {
 namespace {
 
 constexpr double tick = 0.02;               // seconds between two looks at the limits
+constexpr double to_load = 300;             // seconds that it has until it is ready: an interpreter imports a library
 constexpr double to_die = 0.5;              // seconds that a worker has to end in once its socket is closed
 constexpr std::uintmax_t output = 1 << 26;  // bytes of output that are kept: a method that prints fills no disk
 
@@ -81,6 +82,12 @@ std::optional<Worker::Reply> Worker::look() {
   if (open_) open_ = inbox_.receive(process_.socket(), false);
   try {
     while (auto message = inbox_.next()) {
+      if (message->contains("ready")) {  // what it took to start is none of the request's time and memory
+        ready_ = true;
+        started_ = looked_ = now();
+        at_start_ = message->at("ready");
+        continue;
+      }
       if (message->contains("doing")) {
         doing_ = message->at("doing").get<std::string>();
         continue;
@@ -103,11 +110,13 @@ std::optional<Worker::Reply> Worker::look() {
     if (time - closed_ > to_die)
       return ended(Ending::Kind::crashed, fmt::format("closed its connection to the runner while {}", doing_));
   }
-  if (time - started_ > allowance_.seconds)
+  if (!ready_ && time - started_ > to_load)
+    return ended(Ending::Kind::timed_out, fmt::format("it was not ready within {:g} s", to_load));
+  if (ready_ && time - started_ > allowance_.seconds)
     return ended(Ending::Kind::timed_out, fmt::format("limit {:g} s, while {}", allowance_.seconds, doing_));
-  if (time - looked_ < tick) return std::nullopt;
+  if (!ready_ || time - looked_ < tick) return std::nullopt;
   looked_ = time;
-  const double bytes = resident();
+  const double bytes = resident() - at_start_;
   peak_ = std::max(peak_, bytes);
   if (bytes > allowance_.bytes)
     return ended(Ending::Kind::out_of_memory,
@@ -126,8 +135,8 @@ UnitOutcome Worker::outcome(Reply reply) const {
   auto& [kind, reason] = outcome.ending;
   if (kind == Ending::Kind::failed) reason += last_words();
   if (kind == Ending::Kind::out_of_memory)
-    reason +=
-        fmt::format(" (limit {}, peak {})", memory_size(allowance_.bytes), memory_size(std::max(peak_, resident())));
+    reason += fmt::format(" (limit {}, peak {})", memory_size(allowance_.bytes),
+                          memory_size(std::max(peak_, resident() - at_start_)));
   return outcome;
 }
 

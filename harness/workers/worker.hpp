@@ -51,7 +51,8 @@ class Worker {
   Inbox inbox_;
   Allowance allowance_{};
   std::string doing_;
-  bool busy_ = false, open_ = true, spent_ = false;
+  bool ready_ = false, busy_ = false, open_ = true, spent_ = false;
+  double at_start_ = 0;  // bytes resident when it was ready
   double started_ = 0, seconds_ = 0, looked_ = 0, closed_ = 0, peak_ = 0;
   std::uintmax_t said_before_ = 0;  // bytes of output when the request began
 };

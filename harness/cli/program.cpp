@@ -1,0 +1,85 @@
+#include "harness/cli/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "harness/cli/command.hpp"
+#include "harness/cli/plugin_options.hpp"
+#include "harness/linalg/spectrum.hpp"
+#include "harness/plugins/plugins.hpp"
+#include "harness/plugins/stand_ins.hpp"
+#include "harness/workers/serve.hpp"
+
+namespace attnbench {
+
+namespace {
+
+void print_help() {
+  std::cout << "attnbench: the yardstick for attention approximations\n\nusage: attnbench COMMAND [OPTIONS]\n\n";
+  for (const auto& name : catalogue("commands").names())
+    std::cout << fmt::format("  {:<11}{}\n", name, catalogue("commands").description(name).summary);
+  std::cout << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
+               "3 undecided.\n";
+}
+
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:,./+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (!duplicate_registrations().empty())
+    throw Misuse("registered twice: " + duplicate_registrations().front() + "; rename one of them");
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print_help();
+    return words.empty() ? 2 : 0;
+  }
+  return find<CommandEntry>(words[0]).run({words.begin() + 1, words.end()});
+}
+
+// As a command that was given no plugins.
+int dispatch_with_plugins(std::vector<std::string> words) {
+  const bool any = take_plugins(words);
+  const auto names = catalogue("commands").names();
+  if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
+  if (find<CommandEntry>(words[0]).makes_methods) return run_in_worker(words);
+  register_stand_ins();
+  return dispatch(words);
+}
+
+// `worker COMMAND ...`: where run_in_worker has it run.
+int dispatch_in_worker(const std::vector<std::string>& words) {
+  load_plugins();
+  return dispatch(words);
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  if (const auto code = serve_if_worker(argc, argv)) return *code;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool worker = !words.empty() && words[0] == "worker";
+  if (worker) words.erase(words.begin());
+  command_line = "attnbench";
+  for (const auto& word : words) command_line += " " + shell_quoted(word);
+  try {
+    return worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
+  } catch (const Misuse& e) {
+    std::cerr << "attnbench: " << e.what() << "\n";
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "attnbench: out of memory\n";
+    return 1;
+  } catch (const std::exception& e) {
+    std::cerr << "attnbench: " << e.what() << "\n";
+    return 1;
+  }
+}
+
+}  // namespace attnbench

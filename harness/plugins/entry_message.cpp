@@ -1,0 +1,52 @@
+#include "harness/plugins/entry_message.hpp"
+
+namespace attnbench {
+
+void to_json(Message& message, const Parameter& p) {
+  message = {static_cast<int>(p.kind),
+             p.name,
+             p.default_value,
+             p.help,
+             p.minimum,
+             p.maximum,
+             p.choices,
+             p.catalogue,
+             p.family,
+             p.word,
+             p.published,
+             p.budget};
+}
+
+void from_json(const Message& message, Parameter& p) {
+  p = {.kind = static_cast<Parameter::Kind>(message.at(0).get<int>()),
+       .name = message.at(1),
+       .default_value = message.at(2),
+       .help = message.at(3),
+       .minimum = message.at(4),
+       .maximum = message.at(5),
+       .choices = message.at(6),
+       .catalogue = message.at(7),
+       .family = message.at(8),
+       .word = message.at(9),
+       .published = message.at(10),
+       .budget = message.at(11)};
+}
+
+void to_json(Message& message, const Claims& c) {
+  message = {c.row_stochastic, c.non_negative,        c.permutation_equivariant,   c.no_form,   c.causal_exact,
+             c.linear_in_V,    c.no_attention_matrix, c.rank_at_most.value_or(-1), c.exact_when};
+}
+
+void from_json(const Message& message, Claims& c) {
+  c = {.row_stochastic = message.at(0),
+       .non_negative = message.at(1),
+       .permutation_equivariant = message.at(2),
+       .no_form = message.at(3),
+       .causal_exact = message.at(4),
+       .linear_in_V = message.at(5),
+       .no_attention_matrix = message.at(6),
+       .exact_when = message.at(8)};
+  if (const Index rank = message.at(7); rank >= 0) c.rank_at_most = rank;
+}
+
+}  // namespace attnbench

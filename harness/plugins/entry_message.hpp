@@ -1,0 +1,23 @@
+// What is plain of entries, as messages between a worker that has loaded plugins and a runner that has not.
+#pragma once
+
+#include "harness/core/approximation.hpp"
+#include "harness/core/feature_map.hpp"
+#include "harness/inputs/input.hpp"
+#include "harness/runner/experiment.hpp"
+#include "harness/workers/message.hpp"
+
+namespace attnbench {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Description, name, summary, formula, reference, cost, family)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, flops, exps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InputLimits, queries, keys, d, dv)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metric, name, unit, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Headline, metric, label, theory)
+
+void to_json(Message& message, const Parameter& parameter);
+void from_json(const Message& message, Parameter& parameter);
+void to_json(Message& message, const Claims& claims);
+void from_json(const Message& message, Claims& claims);
+
+}  // namespace attnbench

@@ -1,0 +1,95 @@
+#include "harness/plugins/plugins.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/process/search_path.hpp>
+#include <cstdlib>
+#include <sstream>
+
+#include "harness/core/error.hpp"
+#include "harness/core/installed.hpp"
+
+namespace attnbench {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* files_variable = "ATTNBENCH_PLUGINS";
+constexpr const char* python_variable = "ATTNBENCH_PYTHON";
+
+std::string interpreter;  // of run_workers_by
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// The plugin's path, without links and dots, as it is hashed and shown.
+fs::path required_file(const fs::path& file) {
+  if (file.extension() != ".so" && file.extension() != ".py")
+    throw Misuse(fmt::format("--plugin {}: expected a shared library (.so) or a Python file (.py)", file.string()));
+  std::error_code problem;
+  const fs::path found = fs::canonical(file, problem);
+  if (problem || !fs::is_regular_file(found))
+    throw Misuse(fmt::format("--plugin {}: there is no such file", file.string()));
+  if (found.string().find(':') != std::string::npos)
+    throw Misuse(fmt::format("--plugin {}: its path holds a colon, which separates plugins; move it", found.string()));
+  return found;
+}
+
+std::string required_interpreter(const std::string& python) {
+  if (python.find('/') != std::string::npos) {
+    if (access(python.c_str(), X_OK) == 0 && fs::is_regular_file(python)) return fs::absolute(python).string();
+  } else if (const auto found = boost::process::search_path(python); !found.empty()) {
+    return found.string();
+  }
+  throw Misuse(
+      fmt::format("--python {}: there is no such program; expected a Python interpreter, such as "
+                  "venv/bin/python",
+                  python));
+}
+
+bool in_python(const Plugins& plugins) {
+  return std::any_of(plugins.files.begin(), plugins.files.end(),
+                     [](const fs::path& f) { return f.extension() == ".py"; });
+}
+
+}  // namespace
+
+Plugins plugins() {
+  Plugins all{.python = variable(python_variable)};
+  std::istringstream files(variable(files_variable));
+  for (std::string file; std::getline(files, file, ':');)
+    if (!file.empty()) all.files.emplace_back(file);
+  if (all.python.empty()) all.python = ATTNBENCH_PYTHON;
+  return all;
+}
+
+void set_plugins(const Plugins& plugins) {
+  std::vector<std::string> files;
+  for (const fs::path& file : plugins.files) {
+    const std::string found = required_file(file).string();
+    if (std::find(files.begin(), files.end(), found) == files.end()) files.push_back(found);
+  }
+  setenv(files_variable, fmt::format("{}", fmt::join(files, ":")).c_str(), 1);
+  if (!in_python(plugins)) return;
+  setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
+  // Where the interpreter finds attnbench.worker.
+  const std::string package = (library_file().parent_path() / "python").string(), path = variable("PYTHONPATH");
+  if (path != package && !path.starts_with(package + ":"))
+    setenv("PYTHONPATH", (path.empty() ? package : package + ":" + path).c_str(), 1);
+}
+
+std::vector<std::string> worker_command() {
+  const Plugins all = plugins();
+  const std::string python = !interpreter.empty() ? interpreter : in_python(all) ? all.python : "";
+  if (python.empty()) return {"/proc/self/exe", "worker"};
+  return {python, "-m", "attnbench.worker"};
+}
+
+void run_workers_by(const std::string& python) { interpreter = python; }
+
+}  // namespace attnbench
