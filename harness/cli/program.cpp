@@ -48,9 +48,8 @@ int dispatch_with_plugins(std::vector<std::string> words) {
   const bool any = take_plugins(words);
   const auto names = catalogue("commands").names();
   if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
-  if (find<CommandEntry>(words[0]).makes_methods) return run_in_worker(words);
-  register_stand_ins();
-  return dispatch(words);
+  register_stand_ins();  // what cannot be loaded shows here, whatever the command
+  return find<CommandEntry>(words[0]).makes_methods ? run_in_worker(words) : dispatch(words);
 }
 
 // `worker COMMAND ...`: where run_in_worker has it run.
