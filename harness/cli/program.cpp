@@ -21,8 +21,9 @@ void print_help() {
   std::cout << "attnbench: the yardstick for attention approximations\n\nusage: attnbench COMMAND [OPTIONS]\n\n";
   for (const auto& name : catalogue("commands").names())
     std::cout << fmt::format("  {:<11}{}\n", name, catalogue("commands").description(name).summary);
-  std::cout << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
-               "3 undecided.\n";
+  std::cout
+      << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
+         "3 undecided.\nYour own methods, on any command: --plugin FILE (.so or .py); docs/tutorial.md shows how.\n";
 }
 
 std::string shell_quoted(const std::string& word) {
