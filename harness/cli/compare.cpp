@@ -103,8 +103,8 @@ Found print(const ComparedFiles& comparison, bool all) {
   print("only in B", comparison.only_b);
   if (timings)
     std::cout << fmt::format(
-        "timings: noise between sessions counts as a factor of up to {} of speedups and {} of seconds (conservative, "
-        "not measured); intervals within are SAME\n",
+        "timings: noise between sessions counts as a factor of up to {} of speedups and {} of seconds; "
+        "intervals within are SAME\n",
         resolution_of_speedups, resolution_of_seconds);
   std::cout << fmt::format("{} metrics of cells in both: {}; {} bit for bit equal (family-wise error rate {})\n",
                            comparison.metrics.size(), text_of(counts), equal, comparison.error_rate);

@@ -1,10 +1,48 @@
 #include "harness/statistics/two_samples.hpp"
 
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cassert>
 #include <cmath>
 
 namespace attnbench {
+
+namespace {
+
+// The chance of each number u of pairs a_i > b_j, for u = 0 to n m, where both samples are of one distribution. The
+// arrangements of n + m values with that u are the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1 to
+// n.
+std::vector<double> law_of_pairs(size_t n, size_t m) {
+  std::vector<double> law(n * m + 1, 0.0);
+  law[0] = 1;
+  for (size_t i = 1; i <= n; ++i) {
+    for (size_t u = law.size(); u-- > m + i;) law[u] -= law[u - m - i];
+    for (size_t u = i; u < law.size(); ++u) law[u] += law[u - i];
+    for (double& chance : law) chance *= static_cast<double>(i) / static_cast<double>(m + i);
+  }
+  return law;
+}
+
+// How many of the sorted n m ratios may be left out at each end, so that each end misses with at most that probability.
+size_t pairs_left_out(size_t n, size_t m, double miss) {
+  constexpr size_t exactly = 100;
+  if (std::max(n, m) > exactly) {  // normal, a pair to the safe side
+    const auto of_a = static_cast<double>(n), of_b = static_cast<double>(m);
+    const double deviation = std::sqrt(of_a * of_b * (of_a + of_b + 1) / 12);
+    const double quantile = boost::math::quantile(boost::math::complement(boost::math::normal(), miss));
+    return static_cast<size_t>(std::max(0.0, std::floor(of_a * of_b / 2 - quantile * deviation - 1)));
+  }
+  double below = 0;
+  size_t out = 0;
+  for (const double chance : law_of_pairs(n, m)) {
+    if ((below += chance) > miss) break;
+    ++out;
+  }
+  return out == 0 ? 0 : out - 1;
+}
+
+}  // namespace
 
 Interval difference_interval(const Moments& a, const Moments& b, double confidence) {
   assert(a.count > 1 && b.count > 1);
@@ -16,11 +54,19 @@ Interval difference_interval(const Moments& a, const Moments& b, double confiden
   return {difference - half, difference + half};
 }
 
-Interval median_ratio_interval(const std::vector<double>& a, const std::vector<double>& b, double confidence) {
-  const double each = 1 - (1 - confidence) / 2;
-  const Interval of_a = median_interval(a, each), of_b = median_interval(b, each);
-  assert(of_a.low > 0);
-  return {of_b.low / of_a.high, of_b.high / of_a.low};
+Interval ratio_interval(const std::vector<double>& a, const std::vector<double>& b, double confidence) {
+  std::vector<double> ratios;
+  for (const double x : a)
+    for (const double y : b) ratios.push_back(y / x);
+  std::sort(ratios.begin(), ratios.end());
+  const size_t out = std::min(pairs_left_out(a.size(), b.size(), (1 - confidence) / 2), (ratios.size() - 1) / 2);
+  return {ratios[out], ratios[ratios.size() - 1 - out]};
+}
+
+bool enough_for_ratio(size_t of_a, size_t of_b, double confidence) {
+  const auto n = static_cast<double>(of_a), m = static_cast<double>(of_b);
+  const double log_arrangements = std::lgamma(n + m + 1) - std::lgamma(n + 1) - std::lgamma(m + 1);
+  return std::log(2) - log_arrangements <= std::log(1 - confidence);
 }
 
 bool enough_for_median(size_t values, double confidence) {

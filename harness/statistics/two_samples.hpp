@@ -11,9 +11,15 @@ namespace attnbench {
 // the difference itself when neither varies. At least two values each.
 Interval difference_interval(const Moments& a, const Moments& b, double confidence);
 
-// Distribution-free interval of median(b) / median(a): the extremes of the ratio over both medians' intervals, each of
-// which misses with half of the probability. Its coverage is at least `confidence`. Values above 0.
-Interval median_ratio_interval(const std::vector<double>& a, const std::vector<double>& b, double confidence);
+// Distribution-free interval of the factor c for which b is distributed as c a: those that the test of Mann and Whitney
+// (1947, Annals of Mathematical Statistics 18:50) does not refuse, which lie between two ratios b_j / a_i (Hodges and
+// Lehmann 1963, ibid. 34:598). Its coverage is at least `confidence`, where the samples are large enough for that.
+// Values above 0.
+Interval ratio_interval(const std::vector<double>& a, const std::vector<double>& b, double confidence);
+
+// Whether so many values of each make an interval of that coverage: the whole range of ratios misses it with twice the
+// probability that all of one sample lie below the other.
+bool enough_for_ratio(size_t of_a, size_t of_b, double confidence);
 
 // Whether that many values give a median's interval of that coverage: their whole range misses it with 2^(1-n).
 bool enough_for_median(size_t values, double confidence);

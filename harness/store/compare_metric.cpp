@@ -100,12 +100,12 @@ void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double con
   to.a = median(of_a);
   to.b = median(of_b);
   to.change = to.b / to.a;
-  to.interval = median_ratio_interval(of_a, of_b, confidence);
+  to.interval = ratio_interval(of_a, of_b, confidence);
   to.equal = of_a == of_b;
   if (to.equal) return;  // the same measurements
   const double resolution = to.metric.ends_with("speedup") ? resolution_of_speedups : resolution_of_seconds;
   const auto& [low, high] = to.interval;
-  if (!enough_for_median(std::min(of_a.size(), of_b.size()), 1 - (1 - confidence) / 2))
+  if (!enough_for_ratio(of_a.size(), of_b.size(), confidence))
     to.outcome = Outcome::ambiguous;
   else if (low > resolution || high < 1 / resolution)
     to.outcome = changed(to, low > 1);
