@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import re
+
 import numpy as np
 from aggregate import Panel
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from PIL import Image
 from style import PAPER
 from ticks import linear_ticks, superscript
 
@@ -58,3 +63,21 @@ def _differences(axes: Axes, differences: np.ndarray) -> object:
     magnitudes = np.abs(differences)
     bound = float(np.quantile(magnitudes, DIFFERENCE_QUANTILE)) or float(magnitudes.max()) or 1.0
     return _show(axes, differences, cmap="PuOr", norm=Normalize(-bound, bound))
+
+
+def with_palettes(svg: bytes) -> bytes:
+    """The same picture, whose images have a palette where a colour map's 256 colours are all: a third of the bytes."""
+    return re.sub(rb"data:image/png;base64,\s*([^\"]+)", _with_palette, svg)
+
+
+def _with_palette(found: re.Match[bytes]) -> bytes:
+    image = Image.open(io.BytesIO(base64.b64decode(found[1]))).convert("RGBA")
+    colours, positions = np.unique(np.asarray(image).reshape(-1, 4).view(np.uint32), return_inverse=True)
+    if len(colours) > 256:
+        return found[0]
+    paletted = Image.fromarray(positions.astype(np.uint8).reshape(image.size[::-1]), mode="P")
+    channels = colours.view(np.uint8).reshape(-1, 4)
+    paletted.putpalette(channels[:, :3].tobytes())
+    buffer = io.BytesIO()
+    paletted.save(buffer, "png", optimize=True, transparency=channels[:, 3].tobytes())
+    return b"data:image/png;base64," + base64.b64encode(buffer.getvalue())

@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from aggregate import Panel, aggregate
 from compose import compose
+from images import with_palettes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -98,7 +99,7 @@ def _saved(picture: plt.Figure, ending: str, title: str) -> bytes:
     buffer = io.BytesIO()
     save = getattr(CANVASES[ending](picture), f"print_{ending}")
     save(buffer, metadata={**METADATA[ending], "Title": title})
-    return buffer.getvalue()
+    return with_palettes(buffer.getvalue()) if ending == "svg" else buffer.getvalue()
 
 
 def draw_all(

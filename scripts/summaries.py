@@ -17,7 +17,7 @@ from aggregate import axis_names
 from intervals import mean_interval, median_interval
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 
-DIGITS = 6  # intervals are wider than what lies beyond
+DIGITS, OF_INTERVALS = 5, 4  # of centres, and of the ends of their intervals: these are wider than what lies beyond
 
 
 def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]:
@@ -44,7 +44,10 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
         "rows": {
             "cell": [place[key] for key in rows["key"]],
             "metric": [number[metric] for metric in zip(rows["metric"], rows["unit"])],
-            **{name: [_short(value) for value in rows[name]] for name in numbers},
+            **{
+                name: [_short(value, DIGITS if name in ("mean", "median") else OF_INTERVALS) for value in rows[name]]
+                for name in numbers
+            },
             **{name: rows[name].tolist() for name in ("replicates", "samples")},
         },
         "recipes": {
@@ -110,8 +113,8 @@ def _values(column: pd.Series) -> list[Any]:
     return [_json(value) if isinstance(value, float) else value for value in map(plain, column)]
 
 
-def _short(value: float) -> float | int | str | None:
-    return _json(float(f"{value:.{DIGITS}g}"))
+def _short(value: float, digits: int) -> float | int | str | None:
+    return _json(float(f"{value:.{digits}g}"))
 
 
 def _json(value: float) -> float | int | str | None:
@@ -124,7 +127,7 @@ def _json(value: float) -> float | int | str | None:
 
 def packed(text: str) -> str:
     """Text as base64 of gzip; a browser's DecompressionStream gives it back. Equal text is packed equally."""
-    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 def packed_summaries(results: Results, recipes: dict[str, list[str]]) -> str:

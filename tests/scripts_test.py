@@ -654,6 +654,15 @@ class Axes(unittest.TestCase):
         self.assertEqual(ticks.byte_ticks(0.0, 2.2 * 2**20, False, 4)[2], ["0 B", "1 MiB", "2 MiB"])
         self.assertEqual(ticks.byte_ticks(2.0 * 2**20, 3.0 * 2**20, True, 3)[2], ["2 MiB", "2.5 MiB", "3 MiB"])
 
+    def test_the_verdicts_of_the_readme_are_those_of_the_reference(self) -> None:
+        root = SCRIPTS.parent
+        with open(root / "results/reference/verdicts.csv") as file:
+            rows = [[row[name].replace("|", "\\|") for name in ("outcome", "statement", "source", "recipe")]
+                    for row in csv.DictReader(file)]
+        table = "".join(f"| {outcome} | {statement} | {source} | `{recipe}` |\n" for outcome, statement, source, recipe in rows)
+        begin = "<!-- verdicts: results/reference/verdicts.csv -->\n| verdict | statement | source | recipe |\n|---|---|---|---|\n"
+        self.assertIn(begin + table + "<!-- end of verdicts -->", (root / "README.md").read_text())
+
     def test_numbers_are_short(self) -> None:
         self.assertEqual(
             [ticks.number_label(v) for v in (0.3, -2.0, 16384.0, 2.5e-5)], ["0.3", "−2", "16384", "2.5×10⁻⁵"]
