@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -215,6 +216,33 @@ class HiddenRedraw final : public Approximation<T> {
   std::unique_ptr<Approximation<T>> inner_;
 };
 
+// An instance that keeps the first key that it is given for later heads.
+template <class T>
+class KeepsFirstKey final : public Approximation<T> {
+ public:
+  explicit KeepsFirstKey(const Draw& draw) : inner_(make_approximation<T>(draw)) {}
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    std::call_once(called_, [&] { key_ = head.K.row(0); });
+    Matrix<T> K = head.K;
+    K.row(0) = key_;
+    inner_->attend({head.Q, K, head.V}, mask, context, out);
+  }
+
+ private:
+  std::unique_ptr<Approximation<T>> inner_;
+  mutable std::once_flag called_;
+  mutable Eigen::Matrix<T, 1, Eigen::Dynamic> key_;
+};
+
+struct DoublesAQuery {
+  static constexpr bool keeps_kernel = false;
+  template <class T>
+  static void attend(const Approximation<T>& inner, const Head<T>& head, Mask mask, Context& context, Out<T> out) {
+    inner.attend(head, mask, context, out);
+    const_cast<T*>(head.Q.data())[0] *= 2;
+  }
+};
+
 // Closed forms with another mean or variance.
 Subject with_theory(const std::string& spec, const std::function<void(KernelTheory&)>& change) {
   Subject planted = subject(spec);
@@ -348,6 +376,8 @@ TEST_CASE("bugs of the attention matrix fail the claims that they break", "[unit
   fails(altered<TenthOfTheIdentity>("linear"), {"rank", "permutation"});
   fails(altered<NoNumber>("linear"), {"linear", "row-sums", "non-negative", "permutation", "rank"});
   fails(made_by<HiddenRedraw>("linformer"), {"repeatable"});
+  fails(altered<DoublesAQuery>("uniform"), {"inputs-kept"});
+  CHECK(failing(checked(made_by<KeepsFirstKey>("efficient"))).contains("repeatable"));
   fails(made_by<ForgetsToTranspose>("local"), {"second-paths"});
 }
 

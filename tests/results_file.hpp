@@ -4,11 +4,14 @@
 #include <SQLiteCpp/Database.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #include "harness/store/store.hpp"
 
@@ -16,9 +19,10 @@ namespace attnbench {
 
 class Folder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("attnbench_results_" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "attnbench_results_XXXXXX";
+    if (!mkdtemp(name.data())) throw std::system_error(errno, std::generic_category(), name);
+    path_ = name;
   }
   ~Folder() { std::filesystem::remove_all(path_); }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }

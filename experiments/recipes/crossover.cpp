@@ -52,23 +52,13 @@ std::vector<RunRequest> runs(RecipeSize size) {
 std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> panels;
   for (const Index d : widths(size))
-    panels.push_back({.title = fmt::format("d = {}", d),
-                      .where = {{"experiment", experiment(size)},
-                                {"input", "gaussian"},
-                                {"causal", 0},
-                                {"precision", "f32"},
-                                {"threads", 1},
-                                {"d", d},
-                                {"method", methods}},
-                      .x = {"n"},
-                      .x_label = "sequence length n",
-                      .x_scale = "log2",
-                      .y = "speedup",
-                      .y_label = "times faster than softmax",
-                      .y_scale = "log2",
-                      .interval = "median",
-                      .theory = "speedup_by_flops",
-                      .crossing = true});
+    panels.push_back(speedup_panel(fmt::format("d = {}", d), {{"experiment", experiment(size)},
+                                                              {"input", "gaussian"},
+                                                              {"causal", 0},
+                                                              {"precision", "f32"},
+                                                              {"threads", 1},
+                                                              {"d", d},
+                                                              {"method", methods}}));
   return {
       figure("crossover", text, "Where approximations overtake softmax",
              "One head, dv = d, float, one thread, bidirectional: medians of the ratios within a block, with "

@@ -29,6 +29,35 @@ inline std::array<Index, 3> last_three(const std::vector<Index>& lengths) {
   return {lengths.at(count - 3), lengths.at(count - 2), lengths.at(count - 1)};
 }
 
+// Seconds against the sequence length, with the fitted exponent.
+inline Panel time_panel(std::string title, nlohmann::json where, std::string label = "seconds per call") {
+  return {.title = std::move(title),
+          .where = std::move(where),
+          .x = {"n"},
+          .x_label = "sequence length n",
+          .x_scale = "log2",
+          .y = "seconds",
+          .y_label = std::move(label),
+          .y_scale = "log10",
+          .interval = "median",
+          .slope = true};
+}
+
+// How many times faster than softmax against the sequence length, beside the ratio of FLOPs, with the crossover.
+inline Panel speedup_panel(std::string title, nlohmann::json where) {
+  return {.title = std::move(title),
+          .where = std::move(where),
+          .x = {"n"},
+          .x_label = "sequence length n",
+          .x_scale = "log2",
+          .y = "speedup",
+          .y_label = "times faster than softmax",
+          .y_scale = "log2",
+          .interval = "median",
+          .theory = "speedup_by_flops",
+          .crossing = true};
+}
+
 struct Growth {
   std::string method;
   Estimate exponent;     // median over blocks of turns

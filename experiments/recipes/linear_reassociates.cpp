@@ -65,20 +65,11 @@ std::vector<RunRequest> runs(RecipeSize size) {
 }
 
 std::vector<Figure> figures(RecipeSize size) {
-  const Panel time{.title = "both orders of the same product",
-                   .where = {{"experiment", timed(size)},
-                             {"input", "gaussian"},
-                             {"causal", 0},
-                             {"precision", "f32"},
-                             {"method", Specs{reassociated, formed}}},
-                   .x = {"n"},
-                   .x_label = "sequence length n",
-                   .x_scale = "log2",
-                   .y = "seconds",
-                   .y_label = "seconds per call",
-                   .y_scale = "log10",
-                   .interval = "median",
-                   .slope = true};
+  const Panel time = time_panel("both orders of the same product", {{"experiment", timed(size)},
+                                                                    {"input", "gaussian"},
+                                                                    {"causal", 0},
+                                                                    {"precision", "f32"},
+                                                                    {"method", Specs{reassociated, formed}}});
   return {
       figure("linear-reassociates", text, "The matrix first, or keys and values first",
              "One head, d = dv = 64, elu + 1, float, one thread, bidirectional: medians with distribution-free 95 % "

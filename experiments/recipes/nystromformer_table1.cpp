@@ -47,21 +47,12 @@ std::vector<RunRequest> runs(RecipeSize size) {
 }
 
 std::vector<Figure> figures(RecipeSize size) {
-  const Panel time{.title = "time of one head",
-                   .where = {{"experiment", experiment(size)},
-                             {"input", "gaussian"},
-                             {"causal", 0},
-                             {"precision", "f32"},
-                             {"threads", 1},
-                             {"method", all_methods()}},
-                   .x = {"n"},
-                   .x_label = "sequence length n",
-                   .x_scale = "log2",
-                   .y = "seconds",
-                   .y_label = "seconds per call",
-                   .y_scale = "log10",
-                   .interval = "median",
-                   .slope = true};
+  const Panel time = time_panel("time of one head", {{"experiment", experiment(size)},
+                                                     {"input", "gaussian"},
+                                                     {"causal", 0},
+                                                     {"precision", "f32"},
+                                                     {"threads", 1},
+                                                     {"method", all_methods()}});
   Panel memory = time;
   memory.title = "memory of one head";
   memory.y = "peak_bytes";

@@ -52,21 +52,14 @@ std::vector<RunRequest> runs(RecipeSize size) {
 }
 
 std::vector<Figure> figures(RecipeSize size) {
-  const Panel time{.title = "forward and backward of attention",
-                   .where = {{"experiment", step(size)},
-                             {"input", "gaussian"},
-                             {"causal", 1},
-                             {"precision", "f32"},
-                             {"threads", 1},
-                             {"method", drawn}},
-                   .x = {"n"},
-                   .x_label = "sequence length n",
-                   .x_scale = "log2",
-                   .y = "seconds",
-                   .y_label = "seconds per training step",
-                   .y_scale = "log10",
-                   .interval = "median",
-                   .slope = true};
+  const Panel time = time_panel("forward and backward of attention",
+                                {{"experiment", step(size)},
+                                 {"input", "gaussian"},
+                                 {"causal", 1},
+                                 {"precision", "f32"},
+                                 {"threads", 1},
+                                 {"method", drawn}},
+                                "seconds per training step");
   Panel share = time, whole = time;
   share.title = "backward over forward";
   share.y = "backward_over_forward";

@@ -59,22 +59,13 @@ std::vector<RunRequest> runs(RecipeSize size) {
 std::vector<Figure> figures(RecipeSize size) {
   std::vector<Panel> panels;
   for (const Index d : widths(size))
-    panels.push_back({.title = fmt::format("D = {}: D^2 = {}, D (D + 1) / 2 = {}", d, d * d, features(d)),
-                      .where = {{"experiment", timed(size)},
-                                {"input", "gaussian"},
-                                {"causal", 0},
-                                {"precision", "f32"},
-                                {"d", d},
-                                {"method", polynomial}},
-                      .x = {"n"},
-                      .x_label = "sequence length n",
-                      .x_scale = "log2",
-                      .y = "speedup",
-                      .y_label = "times faster than softmax",
-                      .y_scale = "log2",
-                      .interval = "median",
-                      .theory = "speedup_by_flops",
-                      .crossing = true});
+    panels.push_back(speedup_panel(fmt::format("D = {}: D^2 = {}, D (D + 1) / 2 = {}", d, d * d, features(d)),
+                                   {{"experiment", timed(size)},
+                                    {"input", "gaussian"},
+                                    {"causal", 0},
+                                    {"precision", "f32"},
+                                    {"d", d},
+                                    {"method", polynomial}}));
   return {figure("polynomial-crossover", text, "Where the polynomial kernel overtakes softmax",
                  "One head, dv = d = D, float, one thread, bidirectional: medians of the ratios within a block, with "
                  "distribution-free 95 % intervals; lines are the ratios of FLOPs. The legend has the n from which on "

@@ -68,16 +68,7 @@ std::vector<Figure> figures(RecipeSize size) {
                              {"precision", "f32"},
                              {"threads", 1},
                              {"method", with(computing, {floor_of_time})}};
-  const Panel time{.title = "time of one head",
-                   .where = where,
-                   .x = {"n"},
-                   .x_label = "sequence length n",
-                   .x_scale = "log2",
-                   .y = "seconds",
-                   .y_label = "seconds per call",
-                   .y_scale = "log10",
-                   .interval = "median",
-                   .slope = true};
+  const Panel time = time_panel("time of one head", where);
   Panel speedup = time;
   speedup.title = "paired with exact softmax";
   speedup.y = "speedup";

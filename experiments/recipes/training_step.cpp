@@ -54,21 +54,14 @@ std::vector<RunRequest> runs(RecipeSize size) {
 }
 
 std::vector<Figure> figures(RecipeSize size) {
-  const Panel time{.title = "forward and backward",
-                   .where = {{"experiment", timed(size)},
-                             {"input", "gaussian"},
-                             {"causal", 1},
-                             {"precision", "f32"},
-                             {"threads", 1},
-                             {"method", methods(size)}},
-                   .x = {"n"},
-                   .x_label = "sequence length n",
-                   .x_scale = "log2",
-                   .y = "seconds",
-                   .y_label = "seconds per training step",
-                   .y_scale = "log10",
-                   .interval = "median",
-                   .slope = true};
+  const Panel time = time_panel("forward and backward",
+                                {{"experiment", timed(size)},
+                                 {"input", "gaussian"},
+                                 {"causal", 1},
+                                 {"precision", "f32"},
+                                 {"threads", 1},
+                                 {"method", methods(size)}},
+                                "seconds per training step");
   Panel memory = time, share = time, error = time;
   memory.title = "memory beyond input, output and gradients";
   memory.y = "peak_bytes";

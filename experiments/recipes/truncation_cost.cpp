@@ -49,20 +49,11 @@ std::vector<Figure> figures(RecipeSize size) {
              "One head, d = dv = 64, elu + 1, float, one thread, bidirectional: medians with distribution-free 95 % "
              "intervals; n^a is the fitted exponent. window = 65536 forms all weights, as masking them does; "
              "window = 16 those of the band alone.",
-             {{.title = "time of one head",
-               .where = {{"experiment", timed(size)},
-                         {"input", "gaussian"},
-                         {"causal", 0},
-                         {"precision", "f32"},
-                         {"method", Specs{whole, formed, banded}}},
-               .x = {"n"},
-               .x_label = "sequence length n",
-               .x_scale = "log2",
-               .y = "seconds",
-               .y_label = "seconds per call",
-               .y_scale = "log10",
-               .interval = "median",
-               .slope = true}})};
+             {time_panel("time of one head", {{"experiment", timed(size)},
+                                              {"input", "gaussian"},
+                                              {"causal", 0},
+                                              {"precision", "f32"},
+                                              {"method", Specs{whole, formed, banded}}})})};
 }
 
 Estimate below_square(const Estimate& exponent) {

@@ -1,4 +1,6 @@
-// One draw is one set of numbers: constructed twice, called twice, on any number of threads.
+// One draw is one set of numbers: drawn twice, called twice, on any number of threads. And a call changes nothing else.
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "harness/claims/structural.hpp"
@@ -8,21 +10,44 @@ namespace attnbench {
 namespace {
 
 template <class T>
-Result test(const Subject& subject, const Probe& one, std::uint64_t seed) {
+double differing_numbers(const Matrix<T>& a, const Matrix<T>& b) {
+  double different = 0;
+  for (Index i = 0; i < a.size(); ++i) different += std::memcmp(a.data() + i, b.data() + i, sizeof(T)) != 0;
+  return different;
+}
+
+// Each way of doing it again is a test of its own: they differ in what a method got wrong.
+template <class T>
+void test(const Subject& subject, const Probe& one, std::uint64_t seed, ClaimResults& results) {
   const Drawing drawing(subject, subject.params, one.shape, seed);
-  const HeadData<T> head = one.head.cast<T>();
+  const HeadData<T> head = one.head.cast<T>(), other = gaussian_probe(one.shape, seed + 1).head.cast<T>();
   const auto method = drawing.draw<T>(0), again = drawing.draw<T>(0);
   const Matrix<T> first = attended(*method, head, one.shape.mask);
-  Index different = 0;
-  const auto count = [&](const Matrix<T>& other) {
-    for (Index i = 0; i < first.size(); ++i)
-      different += std::memcmp(first.data() + i, other.data() + i, sizeof(T)) != 0;
+  const auto compare = [&](const char* what, const Matrix<T>& second) {
+    results.push_back(compared(
+        "repeatable", fmt::format("numbers that differ {}, {}, {}", what, one.name(), sizeof(T) == 4 ? "f32" : "f64"),
+        differing_numbers(first, second), 0));
   };
-  count(attended(*method, head, one.shape.mask));
-  count(attended(*again, head, one.shape.mask));
-  count(attended(*again, head, one.shape.mask, 3));
-  return compared("repeatable", "numbers that differ, " + one.name() + (sizeof(T) == 4 ? ", f32" : ", f64"),
-                  static_cast<double>(different), 0);
+  compare("when it is called again", attended(*method, head, one.shape.mask));
+  compare("when it is drawn again", attended(*again, head, one.shape.mask));
+  const auto used = drawing.draw<T>(0);
+  attended(*used, other, one.shape.mask);
+  compare("when it was called for another head before", attended(*used, head, one.shape.mask));
+  compare("on 3 threads", attended(*again, head, one.shape.mask, 3));
+}
+
+// What a call leaves of Q, K and V: the measured head is every later method's as well.
+template <class T>
+Result test_kept(const Subject& subject, const Probe& one, std::uint64_t seed) {
+  const auto method = Drawing(subject, subject.params, one.shape, seed).draw<T>(0);
+  const HeadData<T> before = one.head.cast<T>(), after = before;
+  attended(*method, after, one.shape.mask);
+  const double changed = differing_numbers(before.Q, after.Q) + differing_numbers(before.K, after.K) +
+                         differing_numbers(before.V, after.V);
+  return compared(
+      "inputs-kept",
+      fmt::format("numbers of Q, K and V that a call changed, {}, {}", one.name(), sizeof(T) == 4 ? "f32" : "f64"),
+      changed, 0);
 }
 
 }  // namespace
@@ -30,8 +55,17 @@ Result test(const Subject& subject, const Probe& one, std::uint64_t seed) {
 ClaimResults test_repeatable(const Subject& subject, std::uint64_t seed) {
   ClaimResults results;
   for (const Probe& one : probes(subject, seed)) {
-    results.push_back(test<double>(subject, one, seed));
-    results.push_back(test<float>(subject, one, seed));
+    test<double>(subject, one, seed, results);
+    test<float>(subject, one, seed, results);
+  }
+  return results;
+}
+
+ClaimResults test_inputs_kept(const Subject& subject, std::uint64_t seed) {
+  ClaimResults results;
+  for (const Probe& one : probes(subject, seed)) {
+    results.push_back(test_kept<double>(subject, one, seed));
+    results.push_back(test_kept<float>(subject, one, seed));
   }
   return results;
 }

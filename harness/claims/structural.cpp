@@ -6,7 +6,9 @@ const std::vector<StructuralClaim>& structural_claims() {
   static const std::vector<StructuralClaim> all{
       {"second-paths", "kernel, rows, factors and token Jacobian give what attend gives: what is tested is what runs",
        test_second_paths},
-      {"repeatable", "the same draw gives the same bits, twice and on any number of threads", test_repeatable},
+      {"repeatable", "the same draw gives the same bits: again, after other heads, on any number of threads",
+       test_repeatable},
+      {"inputs-kept", "a call leaves Q, K and V as they were", test_inputs_kept},
       {"linear", "attend is linear in V: its matrix can be read off with V = I", test_linear},
       {"row-sums", "rows of the attention matrix sum to one", test_row_sums},
       {"non-negative", "no entry of the attention matrix is negative, in double and in float", test_non_negative},

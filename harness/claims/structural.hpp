@@ -15,6 +15,7 @@ struct StructuralClaim {
 ClaimResults test_second_paths(const Subject&, std::uint64_t seed);
 // repeatable.cpp
 ClaimResults test_repeatable(const Subject&, std::uint64_t seed);
+ClaimResults test_inputs_kept(const Subject&, std::uint64_t seed);
 // rows.cpp
 ClaimResults test_linear(const Subject&, std::uint64_t seed);
 ClaimResults test_row_sums(const Subject&, std::uint64_t seed);

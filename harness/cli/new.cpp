@@ -21,6 +21,7 @@ struct Kind {
   std::vector<const char*> plurals;  // catalogues whose names are taken
   const char* folder;                // of the source tree; families have their own
   const char* next;                  // what shows that it works; {} is the name
+  bool plugin = true;                // whether a plugin can have it
 };
 
 struct Family {
@@ -39,7 +40,7 @@ const std::vector<Kind>& kinds() {
       {"projection", {"projections"}, "approximations/linear/projections", "check performer:projection={}"},
       {"input", {"inputs"}, "harness/inputs/laws", "run attention-error --method performer --input {}"},
       {"experiment", {"experiments"}, "experiments", "run {} --method performer --method softmax"},
-      {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke"}};
+      {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke", false}};
   return all;
 }
 
@@ -131,9 +132,17 @@ int run(const std::vector<std::string>& arguments) {
   const std::string text = text_of(source_tree() / "harness/cli/templates" / file);
   write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
   std::cout << fmt::format("{}\nIt compiles and is registered as it is; answer its TODOs. Then:\n", path.string());
-  std::cout << "  scripts/build.sh release attnbench\n";
-  std::cout << "  build/release/attnbench " << fmt::format(fmt::runtime(kind.next), name) << "\n";
-  if (method) std::cout << "and a plain transcription of its formula as a file of tests/oracle/ (CONTRIBUTING.md)\n";
+  const std::string next = fmt::format(fmt::runtime(kind.next), name);
+  if (output.empty()) {
+    std::cout << "  scripts/build.sh release attnbench\n  build/release/attnbench " << next << "\n";
+  } else if (kind.plugin) {
+    std::cout << fmt::format(
+        "  CMakeLists.txt: find_package(attnbench REQUIRED), add_library(mine MODULE {}), and\n"
+        "                  target_link_libraries(mine PRIVATE attnbench::plugin)\n"
+        "  cmake -B build && cmake --build build\n  attnbench {} --plugin build/libmine.so\n",
+        path.filename().string(), next);
+  }
+  if (method && output.empty()) std::cout << "and a plain transcription of its formula as a file of tests/oracle/ (CONTRIBUTING.md)\n";
   return 0;
 }
 

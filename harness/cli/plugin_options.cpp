@@ -22,12 +22,13 @@ options::options_description plugin_options() {
 }
 
 bool take_plugins(std::vector<std::string>& words) {
+  const options::options_description own = plugin_options();
   options::variables_map values;
   std::vector<std::string> rest;
   try {
     const auto parsed =
         options::command_line_parser(words)
-            .options(plugin_options())
+            .options(own)
             .style(options::command_line_style::unix_style & ~options::command_line_style::allow_guessing)
             .allow_unregistered()
             .run();

@@ -21,8 +21,9 @@ void print_help() {
   std::cout << "attnbench: the yardstick for attention approximations\n\nusage: attnbench COMMAND [OPTIONS]\n\n";
   for (const auto& name : catalogue("commands").names())
     std::cout << fmt::format("  {:<11}{}\n", name, catalogue("commands").description(name).summary);
-  std::cout << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
-               "3 undecided.\n";
+  std::cout
+      << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
+         "3 undecided.\nYour own methods, on any command: --plugin FILE (.so or .py); docs/tutorial.md shows how.\n";
 }
 
 std::string shell_quoted(const std::string& word) {
@@ -54,9 +55,8 @@ int dispatch_with_plugins(std::vector<std::string> words) {
   const bool any = take_plugins(words);
   const auto names = catalogue("commands").names();
   if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
-  if (find<CommandEntry>(words[0]).makes_methods) return run_in_worker(words);
-  register_stand_ins();
-  return dispatch(words);
+  register_stand_ins();  // what cannot be loaded shows here, whatever the command
+  return find<CommandEntry>(words[0]).makes_methods ? run_in_worker(words) : dispatch(words);
 }
 
 // `worker COMMAND ...`: where run_in_worker has it run.

@@ -32,13 +32,12 @@
 #endif
 
 #define ATTNBENCH_ABI_PREFIX "attnbench-abi:"
-#define ATTNBENCH_ABI                                                                                        \
+#define ATTNBENCH_ABI \
   "headers=" ATTNBENCH_HEADERS ";compiler=" ATTNBENCH_COMPILER ";scalar types=float, double;Eigen="          \
   ATTNBENCH_TEXT(EIGEN_WORLD_VERSION) "." ATTNBENCH_TEXT(EIGEN_MAJOR_VERSION) "." ATTNBENCH_TEXT(            \
       EIGEN_MINOR_VERSION) ";Eigen's alignment=" ATTNBENCH_TEXT(EIGEN_MAX_ALIGN_BYTES) ";sanitizer=" ATTNBENCH_SANITIZER
 
 extern "C" {
-// Weak: one of the many is kept. Used: nothing names it.
-[[gnu::weak, gnu::used]] extern const char attnbench_abi[];
-const char attnbench_abi[] = ATTNBENCH_ABI_PREFIX ATTNBENCH_ABI;
+// Weak: one of the many is kept, and for gcc 12 none that is const. Used: nothing names it.
+[[gnu::weak, gnu::used]] char attnbench_abi[] = ATTNBENCH_ABI_PREFIX ATTNBENCH_ABI;
 }

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <boost/process/search_path.hpp>
 #include <cstdlib>
 #include <sstream>
 
@@ -27,6 +27,14 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
+std::vector<fs::path> split(const std::string& paths) {
+  std::vector<fs::path> all;
+  std::istringstream stream(paths);
+  for (std::string path; std::getline(stream, path, ':');)
+    if (!path.empty()) all.emplace_back(path);
+  return all;
+}
+
 // The plugin's path, without links and dots, as it is hashed and shown.
 fs::path required_file(const fs::path& file) {
   if (file.extension() != ".so" && file.extension() != ".py")
@@ -40,11 +48,18 @@ fs::path required_file(const fs::path& file) {
   return found;
 }
 
+bool is_program(const fs::path& file) {
+  std::error_code none;
+  return access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file, none);
+}
+
+// Its path; a name without a folder is looked for as a shell would.
 std::string required_interpreter(const std::string& python) {
   if (python.find('/') != std::string::npos) {
-    if (access(python.c_str(), X_OK) == 0 && fs::is_regular_file(python)) return fs::absolute(python).string();
-  } else if (const auto found = boost::process::search_path(python); !found.empty()) {
-    return found.string();
+    if (is_program(python)) return fs::absolute(python).string();
+  } else {
+    for (const auto& folder : split(variable("PATH")))
+      if (is_program(folder / python)) return (folder / python).string();
   }
   throw Misuse(
       fmt::format("--python {}: there is no such program; expected a Python interpreter, such as "
@@ -67,10 +82,7 @@ void show_package() {
 }  // namespace
 
 Plugins plugins() {
-  Plugins all{.python = variable(python_variable)};
-  std::istringstream files(variable(files_variable));
-  for (std::string file; std::getline(files, file, ':');)
-    if (!file.empty()) all.files.emplace_back(file);
+  Plugins all{.files = split(variable(files_variable)), .python = variable(python_variable)};
   if (all.python.empty()) all.python = ATTNBENCH_PYTHON;
   return all;
 }

@@ -63,7 +63,7 @@ std::string Worker::last_words() const {
   file.seekg(static_cast<std::streamoff>(std::max(said_before_, size - std::min<std::uintmax_t>(size, 4096))));
   std::string line, last;
   while (std::getline(file, line))
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+    if (const size_t first = line.find_first_not_of(" \t\r"); first != std::string::npos) last = line.substr(first);
   for (char& c : last)
     if (c < ' ' || c > '~') c = '?';
   return last.empty() ? "" : fmt::format("; its last output: {:.160}", last);

@@ -1,0 +1,2 @@
+// Includes the interface and leaves it at that.
+#include "harness/core/approximation.hpp"
