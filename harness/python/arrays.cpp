@@ -66,8 +66,7 @@ void copy_result(const py::object& result, Out<T> out, const std::string& source
   if (array.ndim() != 2 || array.shape(0) != out.rows() || array.shape(1) != out.cols())
     refuse(array.ndim() == 0 ? fmt::format("a {}", py::str(py::type::of(result).attr("__name__")).cast<std::string>())
                              : "an array of shape " + shape_text(array));
-  if (array.dtype().kind() != 'f')
-    refuse("an array of type " + py::str(array.dtype()).cast<std::string>());
+  if (array.dtype().kind() != 'f') refuse("an array of type " + py::str(array.dtype()).cast<std::string>());
   if (array.dtype().itemsize() == 4)
     copy_numbers<T, float>(array, out);
   else

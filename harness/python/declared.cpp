@@ -86,8 +86,7 @@ PyObject* Declared::make(const Draw& draw) const {
 
 Claims Declared::claims(Claims known, const Params& params, const Shape& shape) const {
   return in_python(file, [&] {
-    const py::dict said =
-        held(object).attr("claims")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
+    const py::dict said = held(object).attr("claims")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
     const auto take = [&](const char* name, auto& claim) {
       if (said.contains(name)) claim = said[name].template cast<std::remove_reference_t<decltype(claim)>>();
     };
@@ -114,8 +113,7 @@ double Declared::memory(const Params& params, const Shape& shape, double otherwi
 
 Work Declared::cost(const Params& params, const Shape& shape, Work otherwise) const {
   return in_python(file, [&] {
-    const py::object said =
-        held(object).attr("cost")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
+    const py::object said = held(object).attr("cost")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
     if (said.is_none()) return otherwise;
     const auto [flops, exps] = said.cast<std::pair<double, double>>();
     return Work{.flops = flops, .exps = exps};

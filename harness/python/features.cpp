@@ -68,9 +68,10 @@ class PythonFeatures final : public FeatureMap<T> {
       const py::object result = py::handle(features_k_)(view<T>(token));
       const auto array = py::array(py::module_::import("numpy").attr("asarray")(result));
       if (array.ndim() != 2 || array.shape(0) != 1 || array.shape(1) < 1)
-        throw std::runtime_error(fmt::format("features_k(x) of one token, x of shape (1, {}), returned {}; expected an "
-                                             "array of shape (1, number of features)",
-                                             d, py::str(array.attr("shape")).cast<std::string>()));
+        throw std::runtime_error(
+            fmt::format("features_k(x) of one token, x of shape (1, {}), returned {}; expected an "
+                        "array of shape (1, number of features)",
+                        d, py::str(array.attr("shape")).cast<std::string>()));
       return static_cast<Index>(array.shape(1));
     });
   }

@@ -31,8 +31,8 @@ Array<T> array_of(const py::array& X, const char* name) {
   const auto array = Array<T>::ensure(X);
   if (!array) throw py::error_already_set();
   if (array.ndim() != 4)
-    throw Misuse(fmt::format("{} has {} axes; expected [n, d], [heads, n, d] or [batch, heads, n, d]", name,
-                             array.ndim()));
+    throw Misuse(
+        fmt::format("{} has {} axes; expected [n, d], [heads, n, d] or [batch, heads, n, d]", name, array.ndim()));
   return array;
 }
 
@@ -44,9 +44,10 @@ struct Heads {
     const auto refuse = [](const std::string& what) { throw Misuse(what); };
     if (K.shape(0) != Q.shape(0) || V.shape(0) != Q.shape(0)) refuse("q, k and v have several numbers of batches");
     if (K.shape(1) != V.shape(1) || K.shape(1) == 0 || Q.shape(1) % K.shape(1) != 0)
-      refuse(fmt::format("{} heads of queries, {} of keys and {} of values; expected as many keys as values, and as "
-                         "many queries or a multiple",
-                         Q.shape(1), K.shape(1), V.shape(1)));
+      refuse(
+          fmt::format("{} heads of queries, {} of keys and {} of values; expected as many keys as values, and as "
+                      "many queries or a multiple",
+                      Q.shape(1), K.shape(1), V.shape(1)));
     if (K.shape(2) != V.shape(2)) refuse(fmt::format("{} keys and {} values", K.shape(2), V.shape(2)));
     if (Q.shape(3) != K.shape(3)) refuse(fmt::format("q has d = {} and k has d = {}", Q.shape(3), K.shape(3)));
     for (py::ssize_t axis = 0; axis < 4; ++axis)
@@ -103,8 +104,8 @@ py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optiona
       std::optional<HeadData<double>> learnt;
       std::optional<Head<double>> learnt_view;
       if (find<MethodEntry>(params.name()).fitted(params)) {
-        learnt = calibration ? calibration->head(std::min(b, calibration->batches() - 1), h)
-                             : head.template cast<double>();
+        learnt =
+            calibration ? calibration->head(std::min(b, calibration->batches() - 1), h) : head.template cast<double>();
         learnt_view.emplace(learnt->view());
       }
       const auto method = make_approximation<T>({.shape = shape,
@@ -128,7 +129,7 @@ py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optiona
       }
       require_finite<T>(out, fmt::format("{} on batch {}, head {}", params.spec(), b, h));
     }
-  return std::move(result);
+  return result;
 }
 
 py::array attend_arrays(const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
@@ -222,8 +223,7 @@ py::dict summaries(const std::string& plural) {
     throw Misuse("list: unknown kind '" + plural + "'" + nearest_names(plural, known));
   }
   py::dict all;
-  for (const auto& name : catalogue(plural).names())
-    all[py::str(name)] = catalogue(plural).description(name).summary;
+  for (const auto& name : catalogue(plural).names()) all[py::str(name)] = catalogue(plural).description(name).summary;
   return all;
 }
 

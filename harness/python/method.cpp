@@ -20,7 +20,8 @@ class PythonMethod final : public Approximation<T> {
  public:
   PythonMethod(DeclaredClass declared, const Draw& draw, std::unique_ptr<Approximation<T>> by_features)
       : declared_(std::move(declared)), by_features_(std::move(by_features)), instance_(declared_->make(draw)) {
-    attend_ = in_python(declared_->file, [&] { return py::object(py::handle(instance_).attr("attend")).release().ptr(); });
+    attend_ =
+        in_python(declared_->file, [&] { return py::object(py::handle(instance_).attr("attend")).release().ptr(); });
   }
   PythonMethod(const PythonMethod&) = delete;
   PythonMethod& operator=(const PythonMethod&) = delete;
@@ -35,7 +36,8 @@ class PythonMethod final : public Approximation<T> {
     if (keys == 0) return void(out.setZero());
     in_python(declared_->file, [&] {
       Handing handing;
-      const py::object q = view(head.Q), k = view(attnbench::rows(head.K, 0, keys)), v = view(attnbench::rows(head.V, 0, keys));
+      const py::object q = view(head.Q), k = view(attnbench::rows(head.K, 0, keys)),
+                       v = view(attnbench::rows(head.V, 0, keys));
       PyObject* const causal = mask.causal ? Py_True : Py_False;
       PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
       const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;
@@ -101,9 +103,8 @@ MethodEntry entry_of(const DeclaredClass& declared) {
           .f32 = maker<float>(declared),
           .f64 = maker<double>(declared),
           .fitted = [declared](const Params&) { return declared->fitted; },
-          .theory = [declared](const Params& params, const Shape&, const Head<double>*) {
-            return declared->theory(params);
-          }};
+          .theory = [declared](const Params& params, const Shape&,
+                               const Head<double>*) { return declared->theory(params); }};
 }
 
 }  // namespace
@@ -138,8 +139,7 @@ MethodEntry method_of_features(const DeclaredClass& declared) {
     return declared->claims(find<MethodEntry>("linear").claims(linear_params(*declared, params), shape), params, shape);
   };
   entry.memory = [declared](const Params& params, const Shape& shape) {
-    return declared->memory(params, shape,
-                            find<MethodEntry>("linear").memory(linear_params(*declared, params), shape));
+    return declared->memory(params, shape, find<MethodEntry>("linear").memory(linear_params(*declared, params), shape));
   };
   entry.cost = [declared](const Params& params, const Shape& shape) {
     return declared->cost(params, shape, find<MethodEntry>("linear").cost(linear_params(*declared, params), shape));

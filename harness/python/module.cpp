@@ -60,13 +60,12 @@ Parameter parameter_of(const py::handle& p) {
              help = p.attr("help").cast<std::string>();
   const double minimum = p.attr("minimum").cast<double>(), maximum = p.attr("maximum").cast<double>();
   const py::object value = p.attr("default");
-  Parameter made = kind == "integer" ? Parameter::integer(name, value.cast<long>(), help, minimum, maximum)
-                   : kind == "real"  ? Parameter::real(name, value.cast<double>(), help, minimum, maximum)
-                   : kind == "flag"  ? Parameter::flag(name, value.cast<bool>(), help)
-                   : kind == "choice"
-                       ? Parameter::choice(name, value.cast<std::string>(), help,
-                                           p.attr("choices").cast<std::vector<std::string>>())
-                       : Parameter::text(name, value.cast<std::string>(), help);
+  Parameter made = kind == "integer"  ? Parameter::integer(name, value.cast<long>(), help, minimum, maximum)
+                   : kind == "real"   ? Parameter::real(name, value.cast<double>(), help, minimum, maximum)
+                   : kind == "flag"   ? Parameter::flag(name, value.cast<bool>(), help)
+                   : kind == "choice" ? Parameter::choice(name, value.cast<std::string>(), help,
+                                                          p.attr("choices").cast<std::vector<std::string>>())
+                                      : Parameter::text(name, value.cast<std::string>(), help);
   return p.attr("budget").cast<bool>() ? std::move(made).as_budget() : made;
 }
 

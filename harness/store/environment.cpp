@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <array>
+#include <boost/process.hpp>
 #include <boost/version.hpp>
 #include <charconv>
 #include <cmath>
@@ -27,6 +28,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "harness/plugins/plugins.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/build_facts.hpp"
 #include "harness/store/source_version.hpp"
@@ -157,6 +159,33 @@ json library_variables() {
   return set;
 }
 
+// The interpreter of plugins in Python, and what decides their numbers beside them.
+json python() {
+  namespace process = boost::process;
+  const Plugins all = plugins();
+  if (std::none_of(all.files.begin(), all.files.end(), [](const fs::path& f) { return f.extension() == ".py"; }))
+    return {};
+  json facts = {{"executable", all.python}};
+  constexpr const char* script = R"python(
+import importlib.metadata as packages, json, platform
+facts = {"version": platform.python_version()}
+for name in ("numpy", "torch"):
+    try:
+        facts[name] = packages.version(name)
+    except packages.PackageNotFoundError:
+        pass
+print(json.dumps(facts)))python";
+  std::error_code none;
+  process::ipstream answer;
+  process::child child(all.python, process::args = {"-c", script}, process::std_out > answer,
+                       process::std_err > process::null, process::std_in < process::null, none);
+  std::string line;
+  if (!none && std::getline(answer, line))
+    if (const json said = json::parse(line, nullptr, false); said.is_object()) facts.update(said);
+  child.wait(none);
+  return facts;
+}
+
 json host() {
   json facts;
   if (utsname system; uname(&system) == 0) {
@@ -196,7 +225,8 @@ json known_only(const json& facts) {
 
 std::string environment_json() {
   json environment = {{"build", build()},         {"processor", processor()}, {"memory", memory()},
-                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()}};
+                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()},
+                      {"python", python()}};
   if (std::array<double, 3> load; getloadavg(load.data(), 3) == 3) environment["load_average"] = load;
   return known_only(environment).dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -52,7 +52,7 @@ struct Member {
   std::vector<double> seconds = {};    // of one call, a sample a block
   std::vector<double> disturbed = {};  // 1: that turn was; marked, never discarded
   std::vector<Handover> handovers = {};
-  Rates rates = {};                    // of the machine, at the cell's precision and threads; known when it is recorded
+  Rates rates = {};  // of the machine, at the cell's precision and threads; known when it is recorded
 };
 
 // The options of an experiment that measures in turns, and the metrics that are recorded for each of its cells: add
