@@ -16,9 +16,10 @@ import numpy as np
 
 SOURCES = Path(__file__).resolve().parent / "plugins/python"
 BUILD = Path(sys.argv.pop(1)).resolve()
-sys.path.insert(0, str(BUILD / "python"))
+sys.path[:0] = [str(BUILD / "python"), str(SOURCES)]
 
 import attnbench  # noqa: E402
+from means import Leaky, Mean  # noqa: E402
 
 GENERATOR = np.random.default_rng(1)
 N, D, DV = 40, 8, 6
@@ -34,24 +35,6 @@ def softmax(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -
         logits = np.where(np.tri(*logits.shape[-2:], k=k.shape[-2] - q.shape[-2], dtype=bool), logits, -np.inf)
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     return weights @ v / weights.sum(-1, keepdims=True)
-
-
-class Mean:
-    """The mean of v."""
-
-    claims = {"row_stochastic": True}
-
-    def attend(self, q, k, v, causal):
-        if causal:
-            return v.cumsum(0) / np.arange(1, len(v) + 1, dtype=v.dtype)[:, None]
-        return np.tile(v.mean(0), (len(q), 1))
-
-
-class Leaky:
-    """Not causal, though it says so."""
-
-    def attend(self, q, k, v, causal):
-        return np.tile(v.mean(0), (len(q), 1))
 
 
 class AttendTest(unittest.TestCase):
@@ -189,8 +172,15 @@ class ClassTest(unittest.TestCase):
         self.assertEqual(attnbench.load(SOURCES / "numpy_softmax.py"), ["numpy-softmax"])
         np.testing.assert_allclose(attnbench.attend("numpy-softmax", q, k, v), softmax(q, k, v), atol=1e-12)
         self.assertEqual(attnbench.load(SOURCES / "numpy_softmax.py"), ["numpy-softmax"])
-        with self.assertRaisesRegex(attnbench.Misuse, "there is no such file"):
-            attnbench.load("none.py")
+        for name, words in (("none.py", "there is no such file"), ("means.txt", "expected a shared library")):
+            with self.assertRaisesRegex(attnbench.Misuse, words):
+                attnbench.load(name)
+        with tempfile.TemporaryDirectory() as folder:
+            bad = Path(folder) / "bad.py"
+            bad.write_text("import no_such_package\n")
+            with self.assertRaisesRegex(attnbench.Misuse, r"bad.py: ModuleNotFoundError: .*no_such_package"):
+                attnbench.load(bad)
+        self.assertEqual(set(attnbench.run("attention-error", "uniform", n=16, d=4)["ending"]), {"done"})
 
 
 class RunTest(unittest.TestCase):

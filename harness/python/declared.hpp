@@ -17,6 +17,7 @@ struct Declared {
   std::vector<Parameter> parameters;
   bool attends = false;       // it has attend
   bool maps = false;          // it has features_q and features_k
+  bool exponents = false;     // which give the logarithms of features
   bool takes_causal = false;  // its attend does
   bool fitted = false;        // its constructor wants the calibration head
   bool has_theory = false;    // it says what its kernel estimates

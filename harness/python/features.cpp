@@ -1,4 +1,4 @@
-// A class with features_q(self, x) and features_k(self, x): a feature map of its own, in value form.
+// A class with features_q(self, x) and features_k(self, x): a feature map of its own.
 #include <fmt/format.h>
 
 #include <map>
@@ -36,7 +36,7 @@ class PythonFeatures final : public FeatureMap<T> {
   ~PythonFeatures() override { release(); }
 
   Index features() const override { return features_; }
-  Form form() const override { return Form::values; }
+  Form form() const override { return declared_->exponents ? Form::exponents : Form::values; }
 
   void map(Context&, const In<T>& X, Side side, Index, Out<T> block, std::span<T> log_scale) const override {
     in_python(declared_->file, [&] {

@@ -82,6 +82,7 @@ DeclaredClass declared_class(const py::object& object) {
   for (const py::handle p : object.attr("parameters")) declared.parameters.push_back(parameter_of(p));
   declared.attends = flag("attends");
   declared.maps = flag("maps");
+  declared.exponents = flag("exponents");
   declared.takes_causal = flag("takes_causal");
   declared.fitted = flag("fitted");
   declared.has_theory = flag("has_theory");
@@ -122,12 +123,16 @@ void set_loader(const py::function& load) {
   });
 }
 
-// The plugins that workers of this process load, with one more.
-void add_plugin(const std::string& file, const std::string& interpreter) {
-  Plugins all = plugins();
-  all.files.emplace_back(file);
-  all.python = interpreter;
-  set_plugins(all);
+// The plugins that workers of this process load.
+void set_files(const std::vector<std::string>& files, const std::string& interpreter) {
+  set_plugins({.files = {files.begin(), files.end()}, .python = interpreter});
+}
+
+template <class Exception>
+void add_exception(py::module_& module, const char* name, PyObject* base, const char* meaning) {
+  const auto& exception = py::register_exception<Exception>(module, name, base);
+  exception.attr("__doc__") = meaning;
+  exception.attr("__module__") = "attnbench";  // where users find it
 }
 
 }  // namespace
@@ -135,8 +140,10 @@ void add_plugin(const std::string& file, const std::string& interpreter) {
 
 PYBIND11_MODULE(_native, module) {
   using namespace attnbench;
-  py::register_exception<Misuse>(module, "Misuse", PyExc_ValueError);
-  py::register_exception<NumericallyInvalid>(module, "NumericallyInvalid", PyExc_ArithmeticError);
+  add_exception<Misuse>(module, "Misuse", PyExc_ValueError,
+                        "What was asked for cannot be: says what was given, what was expected and how to mend it.");
+  add_exception<NumericallyInvalid>(module, "NumericallyInvalid", PyExc_ArithmeticError,
+                                    "A method gave numbers that are none; names the first place.");
   module.def("run", run);
   module.def("command", command);
   module.def("rows", [](const std::string& file) {
@@ -146,7 +153,7 @@ PYBIND11_MODULE(_native, module) {
   });
   module.def("register", register_class);
   module.def("set_loader", set_loader);
-  module.def("add_plugin", add_plugin);
+  module.def("set_plugins", set_files);
   module.def("plugins", [] {
     std::vector<std::string> files;
     for (const auto& file : plugins().files) files.push_back(file.string());

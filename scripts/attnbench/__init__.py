@@ -52,9 +52,9 @@ def _why_not(error: ImportError) -> str:
 
 
 try:
-    import numpy as _numpy  # noqa: F401
+    from attnbench._native import Misuse, NumericallyInvalid  # isort: skip: of another version, nothing else matters
 
-    from attnbench._native import Misuse, NumericallyInvalid
+    import numpy as _numpy  # noqa: F401
 except ImportError as _error:
     if sys.orig_argv[1:3] == ["-m", "attnbench.worker"]:  # whoever started it wants one line
         print(f"attnbench: {_why_not(_error)}", file=sys.stderr, flush=True)

@@ -64,6 +64,7 @@ class Declaration:
         self.maps = _own(cls, "features_q") is not None and _own(cls, "features_k") is not None
         if not (self.attends or self.maps):
             raise Misuse(f"{self.where} has neither attend(self, q, k, v, causal) nor features_q and features_k(self, x)")
+        self.exponents = bool(getattr(cls, "exponents", False))
         self.takes_causal = self.attends and self._takes_causal()
         self._read_constructor()
         self._read_texts()

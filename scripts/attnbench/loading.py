@@ -70,17 +70,19 @@ def load(file: str | os.PathLike[str]) -> list[str]:
 
     A .py file that was loaded before is loaded anew, and its methods replaced. Raises Misuse for what is no plugin.
     """
-    path = Path(file).resolve()
-    if path.suffix == ".so":
-        _native.add_plugin(str(path), sys.executable)
-        share_symbols()
-        _native.load_library(str(path))
-        return []
-    _native.add_plugin(str(path), sys.executable)
+    path = str(Path(file).resolve())
+    before = _native.plugins()
+    _native.set_plugins([*before, path], sys.executable)  # refuses what is no file
     try:
-        return _register_file(str(path), again=True)
+        if not path.endswith(".so"):
+            return _register_file(path, again=True)
+        if path not in before:
+            share_symbols()
+            _native.load_library(path)
+        return []
     except Misuse as error:
-        raise Misuse(f"plugin {path}: {error}") from None
+        _native.set_plugins(before, sys.executable)
+        raise Misuse(f"plugin {path}: {error}" if path.endswith(".py") else str(error)) from None
 
 
 def register(cls: Class) -> Class:

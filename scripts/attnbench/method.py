@@ -75,6 +75,9 @@ class Method:
     views of the caller's memory.
     """
 
+    exponents: bool = False
+    """What features_q and features_k give are logarithms of features: they are stabilised and exponentiated for you."""
+
     def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
         """[n, d], [n, d], [n, dv] to [n, dv]. Without `causal`, q may have another number of rows than k and v."""
         raise NotImplementedError

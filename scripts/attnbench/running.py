@@ -44,19 +44,29 @@ def _several(values: Values) -> list[str]:
     return [str(x) for x in ([values] if isinstance(values, (str, int, float, type)) else values)]
 
 
-def _spec_for_workers(method: str | type) -> str:
-    """The spec of a class, once workers can load it from its file."""
-    if isinstance(method, str):
-        return method
-    name, file = name_of(method), file_of(method)
-    if file is None:
-        raise Misuse(
-            f"class {method.__name__} is in no file, and workers load methods from files: write it to one "
-            "(%%writefile mine.py) and attnbench.load('mine.py')"
-        )
-    if file not in _native.plugins():
-        _native.add_plugin(file, sys.executable)
-    return name
+@contextmanager
+def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
+    """The specs of methods; classes among them are loaded from their files by the workers of this run."""
+    before = _native.plugins()
+    files = list(before)
+    specs = []
+    for method in methods:
+        specs.append(name_of(method))
+        if isinstance(method, str):
+            continue
+        file = file_of(method)
+        if file is None:
+            raise Misuse(
+                f"class {method.__name__} is in no file, and workers load methods from files: write it to one "
+                "(%%writefile mine.py) and attnbench.load('mine.py')"
+            )
+        if file not in files:
+            files.append(file)
+    _native.set_plugins(files, sys.executable)
+    try:
+        yield specs
+    finally:
+        _native.set_plugins(before, sys.executable)
 
 
 def run(
@@ -85,12 +95,10 @@ def run(
 
     if "ATTNBENCH_WORKER" in os.environ:
         raise Misuse("run() while a worker loads this file: put it under `if __name__ == '__main__':`")
-    words = ["run", experiment]
-    specs = [methods] if isinstance(methods, (str, type)) else methods
-    words += ["--method", *(_spec_for_workers(m) for m in specs), "--input", *_several(inputs)]
-    for name, values in (("-n", n), ("-d", d)):
+    words = []
+    for name, values in (("--input", inputs), ("-n", n), ("-d", d)):
         if values is not None:
-            words += [name, *_several(values)]
+            words += [word for x in _several(values) for word in (name, x)]
     if causal is not None:
         words.append("--causal" if causal else "--bidirectional")
     for axis, values in (sweep or {}).items():
@@ -105,10 +113,12 @@ def run(
         if value is True:
             words.append(option)
         elif value is not False and value is not None:
-            words += [option, *_several(value)]
-    with tempfile.TemporaryDirectory() as folder, _workers_environment():
+            words += [word for x in _several(value) for word in (option, x)]
+    given = [methods] if isinstance(methods, (str, type)) else methods
+    with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(given) as specs:
         file = str(Path(results) if results is not None else Path(folder) / "results.db")
-        code, summary = _native.command([*words, "--results", file], sys.executable)
+        words += [word for spec in specs for word in ("--method", spec)]
+        code, summary = _native.command(["run", experiment, *words, "--results", file], sys.executable)
         if code == 130:
             raise KeyboardInterrupt
         rows = io.StringIO(_native.rows(file))

@@ -12,13 +12,14 @@ class NumpyPositive:
     reference = "Choromanski et al. 2021, arXiv:2009.14794, Lemma 1"
     parameters = {"m": attnbench.Parameter(64, "features", minimum=1, budget=True)}
     claims = {"unbiased": True, "non_negative": True}
+    exponents = True  # logarithms of features: they are stabilised before they are exponentiated
 
     def __init__(self, m, shape, seed, state=None):
         drawn = np.random.default_rng(seed).standard_normal((m, shape.d))
         self.W = drawn if state is None else state["W"]
 
     def features_q(self, x):
-        return np.exp(x @ self.W.T - (x**2).sum(axis=1, keepdims=True) / 2) / np.sqrt(len(self.W))
+        return x @ self.W.T - (x**2).sum(axis=1, keepdims=True) / 2 - np.log(len(self.W)) / 2
 
     features_k = features_q
 
@@ -34,7 +35,7 @@ class NumpyPositiveTwice(NumpyPositive):
     """The same with attend by itself: what its features say of it is a second path."""
 
     def attend(self, q, k, v, causal):
-        weights = self.features_q(q) @ self.features_k(k).T
+        weights = np.exp(self.features_q(q)) @ np.exp(self.features_k(k)).T
         if causal:
             weights = np.tril(weights)
         return (weights @ v) / weights.sum(axis=1, keepdims=True)
@@ -44,6 +45,6 @@ class NumpyPositiveBiased(NumpyPositive):
     """The mistake that is most often made: the norm is missing, so exp(q.k + |q|^2/2 + |k|^2/2) is estimated."""
 
     def features_q(self, x):
-        return np.exp(x @ self.W.T) / np.sqrt(len(self.W))
+        return x @ self.W.T - np.log(len(self.W)) / 2
 
     features_k = features_q
