@@ -161,6 +161,62 @@ class ClassTest(unittest.TestCase):
         with self.assertRaisesRegex(attnbench.Misuse, "is no class"):
             attnbench.register(3)  # type: ignore[type-var]
 
+    def test_what_a_class_has_no_form_of_is_said(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        plain = type("Plain", (), {"attend": lambda self, q, k, v: v})
+        np.testing.assert_array_equal(attnbench.attend(plain, q, k, v), v)
+        with self.assertRaisesRegex(attnbench.Misuse, "no causal form: its attend has no parameter causal"):
+            attnbench.attend(plain, q, k, v, causal=True)
+        with self.assertRaisesRegex(attnbench.Misuse, "has one query a key"):
+            attnbench.attend(Mean, q[:5], k, v, causal=True)
+
+    def test_features_have_every_form(self) -> None:
+        class Squares:
+            def __init__(self, power: int = 2) -> None:
+                self.power = power
+
+            def features_q(self, x):
+                return np.abs(x) ** self.power + 0.1
+
+            features_k = features_q
+
+        q, k, v = drawn(rows=7), drawn(), drawn()
+        phi_q, phi_k = (np.abs(x * D**-0.25) ** 3 + 0.1 for x in (q, k))
+        weights = phi_q @ phi_k.T
+        attnbench.register(Squares)
+        np.testing.assert_allclose(attnbench.kernel("squares:power=3", q, k), weights)
+        seen = weights * np.tri(7, N, k=N - 7)
+        out = attnbench.attend("squares:power=3", q, k, v, causal=True)
+        np.testing.assert_allclose(out, seen @ v / seen.sum(1, keepdims=True), atol=1e-12)
+        other = attnbench.attend("linear:features=squares,power=3", q, k, v, causal=True)
+        np.testing.assert_array_equal(out, other)
+        self.assertTrue(attnbench.check("squares:power=1").passed)
+
+    def test_claims_cost_and_memory_may_be_functions(self) -> None:
+        class Costly:
+            parameters = {"m": attnbench.Parameter(8, "what it spends", minimum=1, budget=True)}
+
+            @staticmethod
+            def claims(parameters, shape):
+                return {"rank_at_most": parameters["m"], "no_form": "a reason" if shape.causal else ""}
+
+            def cost(self, parameters, shape):
+                return 2.0 * shape.nq * parameters["m"], 5.0
+
+            @staticmethod
+            def memory(parameters, shape):
+                return 12345.0
+
+            def attend(self, q, k, v, causal):
+                return np.zeros_like(v)
+
+        attnbench.register(Costly)
+        told = str(attnbench.describe("costly:m=16"))
+        self.assertIn("rank of A at most 16", told)
+        self.assertIn("a reason", told)
+        self.assertIn("1.31e+05 FLOPs, 5 exponentials", told)
+        self.assertNotIn("assumed", told)
+
     def test_errors_of_a_class_come_through(self) -> None:
         q, k, v = drawn(), drawn(), drawn()
         failing = type("Failing", (), {"attend": lambda self, q, k, v, causal: v[:3]})

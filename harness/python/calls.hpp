@@ -12,10 +12,10 @@ namespace attnbench {
 // runtime_error with one line that says what was raised and where in that file.
 [[noreturn]] void throw_as_ours(const pybind11::error_already_set& raised, const std::string& file);
 
-// A method may fork, and its child then comes back here: what follows is the parent's.
-inline const pid_t process_of_the_module = getpid();
+// A worker's method may fork, and its child then comes back here: what follows is the parent's.
+inline pid_t worker_process = 0;  // 0: this process is no worker, and its children are their own
 inline void leave_if_forked() {
-  if (getpid() != process_of_the_module) _exit(0);
+  if (worker_process != 0 && getpid() != worker_process) _exit(0);
 }
 
 // What action gives; it is called with the interpreter taken.

@@ -235,7 +235,6 @@ void add_functions(py::module_& module) {
   module.def("check", checked);
   module.def("describe", described);
   module.def("summaries", summaries);
-  module.def("cores", allowed_cores);
   module.def("fitted", [](const std::string& spec) {
     const Params params("methods", spec);
     return find<MethodEntry>(params.name()).fitted(params);

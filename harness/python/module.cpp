@@ -25,6 +25,7 @@ namespace {
 // As the program, with argv. What C++ has printed is written before Python could leave without doing so.
 int run(std::vector<std::string> words) {
   const py::gil_scoped_release released;
+  worker_process = getpid();
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -15,13 +15,14 @@ from attnbench._native import Misuse
 from attnbench.failures import one_line
 
 Class = TypeVar("Class", bound=type)
+PLUGIN = "attnbench_plugin_"  # begins the name of a plugin's module
 NOTEBOOK = "<a class of this process>"  # in place of a file
 
 
 def _module_of(file: str) -> types.ModuleType:
     """Runs a file as a module of its own. Nothing is written beside it."""
     stem = "".join(c if c.isalnum() else "_" for c in Path(file).stem)
-    name = f"attnbench_plugin_{stem}"
+    name = PLUGIN + stem
     while name in sys.modules and getattr(sys.modules[name], "__file__", None) != file:
         name += "_"
     module = types.ModuleType(name)
@@ -95,6 +96,8 @@ def register(cls: Class) -> Class:
 
     if not inspect.isclass(cls):
         raise Misuse(f"register: {cls!r} is no class")
+    if cls.__module__.startswith(PLUGIN):  # its file is being loaded, and all of its classes are registered
+        return cls
     _native.register(Declaration(cls, file_of(cls) or NOTEBOOK), True)
     return cls
 
