@@ -20,6 +20,8 @@ import time
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 SOURCES = Path(__file__).resolve().parent / "plugins/python"
 BUILD = Path()
 ATTEND = "    def attend(self, q, k, v, causal):\n        return v\n"
@@ -85,6 +87,18 @@ def attnbench(*words: str, **environment: str) -> subprocess.CompletedProcess[st
 
 def plugin(name: str) -> list[str]:
     return ["--plugin", str(SOURCES / f"{name}.py")]
+
+
+def read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            tensors[name] = np.frombuffer(data[begin:end], {"F32": "<f4", "F64": "<f8"}[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
 
 
 class PythonPluginTest(unittest.TestCase):
@@ -203,6 +217,31 @@ class PythonPluginTest(unittest.TestCase):
         self.done("run", "attention-error", *words, "--plugin", file)
         self.assertGreater(time.monotonic() - begin, 3)
         self.assertEqual({row["ending"] for row in self.rows()}, {"done"})
+
+    def test_a_method_that_hangs_is_timed_out(self) -> None:
+        words = ["--method", "hangs", "--method", "uniform", "-n", "16", "-d", "4", "--timeout", "1"]
+        self.done("run", "attention-error", *words, "--results", self.results, *plugin("faults"))
+        self.assertEqual({row["method"]: row["ending"] for row in self.rows()}, {"hangs": "timed out", "uniform": "done"})
+
+    def test_attend_takes_it_and_its_state(self) -> None:
+        file = str(self.folder / "in.npz")
+        generator = np.random.default_rng(1)
+        heads = {name: generator.standard_normal((2, 20, 8)) for name in "qkv"}
+        np.savez(file, **heads)
+        outputs = []
+        for spec, name, more in (
+            ("softmax", "numpy_softmax", []),
+            ("numpy-softmax", "numpy_softmax", []),
+            ("numpy-positive:m=4", "positive_features", ["--state", str(self.folder / "state.npz")]),
+            ("performer:features=positive,m=4", "positive_features", ["--state", str(self.folder / "state.npz")]),
+        ):
+            projection = generator.standard_normal((4, 8)) if not outputs else projection
+            np.savez(self.folder / "state.npz", W=projection, projection=projection)
+            output = self.folder / "out.safetensors"
+            self.done("attend", spec, "--input", file, "--output", str(output), "--precision", "f64", *more, *plugin(name))
+            outputs.append(read_safetensors(output)["out"])
+        np.testing.assert_allclose(outputs[0], outputs[1], atol=1e-12)
+        np.testing.assert_allclose(outputs[2], outputs[3], atol=1e-12)
 
     def test_draws_differ_between_replicates_and_are_equal_for_equal_ones(self) -> None:
         words = ["--method", "numpy-positive", "--method", "numpy-positive-twice", "-n", "32", "-d", "8"]

@@ -88,26 +88,34 @@ class PythonFeatures final : public FeatureMap<T> {
   Index features_ = 0;
 };
 
-// The number of features of a configuration: asked of every cell, and known from an instance only.
-Index number_of_features(const DeclaredClass& declared, const Params& params, Index d) {
-  static std::mutex mutex;
-  static std::map<std::tuple<const Declared*, std::string, Index>, Index> known;
-  const std::tuple key(declared.get(), params.spec(), d);
-  {
-    const std::lock_guard lock(mutex);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
+// The number of features of each configuration: asked of every cell, and known from an instance only.
+class FeatureCounts {
+ public:
+  explicit FeatureCounts(DeclaredClass declared) : declared_(std::move(declared)) {}
+
+  Index operator()(const Params& params, Index d) {
+    const std::pair key(params.spec(), d);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    }
+    Generator generator = Streams(1).stream("tokens to count features with");
+    const Matrix<double> tokens = standard_normal(generator, 16, d);
+    const Head<double> calibration{tokens, tokens, tokens};
+    const Draw draw{.shape = {.nq = 16, .nk = 16, .d = d, .dv = d, .precision = Precision::f64},
+                    .params = params,
+                    .streams = Streams(1),
+                    .calibration = &calibration};
+    const Index features = PythonFeatures<double>(declared_, draw).features();
+    const std::lock_guard lock(mutex_);
+    return known_[key] = features;
   }
-  Generator generator = Streams(1).stream("tokens to count features with");
-  const Matrix<double> tokens = standard_normal(generator, 16, d);
-  const Head<double> calibration{tokens, tokens, tokens};
-  const Draw draw{.shape = {.nq = 16, .nk = 16, .d = d, .dv = d, .precision = Precision::f64},
-                  .params = params,
-                  .streams = Streams(1),
-                  .calibration = &calibration};
-  const Index features = PythonFeatures<double>(declared, draw).features();
-  const std::lock_guard lock(mutex);
-  return known[key] = features;
-}
+
+ private:
+  DeclaredClass declared_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, Index>, Index> known_;
+};
 
 }  // namespace
 
@@ -117,10 +125,11 @@ DeterministicMapEntry features_entry(const DeclaredClass& declared) {
   entry.parameters = declared->parameters;
   entry.f32 = [declared](const Draw& draw) { return std::make_unique<PythonFeatures<float>>(declared, draw); };
   entry.f64 = [declared](const Draw& draw) { return std::make_unique<PythonFeatures<double>>(declared, draw); };
-  entry.features = [declared](const Params& params, Index d) { return number_of_features(declared, params, d); };
+  const auto counts = std::make_shared<FeatureCounts>(declared);
+  entry.features = [counts](const Params& params, Index d) { return (*counts)(params, d); };
   // The product with d weights a feature that most maps have.
-  entry.token_work = [declared](const Params& params, Index d) {
-    return Work{.flops = 2 * static_cast<double>(d * number_of_features(declared, params, d))};
+  entry.token_work = [counts](const Params& params, Index d) {
+    return Work{.flops = 2 * static_cast<double>(d * (*counts)(params, d))};
   };
   entry.fitted = [declared](const Params&) { return declared->fitted; };
   return entry;

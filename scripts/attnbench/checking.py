@@ -17,7 +17,7 @@ class Report:
 
     def __init__(self, found: dict[str, Any], text: str) -> None:
         self.outcome: str = found["outcome"]
-        """pass, FAIL, undecided or skipped: the gravest of all claims"""
+        """PASS, FAIL, UNDECIDED or SKIPPED: the gravest of all claims"""
         self.seconds: float = found["seconds"]
         self.rows: list[dict[str, Any]] = [
             {"spec": subject["spec"], **result} for subject in found["subjects"] for result in subject["results"]
@@ -28,11 +28,11 @@ class Report:
     @property
     def passed(self) -> bool:
         """No claim failed, and none is undecided."""
-        return all(row["outcome"].lower() not in ("fail", "undecided") for row in self.rows)
+        return all(row["outcome"] not in ("FAIL", "UNDECIDED") for row in self.rows)
 
     def failures(self) -> list[dict[str, Any]]:
         """The rows of what failed."""
-        return [row for row in self.rows if row["outcome"].lower() == "fail"]
+        return [row for row in self.rows if row["outcome"] == "FAIL"]
 
     def frame(self) -> pandas.DataFrame:
         """The rows as a table."""

@@ -117,6 +117,12 @@ class Segfaults(_Zero):
         ctypes.string_at(0)
 
 
+class Hangs(_Zero):
+    def fault(self, q, k, v):
+        while True:
+            pass
+
+
 class TakesMemory(_Zero):
     def fault(self, q, k, v):
         np.ones(1 << 46)
