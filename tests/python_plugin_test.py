@@ -43,6 +43,10 @@ REFUSED = {
     "twice": (f"class Mine:\n{ATTEND}class mine:\n{ATTEND}", r"two of its classes are called 'mine'"),
     "bad_name": (f"class Mine:\n    name = 'a b'\n{ATTEND}", r"class Mine: name = 'a b'; expected letters"),
     "attend_of_two": ("class Mine:\n    def attend(self, q, k):\n        return q\n", r"attend\(q, k\) beside self; expected"),
+    "attend_with_a_keyword": (
+        "class Mine:\n    def attend(self, q, k, v, *, causal):\n        return v\n",
+        r"attend\(q, k, v, causal\) beside self; expected",
+    ),
     "unknown_argument": (
         f"class Mine:\n    def __init__(self, weights):\n        pass\n{ATTEND}",
         r"its constructor wants 'weights', which nothing gives; there are parameters, shape, seed",

@@ -44,6 +44,21 @@ class TorchPluginTest(unittest.TestCase):
         own, built_in = values["relative_frobenius"]["torch-linear"], values["relative_frobenius"]["linear"]
         self.assertAlmostEqual(own, built_in, delta=1e-12)
 
+    def test_tensors_are_arrays_and_those_with_a_graph_say_what_to_do(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        text = (
+            "import torch\n\n\nclass Plain:\n    def attend(self, q, k, v, causal):\n"
+            "        return torch.from_numpy(v) * 1\n\n\n"
+            "class Graph:\n    def __init__(self):\n        self.w = torch.nn.Parameter(torch.ones(1))\n\n"
+            "    def attend(self, q, k, v, causal):\n        return torch.from_numpy(v) * self.w\n"
+        )
+        (folder / "mine.py").write_text(text)
+        words = ["--plugin", str(folder / "mine.py"), "--python", sys.executable, "--results", str(folder / "results.db")]
+        methods = ["--method", "plain", "--method", "graph"]
+        made = attnbench("run", "attention-error", *methods, "-n", "32", "-d", "8", *words)
+        self.assertRegex(made.stdout, r"1 not done \(1 failed\)")
+        self.assertRegex(made.stdout, r"graph +32 +failed +RuntimeError: .*detach\(\)")
+
 
 if __name__ == "__main__":
     PROGRAM = str(Path(sys.argv.pop(1)).resolve() / "attnbench")

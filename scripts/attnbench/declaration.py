@@ -89,9 +89,11 @@ class Declaration:
         several = any(p.kind is p.VAR_POSITIONAL for p in given)
         places = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         needed = sum(p.default is p.empty for p in places)
-        if several or (len(places) >= 4 and needed <= 4):
+        if any(p.kind is p.KEYWORD_ONLY and (p.name == "causal" or p.default is p.empty) for p in given):
+            places = []  # it is called with four arguments, without names
+        elif several or (len(places) >= 4 and needed <= 4):
             return True
-        if len(places) == 3:
+        elif len(places) == 3:
             return False
         raise Misuse(
             f"{self.where}: attend({', '.join(p.name for p in given)}) beside self; expected attend(self, q, k, v, causal), "

@@ -21,7 +21,8 @@ def _place(error: BaseException, trace: TracebackType | None, file: str | None) 
     """The last frame in the plugin's own file, and the one where it was raised when that is another."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}:{error.lineno}"
-    frames = [f for f in traceback.extract_tb(trace) if "/attnbench/" not in f.filename and "importlib" not in f.filename]
+    ours = str(Path(__file__).parent)
+    frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith((ours, "<frozen"))]
     if not frames:
         return Path(file).name if file else ""
     own = [f for f in frames if file and f.filename == file]
