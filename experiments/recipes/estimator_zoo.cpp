@@ -87,7 +87,7 @@ bool measured(const std::string& method) {
   return false;
 }
 std::string experiment(RecipeSize size, bool many) {
-  const Index draws = !many || size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 16384;
+  const Index draws = !many || size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 2048;
   return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", draws);
 }
 

@@ -36,7 +36,7 @@ const Description text{.name = "kernel-mse",
 std::string drawn(RecipeSize size) {
   const auto [draws, pairs] = size == RecipeSize::smoke   ? std::pair{64, 4}
                               : size == RecipeSize::quick ? std::pair{2048, 16}
-                                                          : std::pair{65536, 64};
+                                                          : std::pair{16384, 32};
   return fmt::format("kernel-error:draws={},pairs={},precision=0,by_pair=false", draws, pairs);
 }
 

@@ -34,7 +34,7 @@ Specs lengths(RecipeSize size) {
   if (size == RecipeSize::smoke) return {"0.5", "2"};
   if (size == RecipeSize::quick) return {"0.25", "0.5", "0.8", "1.2", "1.6", "2", "2.5"};
   Specs all;
-  for (Index i = 1; i <= 50; ++i) all.push_back(fmt::format("{}", 0.05 * static_cast<double>(i)));
+  for (Index i = 1; i <= 25; ++i) all.push_back(fmt::format("{}", 0.1 * static_cast<double>(i)));
   return all;
 }
 
@@ -44,8 +44,8 @@ std::string draws(RecipeSize size, Index quick, Index full) {
 }
 // Of long vectors the error of positive features cannot be estimated: the closed form alone is wanted.
 std::string curve_experiment(const Map& map, const std::string& length, RecipeSize size) {
-  if (!map.features.empty()) return draws(size, 1024, 65536);
-  return std::stod(length) > 0.81 ? draws(size, 64, 64) : draws(size, 2048, 1048576);
+  if (!map.features.empty()) return draws(size, 1024, 32768);
+  return std::stod(length) > 0.81 ? draws(size, 64, 64) : draws(size, 2048, 32768);
 }
 // The second differs by a hundredth.
 std::string bracket_draws(const std::string& length, RecipeSize size) {
