@@ -254,6 +254,17 @@ class RunTest(unittest.TestCase):
             again = attnbench.run("attention-error", ["uniform", "softmax"], **words)
             self.assertIn("1 run, 1 were there already", again.attrs["summary"])
 
+    def test_a_plugin_that_was_written_anew_is_measured_anew(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file, found = Path(folder) / "factors.py", []
+            for factor in (2, 3):
+                file.write_text(f"class Factor:\n    def attend(self, q, k, v, causal):\n        return {factor} * v\n")
+                attnbench.load(file)
+                frame = attnbench.run("attention-error", "factor", n=16, d=4, results=Path(folder) / "results.db")
+                self.assertIn("1 run", frame.attrs["summary"])
+                found.append(sorted(frame[frame["metric"] == "relative_frobenius"]["value"]))
+            self.assertEqual([len(values) for values in found], [1, 2])
+
     def test_classes_and_plugins_run_in_workers(self) -> None:
         attnbench.load(SOURCES / "positive_features.py")
         methods = [Mean, "numpy-positive:m=16", "uniform"]

@@ -292,8 +292,12 @@ std::string source_version(const std::vector<std::string>& files) {
   // The cells of a sweep share a few lists of files, and hashing one takes longer than looking up a cell.
   static std::mutex mutex;
   static std::map<std::vector<std::string>, std::string> known;
+  auto key = files;
+  for (const std::string& file : files)  // a notebook keeps the process, and its plugin is written anew meanwhile
+    if (std::error_code gone; file.ends_with(".py"))
+      key.push_back(std::to_string(fs::last_write_time(file, gone).time_since_epoch().count()));
   const std::lock_guard lock(mutex);
-  std::string& version = known[files];
+  std::string& version = known[std::move(key)];
   if (version.empty()) version = source_version(source_hashes(), files);
   return version;
 }

@@ -8,7 +8,7 @@ import os
 import sys
 import types
 from pathlib import Path
-from typing import TypeVar
+from typing import Iterable, TypeVar
 
 from attnbench import _native
 from attnbench._native import Misuse
@@ -66,6 +66,11 @@ def share_symbols() -> None:
     ctypes.CDLL(_native.__file__, os.RTLD_NOW | os.RTLD_GLOBAL)
 
 
+def set_plugins(files: Iterable[str]) -> None:
+    """What workers of this process load: those of the files that are still there."""
+    _native.set_plugins([file for file in files if Path(file).exists()], sys.executable)
+
+
 def load(file: str | os.PathLike[str]) -> list[str]:
     """Loads a plugin, .py or .so, into this process and those of `run`; returns the names of a .py file's methods.
 
@@ -73,7 +78,8 @@ def load(file: str | os.PathLike[str]) -> list[str]:
     """
     path = str(Path(file).resolve())
     before = _native.plugins()
-    _native.set_plugins([*before, path], sys.executable)  # refuses what is no file
+    _native.set_plugins([path], sys.executable)  # refuses what is no file
+    set_plugins([*before, path])
     try:
         if not path.endswith(".so"):
             return _register_file(path, again=True)
@@ -82,7 +88,7 @@ def load(file: str | os.PathLike[str]) -> list[str]:
             _native.load_library(path)
         return []
     except Misuse as error:
-        _native.set_plugins(before, sys.executable)
+        set_plugins(before)
         raise Misuse(f"plugin {path}: {error}" if path.endswith(".py") else str(error)) from None
 
 

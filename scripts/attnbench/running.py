@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from attnbench import _native
 from attnbench._native import Misuse
-from attnbench.loading import file_of, name_of
+from attnbench.loading import file_of, name_of, set_plugins
 
 if TYPE_CHECKING:
     import pandas
@@ -62,11 +62,11 @@ def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
             )
         if file not in files:
             files.append(file)
-    _native.set_plugins(files, sys.executable)
+    set_plugins(files)
     try:
         yield specs
     finally:
-        _native.set_plugins(before, sys.executable)
+        set_plugins(before)
 
 
 def run(
