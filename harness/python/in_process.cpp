@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "harness/claims/print.hpp"
-#include "harness/linalg/rounding.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/store/environment.hpp"
 
@@ -77,7 +77,7 @@ double scale_of(const py::array& q, bool scaled) {
 
 struct Wanted {
   std::string spec, what;  // what: "out", "attention" or "kernel"
-  bool causal, scaled;
+  bool causal;
   std::uint64_t seed;
   std::optional<Tensors> state;
 };
@@ -136,7 +136,7 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
                         const py::array& v, bool causal, std::uint64_t seed, bool scaled,
                         const std::optional<std::vector<py::array>>& calibration,
                         const std::optional<std::map<std::string, Array<double>>>& state) {
-  Wanted wanted{.spec = spec, .what = what, .causal = causal, .scaled = scaled, .seed = seed};
+  Wanted wanted{.spec = spec, .what = what, .causal = causal, .seed = seed};
   if (state) {
     wanted.state.emplace();
     for (const auto& [name, array] : *state) {
