@@ -678,6 +678,15 @@ TEST_CASE("adding a method, an input or a store file changes nobody's source ver
   CHECK_THROWS_AS(source_version(hashes, {"/elsewhere/not_harness/core/spec.cpp2"}), std::logic_error);
 }
 
+TEST_CASE("what calls methods in Python counts for their cells alone", "[unit]") {
+  const std::map<std::string, std::string> hashes{{"harness/python/method.cpp", "1"}, {"harness/core/spec.cpp", "2"}};
+  auto changed = hashes;
+  changed["harness/python/method.cpp"] = "changed";
+  const std::vector<std::string> plugin{ATTNBENCH_SOURCE_DIR "/tests/plugins/python/means.py"};
+  CHECK(source_version(hashes, plugin) != source_version(changed, plugin));
+  CHECK(source_version(hashes, {"harness/core/spec.cpp"}) == source_version(changed, {"harness/core/spec.cpp"}));
+}
+
 TEST_CASE("the sources of this build have a version", "[unit]") {
   CHECK(source_version({}).size() == 16);
   CHECK(source_version({"harness/store/store.cpp"}) != source_version({}));

@@ -117,6 +117,34 @@ TEST_CASE("a turn in which the thread did not run is disturbed", "[unit]") {
   CHECK(turn.seconds >= 5e-3);  // by the definition of sleep_for
 }
 
+TEST_CASE("what handing a call over takes is taken out of a turn, and what the interpreter takes is not", "[unit]") {
+  class Handed final : public TimedCall {
+   public:
+    void call() override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      add_handover(4e-3, 1e-6);
+    }
+  };
+  Handed handed;
+  const Turn turn = take_turn(handed, 3, 1);
+  CHECK(turn.handover.conversion == Approx(4e-3));
+  CHECK(turn.handover.interpreter == Approx(1e-6));
+  CHECK(turn.seconds >= 1e-3 - 1e-9);                                  // 5 ms at least, less 4
+  CHECK(take_turn(handed, 2, 2).handover.conversion == Approx(2e-3));  // on two threads, which may do it side by side
+
+  OneCell one;
+  const Timing timing{.make = [](const Task&) { return std::make_unique<Handed>(); }};
+  TimedMember member(timing, one.task);
+  member.turn(TimedMember::Whose::own);
+  auto metrics = recorded(member, {});
+  CHECK(metrics["conversion_seconds"].at(0) == Approx(4e-3));
+  CHECK(metrics["interpreter_seconds"].at(0) == Approx(1e-6));
+  const Timing plain{.make = counted};
+  TimedMember other(plain, one.task);
+  other.turn(TimedMember::Whose::own);
+  CHECK_FALSE(recorded(other, {}).contains("conversion_seconds"));
+}
+
 TEST_CASE("the roofline is the slower of arithmetic and memory", "[unit]") {
   const Rates machine{.fma_peak = 100, .exp_rate = 10, .bandwidth = 5};
   CHECK(roofline_seconds({.work = {.flops = 200, .exps = 30}, .bytes = 10}, machine) == 5);

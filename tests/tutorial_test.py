@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs/tutorial.md is true: its files are cut out, its commands run in an empty folder, its output compared.
+"""docs/tutorial.md and docs/python.md are true: their files are cut out, their commands run in an empty folder, their output compared.
 
 Run as tests/tutorial_test.py BUILD_FOLDER. A cpp, cmake or python block is the file that its first comment names, a diff block is applied,
 an sh block is run, and each line of a text block has to be in what that printed, numbers and what dots cut off apart.
@@ -25,8 +25,17 @@ def words_of(line: str) -> str:
     return " ".join(re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?", "#", line).split())
 
 
-class TutorialTest(unittest.TestCase):
-    def test_it_is_as_it_says(self) -> None:
+class PagesTest(unittest.TestCase):
+    def test_the_tutorial(self) -> None:
+        self.assertTrue({"cpp", "cmake", "sh", "text", "diff"} <= self.kinds_of("tutorial"))
+
+    def test_what_is_said_of_python(self) -> None:
+        if not (BUILD / "python/attnbench").exists():
+            self.skipTest("built without the Python module")
+        self.assertTrue({"python", "sh", "text"} <= self.kinds_of("python"))
+
+    def kinds_of(self, page: str) -> set[str]:
+        """Does what a page says in a new folder; returns the kinds of its blocks."""
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         prefix = folder / "prefix"
         subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
@@ -39,7 +48,7 @@ class TutorialTest(unittest.TestCase):
         }
         printed, exports = "", ""
         kinds = set()
-        for kind, text in BLOCK.findall((ROOT / "docs/tutorial.md").read_text()):
+        for kind, text in BLOCK.findall((ROOT / f"docs/{page}.md").read_text()):
             kinds.add(kind)
             with self.subTest(block=text[:60]):
                 if kind in ("cpp", "cmake", "python"):
@@ -63,7 +72,7 @@ class TutorialTest(unittest.TestCase):
                         begin, cut = words_of(line).removesuffix("..."), line.endswith("...")
                         found = any(words.startswith(begin) if cut else words == begin for words in lines)
                         self.assertTrue(found, f"{line}\nis not in\n{printed}")
-        self.assertTrue({"cpp", "cmake", "sh", "text", "diff"} <= kinds)
+        return kinds
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+std::string as_typed(const std::vector<std::string>& words) {
+  std::string line = "attnbench";
+  for (const auto& word : words) line += " " + shell_quoted(word);
+  return line;
+}
+
 int dispatch(const std::vector<std::string>& words) {
   if (!duplicate_registrations().empty())
     throw Misuse("registered twice: " + duplicate_registrations().front() + "; rename one of them");
@@ -61,13 +67,17 @@ int dispatch_in_worker(const std::vector<std::string>& words) {
 
 }  // namespace
 
+int run_command(const std::vector<std::string>& words) {
+  command_line = as_typed(words);
+  return dispatch(words);
+}
+
 int run_program(int argc, char** argv) {
   if (const auto code = serve_if_worker(argc, argv)) return *code;
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool worker = !words.empty() && words[0] == "worker";
   if (worker) words.erase(words.begin());
-  command_line = "attnbench";
-  for (const auto& word : words) command_line += " " + shell_quoted(word);
+  command_line = as_typed(words);
   try {
     return worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
   } catch (const Misuse& e) {

@@ -146,20 +146,25 @@ std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file
 
 void set_python_loader(std::function<void(const fs::path&)> loader) { load_python = std::move(loader); }
 
+std::vector<PluginEntry> load_plugin(const fs::path& file) {
+  try {
+    const Names before = registered_names();
+    load(file);
+    if (!duplicate_registrations().empty())
+      throw Misuse("it registers a name that is taken: " + duplicate_registrations().front() + "; give it another");
+    auto entries = entries_since(before, file);
+    if (entries.empty()) throw Misuse("it registers nothing");
+    return entries;
+  } catch (const Misuse& e) {
+    throw Misuse(fmt::format("plugin {}: {}", file.string(), e.what()));
+  }
+}
+
 std::vector<PluginEntry> load_plugins() {
   std::vector<PluginEntry> all;
   for (const fs::path& file : plugins().files) {
-    try {
-      const Names before = registered_names();
-      load(file);
-      if (!duplicate_registrations().empty())
-        throw Misuse("it registers a name that is taken: " + duplicate_registrations().front() + "; give it another");
-      const auto entries = entries_since(before, file);
-      if (entries.empty()) throw Misuse("it registers nothing");
-      all.insert(all.end(), entries.begin(), entries.end());
-    } catch (const Misuse& e) {
-      throw Misuse(fmt::format("plugin {}: {}", file.string(), e.what()));
-    }
+    const auto entries = load_plugin(file);
+    all.insert(all.end(), entries.begin(), entries.end());
   }
   return all;
 }

@@ -72,6 +72,13 @@ bool in_python(const Plugins& plugins) {
                      [](const fs::path& f) { return f.extension() == ".py"; });
 }
 
+// Where the interpreter finds attnbench.worker.
+void show_package() {
+  const std::string package = (library_file().parent_path() / "python").string(), path = variable("PYTHONPATH");
+  if (path != package && !path.starts_with(package + ":"))
+    setenv("PYTHONPATH", (path.empty() ? package : package + ":" + path).c_str(), 1);
+}
+
 }  // namespace
 
 Plugins plugins() {
@@ -89,10 +96,7 @@ void set_plugins(const Plugins& plugins) {
   setenv(files_variable, fmt::format("{}", fmt::join(files, ":")).c_str(), 1);
   if (!in_python(plugins)) return;
   setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
-  // Where the interpreter finds attnbench.worker.
-  const std::string package = (library_file().parent_path() / "python").string(), path = variable("PYTHONPATH");
-  if (path != package && !path.starts_with(package + ":"))
-    setenv("PYTHONPATH", (path.empty() ? package : package + ":" + path).c_str(), 1);
+  show_package();
 }
 
 std::vector<std::string> worker_command() {
@@ -102,6 +106,9 @@ std::vector<std::string> worker_command() {
   return {python, "-m", "attnbench.worker"};
 }
 
-void run_workers_by(const std::string& python) { interpreter = python; }
+void run_workers_by(const std::string& python) {
+  interpreter = python;
+  show_package();
+}
 
 }  // namespace attnbench

@@ -35,6 +35,8 @@ struct PluginEntry {
 // Loads them into this process. Throws Misuse, with the file, for one that is no plugin, was built for another program,
 // throws, registers nothing, a name that is taken, or what cannot be used.
 std::vector<PluginEntry> load_plugins();
+// One more, in a process that is no worker and takes its chances.
+std::vector<PluginEntry> load_plugin(const std::filesystem::path& file);
 // How .py files are loaded; none: this process is no Python.
 void set_python_loader(std::function<void(const std::filesystem::path&)> load);
 

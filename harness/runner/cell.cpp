@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/approximation.hpp"
@@ -48,18 +46,6 @@ std::string Cell::input_key() const {
                      problem_key(problem), seed);
 }
 
-namespace {
-// Hashing them takes longer than all the rest of a row, and a sweep's cells have the same few sets of files.
-std::string version_of(const std::vector<std::string>& files) {
-  static std::mutex mutex;
-  static std::map<std::vector<std::string>, std::string> known;
-  const std::scoped_lock lock(mutex);
-  const auto [place, fresh] = known.try_emplace(files);
-  if (fresh) place->second = source_version(files);
-  return place->second;
-}
-}  // namespace
-
 CellRow Cell::row(bool timing) const {
   auto files = method.source_files();
   for (const auto& part : {experiment.source_files(), input.source_files()})
@@ -74,7 +60,7 @@ CellRow Cell::row(bool timing) const {
               .seed = seed,
               .threads = timing ? threads : 0,
               .parameters = parameters_json(*this),
-              .source_version = version_of(files),
+              .source_version = source_version(files),
               .machine = timing ? this_machine() : ""};
   const std::string identity = fmt::format("{}\n{}\n{}\n{}\nthreads={}\n{}", row.experiment, row.method, input_key(),
                                            row.parameters, row.threads, row.source_version);

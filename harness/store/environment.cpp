@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <array>
+#include <boost/process.hpp>
 #include <boost/version.hpp>
 #include <charconv>
 #include <cmath>
@@ -27,6 +28,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "harness/plugins/plugins.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/build_facts.hpp"
 #include "harness/store/source_version.hpp"
@@ -157,6 +159,33 @@ json library_variables() {
   return set;
 }
 
+// The interpreter of plugins in Python, and what decides their numbers beside them.
+json python() {
+  namespace process = boost::process;
+  const Plugins all = plugins();
+  if (std::none_of(all.files.begin(), all.files.end(), [](const fs::path& f) { return f.extension() == ".py"; }))
+    return {};
+  json facts = {{"executable", all.python}};
+  constexpr const char* script = R"python(
+import importlib.metadata as packages, json, platform
+facts = {"version": platform.python_version()}
+for name in ("numpy", "torch"):
+    try:
+        facts[name] = packages.version(name)
+    except packages.PackageNotFoundError:
+        pass
+print(json.dumps(facts)))python";
+  std::error_code none;
+  process::ipstream answer;
+  process::child child(all.python, process::args = {"-c", script}, process::std_out > answer,
+                       process::std_err > process::null, process::std_in < process::null, none);
+  std::string line;
+  if (!none && std::getline(answer, line))
+    if (const json said = json::parse(line, nullptr, false); said.is_object()) facts.update(said);
+  child.wait(none);
+  return facts;
+}
+
 json host() {
   json facts;
   if (utsname system; uname(&system) == 0) {
@@ -196,7 +225,8 @@ json known_only(const json& facts) {
 
 std::string environment_json() {
   json environment = {{"build", build()},         {"processor", processor()}, {"memory", memory()},
-                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()}};
+                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()},
+                      {"python", python()}};
   if (std::array<double, 3> load; getloadavg(load.data(), 3) == 3) environment["load_average"] = load;
   return known_only(environment).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -262,8 +292,12 @@ std::string source_version(const std::vector<std::string>& files) {
   // The cells of a sweep share a few lists of files, and hashing one takes longer than looking up a cell.
   static std::mutex mutex;
   static std::map<std::vector<std::string>, std::string> known;
+  auto key = files;
+  for (const std::string& file : files)  // a notebook keeps the process, and its plugin is written anew meanwhile
+    if (std::error_code gone; file.ends_with(".py"))
+      key.push_back(std::to_string(fs::last_write_time(file, gone).time_since_epoch().count()));
   const std::lock_guard lock(mutex);
-  std::string& version = known[files];
+  std::string& version = known[std::move(key)];
   if (version.empty()) version = source_version(source_hashes(), files);
   return version;
 }

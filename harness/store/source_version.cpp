@@ -64,8 +64,9 @@ std::string hash_of_foreign_file(const std::string& file) {
 
 std::string source_version(const Hashes& hashes, const std::vector<std::string>& files) {
   std::set<std::string> counted;
+  const bool python = std::ranges::any_of(files, [](const std::string& file) { return file.ends_with(".py"); });
   for (const auto& [path, hash] : hashes)
-    if (counts_for_every_cell(hashes, path)) counted.insert(path);
+    if (counts_for_every_cell(hashes, path) || (python && path.starts_with("harness/python/"))) counted.insert(path);
   std::string text;
   for (const std::string& file : files) {
     if (const auto* path = known_path(hashes, file))

@@ -1,6 +1,7 @@
 #include "harness/timing/turns.hpp"
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -36,6 +37,25 @@ long preemptions() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_nivcsw;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void record_handovers(const Member& member, const std::string& spec, Recorder& record) {
+  std::vector<double> conversion, interpreter;
+  for (const Handover& one : member.handovers) {
+    conversion.push_back(one.conversion);
+    interpreter.push_back(one.interpreter);
+  }
+  if (interpreter.empty() || median(interpreter) == 0) return;  // it was never handed over
+  record.scalar("conversion_seconds", "s", median(conversion));
+  record.scalar("interpreter_seconds", "s", median(interpreter));
+  record.note(fmt::format("{} is Python: of its seconds, {:.1g} are the interpreter's; conversion is not among them",
+                          spec, median(interpreter)));
 }
 
 // a over b, block by block.
@@ -79,10 +99,15 @@ Turn take_turn(TimedCall& subject, Index iterations, int threads) {
       ->UseRealTime()
       ->MeasureProcessCPUTime();
   const long before = preemptions();
+  const Handover handed_before = handover();
   benchmark::RunSpecifiedBenchmarks(&run, "all");
   benchmark::ClearRegisteredBenchmarks();
-  return {run.seconds / static_cast<double>(iterations),
-          threads == 1 ? run.processor_seconds < 0.95 * run.seconds : preemptions() > before};
+  // Threads convert side by side, if they do: what is taken out is not more than what passed.
+  const double calls = static_cast<double>(iterations), conversions = calls * threads;
+  const Handover handed{(handover().conversion - handed_before.conversion) / conversions,
+                        (handover().interpreter - handed_before.interpreter) / calls};
+  return {run.seconds / calls - handed.conversion,
+          threads == 1 ? run.processor_seconds < 0.95 * run.seconds : preemptions() > before, handed};
 }
 
 std::vector<Parameter> turn_parameters() {
@@ -98,6 +123,10 @@ std::vector<Metric> turn_metrics() {
            "1 where something else had the processor during that block's turn: one thread, its processor time below "
            "95 % of the wall time; several, one was preempted"},
           {"iterations", "1", "calls in a turn"},
+          {"conversion_seconds", "s",
+           "methods in Python: of a call, the making of views and the copying of results, which are not in seconds"},
+          {"interpreter_seconds", "s",
+           "methods in Python: what so many calls of a method that does nothing take; they are in seconds"},
           {"load", "1", "cores that other processes kept busy just before the turns began"},
           {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
           {"peer_speedup", "1", "seconds of the peer over seconds, in the same block"},
@@ -120,6 +149,7 @@ double TimedMember::turn(Whose whose) {
   const Turn turn = take_turn(*member.subject, member.iterations, task_.context.threads());
   member.seconds.push_back(turn.seconds);
   member.disturbed.push_back(turn.disturbed ? 1 : 0);
+  member.handovers.push_back(turn.handover);
   return turn.seconds;
 }
 
@@ -136,6 +166,7 @@ void TimedMember::record(const std::vector<double>& exact, double load, const Ra
   record.array("disturbed", "1", {count}, own_.disturbed);
   record.scalar("iterations", "1", static_cast<double>(own_.iterations));
   record.scalar("load", "1", load);
+  record_handovers(own_, task_.cell.method.spec(), record);
   if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
     record.scalar("peak_bytes", "B", *bytes);
   else

@@ -11,6 +11,7 @@
 
 #include "harness/machine/rates.hpp"
 #include "harness/runner/experiment.hpp"
+#include "harness/timing/handover.hpp"
 
 namespace attnbench {
 
@@ -35,11 +36,13 @@ class TimedCall {
 // Calls that make a turn of about so long, from the fastest of up to three: one may have been interrupted.
 Index calls_of_a_turn(TimedCall& subject, double turn_seconds);
 
-// One run of so many calls. disturbed: something else had the processor. With one thread, when its processor time is
+// One run of so many calls. What handing them over to another language took (handover.hpp) is not in `seconds`.
+// disturbed: something else had the processor. With one thread, when its processor time is
 // below 95 % of the wall time; with several, which rightly wait for each other, when one of them was preempted.
 struct Turn {
   double seconds = 0;  // of one call
   bool disturbed = false;
+  Handover handover = {};  // of one call
 };
 Turn take_turn(TimedCall& subject, Index iterations, int threads);
 
@@ -48,7 +51,8 @@ struct Member {
   Index iterations = 1;                // calls in a turn
   std::vector<double> seconds = {};    // of one call, a sample a block
   std::vector<double> disturbed = {};  // 1: that turn was; marked, never discarded
-  Rates rates = {};                    // of the machine, at the cell's precision and threads; known when it is recorded
+  std::vector<Handover> handovers = {};
+  Rates rates = {};  // of the machine, at the cell's precision and threads; known when it is recorded
 };
 
 // The options of an experiment that measures in turns, and the metrics that are recorded for each of its cells: add

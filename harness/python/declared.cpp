@@ -1,0 +1,154 @@
+#include "harness/python/declared.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/python/arrays.hpp"
+#include "harness/python/calls.hpp"
+
+namespace attnbench {
+
+namespace py = pybind11;
+
+namespace {
+
+py::handle held(PyObject* object) { return py::handle(object); }
+
+py::object python_value(const Params& params, const Parameter& p) {
+  switch (p.kind) {
+    case Parameter::Kind::integer:
+      return py::int_(params.integer(p.name));
+    case Parameter::Kind::real:
+      return py::float_(params.real(p.name));
+    case Parameter::Kind::flag:
+      return py::bool_(params.flag(p.name));
+    default:
+      return py::str(params.text(p.name));
+  }
+}
+
+// In the order of attnbench.Shape's fields.
+py::tuple tuple_of(const Shape& shape) {
+  return py::make_tuple(shape.nq, shape.nk, shape.d, shape.dv, shape.mask.causal, shape.mask.offset,
+                        shape.mask.keys < 0 ? shape.nk : std::min(shape.mask.keys, shape.nk),
+                        shape.precision == Precision::f32 ? "float32" : "float64");
+}
+
+py::object calibration_of(const Draw& draw) {
+  if (!draw.calibration) return py::none();
+  return py::make_tuple(copied(draw.calibration->Q), copied(draw.calibration->K), copied(draw.calibration->V));
+}
+
+py::object injected_state(const Draw& draw) {
+  if (!draw.state) return py::none();
+  py::dict state;
+  for (const auto& [name, tensor] : *draw.state) state[py::str(name)] = copied<double>(tensor);
+  return state;
+}
+
+// Vectors with these lengths and this angle, where a pair has no others.
+py::array vector_of(std::span<const double> given, const Pair& pair, bool query) {
+  py::array_t<double> vector(pair.d);
+  double* x = vector.mutable_data();
+  if (!given.empty()) {
+    std::copy(given.begin(), given.end(), x);
+    return vector;
+  }
+  std::fill(x, x + pair.d, 0.0);
+  const double q = std::sqrt(pair.q2), along = q > 0 ? pair.qk / q : std::sqrt(pair.k2);
+  x[0] = query ? q : along;
+  if (!query && pair.d > 1) x[1] = std::sqrt(std::max(0.0, pair.k2 - along * along));
+  return vector;
+}
+
+}  // namespace
+
+PyObject* Declared::values(const Params& params) const {
+  py::dict all;
+  for (const Parameter& p : parameters) all[py::str(p.name)] = python_value(params, p);
+  return all.release().ptr();
+}
+
+PyObject* Declared::make(const Draw& draw) const {
+  // 32 bits: all that NumPy's older generator takes. The same for float and double, and whatever the parameters are.
+  Generator generator = draw.streams.stream("python", text.name, draw.head, draw.replicate);
+  const auto seed = static_cast<std::uint32_t>(generator() >> 32);
+  return in_python(file, [&] {
+    return held(object)
+        .attr("make")(py::reinterpret_steal<py::dict>(values(draw.params)), tuple_of(draw.shape), seed,
+                      calibration_of(draw), injected_state(draw))
+        .release()
+        .ptr();
+  });
+}
+
+Claims Declared::claims(Claims known, const Params& params, const Shape& shape) const {
+  return in_python(file, [&] {
+    const py::dict said = held(object).attr("claims")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
+    const auto take = [&](const char* name, auto& claim) {
+      if (said.contains(name)) claim = said[name].template cast<std::remove_reference_t<decltype(claim)>>();
+    };
+    take("row_stochastic", known.row_stochastic);
+    take("non_negative", known.non_negative);
+    take("permutation_equivariant", known.permutation_equivariant);
+    take("causal_exact", known.causal_exact);
+    take("linear_in_v", known.linear_in_V);
+    take("no_attention_matrix", known.no_attention_matrix);
+    take("rank_at_most", known.rank_at_most);
+    take("exact_when", known.exact_when);
+    if (known.no_form.empty()) take("no_form", known.no_form);
+    return known;
+  });
+}
+
+double Declared::memory(const Params& params, const Shape& shape, double otherwise) const {
+  return in_python(file, [&] {
+    const py::object said =
+        held(object).attr("memory")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
+    return said.is_none() ? otherwise : said.cast<double>();
+  });
+}
+
+Work Declared::cost(const Params& params, const Shape& shape, Work otherwise) const {
+  return in_python(file, [&] {
+    const py::object said = held(object).attr("cost")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
+    if (said.is_none()) return otherwise;
+    const auto [flops, exps] = said.cast<std::pair<double, double>>();
+    return Work{.flops = flops, .exps = exps};
+  });
+}
+
+std::optional<KernelTheory> Declared::theory(const Params& params) const {
+  if (!has_theory) return std::nullopt;
+  const auto ask = [this, params](const char* what, const Pair& pair) {
+    return in_python(file, [&] {
+      return held(object)
+          .attr(what)(py::reinterpret_steal<py::dict>(values(params)), vector_of(pair.q, pair, true),
+                      vector_of(pair.k, pair, false))
+          .cast<double>();
+    });
+  };
+  KernelTheory theory{.target = in_python(file, [&] { return held(object).attr("target").cast<std::string>(); }),
+                      .mean = [ask](const Pair& pair) { return ask("kernel_mean", pair); }};
+  if (has_variance) theory.variance = [ask](const Pair& pair) { return ask("kernel_variance", pair); };
+  return theory;
+}
+
+Tensors Declared::state_of(PyObject* instance) const {
+  return in_python(file, [&] {
+    Tensors tensors;
+    const py::dict arrays = held(object).attr("state")(held(instance));
+    for (const auto& [name, array] : arrays) {
+      const auto numbers = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(array);
+      if (!numbers) throw py::error_already_set();
+      tensors[name.cast<std::string>()] =
+          Eigen::Map<const Matrix<double>>(numbers.data(), numbers.shape(0), numbers.shape(1));
+    }
+    return tensors;
+  });
+}
+
+}  // namespace attnbench

@@ -1,0 +1,244 @@
+#include "harness/python/in_process.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "harness/claims/print.hpp"
+#include "harness/measures/attention_matrix.hpp"
+#include "harness/store/environment.hpp"
+
+namespace attnbench {
+
+namespace py = pybind11;
+
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+// One head of an array of shape [batch, heads, n, d].
+template <class T>
+In<T> head_of(const Array<T>& X, Index b, Index h) {
+  return {X.data(b, h, 0, 0), X.shape(2), X.shape(3), X.shape(3)};
+}
+
+template <class T>
+Array<T> array_of(const py::array& X, const char* name) {
+  const auto array = Array<T>::ensure(X);
+  if (!array) throw py::error_already_set();
+  if (array.ndim() != 4)
+    throw Misuse(
+        fmt::format("{} has {} axes; expected [n, d], [heads, n, d] or [batch, heads, n, d]", name, array.ndim()));
+  return array;
+}
+
+// q, k and v of all heads. Fewer heads of keys than of queries are shared by as many queries each.
+template <class T>
+struct Heads {
+  Heads(const py::array& q, const py::array& k, const py::array& v, double scale)
+      : Q(array_of<T>(q, "q")), K(array_of<T>(k, "k")), V(array_of<T>(v, "v")), factor(static_cast<T>(scale)) {
+    const auto refuse = [](const std::string& what) { throw Misuse(what); };
+    if (K.shape(0) != Q.shape(0) || V.shape(0) != Q.shape(0)) refuse("q, k and v have several numbers of batches");
+    if (K.shape(1) != V.shape(1) || K.shape(1) == 0 || Q.shape(1) % K.shape(1) != 0)
+      refuse(
+          fmt::format("{} heads of queries, {} of keys and {} of values; expected as many keys as values, and as "
+                      "many queries or a multiple",
+                      Q.shape(1), K.shape(1), V.shape(1)));
+    if (K.shape(2) != V.shape(2)) refuse(fmt::format("{} keys and {} values", K.shape(2), V.shape(2)));
+    if (Q.shape(3) != K.shape(3)) refuse(fmt::format("q has d = {} and k has d = {}", Q.shape(3), K.shape(3)));
+    for (py::ssize_t axis = 0; axis < 4; ++axis)
+      if (Q.shape(axis) == 0 || V.shape(axis) == 0 || K.shape(axis) == 0) refuse("an axis of q, k or v is empty");
+  }
+
+  Index batches() const { return Q.shape(0); }
+  Index heads() const { return Q.shape(1); }
+  HeadData<T> head(Index b, Index h) const {
+    const Index shared = h / (Q.shape(1) / K.shape(1));
+    HeadData<T> copy{head_of(Q, b, h), head_of(K, b, shared), head_of(V, b, shared)};
+    if (factor != T(1)) {
+      copy.Q *= factor;
+      copy.K *= factor;
+    }
+    return copy;
+  }
+
+  Array<T> Q, K, V;
+  T factor;
+};
+
+double scale_of(const py::array& q, bool scaled) {
+  if (scaled || q.ndim() == 0) return 1;
+  return std::pow(static_cast<double>(q.shape(q.ndim() - 1)), -0.25);
+}
+
+struct Wanted {
+  std::string spec, what;  // what: "out", "attention" or "kernel"
+  bool causal;
+  std::uint64_t seed;
+  std::optional<Tensors> state;
+};
+
+// out [b, h, nq, dv], attention and kernel [b, h, nq, nk].
+template <class T>
+py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optional<Heads<double>>& calibration) {
+  const Params params("methods", wanted.spec);
+  const Index nq = given.Q.shape(2), nk = given.K.shape(2), dv = given.V.shape(3);
+  Shape shape{nq, nk, given.Q.shape(3), dv, {}, sizeof(T) == 4 ? Precision::f32 : Precision::f64};
+  shape.mask.causal = wanted.causal;
+  shape.mask.offset = wanted.causal ? nk - nq : 0;
+  const Index columns = wanted.what == "out" ? dv : nk;
+  py::array_t<T> result({given.batches(), given.heads(), nq, columns});
+  T* const numbers = result.mutable_data();
+  const py::gil_scoped_release released;
+  const auto claims = find<MethodEntry>(params.name()).claims(params, shape);
+  if (wanted.what == "attention" && !claims.no_attention_matrix.empty())
+    throw Misuse(params.spec() + " has no attention matrix: " + claims.no_attention_matrix);
+  Context context(allowed_cores());
+  for (Index b = 0; b < given.batches(); ++b)
+    for (Index h = 0; h < given.heads(); ++h) {
+      const HeadData<T> head = given.head(b, h);
+      std::optional<HeadData<double>> learnt;
+      std::optional<Head<double>> learnt_view;
+      if (find<MethodEntry>(params.name()).fitted(params)) {
+        learnt =
+            calibration ? calibration->head(std::min(b, calibration->batches() - 1), h) : head.template cast<double>();
+        learnt_view.emplace(learnt->view());
+      }
+      const auto method = make_approximation<T>({.shape = shape,
+                                                 .params = params,
+                                                 .streams = Streams(wanted.seed),
+                                                 .head = h,
+                                                 .calibration = learnt_view ? &*learnt_view : nullptr,
+                                                 .state = wanted.state ? &*wanted.state : nullptr});
+      Out<T> out(numbers + (b * given.heads() + h) * nq * columns, nq, columns, columns);
+      if (wanted.what == "out") {
+        method->attend(head.view(), shape.mask, context, out);
+      } else if (wanted.what == "attention") {
+        out = attention_matrix(*method, head.view(), shape.mask, context).template cast<T>();
+      } else {
+        if (!method->kernel()) throw Misuse(params.spec() + " estimates no kernel");
+        std::vector<T> log_rows(static_cast<size_t>(nq)), log_columns(static_cast<size_t>(nk));
+        method->kernel()->kernel(head.view(), context, out, log_rows, log_columns);
+        for (Index i = 0; i < nq; ++i)
+          for (Index j = 0; j < nk; ++j)
+            out(i, j) *= std::exp(log_rows[static_cast<size_t>(i)] + log_columns[static_cast<size_t>(j)]);
+      }
+      require_finite<T>(out, fmt::format("{} on batch {}, head {}", params.spec(), b, h));
+    }
+  return result;
+}
+
+py::array attend_arrays(const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
+                        const py::array& v, bool causal, std::uint64_t seed, bool scaled,
+                        const std::optional<std::vector<py::array>>& calibration,
+                        const std::optional<std::map<std::string, Array<double>>>& state) {
+  Wanted wanted{.spec = spec, .what = what, .causal = causal, .seed = seed};
+  if (state) {
+    wanted.state.emplace();
+    for (const auto& [name, array] : *state) {
+      if (array.ndim() != 2) throw Misuse(fmt::format("state: '{}' has {} axes; expected 2", name, array.ndim()));
+      (*wanted.state)[name] = Eigen::Map<const Matrix<double>>(array.data(), array.shape(0), array.shape(1));
+    }
+  }
+  const double scale = scale_of(q, scaled);
+  std::optional<Heads<double>> learnt;
+  if (calibration) learnt.emplace(calibration->at(0), calibration->at(1), calibration->at(2), scale);
+  if (learnt && (learnt->heads() != q.shape(1) || learnt->Q.shape(3) != q.shape(3)))
+    throw Misuse(fmt::format("calibration: {} heads with d = {}; expected {} heads with d = {} as in q",
+                             learnt->heads(), learnt->Q.shape(3), q.shape(1), q.shape(3)));
+  try {
+    if (q.dtype().is(py::dtype::of<float>())) return attend<float>(wanted, Heads<float>(q, k, v, scale), learnt);
+    return attend<double>(wanted, Heads<double>(q, k, v, scale), learnt);
+  } catch (const Skip& e) {
+    throw Misuse(e.what());
+  }
+}
+
+// What the closed forms say of pairs (q_p, k_p), p x d each: the target, the means, the variances (none: not known),
+// and whether the means are exact. None: nothing is known.
+py::object theory_of(const std::string& spec, const Array<double>& q, const Array<double>& k) {
+  if (q.ndim() != 2 || k.ndim() != 2 || q.shape(0) != k.shape(0) || q.shape(1) != k.shape(1))
+    throw Misuse("theory: expected q and k of one shape [pairs, d]");
+  const Params params("methods", spec);
+  const Index pairs = q.shape(0), d = q.shape(1);
+  const auto theory =
+      find<MethodEntry>(params.name()).theory(params, {.nq = pairs, .nk = pairs, .d = d, .dv = 1}, nullptr);
+  if (!theory) return py::none();
+  py::array_t<double> mean(pairs), variance(pairs);
+  for (Index p = 0; p < pairs; ++p) {
+    const auto columns = static_cast<size_t>(d);
+    const Pair pair = pair_of({q.data(p, 0), columns}, {k.data(p, 0), columns});
+    mean.mutable_at(p) = theory->mean(pair);
+    if (theory->variance) variance.mutable_at(p) = theory->variance(pair);
+  }
+  return py::make_tuple(theory->target, mean, theory->variance ? py::object(variance) : py::none(), theory->exact);
+}
+
+// The report of `attnbench check --json`, and as text.
+std::pair<std::string, std::string> checked(const std::vector<std::string>& specs, std::uint64_t seed,
+                                            double error_rate, int threads) {
+  const py::gil_scoped_release released;
+  if (!(error_rate > 0 && error_rate < 1))
+    throw Misuse(fmt::format("error_rate = {}: expected a number between 0 and 1", error_rate));
+  if (threads < 1) throw Misuse(fmt::format("threads = {}: expected at least 1", threads));
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Subject> subjects;
+  for (const auto& spec : specs) {
+    subjects.push_back(subject_of(Params("methods", spec)));
+    probes(subjects.back(), seed);  // a spec that nothing can be drawn of is misuse
+  }
+  const Report report = check(subjects, {.seed = seed, .error_rate = error_rate, .threads = threads});
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::string text;
+  for (const SubjectReport& subject : report.subjects) text += text_of(subject) + "\n";
+  return {json_of(report, seconds), text + summary_of(report, seconds)};
+}
+
+py::dict described(const std::string& plural, const std::string& spec_text) {
+  const Params params(plural, spec_text);
+  const Description& text = catalogue(plural).description(params.name());
+  py::dict entry;
+  entry["kind"] = catalogue(plural).kind();
+  entry["name"] = text.name;
+  entry["spec"] = params.spec();
+  entry["summary"] = text.summary;
+  entry["formula"] = text.formula;
+  entry["reference"] = text.reference;
+  entry["cost"] = text.cost;
+  py::dict parameters;
+  for (const auto& [name, value] : params.values()) parameters[py::str(name)] = value;
+  entry["parameters"] = parameters;
+  return entry;
+}
+
+py::dict summaries(const std::string& plural) {
+  if (!catalogues().contains(plural) || plural == "commands") {
+    std::vector<std::string> known;
+    for (const auto& [name, entries] : catalogues())
+      if (name != "commands") known.push_back(name);
+    throw Misuse("list: unknown kind '" + plural + "'" + nearest_names(plural, known));
+  }
+  py::dict all;
+  for (const auto& name : catalogue(plural).names()) all[py::str(name)] = catalogue(plural).description(name).summary;
+  return all;
+}
+
+}  // namespace
+
+void add_functions(py::module_& module) {
+  module.def("attend", attend_arrays);
+  module.def("theory", theory_of);
+  module.def("check", checked);
+  module.def("describe", described);
+  module.def("summaries", summaries);
+  module.def("fitted", [](const std::string& spec) {
+    const Params params("methods", spec);
+    return find<MethodEntry>(params.name()).fitted(params);
+  });
+}
+
+}  // namespace attnbench

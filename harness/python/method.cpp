@@ -1,0 +1,150 @@
+// A class with attend(self, q, k, v, causal): one call of it is one call of attend, on views of the same memory.
+//
+// It has no second path to its matrix, unless it has features: rows by attend with V = I would be attend once more, n
+// times as dear, and up to n = 4096 that is how matrices are read anyway.
+#include <fmt/format.h>
+
+#include "harness/python/arrays.hpp"
+#include "harness/python/calls.hpp"
+#include "harness/python/entries.hpp"
+#include "harness/python/handing.hpp"
+
+namespace attnbench {
+
+namespace py = pybind11;
+
+namespace {
+
+template <class T>
+class PythonMethod final : public Approximation<T> {
+ public:
+  PythonMethod(DeclaredClass declared, const Draw& draw, std::unique_ptr<Approximation<T>> by_features)
+      : declared_(std::move(declared)), by_features_(std::move(by_features)), instance_(declared_->make(draw)) {
+    attend_ =
+        in_python(declared_->file, [&] { return py::object(py::handle(instance_).attr("attend")).release().ptr(); });
+  }
+  PythonMethod(const PythonMethod&) = delete;
+  PythonMethod& operator=(const PythonMethod&) = delete;
+  ~PythonMethod() override {
+    const py::gil_scoped_acquire taken;
+    Py_XDECREF(attend_);
+    Py_XDECREF(instance_);
+  }
+
+  void attend(const Head<T>& head, Mask mask, Context&, Out<T> out) const override {
+    const Index nk = head.K.rows(), keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
+    if (keys == 0) return void(out.setZero());
+    in_python(declared_->file, [&] {
+      Handing handing;
+      const py::object q = view(head.Q), k = view(attnbench::rows(head.K, 0, keys)),
+                       v = view(attnbench::rows(head.V, 0, keys));
+      PyObject* const causal = mask.causal ? Py_True : Py_False;
+      PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
+      const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+      handing.over();
+      auto result = py::reinterpret_steal<py::object>(PyObject_Vectorcall(attend_, arguments + 1, count, nullptr));
+      handing.back();
+      if (!result) throw py::error_already_set();
+      leave_if_forked();
+      copy_result(result, out, declared_->takes_causal ? "attend(q, k, v, causal)" : "attend(q, k, v)");
+      result.release().dec_ref();
+      handing.time_empty_call(arguments + 1, count);
+      require_released(q, "attend", "q");
+      require_released(k, "attend", "k");
+      require_released(v, "attend", "v");
+    });
+  }
+
+  Tensors state() const override { return declared_->state_of(instance_); }
+  const Kernel<T>* kernel() const override { return by_features_ ? by_features_->kernel() : nullptr; }
+  const Factored<T>* factored() const override { return by_features_ ? by_features_->factored() : nullptr; }
+  const Rows<T>* rows() const override { return by_features_ ? by_features_->rows() : nullptr; }
+
+ private:
+  DeclaredClass declared_;
+  std::unique_ptr<Approximation<T>> by_features_;  // null: it has none
+  PyObject* instance_;
+  PyObject* attend_ = nullptr;
+};
+
+// The engine's instance for these features.
+template <class T>
+std::unique_ptr<Approximation<T>> linear_attention(const Declared& declared, const Draw& draw) {
+  const Params params = linear_params(declared, draw.params);
+  const auto& engine = find<MethodEntry>("linear");
+  if constexpr (std::is_same_v<T, float>)
+    return engine.f32(draw.with(params));
+  else
+    return engine.f64(draw.with(params));
+}
+
+template <class T>
+MakeApproximation<T> maker(const DeclaredClass& declared) {
+  return [declared](const Draw& draw) -> std::unique_ptr<Approximation<T>> {
+    auto by_features = declared->maps ? linear_attention<T>(*declared, draw) : nullptr;
+    if (!declared->attends) return by_features;
+    return std::make_unique<PythonMethod<T>>(declared, draw, std::move(by_features));
+  };
+}
+
+// Why attend cannot be called for this shape; empty: it can.
+std::string no_form_of(const Declared& declared, const Shape& shape) {
+  const Mask& mask = shape.mask;
+  if (!mask.causal) return "";
+  if (!declared.takes_causal) return "its attend has no parameter causal";
+  if (shape.nq != shape.nk || mask.offset != 0 || mask.keys >= 0)
+    return "a causal attend(q, k, v, causal) has one query a key, and none is padding";
+  return "";
+}
+
+MethodEntry entry_of(const DeclaredClass& declared) {
+  return {.text = declared->text,
+          .parameters = declared->parameters,
+          .f32 = maker<float>(declared),
+          .f64 = maker<double>(declared),
+          .fitted = [declared](const Params&) { return declared->fitted; },
+          .theory = [declared](const Params& params, const Shape&,
+                               const Head<double>*) { return declared->theory(params); }};
+}
+
+}  // namespace
+
+Params linear_params(const Declared& declared, const Params& own) {
+  Spec spec{"linear", {{"features", declared.text.name}}};
+  for (const auto& [name, value] : own.values()) spec.arguments.emplace_back(name, value);
+  return Params("methods", spec);
+}
+
+MethodEntry method_with_attend(const DeclaredClass& declared) {
+  MethodEntry entry = entry_of(declared);
+  entry.claims = [declared](const Params& params, const Shape& shape) {
+    return declared->claims(
+        {.no_form = no_form_of(*declared, shape), .causal_exact = declared->takes_causal, .linear_in_V = true}, params,
+        shape);
+  };
+  // The logits, their exponentials and the weights, as NumPy makes them: an array each.
+  entry.memory = [declared](const Params& params, const Shape& shape) {
+    const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
+    return declared->memory(params, shape, 3 * pairs * bytes_of(shape.precision));
+  };
+  entry.cost = [declared](const Params& params, const Shape& shape) {
+    return declared->cost(params, shape, find<MethodEntry>("softmax").cost(Params("methods", "softmax"), shape));
+  };
+  return entry;
+}
+
+MethodEntry method_of_features(const DeclaredClass& declared) {
+  MethodEntry entry = entry_of(declared);
+  entry.claims = [declared](const Params& params, const Shape& shape) {
+    return declared->claims(find<MethodEntry>("linear").claims(linear_params(*declared, params), shape), params, shape);
+  };
+  entry.memory = [declared](const Params& params, const Shape& shape) {
+    return declared->memory(params, shape, find<MethodEntry>("linear").memory(linear_params(*declared, params), shape));
+  };
+  entry.cost = [declared](const Params& params, const Shape& shape) {
+    return declared->cost(params, shape, find<MethodEntry>("linear").cost(linear_params(*declared, params), shape));
+  };
+  return entry;
+}
+
+}  // namespace attnbench

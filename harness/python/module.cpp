@@ -1,0 +1,170 @@
+// attnbench._native: the harness as a module of Python. It has what the program has; scripts/attnbench dresses it.
+#include <fmt/format.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+
+#include "harness/cli/command.hpp"
+#include "harness/cli/program.hpp"
+#include "harness/plugins/plugins.hpp"
+#include "harness/python/calls.hpp"
+#include "harness/python/entries.hpp"
+#include "harness/python/in_process.hpp"
+#include "harness/store/store.hpp"
+#include "harness/workers/serve.hpp"
+
+namespace attnbench {
+
+namespace py = pybind11;
+
+namespace {
+
+// As the program, with argv. What C++ has printed is written before Python could leave without doing so.
+int run(std::vector<std::string> words) {
+  const py::gil_scoped_release released;
+  worker_process = getpid();
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const int code = run_program(static_cast<int>(words.size()), argv.data());
+  std::cout.flush();
+  std::fflush(nullptr);
+  return code;
+}
+
+// What is printed to std::cout while it lives.
+class Captured {
+ public:
+  Captured() : before_(std::cout.rdbuf(text_.rdbuf())) {}
+  ~Captured() { std::cout.rdbuf(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* before_;
+};
+
+// A command in this process, whose workers are this interpreter: its exit code and what it printed.
+std::pair<int, std::string> command(const std::vector<std::string>& words, const std::string& interpreter) {
+  const py::gil_scoped_release released;
+  run_workers_by(interpreter);
+  const Captured captured;
+  const int code = run_command(words);
+  return {code, captured.text()};
+}
+
+Parameter parameter_of(const py::handle& p) {
+  const auto name = p.attr("name").cast<std::string>(), kind = p.attr("kind").cast<std::string>(),
+             help = p.attr("help").cast<std::string>();
+  const double minimum = p.attr("minimum").cast<double>(), maximum = p.attr("maximum").cast<double>();
+  const py::object value = p.attr("default");
+  Parameter made = kind == "integer"  ? Parameter::integer(name, value.cast<long>(), help, minimum, maximum)
+                   : kind == "real"   ? Parameter::real(name, value.cast<double>(), help, minimum, maximum)
+                   : kind == "flag"   ? Parameter::flag(name, value.cast<bool>(), help)
+                   : kind == "choice" ? Parameter::choice(name, value.cast<std::string>(), help,
+                                                          p.attr("choices").cast<std::vector<std::string>>())
+                                      : Parameter::text(name, value.cast<std::string>(), help);
+  return p.attr("budget").cast<bool>() ? std::move(made).as_budget() : made;
+}
+
+DeclaredClass declared_class(const py::object& object) {
+  Declared declared;
+  const auto text = [&](const char* name) { return object.attr(name).cast<std::string>(); };
+  const auto flag = [&](const char* name) { return object.attr(name).cast<bool>(); };
+  declared.text = {.name = text("name"),
+                   .summary = text("summary"),
+                   .formula = text("formula"),
+                   .reference = text("reference"),
+                   .cost = text("cost_text"),
+                   .family = "python"};
+  for (const py::handle p : object.attr("parameters")) declared.parameters.push_back(parameter_of(p));
+  declared.attends = flag("attends");
+  declared.maps = flag("maps");
+  declared.exponents = flag("exponents");
+  declared.takes_causal = flag("takes_causal");
+  declared.fitted = flag("fitted");
+  declared.has_theory = flag("has_theory");
+  declared.has_variance = flag("has_variance");
+  declared.file = text("file");
+  declared.object = py::object(object).release().ptr();
+  return std::make_shared<const Declared>(std::move(declared));
+}
+
+// A notebook's cell is run again, and its class has changed: the entry of the same file is replaced.
+template <class Entry>
+void put(Entry entry, const std::string& file, bool again) {
+  const auto& name = entry.text.name;
+  const auto names = catalogue(Entry::plural).names();
+  const bool there = std::find(names.begin(), names.end(), name) != names.end();
+  if (there && again && catalogue(Entry::plural).source_file(name) == file)
+    const_cast<Entry&>(find<Entry>(name)) = std::move(entry);
+  else if (there && again)
+    throw Misuse(fmt::format("the name of {} '{}' is taken ({}); give it another", Entry::kind, name,
+                             catalogue(Entry::plural).source_file(name)));
+  else
+    add(std::move(entry), file.c_str());
+}
+
+// again: an entry that the same file has made is replaced, and a name that is taken is Misuse; otherwise it is noted
+// among the duplicate registrations, which whoever loads the plugin looks at.
+void register_class(const py::object& object, bool again) {
+  const DeclaredClass declared = declared_class(object);
+  if (declared->maps) put(features_entry(declared), declared->file, again);
+  put(declared->attends ? method_with_attend(declared) : method_of_features(declared), declared->file, again);
+}
+
+void set_loader(const py::function& load) {
+  PyObject* const kept = py::function(load).release().ptr();
+  set_python_loader([kept](const std::filesystem::path& file) {
+    const py::handle call = kept;
+    in_python(file.string(), [&] { call(file.string()); });
+  });
+}
+
+// The plugins that workers of this process load.
+void set_files(const std::vector<std::string>& files, const std::string& interpreter) {
+  set_plugins({.files = {files.begin(), files.end()}, .python = interpreter});
+}
+
+template <class Exception>
+void add_exception(py::module_& module, const char* name, PyObject* base, const char* meaning) {
+  const auto& exception = py::register_exception<Exception>(module, name, base);
+  exception.attr("__doc__") = meaning;
+  exception.attr("__module__") = "attnbench";  // where users find it
+}
+
+}  // namespace
+}  // namespace attnbench
+
+PYBIND11_MODULE(_native, module) {
+  using namespace attnbench;
+  add_exception<Misuse>(module, "Misuse", PyExc_ValueError,
+                        "What was asked for cannot be: says what was given, what was expected and how to mend it.");
+  add_exception<NumericallyInvalid>(module, "NumericallyInvalid", PyExc_ArithmeticError,
+                                    "A method gave numbers that are none; names the first place.");
+  module.def("run", run);
+  module.def("command", command);
+  module.def("rows", [](const std::string& file) {
+    std::ostringstream table;
+    Store::open_existing(file).export_csv(table, true);
+    return table.str();
+  });
+  module.def("register", register_class);
+  module.def("set_loader", set_loader);
+  module.def("set_plugins", set_files);
+  module.def("plugins", [] {
+    std::vector<std::string> files;
+    for (const auto& file : plugins().files) files.push_back(file.string());
+    return files;
+  });
+  module.def("load_library", [](const std::string& file) { load_plugin(file); });
+  module.def("set_spoilt", [](const py::function& spoilt) {
+    PyObject* const kept = py::function(spoilt).release().ptr();
+    set_spoilt([kept] { return in_python("", [&] { return py::handle(kept)().cast<bool>(); }); });
+  });
+  add_functions(module);
+}

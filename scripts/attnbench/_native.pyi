@@ -1,0 +1,52 @@
+"""The extension module. The package's other files are its face."""
+
+from typing import Any, Callable, Mapping, Sequence
+
+from numpy.typing import NDArray
+
+class Misuse(ValueError):
+    """What was asked for cannot be: what was given, what was expected, how to mend it."""
+
+class NumericallyInvalid(ArithmeticError):
+    """A method gave numbers that are none."""
+
+def run(words: list[str]) -> int:
+    """The program, with argv: its exit code."""
+
+def command(words: list[str], interpreter: str) -> tuple[int, str]:
+    """A command in this process, whose workers that interpreter runs: its exit code and what it printed."""
+
+def rows(file: str) -> str:
+    """The rows of a results file, as CSV."""
+
+def register(declaration: Any, again: bool) -> None:
+    """An entry for a declaration.Declaration. again: what the same file registered is replaced."""
+
+def set_loader(load: Callable[[str], None]) -> None: ...
+def set_spoilt(spoilt: Callable[[], bool]) -> None: ...
+def set_plugins(files: list[str], interpreter: str) -> None:
+    """What workers of this process load."""
+
+def plugins() -> list[str]: ...
+def load_library(file: str) -> None: ...
+def attend(
+    spec: str,
+    what: str,
+    q: NDArray[Any],
+    k: NDArray[Any],
+    v: NDArray[Any],
+    causal: bool,
+    seed: int,
+    scaled: bool,
+    calibration: Sequence[NDArray[Any]] | None,
+    state: Mapping[str, NDArray[Any]] | None,
+) -> NDArray[Any]:
+    """what: "out", "attention" or "kernel". Arrays are [batch, heads, n, d]."""
+
+def theory(spec: str, q: NDArray[Any], k: NDArray[Any]) -> tuple[str, NDArray[Any], NDArray[Any] | None, bool] | None: ...
+def check(specs: list[str], seed: int, error_rate: float, threads: int) -> tuple[str, str]:
+    """The report as JSON and as text."""
+
+def describe(kind: str, spec: str) -> dict[str, Any]: ...
+def summaries(kind: str) -> dict[str, str]: ...
+def fitted(spec: str) -> bool: ...

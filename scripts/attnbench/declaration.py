@@ -1,0 +1,257 @@
+"""What a class says of itself, as the harness asks for it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from attnbench._native import Misuse
+from attnbench.method import Calibration, Method, Parameter, Shape
+
+CLAIMS: dict[str, type] = {
+    "row_stochastic": bool,
+    "non_negative": bool,
+    "permutation_equivariant": bool,
+    "causal_exact": bool,
+    "linear_in_v": bool,
+    "no_attention_matrix": str,
+    "rank_at_most": int,
+    "exact_when": str,
+    "no_form": str,
+    "unbiased": bool,
+}
+CONSTRUCTOR = ("parameters", "shape", "seed", "calibration", "state")
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def kebab(name: str) -> str:
+    """MyPerformer -> my-performer, FAVORPlus -> favor-plus."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1-\2", name))
+    return words.replace("_", "-").strip("-").lower()
+
+
+def _own(cls: type, name: str) -> Any:
+    """An attribute that the class has by itself, and not from Method."""
+    found = getattr(cls, name, None)
+    return None if found is getattr(Method, name, object()) else found
+
+
+def is_method(cls: type) -> bool:
+    """Whether a class is one: it has attend, or features_q and features_k, and is no private base."""
+    if cls.__name__.startswith("_") or inspect.isabstract(cls):
+        return False
+    return bool(_own(cls, "attend") or (_own(cls, "features_q") and _own(cls, "features_k")))
+
+
+class Declaration:
+    """A class as a method of the registry. What the extension module reads is public."""
+
+    def __init__(self, cls: type, file: str) -> None:
+        self.cls = cls
+        self.file = file
+        self.where = f"{Path(file).name}: class {cls.__name__}"
+        self.name = getattr(cls, "name", None) or kebab(cls.__name__)
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise Misuse(f"{self.where}: name = {self.name!r}; expected letters, digits, - and _")
+        self.attends = _own(cls, "attend") is not None
+        self.maps = _own(cls, "features_q") is not None and _own(cls, "features_k") is not None
+        if not (self.attends or self.maps):
+            raise Misuse(f"{self.where} has neither attend(self, q, k, v, causal) nor features_q and features_k(self, x)")
+        self.exponents = bool(getattr(cls, "exponents", False))
+        self.takes_causal = self.attends and self._takes_causal()
+        self._read_constructor()
+        self._read_texts()
+        self._claims = getattr(cls, "claims", None)
+        if isinstance(self._claims, Mapping):
+            self._checked_claims(self._claims)
+        self._cost, self._memory = (self._function(name, 2) for name in ("cost", "memory"))
+        self._mean, self._variance = (self._function(name, 3) for name in ("kernel_mean", "kernel_variance"))
+        unbiased = isinstance(self._claims, Mapping) and self._claims.get("unbiased", False)
+        self.has_theory = bool(unbiased or self._mean)
+        self.has_variance = self.has_theory and self._variance is not None
+        self.target = "exp(q.k)" if self._mean is None else "kernel_mean(q, k)"
+        if self.has_theory and not self.maps:
+            raise Misuse(f"{self.where} says what its kernel estimates and has no features_q and features_k to see it by")
+        self._read_cost_text()
+
+    def _takes_causal(self) -> bool:
+        try:
+            given = [*inspect.signature(self.cls.attend).parameters.values()][1:]
+        except (TypeError, ValueError):  # written in C
+            return True
+        several = any(p.kind is p.VAR_POSITIONAL for p in given)
+        places = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        needed = sum(p.default is p.empty for p in places)
+        if any(p.kind is p.KEYWORD_ONLY and (p.name == "causal" or p.default is p.empty) for p in given):
+            places = []  # it is called with four arguments, without names
+        elif several or (len(places) >= 4 and needed <= 4):
+            return True
+        elif len(places) == 3:
+            return False
+        raise Misuse(
+            f"{self.where}: attend({', '.join(p.name for p in given)}) beside self; expected attend(self, q, k, v, causal), "
+            "or attend(self, q, k, v) where there is no causal form"
+        )
+
+    def _read_constructor(self) -> None:
+        self._named: list[str] = []
+        self._all_parameters = False
+        declared: dict[str, Any] = dict(getattr(self.cls, "parameters", None) or {})
+        try:
+            signature = inspect.signature(self.cls).parameters.values()
+        except (TypeError, ValueError):
+            signature = ()
+        for p in signature:
+            if p.kind is p.VAR_KEYWORD:
+                self._all_parameters = True
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                continue
+            # A keyword with a plain default is a parameter as it stands.
+            if p.name not in CONSTRUCTOR and p.name not in declared and type(p.default) in (bool, int, float, str):
+                declared[p.name] = p.default
+            if p.name in CONSTRUCTOR or p.name in declared:
+                self._named.append(p.name)
+            elif p.default is p.empty:
+                known = ", ".join([*CONSTRUCTOR, *declared])
+                raise Misuse(f"{self.where}: its constructor wants '{p.name}', which nothing gives; there are {known}")
+        self.fitted = "calibration" in self._named
+        self.parameters = [self._parameter(name, value) for name, value in declared.items()]
+
+    def _parameter(self, name: str, value: Any) -> Parameter:
+        given = value if isinstance(value, Parameter) else Parameter(value)
+        taken = CONSTRUCTOR + (("features", "inputs", "backward") if self.maps else ())
+        if not isinstance(name, str) or not NAME.fullmatch(name) or name in taken:
+            raise Misuse(f"{self.where}: a parameter cannot be called {name!r}")
+        if not given.kind:
+            raise Misuse(
+                f"{self.where}: parameter {name} = {given.default!r} is a {type(given.default).__name__}; expected an int, a "
+                "float, a bool, a str or an attnbench.Parameter of one"
+            )
+        if given.kind == "choice" and given.default not in given.choices:
+            raise Misuse(f"{self.where}: parameter {name} = {given.default!r} is none of its choices")
+        made = Parameter(
+            given.default, given.help or "see its docstring", minimum=given.minimum, maximum=given.maximum,
+            choices=tuple(given.choices), budget=given.budget and given.kind == "integer",
+        )  # fmt: skip
+        made.name = name
+        return made
+
+    def _read_texts(self) -> None:
+        own = self.cls.__doc__ if self.cls.__doc__ != Method.__doc__ else None
+        first, *rest = (inspect.cleandoc(own) if own else "").split("\n")
+        self.summary = first.strip() or f"{self.cls.__name__} of {Path(self.file).name}"
+        self.formula = " ".join(" ".join(rest).split())
+        self.reference = str(getattr(self.cls, "reference", "") or "")
+
+    def _read_cost_text(self) -> None:
+        assumed = "linear attention's and 2 d F FLOPs a token" if not self.attends else "exact softmax's"
+        parts = []
+        if self._cost is None:
+            parts.append(f"FLOPs assumed: {assumed} (no cost(parameters, shape) is given)")
+        if self._memory is None:
+            parts.append(f"memory assumed: {'linear attention' if not self.attends else 'three n x n arrays'}")
+        parts.append(f"in Python {platform.python_version()} ({sys.executable}), NumPy {np.__version__}")
+        self.cost_text = "; ".join(parts)
+
+    def _function(self, name: str, arguments: int) -> Callable[..., Any] | None:
+        """A function of the class: static, of the class, or with a self that is the class."""
+        function = getattr(self.cls, name, None)
+        if function is None:
+            return None
+        if not callable(function):
+            raise Misuse(f"{self.where}: {name} is a {type(function).__name__}; expected a function of {arguments} arguments")
+        try:
+            places = len(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            places = arguments
+        if places == arguments:
+            return function
+        if places == arguments + 1:
+            return lambda *given: function(self.cls, *given)
+        raise Misuse(f"{self.where}: {name} takes {places} arguments; expected {arguments}")
+
+    def make(self, values: dict[str, Any], shape: tuple[Any, ...], seed: int, calibration: Any, state: Any) -> Any:
+        """An instance: one draw for one head."""
+        given = {
+            "parameters": values,
+            "shape": Shape(*shape),
+            "seed": seed,
+            "calibration": None if calibration is None else Calibration(*calibration),
+            "state": state,
+            **values,
+        }
+        arguments = {name: given[name] for name in self._named}
+        if self._all_parameters:
+            arguments.update(values)
+        return self.cls(**arguments)
+
+    def _checked_claims(self, said: Any) -> dict[str, Any]:
+        if not isinstance(said, Mapping):
+            raise Misuse(f"{self.where}: claims is a {type(said).__name__}; expected a dict, or a function that gives one")
+        checked = {}
+        for name, value in said.items():
+            if name not in CLAIMS:
+                near = difflib.get_close_matches(str(name), CLAIMS, 2)
+                hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(CLAIMS)}"
+                raise Misuse(f"{self.where}: unknown claim '{name}'; {hint}")
+            if value is None:
+                continue
+            wanted = CLAIMS[name]
+            if not isinstance(value, (wanted, np.bool_) if wanted is bool else (int, np.integer) if wanted is int else wanted):
+                raise Misuse(f"{self.where}: claim {name} = {value!r}; expected {wanted.__name__}")
+            checked[name] = wanted(value)
+        return checked
+
+    def claims(self, values: dict[str, Any], shape: tuple[Any, ...]) -> dict[str, Any]:
+        """What it claims for these parameters and this shape."""
+        if self._claims is None:
+            return {}
+        if isinstance(self._claims, Mapping):
+            return self._checked_claims(self._claims)
+        function = self._function("claims", 2)
+        assert function is not None
+        return self._checked_claims(function(values, Shape(*shape)))
+
+    def cost(self, values: dict[str, Any], shape: tuple[Any, ...]) -> tuple[float, float] | None:
+        """FLOPs and exponentials of one attend."""
+        if self._cost is None:
+            return None
+        said = self._cost(values, Shape(*shape))
+        flops, exps = said if isinstance(said, tuple) else (said, 0.0)
+        return float(flops), float(exps)
+
+    def memory(self, values: dict[str, Any], shape: tuple[Any, ...]) -> float | None:
+        """Bytes of one attend beyond its inputs and output."""
+        return None if self._memory is None else float(self._memory(values, Shape(*shape)))
+
+    def kernel_mean(self, values: dict[str, Any], q: Any, k: Any) -> float:
+        """What the kernel estimates, of one pair of vectors."""
+        return float(np.exp(q @ k)) if self._mean is None else float(self._mean(values, q, k))
+
+    def kernel_variance(self, values: dict[str, Any], q: Any, k: Any) -> float:
+        """The mean squared error of that estimate over draws."""
+        assert self._variance is not None
+        return float(self._variance(values, q, k))
+
+    def state(self, instance: Any) -> dict[str, Any]:
+        """What an instance has drawn or fitted, as 2-D arrays of float64."""
+        function = getattr(instance, "state", None)
+        if not callable(function) or inspect.isclass(instance):
+            return {}
+        said = function()
+        if not isinstance(said, Mapping):
+            raise TypeError(f"state() returned a {type(said).__name__}; expected a dict of 2-D arrays")
+        arrays = {}
+        for name, value in said.items():
+            array = np.asarray(value, dtype=np.float64)
+            if array.ndim > 2:
+                raise TypeError(f"state()['{name}'] has {array.ndim} axes; expected 2")
+            arrays[str(name)] = np.atleast_2d(array)
+        return arrays

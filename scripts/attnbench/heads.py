@@ -1,0 +1,116 @@
+"""Methods on arrays of this process."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from attnbench import _native
+from attnbench._native import Misuse
+from attnbench.loading import name_of
+
+Array = NDArray[np.floating[Any]]
+
+
+def _four_axes(array: Array, name: str) -> Array:
+    if not 2 <= array.ndim <= 4:
+        raise Misuse(f"{name} has shape {array.shape}; expected [n, d], [heads, n, d] or [batch, heads, n, d]")
+    return array.reshape((1,) * (4 - array.ndim) + array.shape)
+
+
+def _arrays(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Array]:
+    """float32 when all three are, float64 otherwise."""
+    given = [np.asarray(x) for x in (q, k, v)]
+    for array, name in zip(given, "qkv"):
+        if array.dtype.kind not in "fiu":
+            raise Misuse(f"{name} is of type {array.dtype}; expected numbers")
+    dtype = np.float32 if all(x.dtype.itemsize <= 4 and x.dtype.kind == "f" for x in given) else np.float64
+    q, k, v = (np.ascontiguousarray(x, dtype=dtype) for x in given)
+    return q, k, v
+
+
+def _applied(
+    what: str,
+    method: str | type,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    causal: bool,
+    seed: int,
+    calibration: Sequence[ArrayLike] | None,
+    state: Mapping[str, ArrayLike] | None,
+    scaled: bool,
+) -> Array:
+    spec = name_of(method)
+    q, k, v = _arrays(q, k, v)
+    if len({q.ndim, k.ndim, v.ndim}) > 1:
+        raise Misuse(f"q, k and v have {q.ndim}, {k.ndim} and {v.ndim} axes; expected the same number")
+    if calibration is None and _native.fitted(spec) and state is None:
+        warnings.warn(f"{spec} learns from the input itself (in sample); calibration=(q, k, v) is another", stacklevel=3)
+    learnt = None
+    if calibration is not None:
+        if len(calibration) != 3:
+            raise Misuse(f"calibration: {len(calibration)} arrays; expected (q, k, v)")
+        learnt = [_four_axes(np.asarray(x, dtype=np.float64), "calibration") for x in calibration]
+    injected = None if state is None else {name: np.asarray(x, dtype=np.float64) for name, x in state.items()}
+    result = _native.attend(
+        spec, what, _four_axes(q, "q"), _four_axes(k, "k"), _four_axes(v, "v"), causal, seed, scaled, learnt, injected
+    )
+    return result.reshape(q.shape[:-2] + result.shape[-2:])
+
+
+def attend(
+    method: str | type,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    *,
+    causal: bool = False,
+    seed: int = 1,
+    calibration: Sequence[ArrayLike] | None = None,
+    state: Mapping[str, ArrayLike] | None = None,
+    scaled: bool = False,
+) -> Array:
+    """Attention by a method: [..., nq, dv] for q [..., nq, d], k [..., nk, d], v [..., nk, dv].
+
+    Leading axes: none, heads, or batch and heads; k and v may have fewer heads, each for as many queries. float32 when
+    all are float32, else float64. causal: the last query sees all keys. seed: the draw; equal seeds are equal draws.
+    calibration: (q, k, v) that fitted methods learn from, by default the input itself. state: tensors in place of what
+    would be drawn. scaled: q and k are times d^-1/4 already, as methods expect them. Raises Misuse for what cannot be,
+    NumericallyInvalid for numbers that are none.
+    """
+    return _applied("out", method, q, k, v, causal, seed, calibration, state, scaled)
+
+
+def attention_matrix(
+    method: str | type,
+    q: ArrayLike,
+    k: ArrayLike,
+    *,
+    causal: bool = False,
+    seed: int = 1,
+    calibration: Sequence[ArrayLike] | None = None,
+    state: Mapping[str, ArrayLike] | None = None,
+    scaled: bool = False,
+) -> Array:
+    """The matrix A of out = A v, [..., nq, nk], as attend applies it (v = the identity). Otherwise as `attend`."""
+    keys = np.asarray(k)
+    return _applied("attention", method, q, keys, keys, causal, seed, calibration, state, scaled)
+
+
+def kernel(
+    method: str | type,
+    q: ArrayLike,
+    k: ArrayLike,
+    *,
+    seed: int = 1,
+    calibration: Sequence[ArrayLike] | None = None,
+    state: Mapping[str, ArrayLike] | None = None,
+    scaled: bool = False,
+) -> Array:
+    """The estimates of exp(q_i.k_j) before anything is normalised, [..., nq, nk]. Otherwise as `attend`."""
+    keys = np.asarray(k)
+    return _applied("kernel", method, q, keys, keys, False, seed, calibration, state, scaled)

@@ -1,0 +1,102 @@
+"""What a method in Python may use: none of it is needed."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, NamedTuple
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Shape(NamedTuple):
+    """Sizes of one head, and what a row sees: row i sees key j when j < keys and, if causal, j <= i + offset."""
+
+    nq: int
+    """queries: q is [nq, d]"""
+    nk: int
+    """keys: k is [nk, d], v is [nk, dv]"""
+    d: int
+    dv: int
+    causal: bool
+    offset: int
+    keys: int
+    """keys that are not padding"""
+    dtype: str
+    """of q, k and v: "float32" or "float64\""""
+
+
+class Calibration(NamedTuple):
+    """A head that a method may learn from, float64, scaled like all q and k."""
+
+    q: Array
+    k: Array
+    v: Array
+
+
+class Parameter:
+    """A parameter with bounds: `parameters = {"m": Parameter(64, "features", minimum=1, budget=True)}`.
+
+    default: an int, float, bool or str. choices: what a str may be. budget: it is the one number that says how much the
+    method may spend (an int), which `--match` chooses.
+    """
+
+    def __init__(
+        self,
+        default: int | float | bool | str,
+        help: str = "",
+        *,
+        minimum: float | None = None,
+        maximum: float | None = None,
+        choices: tuple[str, ...] = (),
+        budget: bool = False,
+    ) -> None:
+        self.name = ""
+        self.default = default
+        self.help = help
+        kinds = {bool: "flag", int: "integer", float: "real", str: "choice" if choices else "text"}
+        self.kind = kinds.get(type(default), "")
+        largest = 1e9 if self.kind == "integer" else float("inf")
+        self.minimum = -largest if minimum is None else float(minimum)
+        self.maximum = largest if maximum is None else float(maximum)
+        self.choices = list(choices)
+        self.budget = budget
+
+
+class Method:
+    """A base for type hints and completion; a method need not derive from it.
+
+    One instance is one draw for one head: what is random is drawn by the constructor, from its seed alone, and
+    afterwards nothing changes. The constructor is given those of these that it names: `shape` (Shape), `seed` (int),
+    `parameters` (dict), each parameter by its own name, `calibration` (Calibration or None), and `state` (what state()
+    gave, to be used instead of drawing, or None).
+
+    q and k are scaled by d^-1/4 each: the weights that softmax normalises are exp(q @ k.T). All arrays are read-only
+    views of the caller's memory.
+    """
+
+    exponents: bool = False
+    """What features_q and features_k give are logarithms of features: they are stabilised and exponentiated for you."""
+
+    def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+        """[n, d], [n, d], [n, dv] to [n, dv]. Without `causal`, q may have another number of rows than k and v."""
+        raise NotImplementedError
+
+    def features_q(self, x: Array) -> Array:
+        """Queries [b, d] to features [b, F] with features_q(q) @ features_k(k).T ~ exp(q @ k.T)."""
+        raise NotImplementedError
+
+    def features_k(self, x: Array) -> Array:
+        """Keys [b, d] to features [b, F]."""
+        raise NotImplementedError
+
+    def state(self) -> Mapping[str, Array]:
+        """What was drawn or fitted: 2-D arrays by name."""
+        return {}
+
+
+class Empty:
+    """What a call costs when it does nothing: the interpreter's own time."""
+
+    def attend(self, *arrays: Array) -> None:
+        return None

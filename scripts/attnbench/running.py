@@ -1,0 +1,130 @@
+"""Experiments from Python: the runner is this process, and its workers are this interpreter."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
+
+from attnbench import _native
+from attnbench._native import Misuse
+from attnbench.loading import file_of, name_of, set_plugins
+
+if TYPE_CHECKING:
+    import pandas
+
+Values = Sequence[Any] | str | int | float
+
+
+@contextmanager
+def _workers_environment() -> Iterator[None]:
+    """What the program sets for LAPACK before it starts: one thread, and kernels for this processor.
+
+    OpenBLAS before 0.3.22 does not know recent ones, and falls to a fifth of their speed.
+    """
+    wanted = {"OPENBLAS_NUM_THREADS": "1"}
+    with open("/proc/cpuinfo") as facts:
+        if "avx512f" in facts.read():
+            wanted["OPENBLAS_CORETYPE"] = "SkylakeX"
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _several(values: Values) -> list[str]:
+    return [str(x) for x in ([values] if isinstance(values, (str, int, float, type)) else values)]
+
+
+@contextmanager
+def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
+    """The specs of methods; classes among them are loaded from their files by the workers of this run."""
+    before = _native.plugins()
+    files = list(before)
+    specs = []
+    for method in methods:
+        specs.append(name_of(method))
+        if isinstance(method, str):
+            continue
+        file = file_of(method)
+        if file is None:
+            raise Misuse(
+                f"class {method.__name__} is in no file, and workers load methods from files: write it to one "
+                "(%%writefile mine.py) and attnbench.load('mine.py')"
+            )
+        if file not in files:
+            files.append(file)
+    set_plugins(files)
+    try:
+        yield specs
+    finally:
+        set_plugins(before)
+
+
+def run(
+    experiment: str,
+    methods: Sequence[str | type] | str | type,
+    *,
+    inputs: Values = "gaussian",
+    n: Values | None = None,
+    d: Values | None = None,
+    causal: bool | None = None,
+    replicates: int = 1,
+    sweep: Mapping[str, Values] | None = None,
+    threads: int | None = None,
+    seed: int = 1,
+    results: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> pandas.DataFrame:
+    """Runs an experiment and returns its rows in the results file, a measured number each (columns: attnbench export).
+
+    experiment, methods, inputs: specs; methods may be classes that are defined in a file. n, d: sizes, or several.
+    sweep: values by parameter, {"m": [64, 256]}. results: a file that is added to, so that nothing is measured twice;
+    without, a temporary one. Further options of `attnbench run` by name: precision="f32", timeout=60, until="rel-ci=0.1".
+    frame.attrs["summary"] is what the command prints. Endings other than done are rows, and a warning. Raises Misuse.
+    """
+    import pandas
+
+    if "ATTNBENCH_WORKER" in os.environ:
+        raise Misuse("run() while a worker loads this file: put it under `if __name__ == '__main__':`")
+    words = []
+    for name, values in (("--input", inputs), ("-n", n), ("-d", d)):
+        if values is not None:
+            words += [word for x in _several(values) for word in (name, x)]
+    if causal is not None:
+        words.append("--causal" if causal else "--bidirectional")
+    for axis, values in (sweep or {}).items():
+        words += ["--sweep", f"{axis}={','.join(_several(values))}"]
+    if threads is not None:
+        words += ["--threads", str(threads)]
+    if "until" not in options:
+        words += ["--replicates", str(replicates)]
+    words += ["--seed", str(seed)]
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif value is not False and value is not None:
+            words += [word for x in _several(value) for word in (option, x)]
+    given = [methods] if isinstance(methods, (str, type)) else methods
+    with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(given) as specs:
+        file = str(Path(results) if results is not None else Path(folder) / "results.db")
+        words += [word for spec in specs for word in ("--method", spec)]
+        code, summary = _native.command(["run", experiment, *words, "--results", file], sys.executable)
+        if code == 130:
+            raise KeyboardInterrupt
+        rows = io.StringIO(_native.rows(file))
+    frame = pandas.read_csv(rows, float_precision="round_trip", low_memory=False)
+    frame = frame[frame["experiment"].str.split(":").str[0] == experiment.split(":")[0]].reset_index(drop=True)
+    frame.attrs["summary"] = summary.rstrip()
+    if (frame["ending"] != "done").any():
+        warnings.warn(summary.rstrip(), stacklevel=2)
+    return frame
