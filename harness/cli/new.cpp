@@ -142,7 +142,8 @@ int run(const std::vector<std::string>& arguments) {
         "  cmake -B build && cmake --build build\n  attnbench {} --plugin build/libmine.so\n",
         path.filename().string(), next);
   }
-  if (method && output.empty()) std::cout << "and a plain transcription of its formula as a file of tests/oracle/ (CONTRIBUTING.md)\n";
+  if (method && output.empty())
+    std::cout << "and a plain transcription of its formula as a file of tests/oracle/ (CONTRIBUTING.md)\n";
   return 0;
 }
 
