@@ -139,7 +139,7 @@ int run(const std::vector<std::string>& arguments) {
     std::cout << fmt::format(
         "  CMakeLists.txt: find_package(attnbench REQUIRED), add_library(mine MODULE {}), and\n"
         "                  target_link_libraries(mine PRIVATE attnbench::plugin)\n"
-        "  cmake -B build && cmake --build build\n  attnbench {} --plugin build/libmine.so\n",
+        "  cmake -B build -G Ninja && cmake --build build\n  attnbench {} --plugin build/libmine.so\n",
         path.filename().string(), next);
   }
   if (method && output.empty())
