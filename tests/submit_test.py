@@ -172,10 +172,13 @@ class Submitting(WithStubs):
         self.assertEqual(len([call for call in self.calls("program") if call[0] == "run"]), 3)
 
     def test_the_program_is_the_one_that_was_submitted(self) -> None:
+        (self.stubs / "libattnbench.so").write_text("as it was")
         submission = self.submitted()
         (self.stubs / "attnbench").write_text("#!/bin/sh\nexit 9\n")
+        (self.stubs / "libattnbench.so").write_text("built anew")
         self.assertEqual(self.task(1).wait(), 0)
         self.assertTrue(submission.shard_file(1).exists())
+        self.assertEqual(submission.program.with_name("libattnbench.so").read_text(), "as it was")
 
     def test_what_cannot_be_submitted_is_refused_in_one_line(self) -> None:
         (self.stubs / "file").write_text("")

@@ -28,6 +28,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "harness/core/installed.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/build_facts.hpp"
@@ -205,7 +206,7 @@ json build() {
     facts["commit"] = known.commit;
     facts["clean"] = known.clean;
   }
-  if (std::ifstream binary("/proc/self/exe", std::ios::binary); binary)
+  if (std::ifstream binary(library_file(), std::ios::binary); binary)  // all of the program but its main
     facts["binary"] = fmt::format("{:016x}", hash_bytes(std::string(std::istreambuf_iterator<char>(binary), {})));
   return facts;
 }

@@ -98,6 +98,17 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
+def copy_program(program: Path, to: Path) -> None:
+    """With the library that it looks for beside itself, and what that runs Python plugins with."""
+    shutil.copy(program, to)
+    for folder in (program.parent, program.parent.parent / "lib/attnbench"):  # of a build, and installed
+        if (folder / "libattnbench.so").is_file():
+            shutil.copy(folder / "libattnbench.so", to.parent)
+            if (folder / "python").is_dir():
+                shutil.copytree(folder / "python", to.parent / "python", dirs_exist_ok=True)
+            return
+
+
 def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
     """The folder with all that the jobs need. The program and the config files are copied: what was submitted is what
     runs, whatever is built or edited while it waits."""
@@ -128,7 +139,7 @@ def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
         cpus=options.cpus,
         environment={name: value for name, value in os.environ.items() if name.startswith("SBATCH_")},
     )
-    shutil.copy(program, submission.program)
+    copy_program(program, submission.program)
     task = task_script(submission.name, submission.program, folder, options.tasks, plans, options.publish)
     (folder / "task.sh").write_text(task)
     (folder / "merge.sh").write_text(merge_script(submission.name, submission.program, folder))
