@@ -2,19 +2,13 @@
 
 namespace attnbench {
 
-void to_json(Message& message, const Parameter& p) {
-  message = {static_cast<int>(p.kind),
-             p.name,
-             p.default_value,
-             p.help,
-             p.minimum,
-             p.maximum,
-             p.choices,
-             p.catalogue,
-             p.family,
-             p.word,
-             p.published,
-             p.budget};
+// Taken apart by name, so that a member that is added elsewhere does not compile here until it is told as well.
+
+void to_json(Message& message, const Parameter& parameter) {
+  const auto& [kind, name, value, help, minimum, maximum, choices, catalogue, family, word, published, budget] =
+      parameter;
+  message = {
+      static_cast<int>(kind), name, value, help, minimum, maximum, choices, catalogue, family, word, published, budget};
 }
 
 void from_json(const Message& message, Parameter& p) {
@@ -32,9 +26,11 @@ void from_json(const Message& message, Parameter& p) {
        .budget = message.at(11)};
 }
 
-void to_json(Message& message, const Claims& c) {
-  message = {c.row_stochastic, c.non_negative,        c.permutation_equivariant,   c.no_form,   c.causal_exact,
-             c.linear_in_V,    c.no_attention_matrix, c.rank_at_most.value_or(-1), c.exact_when};
+void to_json(Message& message, const Claims& claims) {
+  const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, causal_exact, linear_in_V,
+               no_attention_matrix, rank_at_most, exact_when] = claims;
+  message = {row_stochastic, non_negative,        permutation_equivariant,   no_form,   causal_exact,
+             linear_in_V,    no_attention_matrix, rank_at_most.value_or(-1), exact_when};
 }
 
 void from_json(const Message& message, Claims& c) {
