@@ -136,6 +136,7 @@ class Decoding final : public Decoded {
     from_seconds_.push_back(take_turn(from_, from_calls_, task_.context.threads()).seconds);
     here_.before_turn(calls);
   }
+  void warm_up() override {}  // before_turn does
   Index most_calls() const override { return here_.most_calls(); }
 
   void record(Recorder& recorder) const override {

@@ -48,7 +48,7 @@ void record_spectrum(const Task& task, std::vector<double> sigma, double resolut
 
 namespace {
 
-constexpr double confidence = 0.95;
+constexpr double error_rate = 0.05;
 
 void record_bracketed(Recorder& record, const std::string& metric, const Bracketed& estimate) {
   record.scalar(metric, "1", estimate.value);
@@ -64,7 +64,7 @@ void record_estimates(const Task& task, const LinearMap& A, Recorder& record) {
   auto start = streams.stream("rank", "start", task.replicate), signs = streams.stream("rank", "signs", task.replicate);
   auto top = top_singular_values(A, options.integer("values"), krylov_steps, start, task.context);
   const auto estimate =
-      estimate_spectrum(A, top, random_signs(signs, A.columns, options.integer("probes")), confidence, task.context);
+      estimate_spectrum(A, top, random_signs(signs, A.columns, options.integer("probes")), error_rate, task.context);
   record.note("numerical rank and condition take all singular values: random probes leave them out");
   const double largest = top.sigma.front(), bound = top.bounds.front(), squares = A.frobenius_squared;
   record.scalar("frobenius_norm", "1", std::sqrt(squares));

@@ -52,7 +52,6 @@ class TrainingStep final : public TimedCall {
     }
     call();
     check();
-    backward_over_forward_.clear();
   }
 
   // Threads go to heads.
@@ -68,11 +67,21 @@ class TrainingStep final : public TimedCall {
     const auto middle = Clock::now();
     each_head([&](TrainedHead<T>& one, Context& context) { one.backward(mask_, context); });
     const auto end = Clock::now();
-    backward_over_forward_.push_back(seconds_between(middle, end) / seconds_between(start, middle));
+    if (calls_left_ == 0) return;  // not of a turn
+    --calls_left_;
+    turns_.back().forward += seconds_between(start, middle);
+    turns_.back().backward += seconds_between(middle, end);
+  }
+
+  void before_turn(Index calls) override {
+    turns_.push_back({});
+    calls_left_ = calls;
   }
 
   void record(Recorder& recorder) const override {
-    recorder.array("backward_over_forward", "1", {std::ssize(backward_over_forward_)}, backward_over_forward_);
+    std::vector<double> ratios;
+    for (const Passes& turn : turns_) ratios.push_back(turn.backward / turn.forward);
+    recorder.array("backward_over_forward", "1", {std::ssize(ratios)}, ratios);
     recorder.scalar("gradient_error", "1", gradient_error_);
   }
 
@@ -98,7 +107,11 @@ class TrainingStep final : public TimedCall {
   Task task_;
   Mask mask_;
   std::vector<TrainedHead<T>> heads_;
-  std::vector<double> backward_over_forward_;
+  struct Passes {
+    double forward = 0, backward = 0;  // seconds
+  };
+  std::vector<Passes> turns_;
+  Index calls_left_ = 0;  // of the last turn
   double gradient_error_ = 0;
 };
 
@@ -109,10 +122,10 @@ std::unique_ptr<TimedCall> make_subject(const Task& task) {
 
 std::vector<Metric> metrics() {
   auto all = turn_metrics();
-  all.insert(all.end(),
-             {{"backward_over_forward", "1", "time of the backward pass over that of the forward, a call each"},
-              {"gradient_error", "1",
-               "|gradients - gradients in double|_F / |gradients in double|_F, of Q, K and V of head 0"}});
+  all.insert(all.end(), {{"backward_over_forward", "1",
+                          "time of the backward passes over that of the forward passes, one sample a block"},
+                         {"gradient_error", "1",
+                          "|gradients - gradients in double|_F / |gradients in double|_F, of Q, K and V of head 0"}});
   return all;
 }
 

@@ -1,6 +1,7 @@
 // A Performer as linear attention with exponentials of wider keys. Its features are exp(W x - |x|^2/2) up to a factor,
 // so that with queries and keys of m dimensions, q' = W q - |q|^2/2 and k' = W k - |k|^2/2, elementwise exponentials
-// give the same attention: keys of m dimensions can do whatever a Performer of m features does (source 000).
+// give the same attention. A linear layer gives W k without the norm (norms=false): the same attention where all keys
+// have one norm.
 #include "harness/linalg/products.hpp"
 #include "harness/runner/experiment.hpp"
 
@@ -13,11 +14,12 @@ void refuse_what_has_other_features(const Cell& cell) {
     throw Misuse("wider-keys with --method " + method.spec() + ": expected a performer with features=positive");
 }
 
-// W x - |x|^2/2, b x m.
-Matrix<double> widened(Context& context, const Matrix<double>& X, const Matrix<double>& W) {
+// W x, with norms less |x|^2/2, b x m.
+Matrix<double> widened(Context& context, const Matrix<double>& X, const Matrix<double>& W, bool norms) {
   Matrix<double> wide(X.rows(), W.rows());
   multiply_transposed<double>(context, X, W, wide);
-  return wide.colwise() - X.rowwise().squaredNorm() / 2;
+  if (norms) wide.colwise() -= X.rowwise().squaredNorm() / 2;
+  return wide;
 }
 
 void measure(const Task& task, Recorder& record) {
@@ -27,7 +29,8 @@ void measure(const Task& task, Recorder& record) {
   Matrix<double> out(shape.nq, shape.dv), wide_out(shape.nq, shape.dv);
   method->attend(head.view(), shape.mask, task.context, out);
   const Matrix<double> W = method->state().at("projection");
-  const HeadData<double> wide{widened(task.context, head.Q, W), widened(task.context, head.K, W), head.V};
+  const bool norms = task.cell.experiment.flag("norms");
+  const HeadData<double> wide{widened(task.context, head.Q, W, norms), widened(task.context, head.K, W, norms), head.V};
   Shape wide_shape = shape;
   wide_shape.d = W.rows();
   const Params linear("methods", "linear:features=exp");
@@ -37,12 +40,14 @@ void measure(const Task& task, Recorder& record) {
 }
 
 const bool registered = add(ExperimentEntry{
-    .text = {.name = "wider-keys",
-             .summary = "a Performer against linear attention with exponentials of keys as wide as its features",
-             .formula = "|out' - out| / |out|, out' = linear attention with exp(x'), x' = W x - |x|^2/2",
-             .reference = "Su 2021, kexue.fm/archives/8338",
-             .cost = "two calls of linear attention"},
-    .parameters = {},
+    .text =
+        {.name = "wider-keys",
+         .summary = "a Performer against linear attention with exponentials of keys as wide as its features",
+         .formula =
+             "|out' - out| / |out|, out' = linear attention with exp(x'), x' = W x - |x|^2/2 or, without norms, W x",
+         .reference = "Su 2021, kexue.fm/archives/8338",
+         .cost = "two calls of linear attention"},
+    .parameters = {Parameter::flag("norms", true, "x' has -|x|^2/2; false: what a linear layer gives")},
     .metrics = {{"distance", "1", "|out' - out|_F / |out|_F"}},
     .headline = {.metric = "distance", .label = "distance to the Performer"},
     .check = refuse_what_has_other_features,

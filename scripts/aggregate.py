@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from intervals import (
     INTERVALS,
+    Array,
     fitted_exponents,
     last_rise_through_one,
     mean_interval,
@@ -71,8 +72,8 @@ class Panel:
     notes: list[str] = field(default_factory=list)
     missing: str = ""
     unit: str = "1"
-    samples: dict[tuple[str, float], np.ndarray] = field(default_factory=dict)
-    image: np.ndarray | None = None
+    samples: dict[tuple[str, float], Array] = field(default_factory=dict)
+    image: Array | None = None
 
     @property
     def has_theory(self) -> bool:
@@ -121,6 +122,8 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
 
 def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFrame:
     """Cells of the panel with columns x, upwards (the second axis of a map), series and role."""
+    if "cells" in description:
+        cells = cells[cells.index.isin(description["cells"])]
     where = description.get("where", {})
     axes = [*axis_names(description), *axis_names(description, "y_axis")]
     references = [*description.get("references", []), *filter(None, [description.get("ratio_to")])]
@@ -150,7 +153,7 @@ def axis_names(description: dict[str, Any], axis: str = "x") -> list[str]:
     return names if isinstance(names, list) else [names]
 
 
-def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series:
+def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series[float]:
     """The number of each cell on an axis of those names; NaN where it has none."""
     place = pd.Series(np.nan, cells.index)
     for name in names:
@@ -159,7 +162,7 @@ def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series:
     return place
 
 
-def _series(cell: pd.Series, columns: list[str], axes: list[str]) -> str:
+def _series(cell: pd.Series[Any], columns: list[str], axes: list[str]) -> str:
     """The name of a curve: its specs without the parameters that the axes sweep; other columns that the cell has as
     name=value."""
     parts = []
@@ -205,7 +208,7 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
     without_axis = measured[measured["x"].isna() & (measured["role"] == "measured")]
     if len(without_axis):
         specs = without_axis.groupby(without_axis["method"].map(lambda spec: split_spec(spec)[0]))["series"].nunique()
-        names = ", ".join(f"{name} ({count} specs)" if count > 1 else name for name, count in specs.items())
+        names = ", ".join(f"{name} ({count} specs)" if count > 1 else str(name) for name, count in specs.items())
         panel.notes.append(f"Not drawn, no number for {' or '.join(axis_names(description)) or 'x'}: {names}.")
     drawn = measured[measured["x"].notna() | (measured["role"] != "measured")]
     rows, pooled, lacking = [], set(), 0
@@ -241,8 +244,8 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
 
 
 def _divided(
-    panel: Panel, measured: pd.DataFrame, theory: dict[tuple[str, int], np.ndarray]
-) -> tuple[pd.DataFrame, dict[tuple[str, int], np.ndarray]]:
+    panel: Panel, measured: pd.DataFrame, theory: dict[tuple[str, int], Array]
+) -> tuple[pd.DataFrame, dict[tuple[str, int], Array]]:
     """Values and closed forms over those of the method `ratio_to`: of the same replicate of the same input and problem,
     at the same x, or anywhere when that method has no x. A ratio that is not positive is a gap."""
     name = panel.description["ratio_to"]
@@ -295,7 +298,7 @@ def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[di
 
 def _samples_by_point(
     results: Results, cells: pd.DataFrame, metric: str, points: list[str]
-) -> dict[tuple[Any, ...], np.ndarray]:
+) -> dict[tuple[Any, ...], Array]:
     """(series, method spec, values of the columns of its points) to all samples of a metric, over replicates and
     whatever else cells differ in."""
     measured = _with_values(results, cells, metric)
@@ -309,9 +312,11 @@ def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, An
     """One row a method spec, or a value of `points` of one: the median of one metric against the geometric mean of
     another, whichever experiments they come from."""
     along, bounded, upwards, areas = (
-        _samples_by_point(results, cells, description[name], description.get("points", []))
-        if description.get(name)
-        else {}
+        (
+            _samples_by_point(results, cells, description[name], description.get("points", []))
+            if description.get(name)
+            else {}
+        )
         for name in ("x_metric", "bound_x", "y", "area")
     )
     rows = []
@@ -319,10 +324,10 @@ def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, An
         series, spec = point[:2]
         bound = split_spec(spec)[0] in description.get("bound", [])
         level = spec in description.get("references", [])
-        places = (bounded if bound else along).get(point)
+        places = None if level else (bounded if bound else along).get(point)
         if places is None and not level:
             continue
-        x, x_low, x_high = (np.nan,) * 3 if level else (float(v) for v in median_interval(places))
+        x, x_low, x_high = (np.nan,) * 3 if places is None else (float(v) for v in median_interval(places))
         exact = not np.all(samples > 0)
         y, low, high = (np.nan,) * 3 if exact else ratio_interval(np.log(samples))
         area = areas.get(point)
@@ -344,7 +349,7 @@ def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, An
     return rows
 
 
-def _log10_ratio(a: pd.Series, b: pd.Series) -> tuple[float, float, float, int]:
+def _log10_ratio(a: pd.Series[float], b: pd.Series[float]) -> tuple[float, float, float, int]:
     """Mean over the replicates that both have of log10 a / b, its interval, and how many. Closed forms may be zero:
     then it is infinite, or NaN where both are."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -353,7 +358,7 @@ def _log10_ratio(a: pd.Series, b: pd.Series) -> tuple[float, float, float, int]:
     return float(value), float(low), float(high), len(logs)
 
 
-def _ratio_row(by_series: dict[str, pd.Series], methods: list[str]) -> dict[str, Any] | None:
+def _ratio_row(by_series: dict[str, pd.Series[float]], methods: list[str]) -> dict[str, Any] | None:
     if not set(methods) <= set(by_series):
         return None
     value, low, high, count = _log10_ratio(*(by_series[method] for method in methods))
@@ -362,7 +367,7 @@ def _ratio_row(by_series: dict[str, pd.Series], methods: list[str]) -> dict[str,
     return _row(" / ".join(methods), "ratio", value=value, low=low, high=high, replicates=count, samples=count)
 
 
-def _value_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
+def _value_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None:
     """The mean of the one series that a map of values has."""
     if len(by_series) != 1:
         return None
@@ -371,7 +376,7 @@ def _value_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
     return _row(series, "value", value=value, low=low, high=high, replicates=len(samples), samples=len(samples))
 
 
-def _winner_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
+def _winner_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None:
     """The method with the least mean, and how far below the next."""
     order = sorted(by_series, key=lambda series: (by_series[series].mean(), series))
     if not order:
@@ -382,7 +387,7 @@ def _winner_row(by_series: dict[str, pd.Series]) -> dict[str, Any] | None:
     return _row(order[0], "winner", value=value, low=low, high=high, replicates=count, samples=count)
 
 
-def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[tuple[str, int], np.ndarray]:
+def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[tuple[str, int], Array]:
     """(key, replicate) to the closed form: its mean for a curve, the array itself for a profile."""
     name = description.get("theory") or None
     rows = results.measurements[results.measurements["metric"] == name]
@@ -415,7 +420,7 @@ def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> lis
         points = _row(
             name, role, x=x, y=y, low=low, high=high, theory=formula, replicates=len(group), samples=len(group)
         )
-        rows += pd.DataFrame(points).to_dict("records")
+        rows += [{str(name): value for name, value in row.items()} for row in pd.DataFrame(points).to_dict("records")]
         pooled |= _varying(group)
     _say_what_is_pooled(panel, pooled)
     return rows
@@ -494,6 +499,12 @@ def _ending_rows(results: Results, cells: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+def series_of(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of every series, in the order of their names."""
+    for series, rows in points.groupby("series"):
+        yield str(series), rows
+
+
 def is_log(scale: str | None) -> bool:
     """Whether an axis scale of a description is logarithmic."""
     return str(scale).startswith("log")
@@ -528,7 +539,8 @@ def _say_what_lies_beyond(panel: Panel) -> None:
     beyond = points[(points["role"] == "measured") & (points["y"] > most)]
     points.loc[beyond.index, "note"] = f"above {most:g}"
     words = []
-    for series, y in beyond.groupby("series")["y"]:
+    for series, rows in series_of(beyond):
+        y = rows["y"]
         low, high = (f"{float(f'{value:.2g}'):g}" for value in (y.min(), y.max()))
         words.append(f"{series} ({low}" + (f" to {high})" if len(y) > 1 else ")"))
     if words:
@@ -542,7 +554,8 @@ def _fit_exponents(panel: Panel) -> None:
         exponents = fitted_exponents(x, samples)
         if len(exponents):
             columns = ["exponent", "exponent_low", "exponent_high"]
-            panel.points.loc[group.index, columns] = [float(v) for v in interval(exponents)]
+            for column, value in zip(columns, interval(exponents)):
+                panel.points.loc[group.index, column] = float(value)
 
 
 def _find_crossings(panel: Panel) -> None:
@@ -552,12 +565,13 @@ def _find_crossings(panel: Panel) -> None:
             continue
         crossings = np.array([last_rise_through_one(x, samples[:, b]) for b in range(samples.shape[1])])
         columns = ["crossing", "crossing_low", "crossing_high"]
-        panel.points.loc[group.index, columns] = [float(v) for v in median_interval(crossings)]
+        for column, value in zip(columns, median_interval(crossings)):
+            panel.points.loc[group.index, column] = float(value)
 
 
-def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
+def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, Array, Array]]:
     """The rows of every measured series, its x in order, and the samples [points, samples] that all points have."""
-    for series, group in panel.role("measured").groupby("series"):
+    for series, group in series_of(panel.role("measured")):
         x = np.sort(group["x"].to_numpy(float))
         samples = [panel.samples[series, place] for place in x]
         shared = min(len(of_point) for of_point in samples)

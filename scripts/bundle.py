@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sqlite3
+from collections.abc import Hashable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def environment(results: Results) -> str:
         available = lasting.get("memory", {}).pop("available_bytes", None)
         if lasting not in environments:
             environments.append(lasting)
-        place = {"file": Path(run.pop("file")).name, "environment": environments.index(lasting)}
+        place: dict[Hashable, Any] = {"file": Path(run.pop("file")).name, "environment": environments.index(lasting)}
         runs.append({**place, **run, "load_average": load, "available_bytes": available})
     return json.dumps({"environments": environments, "runs": runs}, indent=2, ensure_ascii=False) + "\n"
 

@@ -170,7 +170,7 @@ def function_of(text: str) -> Callable[..., Any]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    function = getattr(module, name, None)
+    function: object = getattr(module, name, None)
     if not callable(function):
         raise Misuse(f"{path} has no function '{name}'; expected FILE.py:FUNCTION")
     return function

@@ -99,6 +99,15 @@ def series_looks(panels: list[Panel]) -> dict[str, Look]:
     return looks
 
 
+# Lines of these metrics are no closed forms of the points.
+WORDS_OF_THEORY = {
+    "output_mse_theory": "delta method",
+    "speedup_by_flops": "ratio of FLOPs",
+    "orthogonal_gain_bound": "the theorem's bound",
+    "regularised_ratio_bound": "the theorem's bound",
+}
+
+
 def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], layout: Layout, width: float) -> Any:
     """One legend under the panels, in as many columns as fit into the width (inches); None without series."""
     if all(has_circles(panel) for panel in panels):
@@ -113,7 +122,8 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], la
     if not handles:
         return None
     if any(with_theory):
-        words = "lines: closed form" if all(with_theory) else "lines without markers: closed form"
+        lines = sorted({WORDS_OF_THEORY.get(p.description["theory"], "closed form") for p in panels if p.has_theory})
+        words = ("lines: " if all(with_theory) else "lines without markers: ") + ", ".join(lines)
         handles.append(Line2D([], [], color=INK, linewidth=1.1, label=words))
     if any((panel.points["role"] == "ending").any() for panel in panels):
         words = "not done, see below" if layout.with_words else "not done"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from aggregate import Panel
+from aggregate import Panel, series_of
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 from style import FAINT, INK, PAPER, REFERENCE_LINES, Look
 
 MARK_EVERY = 8  # bins; shifted by series, so that no mark hides another
 
 
-def histogram_values(panel: Panel) -> np.ndarray:
+def histogram_values(panel: Panel) -> NDArray[np.float64]:
     """What the x axis must hold: the edges of the bins, and the marked value."""
     bins = panel.role("measured")
     values = np.concatenate([bins["x_low"].to_numpy(float), bins["x_high"].to_numpy(float)])
@@ -19,7 +20,7 @@ def histogram_values(panel: Panel) -> np.ndarray:
 
 def draw_histogram(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     axes.set_ylim(bottom=0)
-    for series, bins in panel.role("measured").groupby("series"):
+    for series, bins in series_of(panel.role("measured")):
         look = looks[series]
         bins = bins.sort_values("x")
         edges = np.append(bins["x_low"].to_numpy(float), bins["x_high"].iloc[-1])

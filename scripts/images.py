@@ -11,6 +11,7 @@ from aggregate import Panel
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from numpy.typing import NDArray
 from PIL import Image
 from style import PAPER
 from ticks import linear_ticks, superscript
@@ -47,11 +48,11 @@ def draw_image(axes: Axes, panel: Panel) -> None:
         bar.set_label(str(panel.description["value_label"]))
 
 
-def _show(axes: Axes, values: np.ndarray, **how: object) -> object:
+def _show(axes: Axes, values: NDArray[np.float64], **how: object) -> object:
     return axes.imshow(values, origin="upper", aspect="equal", interpolation="nearest", **how)
 
 
-def _weights(axes: Axes, weights: np.ndarray, floor: float) -> object:
+def _weights(axes: Axes, weights: NDArray[np.float64], floor: float) -> object:
     above = np.ma.masked_less_equal(weights, 0).clip(floor, 1)
     drawn = _show(axes, above, cmap=PALE_TO_DARK, norm=LogNorm(floor, 1))
     if (weights < 0).any():
@@ -59,7 +60,7 @@ def _weights(axes: Axes, weights: np.ndarray, floor: float) -> object:
     return drawn
 
 
-def _differences(axes: Axes, differences: np.ndarray) -> object:
+def _differences(axes: Axes, differences: NDArray[np.float64]) -> object:
     magnitudes = np.abs(differences)
     bound = float(np.quantile(magnitudes, DIFFERENCE_QUANTILE)) or float(magnitudes.max()) or 1.0
     return _show(axes, differences, cmap="PuOr", norm=Normalize(-bound, bound))

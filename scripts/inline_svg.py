@@ -81,9 +81,8 @@ def _words(found: re.Match[str]) -> str:
 def _advance(code: int) -> float:
     """The width of a character over the size of the type."""
     font = get_font(findfont("DejaVu Sans"))
-    return font.load_char(code, flags=LOAD_NO_HINTING | LOAD_NO_SCALE).horiAdvance / font.units_per_EM
+    return float(font.load_char(code, flags=LOAD_NO_HINTING | LOAD_NO_SCALE).horiAdvance / font.units_per_EM)
 
 
 def _rounded(found: re.Match[str]) -> str:
     return f"{float(found.group()):.2f}".rstrip("0").rstrip(".")
-

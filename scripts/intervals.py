@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
+
+Array = NDArray[np.float64]
 
 LEVEL = 0.95
 EXPONENT_POINTS = 3
 
 
-def mean_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mean_interval(samples: Array) -> tuple[Array, Array, Array]:
     """Mean and its Student t interval over the first axis of samples [r, ...]; no interval (NaN) for fewer than two."""
     r = len(samples)
     with np.errstate(invalid="ignore", over="ignore"):  # infinite samples give a mean that is marked as not finite
@@ -26,7 +29,7 @@ def mean_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
         return mean, mean - half, mean + half
 
 
-def median_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def median_interval(samples: Array) -> tuple[Array, Array, Array]:
     """Median over the first axis of samples [r, ...] and the narrowest symmetric pair of order statistics that covers
     it with at least 95 %; no interval (NaN) for fewer than six, where no pair does."""
     r = len(samples)
@@ -43,12 +46,13 @@ def median_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 INTERVALS = {"mean": mean_interval, "median": median_interval}
 
 
-def ratio_interval(logs: np.ndarray) -> tuple[float, float, float]:
+def ratio_interval(logs: Array) -> tuple[float, float, float]:
     """The exponential of the mean log ratio and of its interval."""
-    return tuple(float(v) for v in np.exp(mean_interval(logs)))  # type: ignore[return-value]
+    mean, low, high = (float(v) for v in np.exp(mean_interval(logs)))
+    return mean, low, high
 
 
-def fitted_exponents(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def fitted_exponents(x: Array, y: Array) -> Array:
     """Least-squares slopes of log y [points, samples] over log x [points] at the last points, one a sample; none for
     fewer than two points. Points of which a value is not positive are left out."""
     kept = np.isfinite(x) & (x > 0) & np.all(np.isfinite(y) & (y > 0), axis=1)
@@ -56,14 +60,14 @@ def fitted_exponents(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array([_slope(x, column) for column in y.T]) if len(x) > 1 else np.empty(0)
 
 
-def _slope(x: np.ndarray, y: np.ndarray) -> float:
+def _slope(x: Array, y: Array) -> float:
     """Of the least-squares line. Sums are exact before they are rounded, so that every machine has the same bits,
     which no library for linear algebra promises."""
     from_mean = x - math.fsum(x) / len(x)
     return math.fsum(from_mean * y) / math.fsum(from_mean**2)
 
 
-def last_rise_through_one(x: np.ndarray, y: np.ndarray) -> float:
+def last_rise_through_one(x: Array, y: Array) -> float:
     """The x beyond which y stays at or above 1, y between neighbouring points of sorted x being a power law: 0 when it
     is so from the first point on, infinity when not even the last point is."""
     below = np.flatnonzero(~(y >= 1))

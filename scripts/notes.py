@@ -79,7 +79,8 @@ def _trade_notes(trades: list[Panel]) -> list[str]:
         f"Points: geometric mean over replicates and inputs, bars: its {LEVEL * 100:g} % interval (Student t); along x the "
         "median."
     ]
-    for label in dict.fromkeys(str(panel.description.get("area_label") or panel.description.get("area", "")) for panel in drawn):
+    labels = (str(panel.description.get("area_label") or panel.description.get("area", "")) for panel in drawn)
+    for label in dict.fromkeys(labels):
         if label:
             notes.append(f"Area of a circle: {label}, of the largest in its panel; dots stand for less than 1 %.")
     return notes

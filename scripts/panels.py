@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from aggregate import Panel, axis_names, is_log, points_of
-from matplotlib.axes import Axes
+from aggregate import Panel, axis_names, is_log, points_of, series_of
 from histograms import draw_histogram, histogram_values
 from images import draw_image
+from intervals import Array
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from results import natural_order
@@ -58,9 +59,9 @@ def draw_panel(
         return
     if (panel.description.get("ratio_to") or panel.description.get("crossing")) and not panel.missing:
         axes.axhline(1, color=INK, linewidth=0.8, zorder=1.2)
-    for series, points in panel.role("reference").groupby("series"):
+    for series, points in series_of(panel.role("reference")):
         _draw_reference(axes, points, looks[series])
-    for series, points in panel.role("measured").groupby("series"):
+    for series, points in series_of(panel.role("measured")):
         _draw_series(axes, points.sort_values("x"), looks[series], panel.has_theory)
     _draw_endings(axes, panel, looks)
 
@@ -162,24 +163,30 @@ def has_circles(panel: Panel) -> bool:
 def _draw_trade(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     if panel.description.get("upside_down"):
         axes.invert_yaxis()
-    for series, points in panel.role("reference").groupby("series"):
+    for series, points in series_of(panel.role("reference")):
         levels, exact = points[points["x"].isna()], points[points["y"].isna()]
         for y in levels["y"]:
             axes.axhline(y, color=looks[series].colour, linestyle=looks[series].line, linewidth=1.2, zorder=1.5)
             _name_line(axes, series, (0.995, y), axes.get_yaxis_transform(), ha="right", va="bottom")
         for x in exact["x"]:
             axes.axvline(x, color=looks[series].colour, linestyle=looks[series].line, linewidth=1.2, zorder=1.5)
-            _name_line(axes, f"{series}: no error", (x, 0.01), axes.get_xaxis_transform(), ha="right", va="bottom", rotation=90)
+            _name_line(
+                axes, f"{series}: no error", (x, 0.01), axes.get_xaxis_transform(), ha="right", va="bottom", rotation=90
+            )
         curve = points[points["x"].notna() & points["y"].notna()].sort_values("x")
-        axes.plot(curve["x"], curve["y"], color=looks[series].colour, linestyle=looks[series].line, marker=".", zorder=2)
+        axes.plot(
+            curve["x"], curve["y"], color=looks[series].colour, linestyle=looks[series].line, marker=".", zorder=2
+        )
     measured = panel.role("measured")
     if has_circles(panel):
         _draw_circles(axes, measured, looks)
         return
-    for series, points in measured.groupby("series"):
+    for series, points in series_of(measured):
         if panel.description.get("points"):  # of their own: not joined
             look = looks[series]
-            axes.plot(points["x"], points["y"], look.marker, color=look.colour, markeredgecolor=PAPER, markeredgewidth=0.4)
+            axes.plot(
+                points["x"], points["y"], look.marker, color=look.colour, markeredgecolor=PAPER, markeredgewidth=0.4
+            )
         else:
             _draw_series(axes, points.sort_values("x"), looks[series], has_theory=False)
 
@@ -225,7 +232,9 @@ def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> N
             axes.plot(*line.T, color=FAINT, linewidth=0.5, zorder=2.9, label=LEADER)
 
 
-def _boxes_around(cx: float, cy: float, r: float, width: float, height: float) -> list[tuple[float, float, float, float]]:
+def _boxes_around(
+    cx: float, cy: float, r: float, width: float, height: float
+) -> list[tuple[float, float, float, float]]:
     """Boxes for a name at eight sides of a circle, and the same farther away."""
     boxes = []
     for away in (1.0, 1.8, 3.0, 4.5):
@@ -236,13 +245,16 @@ def _boxes_around(cx: float, cy: float, r: float, width: float, height: float) -
     return boxes
 
 
-def _crowding(box: tuple[float, float, float, float], taken: list[tuple[float, float, float, float]], frame: Any) -> float:
+def _crowding(
+    box: tuple[float, float, float, float], taken: list[tuple[float, float, float, float]], frame: Any
+) -> float:
     """How much of a box others cover, and how much of it lies outside of the axes, which weighs more."""
     area = 0.0
     for other in taken:
         wide, high = min(box[2], other[2]) - max(box[0], other[0]), min(box[3], other[3]) - max(box[1], other[1])
         area += max(wide, 0) * max(high, 0)
-    inside = max(min(box[2], frame.x1) - max(box[0], frame.x0), 0) * max(min(box[3], frame.y1) - max(box[1], frame.y0), 0)
+    wide, high = min(box[2], frame.x1) - max(box[0], frame.x0), min(box[3], frame.y1) - max(box[1], frame.y0)
+    inside: float = max(wide, 0) * max(high, 0)
     return area + 10 * ((box[2] - box[0]) * (box[3] - box[1]) - inside)
 
 
@@ -258,7 +270,7 @@ def _draw_map(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     (draw if (tiles["role"] != "value").all() else draw_values)(axes, panel, tiles, looks)
 
 
-def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
+def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str, Look]) -> None:
     """log10 of the ratio as a colour that is pale at 0; below 0 hatched, with a line at 0: so grey shows the sign."""
     x, y, values = _grid(tiles)
     x_edges, y_edges = _edges(x, axes.get_xscale()), _edges(y, axes.get_yscale())
@@ -296,7 +308,7 @@ def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look
     bar.set_label(textwrap.fill(str(label), 40))
 
 
-def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look]) -> None:
+def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str, Look]) -> None:
     """The value as a colour from pale to dark, and in words where tiles are few enough to be read."""
     x, y, values = _grid(tiles)
     mesh = axes.pcolormesh(
@@ -323,7 +335,7 @@ def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _: dict[str, Look
         axes.text(tile["x"], tile["y"], f"{tile['value']:.3g}", ha="center", va="center", fontsize=7, color=colour)
 
 
-def draw_winners(axes: Axes, _: Panel, tiles: pd.DataFrame, looks: dict[str, Look]) -> None:
+def draw_winners(axes: Axes, _panel: Panel, tiles: pd.DataFrame, looks: dict[str, Look]) -> None:
     """The colour and the marker of the least at every point; hollow where the next may be as low."""
     x, y, _values = _grid(tiles)
     x_edges, y_edges = _edges(x, axes.get_xscale()), _edges(y, axes.get_yscale())
@@ -347,35 +359,35 @@ def draw_winners(axes: Axes, _: Panel, tiles: pd.DataFrame, looks: dict[str, Loo
         )
 
 
-def _grid(tiles: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _grid(tiles: pd.DataFrame) -> tuple[Array, Array, Array]:
     """Places along x and y, and the values [y, x], NaN where there is no tile."""
     table = tiles.pivot_table(index="y", columns="x", values="value", aggfunc="first", dropna=False)
     return table.columns.to_numpy(float), table.index.to_numpy(float), table.to_numpy(float)
 
 
-def _edges(places: np.ndarray, scale: str) -> np.ndarray:
+def _edges(places: Array, scale: str) -> Array:
     """Edges of tiles: half way between neighbours, and as far beyond the outermost."""
     if len(places) == 1:
         return np.array([places[0] / 1.5, places[0] * 1.5]) if scale == "log" else places[0] + np.array([-0.5, 0.5])
     spaced = np.log(places) if scale == "log" else places
     between = (spaced[1:] + spaced[:-1]) / 2
-    edges = np.concatenate([[2 * spaced[0] - between[0]], between, [2 * spaced[-1] - between[-1]]])
-    return np.exp(edges) if scale == "log" else edges
+    edges: Array = np.concatenate([[2 * spaced[0] - between[0]], between, [2 * spaced[-1] - between[-1]]])
+    if scale == "log":
+        edges = np.exp(edges)
+    return edges
 
 
-def _marked(x: np.ndarray, row: int, logarithmic: bool) -> list[int]:
+def _marked(x: Array, row: int, logarithmic: bool) -> list[int]:
     """About eight indices of sorted x, even over the axis and shifted by series, so that none hides another."""
     places = _spread(x[0], x[-1], 65, logarithmic)[row * 3 % 8 :: 8]
     return [int(i) for i in np.unique(np.searchsorted(x, places).clip(0, len(x) - 1))]
 
 
-def _spread(low: float, high: float, count: int, logarithmic: bool) -> np.ndarray:
+def _spread(low: float, high: float, count: int, logarithmic: bool) -> Array:
     return np.geomspace(low, high, count) if logarithmic else np.linspace(low, high, count)
 
 
-def _envelope(
-    x: np.ndarray, low: np.ndarray, high: np.ndarray, logarithmic: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _envelope(x: Array, low: Array, high: Array, logarithmic: bool) -> tuple[Array, Array, Array]:
     """At most BAND_VERTICES vertices of a band that holds the whole band: least low and greatest high of each part."""
     if len(x) <= BAND_VERTICES:
         return x, low, high
@@ -422,25 +434,28 @@ def _draw_endings(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         )
 
 
-def _x_values(panel: Panel) -> np.ndarray:
+def _x_values(panel: Panel) -> Array:
     endings = panel.points[panel.points["role"] == "ending"]
     if panel.description["kind"] == "map":
         return _map_limits(panel, "x")
     if panel.description["kind"] == "histogram":
         return histogram_values(panel)
     drawn = pd.concat([panel.role("measured"), panel.role("reference"), endings])["x"].to_numpy(float)
+    shown = np.isfinite(drawn)
     if is_log(panel.description.get("x_scale")):
-        drawn = drawn[drawn > 0]
-    return drawn[np.isfinite(drawn)]
+        shown &= drawn > 0
+    places: Array = drawn[shown]
+    return places
 
 
-def _map_limits(panel: Panel, axis: str) -> np.ndarray:
+def _map_limits(panel: Panel, axis: str) -> Array:
     places = np.unique(points_of(panel)[axis].to_numpy(float))
     scale = "log" if is_log(panel.description.get(f"{axis}_scale")) else "linear"
-    return _edges(places, scale)[[0, -1]] if len(places) else places
+    ends: Array = _edges(places, scale)[[0, -1]] if len(places) else places
+    return ends
 
 
-def _y_values(panel: Panel) -> np.ndarray:
+def _y_values(panel: Panel) -> Array:
     """Values that the y axis must hold: all points, and closed forms and intervals unless they are far away."""
     if panel.description["kind"] == "map":
         return _map_limits(panel, "y")
@@ -463,7 +478,7 @@ def _y_values(panel: Panel) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
+def set_axis(axes: Axes, which: str, panel: Panel, values: Array) -> None:
     """Scale, limits and ticks of axis "x" or "y" for the values that it must hold."""
     scale = str(panel.description.get(f"{which}_scale") or "linear")
     base = {"log2": 2, "log10": 10}.get(scale, 0)
@@ -492,7 +507,7 @@ def set_axis(axes: Axes, which: str, panel: Panel, values: np.ndarray) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _tick_room(axes: Axes, values: np.ndarray) -> int:
+def _tick_room(axes: Axes, values: Array) -> int:
     """How many labels as long as that of the greatest value fit beside each other under the axes."""
     points = axes.bbox.width / axes.figure.dpi * 72
     digits = min(len(f"{values.max():.15g}"), 5)

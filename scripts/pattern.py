@@ -16,12 +16,13 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from numpy.typing import NDArray
 
 SIDE = 4.2  # inches
 METADATA = {".svg": {"Date": None, "Creator": None}, ".png": {"Software": None}}  # equal bytes for equal patterns
 
 
-def read_mask(path: Path) -> np.ndarray:
+def read_mask(path: Path) -> NDArray[np.bool_]:
     """The n x n mask, true where a pair has weight."""
     rows = path.read_text().splitlines()
     mask = np.zeros((len(rows), len(rows)), dtype=bool)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,9 @@ def file_stem(figure: Figure) -> str:
     return ".".join(re.sub(r"[^A-Za-z0-9_-]+", "-", part) for part in (figure.recipe, figure.name))
 
 
-def draw(
-    results: Results, figure: Figure, formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT
-) -> Drawn:
+def draw(results: Results, figure: Figure, formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT) -> Drawn:
     """Aggregates and draws one figure in memory. formats: endings of pictures (CANVASES), of tables (TABLES), or "py",
     a script that draws it anew."""
-    own = figure.description.get("cells")
-    if own is not None:
-        results = replace(results, cells=results.cells[results.cells.index.isin(own)])
     panels = [aggregate(results, description) for description in figure.description["panels"]]
     files = {"csv": numbers(panels).encode()}
     title = str(figure.description.get("title", figure.name))
@@ -114,9 +109,12 @@ def draw_all(
         return list(pool.map(_draw_shared, range(len(figures))))
 
 
-def _share(*shared: Any) -> None:
-    global _shared  # of this worker alone
-    _shared = shared
+_shared: tuple[Results, Sequence[Figure], Sequence[str], Layout]  # of a worker alone
+
+
+def _share(results: Results, figures: Sequence[Figure], formats: Sequence[str], layout: Layout) -> None:
+    global _shared
+    _shared = (results, figures, formats, layout)
 
 
 def _draw_shared(i: int) -> Drawn:

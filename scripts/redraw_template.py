@@ -97,12 +97,29 @@ def curves(axes, panel, rows, _):
         every = max(len(x) // 8, 1)
         axes.plot(x, column(points, "y"), color=look["color"], linestyle=line, markevery=every, zorder=3, **mark(look))
         if with_formula:
-            axes.plot(x, formula, color=look["color"], linestyle=look["line"], linewidth=1.1, zorder=2,
-                      marker="_" if len(x) == 1 else "", markersize=14)
+            axes.plot(
+                x,
+                formula,
+                color=look["color"],
+                linestyle=look["line"],
+                linewidth=1.1,
+                zorder=2,
+                marker="_" if len(x) == 1 else "",
+                markersize=14,
+            )
     for i, (look, points) in enumerate(by_series(rows, "ending")):
         x = [place for place in column(points, "x") if isfinite(place)]
-        axes.plot(x, [0.03 + 0.055 * i] * len(x), "x", color=look["color"], transform=axes.get_xaxis_transform(),
-                  markersize=5, markeredgewidth=1.4, clip_on=False, zorder=4)
+        axes.plot(
+            x,
+            [0.03 + 0.055 * i] * len(x),
+            "x",
+            color=look["color"],
+            transform=axes.get_xaxis_transform(),
+            markersize=5,
+            markeredgewidth=1.4,
+            clip_on=False,
+            zorder=4,
+        )
 
 
 def mark(look):
@@ -155,8 +172,16 @@ def trade(axes, panel, rows, _):
     for look, points in by_series(rows, "measured"):
         areas = [max(700 * value / panel["circles"], 9) for value in column(points, "value")]
         intervals(axes, {"color": "grey"}, points)
-        axes.scatter(column(points, "x"), column(points, "y"), areas, color=look["color"], alpha=0.55, zorder=3,
-                     edgecolors="black", linewidths=0.6)
+        axes.scatter(
+            column(points, "x"),
+            column(points, "y"),
+            areas,
+            color=look["color"],
+            alpha=0.55,
+            zorder=3,
+            edgecolors="black",
+            linewidths=0.6,
+        )
 
 
 def tiles(axes, panel, rows, _):
@@ -173,8 +198,16 @@ def tiles(axes, panel, rows, _):
             how = {"color": look["color"], "alpha": 0.25, "linewidth": 0}
             axes.fill_between(x_edges[i : i + 2], y_edges[j], y_edges[j + 1], **how)
             inside = "white" if row["low"] <= 0 else look["color"]
-            axes.plot(row["x"], row["y"], marker=look["marker"], color=look["color"], markerfacecolor=inside,
-                      markersize=min(7, 43 * min(2.2 / len(x), 1.7 / len(y))), markeredgewidth=0.8, zorder=3)
+            axes.plot(
+                row["x"],
+                row["y"],
+                marker=look["marker"],
+                color=look["color"],
+                markerfacecolor=inside,
+                markersize=min(7, 43 * min(2.2 / len(x), 1.7 / len(y))),
+                markeredgewidth=0.8,
+                zorder=3,
+            )
         return None
     name, low, high = panel["colours"]
     value = {(row["x"], row["y"]): min(max(row["value"], low), high) for row in rows}

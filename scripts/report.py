@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import re
 import sys
 from collections import Counter
@@ -114,7 +115,8 @@ def _recipes(results: Results, drawings: list[Drawn]) -> list[Recipe]:
     recipes = []
     for name in sorted(names):
         reproduction = results.reproductions.get(name)
-        figures = [drawing.figure.description.get("cells", []) for drawing in drawn.get(name, [])]
+        panels = [panel for drawing in drawn.get(name, []) for panel in drawing.figure.description["panels"]]
+        figures = [panel.get("cells", []) for panel in panels]
         recipes.append(
             Recipe(
                 name,
@@ -182,7 +184,7 @@ def _notices(results: Results, recipes: list[Recipe]) -> str:
     return "\n".join(f'<p class="notice" role="note">{notice}</p>' for notice in notices)
 
 
-def _verdicts(recipes: list[Recipe], methods: pd.Series) -> str:
+def _verdicts(recipes: list[Recipe], methods: pd.Series[str]) -> str:
     """The table of all verdicts, and what filters it."""
     judged = [(recipe, verdict) for recipe in recipes for verdict in recipe.verdicts]
     if not judged:
@@ -198,7 +200,7 @@ def _verdicts(recipes: list[Recipe], methods: pd.Series) -> str:
         f"<p>{_count(len(judged), 'verdict')}: {', '.join(words)}.</p>\n"
         '<form class="controls" id="verdict-form" hidden>'
         f"{_select('Outcome', 'outcome', [*sorted(outcomes), *(['not as expected'] if unexpected else [])])}"
-        f"{_select('Source', 'source', sorted({verdict.source for _, verdict in judged} - {''}))}"
+        f"{_select('Source', 'source', sorted({verdict.source_words for _, verdict in judged}))}"
         f"{_select('Method', 'tested', sorted({*itertools.chain(*tested.values())}))}"
         '<label>Text <input name="text" type="search" autocomplete="off"></label>'
         '<p><button type="button" data-reset>Reset</button> '
@@ -222,11 +224,11 @@ def _verdict_row(recipe: Recipe, verdict: Verdict, methods: list[str]) -> str:
     expected = "–" if recipe.smoke or verdict.expected == "AMBIGUOUS" else verdict.expected
     seconds = f"{recipe.reproduction.seconds:.1f}" if recipe.reproduction else "–"
     return (
-        f'<tr data-outcome="{escape("|".join(outcomes))}" data-source="{escape(verdict.source)}" '
+        f'<tr data-outcome="{escape("|".join(outcomes))}" data-source="{escape(verdict.source_words)}" '
         f'data-tested="{escape("|".join(methods))}">'
         f"<td>{_outcome(recipe, verdict)}</td>"
         f"<td>{_statement(verdict)}</td>"
-        f'<td class="source" data-label="Source">{escape(verdict.source) or "–"}</td>'
+        f'<td class="source" data-label="Source">{escape(verdict.source_words)}</td>'
         f'<td data-label="Expected">{escape(expected)}</td>'
         f'<td data-label="Evidence"><a href="#{recipe.anchor}">{escape(recipe.name)}</a> '
         f'<a href="{_cells_link("recipe", recipe.name)}" aria-label="Cells of {escape(recipe.name)}">cells</a></td>'
@@ -264,8 +266,49 @@ def _recipe(recipe: Recipe) -> str:
 
 
 def _verdict(recipe: Recipe, verdict: Verdict) -> str:
-    source = f' <span class="source">[{escape(verdict.source)}]</span>' if verdict.source else ""
-    return f"<div><dt>{_outcome(recipe, verdict)}</dt><dd>{_statement(verdict)}{source}</dd></div>"
+    source = f' <span class="source">[{escape(verdict.source_words)}]</span>'
+    return (
+        f"<div><dt>{_outcome(recipe, verdict)}</dt>"
+        f"<dd>{_statement(verdict)}{source}{_explanation(verdict)}{_compared(verdict)}</dd></div>"
+    )
+
+
+def _explanation(verdict: Verdict) -> str:
+    """What the source says and how it was judged, folded away."""
+    expected = f"{verdict.expected}, because {verdict.because}" if verdict.because else ""
+    quoted = f"<blockquote>{escape(verdict.quotation)}</blockquote>" if verdict.quotation else ""
+    rows = [
+        ("The source says", quoted or escape(verdict.paraphrase)),
+        ("Measured", escape(verdict.definition)),
+        ("Threshold", escape(verdict.threshold)),
+        ("Expected", escape(expected)),
+    ]
+    words = "".join(f"<p><b>{name}.</b> {text}</p>" for name, text in rows if text)
+    return f'<details class="explanation"><summary>How it was judged</summary>{words}</details>' if words else ""
+
+
+def _compared(verdict: Verdict) -> str:
+    """Every comparison that the verdict rests on, folded away."""
+    compared = json.loads(verdict.compared)
+    if len(compared) < 2:
+        return ""
+    rows = "".join(
+        f'<tr><td>{escape(one["what"])}</td><td>{escape(one["side"])}</td>'
+        f'<td class="number">{_number(one["value"])}</td>'
+        f'<td class="number">{_number(one["low"])}</td><td class="number">{_number(one["high"])}</td>'
+        f'<td class="number">{one["count"]}</td></tr>'
+        for one in compared
+    )
+    return (
+        f'<details class="explanation"><summary>{len(compared)} comparisons</summary><div class="wide"><table><thead><tr>'
+        '<th scope="col">Setting</th><th scope="col">Side</th><th scope="col">Value</th><th scope="col">from</th>'
+        f'<th scope="col">to</th><th scope="col">Samples</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
+    )
+
+
+def _number(value: float | None) -> str:
+    """JSON has null for what is infinite or no number."""
+    return "–" if value is None else f"{value:.4g}"
 
 
 def _how_to_run(recipe: Recipe) -> str:
@@ -308,7 +351,7 @@ def _nothing(recipes: list[Recipe], cells: int) -> str:
     )
 
 
-def _methods(results: Results, recipes: list[Recipe], methods: pd.Series) -> str:
+def _methods(results: Results, recipes: list[Recipe], methods: pd.Series[str]) -> str:
     """A page each: what was measured of the method, and the recipes that judge it."""
     if len(methods) == 0:
         return ""
@@ -323,7 +366,7 @@ def _methods(results: Results, recipes: list[Recipe], methods: pd.Series) -> str
     for recipe in recipes:
         for name in sorted({by_key[key] for key in recipe.cells if key in by_key}):
             judged.setdefault(name, []).append(recipe)
-    pages = [_method(name, cells, judged.get(name, [])) for name, cells in measured.groupby("name")]
+    pages = [_method(str(name), cells, judged.get(str(name), [])) for name, cells in measured.groupby("name")]
     return (
         '<section class="methods" aria-labelledby="methods"><h2 id="methods">Methods</h2>\n'
         + "\n".join(pages)
@@ -334,7 +377,7 @@ def _methods(results: Results, recipes: list[Recipe], methods: pd.Series) -> str
 def _method(name: str, cells: pd.DataFrame, recipes: list[Recipe]) -> str:
     link = _cells_link("method", name)
     rows = [
-        [experiment, f"{len(group):,}", f"{group['done'].sum():,.0f} of {group['all'].sum():,.0f}"]
+        [str(experiment), f"{len(group):,}", f"{group['done'].sum():,.0f} of {group['all'].sum():,.0f}"]
         for experiment, group in cells.groupby("experiment")
     ]
     evidence = []
@@ -381,9 +424,10 @@ def _endings(results: Results) -> str:
     groups = ended.groupby(
         ["ending", "reason", "experiment", "method", "input", "n", "d", "causal", "threads"], dropna=False
     )
+    counts = groups["replicate"].size()
     rows = [
         [*map(str, values[:5]), _problem(*values[5:]), f"{count:,}"]
-        for values, count in groups["replicate"].size().items()
+        for values, count in zip(counts.index.to_list(), counts)
     ]
     header = ["Ending", "Reason", "Experiment", "Method", "Input", "Problem", "Replicates"]
     return _table("Cells that ended otherwise than done", header, rows)

@@ -14,13 +14,14 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-NEWEST_SCHEMA = 4
+NEWEST_SCHEMA = 5
 KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
@@ -60,17 +61,29 @@ class Verdict:
     """One row of table `verdict`: what a recipe's numbers say of its statement."""
 
     recipe: str
-    outcome: str  # PASS, FAIL, AMBIGUOUS or CONDITIONAL
+    outcome: str  # PASS, FAIL, AMBIGUOUS, CONDITIONAL, or MEASURED where the source gives no threshold
     statement: str
     numbers: str
     region: str = ""  # where it holds and where it does not; empty: everywhere, or nowhere
     expected: str = "AMBIGUOUS"  # an outcome; AMBIGUOUS: nothing is known beforehand
-    source: str = ""
+    source: str = ""  # empty: a finding of this project that no paper claims
+    quotation: str = ""  # the source's own words
+    paraphrase: str = ""  # what the source says, where its words could not be verified
+    definition: str = ""
+    threshold: str = ""
+    because: str = ""  # why that outcome is expected
+    compared: str = "[]"  # JSON: every comparison, with what, side, value, low, high and count
+
+    @property
+    def source_words(self) -> str:
+        """Who claims it, in words."""
+        return self.source or "this project's own finding"
 
     @property
     def contradicts(self) -> bool:
         """Decided, and otherwise than expected."""
-        return "AMBIGUOUS" not in (self.outcome, self.expected) and self.outcome != self.expected
+        decided = not {"AMBIGUOUS", "MEASURED"} & {self.outcome, self.expected}
+        return decided and self.outcome != self.expected
 
 
 @dataclass(frozen=True)
@@ -187,22 +200,21 @@ def select(cells: pd.DataFrame, where: dict[str, Any], axes: Sequence[str] = ())
 def read(paths: Sequence[Path]) -> Results:
     """Reads results files as one. Throws Misuse for a path that is none."""
     files = [_read_file(Path(path)) for path in paths]
-    cells, replicates, measurements, runs = (
-        pd.concat([file[i] for file in files], ignore_index=True) for i in range(4)
-    )
-    cells = cells.drop_duplicates("key").set_index("key")
+    cells = pd.concat([file.cells for file in files], ignore_index=True).drop_duplicates("key").set_index("key")
+    replicates = pd.concat([file.replicates for file in files], ignore_index=True)
     replicates = replicates.drop_duplicates(["key", "replicate"])
+    measurements = pd.concat([file.measurements for file in files], ignore_index=True)
     measurements = measurements.drop_duplicates(["key", "replicate", "metric"])
     newest = _newest(cells, replicates)
     current = cells.index[cells.index == newest]
-    figures = {(figure.recipe, figure.name): _of_newest(figure, newest) for file in files for figure in file[4]}
+    figures = {(figure.recipe, figure.name): _of_newest(figure, newest) for file in files for figure in file.figures}
     judged: dict[str, list[Verdict]] = {}
     for file in files:
-        judged |= {recipe: list(group) for recipe, group in groupby(file[5], key=lambda verdict: verdict.recipe)}
+        judged |= {recipe: list(group) for recipe, group in groupby(file.verdicts, key=lambda verdict: verdict.recipe)}
     reproductions = {
         made.recipe: replace(made, cells=[str(newest.get(key, key)) for key in made.cells])
         for file in files
-        for made in file[6]
+        for made in file.reproductions
     }
     return Results(
         cells=_with_parameters(cells.loc[current]),
@@ -211,7 +223,7 @@ def read(paths: Sequence[Path]) -> Results:
         figures=sorted(figures.values(), key=lambda figure: (figure.recipe, figure.position, figure.name)),
         verdicts=[verdict for recipe in sorted(judged) for verdict in judged[recipe]],
         reproductions=reproductions,
-        runs=runs,
+        runs=pd.concat([file.runs for file in files], ignore_index=True),
         superseded=len(cells) - len(current),
         files=[Path(path) for path in paths],
     )
@@ -243,11 +255,19 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _read_file(
-    path: Path,
-) -> tuple[
-    pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, list[Figure], list[Verdict], list[Reproduction]
-]:
+class _File(NamedTuple):
+    """What one results file has, before it is put beside others."""
+
+    cells: pd.DataFrame
+    replicates: pd.DataFrame
+    measurements: pd.DataFrame
+    runs: pd.DataFrame
+    figures: list[Figure]
+    verdicts: list[Verdict]
+    reproductions: list[Reproduction]
+
+
+def _read_file(path: Path) -> _File:
     with closing(_open(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
@@ -270,6 +290,7 @@ def _read_file(
             judged, reproduced = [], []
             if schema > 1:  # the first schema has no verdicts, and those before the fourth no expectations
                 columns = "recipe, outcome, statement, numbers" + (", region, expected, source" if schema > 3 else "")
+                columns += ", quotation, paraphrase, definition, threshold, because, compared" if schema > 4 else ""
                 judged = connection.execute(f"SELECT {columns} FROM verdict ORDER BY recipe, position").fetchall()
             if schema > 3:
                 reproduced = connection.execute(
@@ -284,7 +305,7 @@ def _read_file(
     ]
     runs["environment"] = [json.loads(text or "{}") for text in runs["environment"]]
     runs.insert(0, "file", str(path))
-    return (
+    return _File(
         cells,
         replicates,
         measurements,
@@ -298,7 +319,7 @@ def _read_file(
     )
 
 
-def _values(shape: str, value: float | None, array: bytes | None) -> np.ndarray:
+def _values(shape: str, value: float | None, array: bytes | None) -> NDArray[np.float64]:
     if array is None:  # SQLite has no NaN and stores NULL for it
         return np.array(np.nan if value is None else value, dtype=float)
     return np.frombuffer(array, "<f8").reshape(json.loads(shape))
@@ -330,7 +351,7 @@ def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Fig
     return Figure(recipe, name, int(position), description)
 
 
-def _newest(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Series:
+def _newest(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Series[str]:
     """By key, the key of the same cell as the newest source version measured it."""
     identity = [column for column in cells.columns if column != "source_version"]
     finished = replicates.groupby("key")["finished"].max().reindex(cells.index).fillna("")
@@ -338,12 +359,13 @@ def _newest(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Series:
     return ordered.groupby(identity, dropna=False)["newest"].transform("last").reindex(cells.index)
 
 
-def _of_newest(figure: Figure, newest: pd.Series) -> Figure:
+def _of_newest(figure: Figure, newest: pd.Series[str]) -> Figure:
     """The figure with its cells known by the keys that are read."""
-    if "cells" not in figure.description:
-        return figure
-    cells = [newest.get(key, key) for key in figure.description["cells"]]
-    return replace(figure, description={**figure.description, "cells": cells})
+    panels = [
+        {**panel, "cells": [newest.get(key, key) for key in panel["cells"]]} if "cells" in panel else panel
+        for panel in figure.description["panels"]
+    ]
+    return replace(figure, description={**figure.description, "panels": panels})
 
 
 def _with_parameters(cells: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from aggregate import axis_names
-from intervals import mean_interval, median_interval
+from intervals import Array, mean_interval, median_interval
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 
 DIGITS, OF_INTERVALS = 5, 4  # of centres, and of the ends of their intervals: these are wider than what lies beyond
@@ -64,7 +64,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
 
 def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
     """One row a cell and metric, in the order of cells. Equal numbers of samples are summed up together."""
-    grouped: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    grouped: dict[tuple[str, str, str], list[Array]] = {}
     for key, metric, unit, array in zip(*(measurements[name] for name in ("key", "metric", "unit", "values"))):
         grouped.setdefault((key, metric, unit), []).append(array)
     rows = pd.DataFrame(list(grouped), columns=["key", "metric", "unit"])
@@ -91,7 +91,7 @@ def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _mean(values: np.ndarray) -> float:
+def _mean(values: Array) -> float:
     if values.ndim == 0:
         return float(values)
     return float(np.mean(values)) if values.size else np.nan
@@ -103,12 +103,13 @@ def _endings(results: Results) -> dict[str, list[Any]]:
     done = replicates[replicates["ending"] == "done"].groupby("key").size().reindex(results.cells.index, fill_value=0)
     others: dict[str, list[str]] = {}
     ended = replicates[replicates["ending"] != "done"].fillna({"reason": ""})
-    for (key, ending, reason), count in ended.groupby(["key", "ending", "reason"]).size().items():
+    counts = ended.groupby(["key", "ending", "reason"]).size()
+    for (key, ending, reason), count in zip(counts.index.to_list(), counts):
         others.setdefault(key, []).append(f"{ending} ({count}){f': {reason}' if reason else ''}")
     return {"done": done.tolist(), "other": ["; ".join(others.get(key, [])) for key in results.cells.index]}
 
 
-def _values(column: pd.Series) -> list[Any]:
+def _values(column: pd.Series[Any]) -> list[Any]:
     """One spelling a value: numbers as numbers, text as text, null where a cell has no such parameter."""
     return [_json(value) if isinstance(value, float) else value for value in map(plain, column)]
 

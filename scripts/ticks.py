@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 MOST_INTEGERS = 10  # of an axis that has a tick at each
 
 
-def limits(values: np.ndarray, logarithmic: bool, below: float) -> tuple[float, float]:
+def limits(values: NDArray[np.float64], logarithmic: bool, below: float) -> tuple[float, float]:
     """Least and greatest value with some room (a share of the range) on both sides, in the space of the axis."""
     low, high = float(values.min()), float(values.max())
     if logarithmic:
@@ -32,9 +33,7 @@ def log_ticks(low: float, high: float, base: int, room: int) -> tuple[list[float
     chosen = [k for k in exponents if (k - exponents[0]) % step == 0]
     minor = [float(base) ** k for k in exponents if k not in chosen]
     if base == 10 and step == 1 and len(exponents) <= 8:
-        minor = [
-            m * 10.0**k for k in range(first - 1, last + 1) for m in range(2, 10) if low <= m * 10.0**k <= high
-        ]
+        minor = [m * 10.0**k for k in range(first - 1, last + 1) for m in range(2, 10) if low <= m * 10.0**k <= high]
     if base == 2:
         return [2.0**k for k in chosen], minor, power_of_two_labels(chosen)
     plain = chosen[0] >= -3 and chosen[-1] <= 4
@@ -60,9 +59,7 @@ def _with_power(value: float) -> str:
     return f"{'' if mantissa == '1' else f'{mantissa}×'}10{superscript(exponent)}"
 
 
-def byte_ticks(
-    low: float, high: float, logarithmic: bool, room: int
-) -> tuple[list[float], list[float], list[str]]:
+def byte_ticks(low: float, high: float, logarithmic: bool, room: int) -> tuple[list[float], list[float], list[str]]:
     """Ticks of an axis in bytes: powers of two on a logarithmic one of more than a few, else round numbers of the
     largest unit."""
     if logarithmic and high >= 4 * low:
@@ -91,12 +88,12 @@ def linear_ticks(low: float, high: float, room: int) -> tuple[list[float], list[
     return ticks, [], [number_label(tick) for tick in ticks]
 
 
-def are_few_integers(values: np.ndarray, room: int) -> bool:
+def are_few_integers(values: NDArray[np.float64], room: int) -> bool:
     """Whether values are such as the numbers of layers: integers, and so few that each can have its tick."""
     return bool(np.all(values == np.round(values)) and np.ptp(values) < min(room, MOST_INTEGERS))
 
 
-def integer_ticks(values: np.ndarray) -> tuple[list[float], list[float], list[str]]:
+def integer_ticks(values: NDArray[np.float64]) -> tuple[list[float], list[float], list[str]]:
     """A tick at every integer from the least value to the greatest, labels."""
     ticks = [float(tick) for tick in range(int(values.min()), int(values.max()) + 1)]
     return ticks, [], [number_label(tick) for tick in ticks]

@@ -8,6 +8,7 @@ the full context. Checkpoints are kept, so a stopped run goes on where it was.
 Written to the output folder, all float16 safetensors (sizes of the defaults: L = 4, H = 3, n = 1024, d = 64):
   measured.safetensors     q, k, v of shape [L, H, n, d] for a held-out file; q and k after the rotation, unscaled
   calibration.safetensors  the same for another held-out file: what fitted methods may learn from
+  texts.safetensors        32 held-out texts, one a row, byte by byte; texts.json says which (scripts/held_out_texts.py)
   weights.safetensors      the trained weights; initial.safetensors: the weights before the first step
   training.log             loss and held-out bits per byte during training
   model.json               how all this was made, bits per byte against the bigram baseline, and head statistics
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import json
 import math
 import os
@@ -31,13 +31,13 @@ if "OPENBLAS_CORETYPE" not in os.environ and "avx512f" in Path("/proc/cpuinfo").
 
 import numpy as np
 import torch
+from byte_corpus import CAPTURE_OFFSET, CAPTURES, read_corpus
+from held_out_texts import write_texts
+from numpy.typing import NDArray
 from tensor_file import write_safetensors
 from torch import Tensor, nn
 from torch.nn import functional
 
-CAPTURES = {"measured": "statistics.py", "calibration": "difflib.py"}
-CAPTURE_OFFSET = 4096
-HELD_OUT_FRACTION = 20
 SHORT_WINDOW = 256
 SHORT_SHARE = 0.7
 
@@ -132,24 +132,11 @@ class ByteModel(nn.Module):
         return {name: torch.cat([heads[i] for heads in kept]) for i, name in enumerate("qkv")}
 
 
-def read_corpus() -> tuple[np.ndarray, np.ndarray, dict[str, bytes]]:
-    """Training bytes, held-out bytes, and the two captured files; tests and installed packages are left out."""
-    root = Path(sysconfig.get_path("stdlib"))
-    training, held_out, captured = [], [], {}
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root).as_posix()
-        if any(part in ("test", "tests", "dist-packages", "site-packages") for part in path.parts):
-            continue
-        text = path.read_bytes()
-        chosen = int(hashlib.sha256(name.encode()).hexdigest(), 16) % HELD_OUT_FRACTION == 0
-        if name in CAPTURES.values():
-            captured[name] = text
-        (held_out if chosen or name in CAPTURES.values() else training).append(text)
-    join = lambda texts: np.frombuffer(b"\0".join(texts), dtype=np.uint8)
-    return join(training), join(held_out), captured
+def joined(files: dict[str, bytes]) -> NDArray[np.uint8]:
+    return np.frombuffer(b"\0".join(files.values()), dtype=np.uint8)
 
 
-def bigram_bits(training: np.ndarray, held_out: np.ndarray) -> float:
+def bigram_bits(training: NDArray[np.uint8], held_out: NDArray[np.uint8]) -> float:
     """Held-out bits per byte of the add-one bigram model: what a network must beat to have learnt anything."""
     counts = np.ones((256, 256))
     np.add.at(counts, (training[:-1], training[1:]), 1)
@@ -157,13 +144,13 @@ def bigram_bits(training: np.ndarray, held_out: np.ndarray) -> float:
     return float(-log_p[held_out[:-1], held_out[1:]].mean())
 
 
-def windows(text: np.ndarray, length: int, batch: int, generator: np.random.Generator) -> Tensor:
+def windows(text: NDArray[np.uint8], length: int, batch: int, generator: np.random.Generator) -> Tensor:
     starts = generator.integers(0, len(text) - length - 1, batch)
     return torch.from_numpy(np.stack([text[s : s + length + 1] for s in starts]).astype(np.int64))
 
 
 @torch.no_grad()
-def held_out_bits(model: ByteModel, text: np.ndarray, context: int, count: int) -> float:
+def held_out_bits(model: ByteModel, text: NDArray[np.uint8], context: int, count: int) -> float:
     """Bits per byte over `count` evenly spaced windows of the full context."""
     starts = np.linspace(0, len(text) - context - 2, count).astype(int)
     bits = []
@@ -192,13 +179,16 @@ def head_statistics(capture: dict[str, Tensor]) -> list[dict[str, float]]:
             matrix = torch.softmax(logits, dim=-1)
             entropy = torch.special.entr(matrix).sum(dim=-1)
             sigma = torch.linalg.svdvals(matrix)
-            rows.append({
-                "layer": layer, "head": head,
-                "scaled_q_norm": (a.norm(dim=1).mean() * d**-0.25).item(),
-                "scaled_k_norm": (b.norm(dim=1).mean() * d**-0.25).item(),
-                "effective_support": entropy.exp().mean().item(),
-                "effective_rank": torch.special.entr(sigma / sigma.sum()).sum().exp().item(),
-            })
+            rows.append(
+                {
+                    "layer": layer,
+                    "head": head,
+                    "scaled_q_norm": (a.norm(dim=1).mean() * d**-0.25).item(),
+                    "scaled_k_norm": (b.norm(dim=1).mean() * d**-0.25).item(),
+                    "effective_support": entropy.exp().mean().item(),
+                    "effective_rank": torch.special.entr(sigma / sigma.sum()).sum().exp().item(),
+                }
+            )
     return rows
 
 
@@ -207,12 +197,15 @@ def learning_rate(step: int, steps: int, peak: float) -> float:
     return peak * min(1.0, (step + 1) / 100, 3.0 * (1 - step / steps))
 
 
-def train(arguments: argparse.Namespace, model: ByteModel, training: np.ndarray, held_out: np.ndarray) -> list[str]:
+def train(
+    arguments: argparse.Namespace, model: ByteModel, training: NDArray[np.uint8], held_out: NDArray[np.uint8]
+) -> list[str]:
     """Train to the given number of steps and return the log's lines, those of earlier runs included."""
     decayed = [p for p in model.parameters() if p.dim() == 2]
     plain = [p for p in model.parameters() if p.dim() != 2]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
-                                  betas=(0.9, 0.95))
+    optimiser = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], betas=(0.9, 0.95)
+    )
     first, lines = 0, ["step tokens loss_bits held_out_bits"]
     tokens = 0
     if arguments.checkpoint.exists():
@@ -243,8 +236,16 @@ def train(arguments: argparse.Namespace, model: ByteModel, training: np.ndarray,
             left = (time.monotonic() - started) / (done - first) * (arguments.steps - done)
             print(f"{lines[-1]}   about {left / 60:.0f} min left", flush=True)
             temporary = arguments.checkpoint.with_suffix(".tmp")
-            torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": done,
-                        "lines": lines, "tokens": tokens}, temporary)
+            torch.save(
+                {
+                    "model": model.state_dict(),
+                    "optimiser": optimiser.state_dict(),
+                    "step": done,
+                    "lines": lines,
+                    "tokens": tokens,
+                },
+                temporary,
+            )
             temporary.replace(arguments.checkpoint)
     return lines
 
@@ -266,7 +267,8 @@ def main() -> None:
     arguments.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.mkdir(parents=True, exist_ok=True)
     sizes = Sizes()
-    training, held_out, captured = read_corpus()
+    training_files, held_out_files = read_corpus()
+    training, held_out = joined(training_files), joined(held_out_files)
     model = ByteModel(sizes)
     initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     lines = train(arguments, model, training, held_out)
@@ -275,8 +277,11 @@ def main() -> None:
         "architecture": dataclasses.asdict(sizes) | {"positions": "rotary, base 10000", "normalisation": "pre"},
         "parameters": sum(p.numel() for p in model.parameters()),
         "text": f"Python {sysconfig.get_python_version()} standard library without tests",
-        "training_bytes": len(training), "held_out_bytes": len(held_out),
-        "steps": arguments.steps, "batch_bytes": arguments.batch_bytes, "seed": arguments.seed,
+        "training_bytes": len(training),
+        "held_out_bytes": len(held_out),
+        "steps": arguments.steps,
+        "batch_bytes": arguments.batch_bytes,
+        "seed": arguments.seed,
         "learning_rate": arguments.learning_rate,
         "held_out_bits_per_byte": held_out_bits(model, held_out, sizes.context, 200),
         "bigram_bits_per_byte": bigram_bits(training, held_out),
@@ -284,17 +289,20 @@ def main() -> None:
     }
     with torch.no_grad():
         for kind, name in CAPTURES.items():
-            text = captured[name][CAPTURE_OFFSET : CAPTURE_OFFSET + sizes.context]
+            text = held_out_files[name][CAPTURE_OFFSET : CAPTURE_OFFSET + sizes.context]
             capture = model.captured(torch.tensor(list(text)))
             write_half(arguments.output / f"{kind}.safetensors", capture, {"file": name})
             if kind == "measured":
                 description["heads"] = head_statistics(capture)
     write_half(arguments.output / "weights.safetensors", model.state_dict(), {"kind": "trained"})
     write_half(arguments.output / "initial.safetensors", initial, {"kind": "initial"})
+    write_texts(arguments.output, training_files, held_out_files)
     (arguments.output / "training.log").write_text("\n".join(lines) + "\n")
     (arguments.output / "model.json").write_text(json.dumps(description, indent=2) + "\n")
-    print(f"held out: {description['held_out_bits_per_byte']:.3f} bits per byte, "
-          f"bigram: {description['bigram_bits_per_byte']:.3f}; written to {arguments.output}")
+    print(
+        f"held out: {description['held_out_bits_per_byte']:.3f} bits per byte, "
+        f"bigram: {description['bigram_bits_per_byte']:.3f}; written to {arguments.output}"
+    )
 
 
 if __name__ == "__main__":

@@ -20,13 +20,15 @@ LATEX_COLUMNS = r"llp{0.28\linewidth}p{0.24\linewidth}p{0.14\linewidth}l"
 
 def as_csv(results: Results) -> str:
     """Every field in a column of its own; `contradicts` marks what was decided otherwise than expected."""
-    header = ("recipe", "size", *HEADER[:3], "region", *HEADER[3:5], "contradicts", "command")
+    explained = ("quotation", "paraphrase", "definition", "threshold", "because")
+    header = ("recipe", "size", *HEADER[:3], "region", *HEADER[3:5], "contradicts", "command", *explained)
     rows = []
     for verdict in results.verdicts:
         made = results.reproductions.get(verdict.recipe)
         size, command = (made.size, made.command) if made else ("", "")
         judged = (verdict.outcome, verdict.expected, verdict.statement, verdict.region, verdict.numbers, verdict.source)
         rows.append((verdict.recipe, size, *judged, "yes" if _contradicts(results, verdict) else "no", command))
+        rows[-1] += tuple(getattr(verdict, name) for name in explained)
     return comma_separated(header, rows)
 
 
@@ -64,7 +66,7 @@ def _rows(results: Results) -> list[tuple[str, ...]]:
             "none: smoke" if _is_smoke(results, verdict.recipe) else verdict.expected,
             f"{verdict.statement}: {verdict.region}" if verdict.region else verdict.statement,
             verdict.numbers,
-            verdict.source,
+            verdict.source_words,
             verdict.recipe,
         )
         for verdict in results.verdicts

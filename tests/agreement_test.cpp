@@ -96,3 +96,19 @@ TEST_CASE("tilted softmax: softmax has no tilt, the Gaussian kernel has one of -
   }
   CHECK(measured("tilted-softmax:key_norms=0.5", "rbf")["difference_to_tilted"] > 0.01);
 }
+
+TEST_CASE("logits of a rank: all of it leaves no error, less leaves what Eckart and Young say", "[unit]") {
+  for (const Shape& shape : {Shape{.nq = 24, .nk = 24, .d = 4, .dv = 6}, causal(), causal(20)}) {
+    const auto whole = measured("logits-of-rank:rank=4", "softmax", "gaussian", shape);
+    CHECK(whole["relative_logits_error"] < tolerance);
+    CHECK(whole["relative_output_error"] < tolerance);
+    // |S - S_1|^2 = |S|^2 - sigma_1^2, whatever the mask.
+    const auto first = measured("logits-of-rank:rank=1", "softmax", "gaussian", shape);
+    const auto all = measured("rank:of=logits", "softmax", "gaussian", shape);
+    const double share = all["spectral_norm"] / all["frobenius_norm"];
+    CHECK(std::abs(first["relative_logits_error"] - std::sqrt(1 - share * share)) < tolerance);
+    CHECK(first["relative_output_error"] > 0.01);
+  }
+  CHECK(contains(misuse_of([] { measured("logits-of-rank", "uniform"); }), "expected --method softmax"));
+  CHECK(contains(misuse_of([] { measured("logits-of-rank:rank=5", "softmax"); }), "rank 4 at most"));
+}

@@ -131,6 +131,26 @@ class OneTokenLate final : public Decoder<double> {
   bool came_ = false;
 };
 
+// A state holds sums of phi_l(k) v, so that the terms of phi(q).phi(k) are rounded before they cancel, where attend may
+// form the weight first: a row of one key is then V itself in attend, and off by the weight's own condition in a step.
+void raise_to_kernel_conditions(const Case& one, const Tensors& state, std::vector<double>& condition) {
+  if (!oracle::transcribes(one.params.name()) || oracle::unknown_features(one.params)) return;
+  const auto terms = oracle::kernel(one.params, state, one.problem.head);
+  if (!terms) return;
+  for (Index i = 0; i < one.shape.nq; ++i) {
+    const Index keys = one.shape.mask.visible(i, one.shape.nk);
+    if (keys == 0) continue;
+    const double top = terms->log.row(i).head(keys).maxCoeff();
+    double sum = 0, absolute = 0;
+    for (Index j = 0; j < keys; ++j) {
+      sum += terms->weight(i, j) * std::exp(terms->log(i, j) - top);
+      absolute += terms->magnitude(i, j) * std::exp(terms->log(i, j) - top);
+    }
+    auto& own = condition[static_cast<size_t>(i)];
+    own = std::max(own, absolute / std::abs(sum));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a prompt and then step after step are the rows of causal attention", "[methods]") {
@@ -167,6 +187,7 @@ TEST_CASE("steps in float are as near to double as float's attend", "[methods]")
     const HeadData<float> head = one.problem.head.cast<float>();
     const Matrix<double> want = attend(*exact, one.problem.head, one.shape.mask);
     auto condition = row_conditions(one, *exact);
+    raise_to_kernel_conditions(one, state, condition);
     // As in methods_test.cpp: float's 1e-4 may change such a normaliser by a tenth of itself, and its row by anything.
     for (double& c : condition)
       if (c > 1e3) c = INFINITY;

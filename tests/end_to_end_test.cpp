@@ -154,7 +154,7 @@ TEST_CASE("a run that is there is not done again, and more replicates are added 
 TEST_CASE("a precision stops at the same replicates on one and two threads, and after an earlier run", "[end-to-end]") {
   const Folder folder;
   const std::string request = "run rank --method performer --sweep m=4,8 --sweep n=16,32 -d 8 ";
-  const std::string until = request + "--until rel-ci=0.03 --replicates 60 --results ";
+  const std::string until = request + "--until rel-ci=0.032 --replicates 60 --results ";
   REQUIRE(program(request + "--replicates 7 --results " + (folder / "before.db")).code == 0);
   for (const std::string run : {"1", "2", "before"}) {
     const auto outcome = program(until + (folder / (run + ".db")) + " --threads " + (run == "1" ? "1" : "2"));

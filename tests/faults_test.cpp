@@ -2,19 +2,23 @@
 // tests/faults.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "harness/random/streams.hpp"
+#include "harness/workers/load.hpp"
 #include "tests/catch.hpp"
 
 using namespace attnbench;
@@ -113,6 +117,70 @@ std::string ending_of(const std::string& text, const std::string& method) {
   for (const auto& line : lines_of(text))
     if (line.starts_with(method + " ")) return line;
   return "";
+}
+
+// The columns of an exported line.
+std::vector<std::string> columns(const std::string& line) {
+  std::vector<std::string> all(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      all.emplace_back();
+    else
+      all.back() += c;
+  }
+  return all;
+}
+
+// Of one metric, the numbers of each cell, by "method n".
+std::map<std::string, std::vector<double>> numbers(const Folder& folder, const std::string& results,
+                                                   const std::string& metric) {
+  std::map<std::string, std::vector<double>> found;
+  exported(folder, results, [&](const std::string& line) {
+    const auto all = columns(line);
+    if (all.at(all.size() - 4) == metric) found[all.at(1) + " " + all.at(4)].push_back(std::stod(all.back()));
+    return false;
+  });
+  return found;
+}
+
+// Processes that keep every core busy with memory, until it is destroyed.
+class Hogs {
+ public:
+  Hogs() {
+    for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) {
+      ids_.push_back(fork());
+      REQUIRE(ids_.back() >= 0);
+      if (ids_.back() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        std::vector<char> memory(size_t{64} << 20);
+        for (;;)
+          for (volatile char& byte : memory) byte = static_cast<char>(byte + 1);
+      }
+    }
+  }
+  ~Hogs() {
+    for (const pid_t id : ids_) {
+      kill(id, SIGKILL);
+      waitpid(id, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> ids_;
+};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.at(values.size() / 2);
+}
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
 }
 
 bool all_gone(const std::vector<pid_t>& processes) {
@@ -290,12 +358,91 @@ TEST_CASE("what cannot be made ends its own cell, and without softmax there are 
   CHECK(ending_of(paired, "linear").find("skipped  no form") != std::string::npos);
   CHECK(rows("paired.db", "seconds") == 3);
   CHECK(rows("paired.db", "speedup") == 3);
-  CHECK(rows("paired.db", "load") == 1);
+  CHECK(rows("paired.db", "load") == 3);
+  CHECK(rows("paired.db", "session") == 1);
   const std::string alone = run(folder, fmt::format(fmt::runtime(what), ",exact=false", folder / "alone.db"));
   INFO(alone);
   CHECK(alone.find("no pair: softmax ended crashed (SIGKILL while making what is timed)") != std::string::npos);
   CHECK(rows("alone.db", "seconds") == 3);
   CHECK(rows("alone.db", "speedup") == 0);
+}
+
+TEST_CASE("every block has a turn of every method at every length, and softmax at each", "[faults]") {
+  const Folder folder;
+  constexpr size_t blocks = 12;
+  run(folder, fmt::format("run timed-no-op:blocks={},turn=0.01 --method softmax --method uniform --method zero "
+                          "--sweep n=16,32,64 -d 4 --threads 1 --results {}",
+                          blocks, folder / "r.db"));
+  const auto when = numbers(folder, "r.db", "when");
+  REQUIRE(when.size() == 9);
+  std::set<std::string> first_ones;
+  for (size_t block = 0; block < blocks; ++block) {
+    double begin = INFINITY, end = 0;
+    std::string first;
+    for (const auto& [cell, times] : when) {
+      REQUIRE(times.size() == blocks);
+      if (times[block] < begin) first = cell;
+      begin = std::min(begin, times[block]);
+      end = std::max(end, times[block]);
+    }
+    first_ones.insert(first);
+    for (const auto& [cell, times] : when) {
+      if (block > 0) CHECK(times[block - 1] < begin);
+      if (block + 1 < blocks) CHECK(times[block + 1] > end);
+    }
+  }
+  CHECK(first_ones.size() >= 4);  // of 9 that are drawn 12 times, fewer come with a probability below 1e-3
+  std::set<double> sessions;
+  for (const auto& [cell, session] : numbers(folder, "r.db", "session")) sessions.insert(session.at(0));
+  CHECK(sessions.size() == 1);
+
+  // Each length is paired with softmax at that length.
+  const auto seconds = numbers(folder, "r.db", "seconds"), speedups = numbers(folder, "r.db", "speedup");
+  for (const char* n : {"16", "32", "64"})
+    for (size_t block = 0; block < blocks; ++block) {
+      const auto at = [&](const auto& all, const std::string& method) { return all.at(method + " " + n).at(block); };
+      CHECK(at(speedups, "zero") == Approx(at(seconds, "softmax") / at(seconds, "zero")));
+    }
+}
+
+TEST_CASE("a cell that dies in a session of several lengths costs its own length alone", "[faults]") {
+  const Folder folder;
+  const std::string text =
+      run(folder, fmt::format("run speed:blocks=4,turn=0.01 --method uniform --method segfault:calls=5 --method zero "
+                              "--sweep n=16,32 -d 4 --threads 1 --results {}",
+                              folder / "r.db"));
+  INFO(text);
+  const auto seconds = numbers(folder, "r.db", "seconds"), speedups = numbers(folder, "r.db", "speedup");
+  for (const auto& found : {seconds, speedups}) {
+    REQUIRE(found.size() == 4);
+    for (const char* cell : {"uniform 16", "uniform 32", "zero 16", "zero 32"}) CHECK(found.at(cell).size() == 4);
+  }
+}
+
+// Other processes on every core: both what is timed and what is beside it. Turns are longer than the time that the
+// kernel gives a process at once, so that each of them is slowed.
+TEST_CASE("a load that slows a point is marked in most turns, and in fewer without it", "[faults]") {
+  const Folder folder;
+  const auto timed = [&](const std::string& results) {
+    run(folder, fmt::format("run speed:blocks=8,turn=30 --method uniform -n 2048 -d 64 --threads 1 --results {}",
+                            folder / results));
+    return std::pair(median_of(numbers(folder, results, "seconds").at("uniform 2048")),
+                     mean_of(numbers(folder, results, "disturbed").at("uniform 2048")));
+  };
+  const bool quiet_before = load_of_others(std::nullopt).cores < 0.1;
+  const auto [free_seconds, free_marks] = timed("free.db");
+  const bool quiet = quiet_before && load_of_others(std::nullopt).cores < 0.1;
+  const Hogs hogs;
+  const auto [loaded_seconds, loaded_marks] = timed("loaded.db");
+  CAPTURE(free_seconds, free_marks, loaded_seconds, loaded_marks);
+  CHECK(loaded_marks > 0.5);
+  CHECK(free_marks <= loaded_marks);
+  if (!quiet) {
+    WARN("this machine was not quiet: its turns without the test's own load say nothing");
+    return;
+  }
+  CHECK(loaded_seconds > 1.2 * free_seconds);
+  CHECK(free_marks < 0.5);
 }
 
 TEST_CASE("softmax as it is by default is the partner, another form of it is not", "[faults]") {

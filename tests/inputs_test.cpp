@@ -460,6 +460,41 @@ TEST_CASE("model: gives the captured heads, those for calibration from their own
   CHECK(drawn("model", request).Q(0, 0) == -8 * 24);
 }
 
+TEST_CASE("model: captures without texts are one text, and texts of another capture or of no bytes are refused",
+          "[unit]") {
+  const TemporaryFolder folder;
+  const ModelFolder chosen(folder.path());
+  write_heads(folder / "measured.safetensors", 4, 3, 1);
+  write_heads(folder / "calibration.safetensors", 4, 3, -1);
+  const auto replicates = [] { return find<InputEntry>("model").limits(Params("inputs", "model")).replicates; };
+  auto request = sized(2, 2, 4, 3);
+  CHECK(replicates() == 1);
+  request.replicate = 1;
+  CHECK(contains(misuse([&] { drawn("model", request); }), "expected one from 0 to 0"));
+  CHECK(drawn("model:text=0", request).Q(0, 0) == 7 * 24);
+
+  const auto model = std::filesystem::path(ATTNBENCH_SOURCE_DIR) / "harness/inputs/model";
+  for (const char* name : {"measured", "calibration", "weights"})
+    std::filesystem::copy_file(model / (name + std::string(".safetensors")),
+                               folder / (name + std::string(".safetensors")),
+                               std::filesystem::copy_options::overwrite_existing);
+  request = sized(2, 2, 64, 64);
+  request.replicate = 1;
+  const auto write_texts = [&](std::vector<double> bytes) {
+    const auto columns = static_cast<Index>(bytes.size()) / 2;
+    write_safetensors(folder / "texts.safetensors", {{"bytes", {{2, columns}, std::move(bytes)}}}, Precision::f64);
+  };
+  write_texts({1, 2, 3, 4});
+  CHECK(replicates() == 2);
+  CHECK(contains(misuse([&] { drawn("model", request); }), "its first text is not the one that was captured"));
+  write_texts({1, 2, 3, 256});
+  CHECK(contains(misuse([&] { replicates(); }), "byte 1 of text 1 is 256"));
+  write_texts({1, 0.5, 3, 4});
+  CHECK(contains(misuse([&] { replicates(); }), "byte 1 of text 0 is 0.5"));
+  write_texts({});
+  CHECK(contains(misuse([&] { replicates(); }), "there is no text in it"));
+}
+
 TEST_CASE("model: layers, heads and captures that do not exist are refused", "[unit]") {
   const TemporaryFolder folder;
   const ModelFolder chosen(folder.path());

@@ -31,10 +31,17 @@ Matrix<double> logits(const HeadData<double>& head) { return head.Q * head.K.tra
 
 constexpr Index tokens = 1024;  // the whole text, over which the directions are the best
 
-HeadData<double> model_head(const std::string& options, Index d, Purpose purpose = Purpose::measured) {
+HeadData<double> model_head(const std::string& options, Index d, Purpose purpose = Purpose::measured,
+                            Index replicate = 0) {
   const Params params("inputs", "model:layer=1,head=2" + options);
-  return draw_head(
-      params, {.nq = tokens, .nk = tokens, .d = d, .dv = 64, .streams = Streams(1), .head = 0, .purpose = purpose});
+  return draw_head(params, {.nq = tokens,
+                            .nk = tokens,
+                            .d = d,
+                            .dv = 64,
+                            .streams = Streams(1),
+                            .head = 0,
+                            .replicate = replicate,
+                            .purpose = purpose});
 }
 
 }  // namespace
@@ -80,6 +87,16 @@ TEST_CASE("model: what a method learns from has the directions of what is measur
   // The map of the keys, found from the measured head by least squares.
   const Matrix<double> map = measured.K.householderQr().solve(measured_smaller.K);
   CHECK((captured.K * map - smaller.K).norm() < 1e-8 * smaller.K.norm());
+}
+
+TEST_CASE("model: smaller keys are those of the replicate's own text", "[unit]") {
+  const auto whole = model_head("", 64, Purpose::measured, 2), turned = model_head(",key_size=64", 64, {}, 2),
+             smaller = model_head(",key_size=8", 8, {}, 2);
+  CHECK((logits(turned) - logits(whole)).norm() < 1e-11 * logits(whole).norm());
+  // No 8 dimensions of another text's choice would leave as little.
+  const auto sigma = singular_values(logits(whole));
+  const double least = std::sqrt(std::inner_product(sigma.begin() + 8, sigma.end(), sigma.begin() + 8, 0.0));
+  CHECK((logits(smaller) - logits(whole)).norm() == Approx(least).epsilon(1e-8));
 }
 
 TEST_CASE("model: keys cannot be larger than the heads have them", "[unit]") {

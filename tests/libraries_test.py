@@ -60,9 +60,12 @@ def favor_plus(x: Array, W: Array, is_query: bool, stabiliser: str, epsilon: flo
     if stabiliser == "none":
         c = np.float32(0)
     ratio = np.float32(W.shape[0] ** -0.5)
+    features: Array
     if plain:
-        return ratio * np.exp(exponent - c) + np.float32(epsilon)
-    return ratio * (np.exp(exponent - c) + np.float32(epsilon))
+        features = ratio * np.exp(exponent - c) + np.float32(epsilon)
+    else:
+        features = ratio * (np.exp(exponent - c) + np.float32(epsilon))
+    return features
 
 
 def raw_qr_rows(rng: np.random.Generator, norms: str) -> Array:
@@ -77,7 +80,8 @@ def raw_qr_rows(rng: np.random.Generator, norms: str) -> Array:
             "sqrt-d": np.full(D, np.sqrt(D)),
         }[norms]
         blocks.append(lengths[:, None] * q.T)
-    return np.concatenate(blocks)[:M].astype(np.float32)
+    rows: Array = np.concatenate(blocks)[:M].astype(np.float32)
+    return rows
 
 
 class Libraries(unittest.TestCase):
@@ -105,7 +109,9 @@ class Libraries(unittest.TestCase):
             ours = got["kernel"][h]
             if stabilised:
                 ours = ours * np.exp(-got["kernel_log_rows"][h] - got["kernel_log_columns"][h].T)
-            np.testing.assert_allclose(ours, kernel, rtol=5 * TOLERANCE, atol=TOLERANCE * np.abs(kernel).max(), err_msg=spec)
+            np.testing.assert_allclose(
+                ours, kernel, rtol=5 * TOLERANCE, atol=TOLERANCE * np.abs(kernel).max(), err_msg=spec
+            )
             out = q_features[h] @ (k_features[h].T @ self.v[h]) / (q_features[h] @ k_features[h].sum(axis=0))[:, None]
             self.assertLessEqual(np.abs(got["out"][h] - out).max(), TOLERANCE * np.abs(self.v[h]).max(), spec)
 
@@ -114,7 +120,8 @@ class Libraries(unittest.TestCase):
         if plain:
             spec += ",epsilon_kind=plain"
         features = [
-            [favor_plus(x[h], W, x is self.q, stabiliser, epsilon, plain) for h in range(HEADS)] for x in (self.q, self.k)
+            [favor_plus(x[h], W, x is self.q, stabiliser, epsilon, plain) for h in range(HEADS)]
+            for x in (self.q, self.k)
         ]
         self.compare(spec, W, features[0], features[1])
 
@@ -157,11 +164,13 @@ class Libraries(unittest.TestCase):
 
         def hyperbolic(x: Array) -> Array:
             u, h = parts(x)
-            return np.concatenate([np.exp(u - h), np.exp(-u - h)], axis=1) * np.float32((2 * M) ** -0.5)
+            features: Array = np.concatenate([np.exp(u - h), np.exp(-u - h)], axis=1) * np.float32((2 * M) ** -0.5)
+            return features
 
         def trigonometric(x: Array) -> Array:
             u, h = parts(x)
-            return np.concatenate([np.cos(u), np.sin(u)], axis=1) * np.exp(h) * np.float32(M**-0.5)
+            features: Array = np.concatenate([np.cos(u), np.sin(u)], axis=1) * np.exp(h) * np.float32(M**-0.5)
+            return features
 
         got = self.attend(f"performer:features=hyperbolic,m={M}", W)
         for h in range(HEADS):

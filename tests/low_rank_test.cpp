@@ -106,6 +106,18 @@ TEST_CASE("sharing a projection makes E and F one", "[methods]") {
   }
 }
 
+TEST_CASE("keys along the axes are their own principal components", "[methods]") {
+  TestHead problem = gaussian();
+  const Index n = problem.head.K.rows(), d = problem.head.K.cols();
+  problem.head.K = Matrix<double>::Zero(n, d);
+  for (Index a = 0; a < d; ++a) problem.head.K(a, a) = static_cast<double>(2 * d - a) / 2;  // largest first
+  for (const Index r : {Index(1), Index(4), d, d + 7}) {
+    const Index kept = std::min(r, d);
+    const Matrix<double> want = softmax(problem.head.Q, problem.head.K.topRows(kept)) * problem.head.V.topRows(kept);
+    CHECK(distance(out_of("principal-keys:r=" + std::to_string(r), problem), want) < tolerance);
+  }
+}
+
 // x^T E^T E y has mean x.y and variance (|x|^2 |y|^2 + (x.y)^2) / r; of z = (estimate - mean)^2 / variance the variance
 // is taken from the sample. 4000 draws, family-wise error rate 1e-3.
 TEST_CASE("projections of linformer keep products in the mean, with the variance of Johnson and Lindenstrauss",

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -420,105 +419,4 @@ TEST_CASE("variances and standard errors of small samples are those computed by 
   }
   CHECK(moments(Row{}).share_of_largest() == 0);
   CHECK(moments(Row{0, 0}).share_of_largest() == 0);
-}
-
-TEST_CASE("quantiles are linear between order statistics", "[unit]") {
-  const Row sorted = {1, 2, 3, 5};
-  CHECK(quantile(sorted, 0) == 1);
-  CHECK(quantile(sorted, 0.25) == 1.75);
-  CHECK(quantile(sorted, 0.5) == 2.5);
-  CHECK(quantile(sorted, 0.75) == 3.5);
-  CHECK(quantile(sorted, 1) == 5);
-  CHECK(quantile(Row{7}, 0.3) == 7);
-  CHECK(median({5, 1, 3}) == 3);
-  CHECK(median({5, 1, 3, 2}) == 2.5);
-  CHECK(median({4}) == 4);
-}
-
-namespace {
-
-// P(at most k of n fair coins show heads), by sums of logarithms in long double.
-double at_most(size_t k, size_t n) {
-  long double sum = 0;
-  for (size_t i = 0; i <= k; ++i) {
-    const auto a = static_cast<long double>(n), b = static_cast<long double>(i);
-    sum += std::exp(std::lgamma(a + 1) - std::lgamma(b + 1) - std::lgamma(a - b + 1) - a * std::log(2.0L));
-  }
-  return static_cast<double>(sum);
-}
-
-// How many order statistics the interval leaves out at each end, read off from 0, 1, ..., n - 1.
-size_t left_out(size_t n, double confidence) {
-  Row values(n);
-  std::iota(values.begin(), values.end(), 0.0);
-  std::reverse(values.begin(), values.end());
-  const Interval interval = median_interval(values, confidence);
-  CHECK(interval.low + interval.high == static_cast<double>(n - 1));
-  return static_cast<size_t>(interval.low);
-}
-
-}  // namespace
-
-TEST_CASE("the interval of the median is the narrowest that covers with the confidence, or the whole range", "[unit]") {
-  for (const double confidence : {0.5, 0.9, 0.95, 0.99, 0.999})
-    for (size_t n = 1; n <= 200; n += n < 60 ? 1 : 35) {
-      CAPTURE(confidence, n);
-      const size_t k = left_out(n, confidence);
-      // It misses a continuous law's median when at most k values lie on one side of it.
-      const double missed = 2 * at_most(k, n), allowed = 1 - confidence;
-      if (k > 0) CHECK(missed <= allowed * (1 + 1e-9));
-      if (2 * (k + 1) < n) CHECK(2 * at_most(k + 1, n) > allowed * (1 - 1e-9));
-    }
-  CHECK(left_out(5, 0.95) == 0);     // 2 / 2^5 is more than 5 %
-  CHECK(left_out(6, 0.95) == 0);     // 2 / 2^6 is less
-  CHECK(left_out(9, 0.95) == 1);     // 20 / 2^9 = 3.9 %
-  CHECK(left_out(100, 0.95) == 39);  // the tables' order statistics 40 and 61
-}
-
-TEST_CASE("intervals of the mean and of the median cover as often as they say", "[unit]") {
-  // 20 000 samples of 12: a coverage that is off by 1.3 % is 8.2 standard errors off. The mean's is exact for the
-  // normal median's for any: 1 - 2 P(Bin(12, 1/2) <= 2) = 0.9614 of squares of normals.
-  constexpr int repetitions = 20'000;
-  constexpr Index n = 12;
-  constexpr double median_of_squares = 0.454936423119572;  // chi-squared, one degree of freedom
-  Generator generator = Streams(1).stream("coverage");
-  int mean_covered = 0, median_covered = 0, narrow_covered = 0;
-  for (int i = 0; i < repetitions; ++i) {
-    const Matrix<double> x = standard_normal(generator, 1, n);
-    const Interval of_mean = mean_interval(moments({x.data(), static_cast<size_t>(n)}), 0.95);
-    mean_covered += of_mean.low <= 0 && 0 <= of_mean.high;
-    Row squares;
-    for (Index j = 0; j < n; ++j) squares.push_back(x(0, j) * x(0, j));
-    const Interval of_median = median_interval(squares, 0.95);
-    median_covered += of_median.low <= median_of_squares && median_of_squares <= of_median.high;
-    std::sort(squares.begin(), squares.end());
-    narrow_covered += squares[3] <= median_of_squares && median_of_squares <= squares[8];
-  }
-  const auto z = [](int covered, double coverage) {
-    return (covered - repetitions * coverage) / std::sqrt(repetitions * coverage * (1 - coverage));
-  };
-  const double threshold = z_threshold(1e-6, 3), median_coverage = 1 - 2 * at_most(2, n);
-  CHECK(median_coverage > 0.95);
-  CHECK(std::abs(z(mean_covered, 0.95)) < threshold);
-  CHECK(std::abs(z(median_covered, median_coverage)) < threshold);
-  // Planted: one order statistic too few on each side.
-  CHECK(std::abs(z(narrow_covered, 1 - 2 * at_most(3, n))) < threshold);
-  CHECK(z(narrow_covered, median_coverage) < -threshold);
-}
-
-TEST_CASE("the interval of the mean is Student's", "[unit]") {
-  const Interval interval = mean_interval(moments(Row{1, 2, 3, 4, 5}), 0.95);
-  CHECK(close(interval.low, 3 - 2.7764451051977987 * std::sqrt(0.5), 1e-12));  // t of 4 degrees of freedom at 97.5 %
-  CHECK(close(interval.high, 3 + 2.7764451051977987 * std::sqrt(0.5), 1e-12));
-  const Interval single = mean_interval(moments(Row{7}), 0.95);
-  CHECK((single.low == 7 && single.high == 7));
-}
-
-TEST_CASE("a threshold on z shares the error rate of a family among its tests", "[unit]") {
-  CHECK(close(z_threshold(0.05, 1), 1.959963984540054, 1e-12));
-  CHECK(close(z_threshold(1e-3, 1), 3.290526731491896, 1e-12));
-  CHECK(close(z_threshold(1e-6, 1), 4.891638475698590, 1e-12));
-  CHECK(z_threshold(1e-3, 100) == z_threshold(1e-5, 1));
-  for (const double tests : {1.0, 10.0, 1000.0})
-    CHECK(close(tests * std::erfc(z_threshold(1e-3, tests) / std::sqrt(2)), 1e-3, 1e-12));
 }

@@ -172,14 +172,14 @@ TEST_CASE("cells of several source versions stay apart and are counted", "[unit]
 
 TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit]") {
   const Folder folder;
-  using Outcome = Verdict::Outcome;
   for (const auto& [name, year, outcome] :
-       {std::tuple{"old.db", "2025", Outcome::fail}, {"new.db", "2026", Outcome::pass}}) {
+       {std::tuple{"old.db", "2025", Ruling::fail}, {"new.db", "2026", Ruling::pass}}) {
     {
       Store store(folder / name);
       store.put_figure("r", "f", 0, std::string("{\"of\":") + year + "}");
       store.put_figure("r", year, 1, "{}");
-      store.put_reproduction({.recipe = "r", .verdicts = {{outcome, "it holds", year}, {outcome, "as well", year}}});
+      store.put_reproduction(
+          {.recipe = "r", .verdicts = {{{"it holds"}, {outcome, year}}, {{"as well"}, {outcome, year}}}});
     }
     SQLite::Database database((folder / name).string(), SQLite::OPEN_READWRITE);
     database.exec(std::string("UPDATE figure SET written = '") + year + "'; UPDATE reproduction SET written = '" +

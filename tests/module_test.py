@@ -11,8 +11,10 @@ import textwrap
 import unittest
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parent / "plugins/python"
 BUILD = Path(sys.argv.pop(1)).resolve()
@@ -21,20 +23,23 @@ sys.path[:0] = [str(BUILD / "python"), str(SOURCES)]
 import attnbench  # noqa: E402
 from means import Leaky, Mean  # noqa: E402
 
+Array = NDArray[Any]
 GENERATOR = np.random.default_rng(1)
 N, D, DV = 40, 8, 6
 
 
-def drawn(*leading: int, columns: int = D, rows: int = N) -> np.ndarray:
+def drawn(*leading: int, columns: int = D, rows: int = N) -> Array:
     return GENERATOR.standard_normal((*leading, rows, columns))
 
 
-def softmax(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
+def softmax(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
     logits = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     if causal:
-        logits = np.where(np.tri(*logits.shape[-2:], k=k.shape[-2] - q.shape[-2], dtype=bool), logits, -np.inf)
+        queries, keys = q.shape[-2], k.shape[-2]
+        logits = np.where(np.tri(queries, keys, k=keys - queries, dtype=bool), logits, -np.inf)
     weights = np.exp(logits - logits.max(-1, keepdims=True))
-    return weights @ v / weights.sum(-1, keepdims=True)
+    outputs: Array = weights @ v / weights.sum(-1, keepdims=True)
+    return outputs
 
 
 class AttendTest(unittest.TestCase):
@@ -175,7 +180,7 @@ class ClassTest(unittest.TestCase):
             def __init__(self, power: int = 2) -> None:
                 self.power = power
 
-            def features_q(self, x):
+            def features_q(self, x: Array) -> Array:
                 return np.abs(x) ** self.power + 0.1
 
             features_k = features_q
@@ -197,17 +202,17 @@ class ClassTest(unittest.TestCase):
             parameters = {"m": attnbench.Parameter(8, "what it spends", minimum=1, budget=True)}
 
             @staticmethod
-            def claims(parameters, shape):
+            def claims(parameters: dict[str, int], shape: attnbench.Shape) -> dict[str, Any]:
                 return {"rank_at_most": parameters["m"], "no_form": "a reason" if shape.causal else ""}
 
-            def cost(self, parameters, shape):
+            def cost(self, parameters: dict[str, int], shape: attnbench.Shape) -> tuple[float, float]:
                 return 2.0 * shape.nq * parameters["m"], 5.0
 
             @staticmethod
-            def memory(parameters, shape):
+            def memory(parameters: dict[str, int], shape: attnbench.Shape) -> float:
                 return 12345.0
 
-            def attend(self, q, k, v, causal):
+            def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
                 return np.zeros_like(v)
 
         attnbench.register(Costly)
@@ -249,7 +254,7 @@ class RunTest(unittest.TestCase):
 
     def test_a_results_file_is_added_to(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            words = {"n": 32, "d": 8, "results": Path(folder) / "results.db"}
+            words: dict[str, Any] = {"n": 32, "d": 8, "results": Path(folder) / "results.db"}
             self.assertIn("1 run", attnbench.run("attention-error", "uniform", **words).attrs["summary"])
             again = attnbench.run("attention-error", ["uniform", "softmax"], **words)
             self.assertIn("1 run, 1 were there already", again.attrs["summary"])
@@ -267,7 +272,7 @@ class RunTest(unittest.TestCase):
 
     def test_classes_and_plugins_run_in_workers(self) -> None:
         attnbench.load(SOURCES / "positive_features.py")
-        methods = [Mean, "numpy-positive:m=16", "uniform"]
+        methods: list[str | type] = [Mean, "numpy-positive:m=16", "uniform"]
         frame = attnbench.run("attention-error", methods, n=32, d=8)
         errors = frame[frame["metric"] == "relative_frobenius"].set_index("method")["value"]
         self.assertAlmostEqual(errors["mean"], errors["uniform"], places=12)

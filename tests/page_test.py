@@ -39,7 +39,7 @@ try:
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.remote.webelement import WebElement
-    from selenium.webdriver.support.ui import Select
+    from selenium.webdriver.support.select import Select
 except ImportError as missing:
     print(f"skipped: {missing}; scripts/setup.sh --ci installs it")
     sys.exit(77)
@@ -100,7 +100,7 @@ def setUpModule() -> None:
         options.add_argument(argument)
     options.add_experimental_option("prefs", {"download.default_directory": str(folder / "downloads")})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    BROWSER = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    BROWSER = webdriver.Chrome(service=Service(shutil.which("chromedriver") or ""), options=options)
 
 
 def tearDownModule() -> None:
@@ -235,7 +235,7 @@ class Reading(InBrowser):
 
     def overlaps(self) -> list[str]:
         """Neighbours of the flow of text that share room."""
-        return self.js(
+        found: list[str] = self.js(
             """[...document.querySelectorAll('body, header, main, section, form, figure, tr, dl, details')].flatMap(of => {
               const shown = [...of.children].map(e => [e, e.getBoundingClientRect()])
                 .filter(([e, r]) => r.width > 1 && r.height > 1 && getComputedStyle(e).position !== 'absolute');
@@ -245,19 +245,19 @@ class Reading(InBrowser):
                 .map(([b]) => `${a.outerHTML.slice(0, 60)} and ${b.outerHTML.slice(0, 60)}`));
             })"""
         )
+        return found
 
     def covered_labels(self) -> list[str]:
         """Words of a figure that lie on other words of it."""
-        return self.js(
-            """[...document.querySelectorAll('figure svg')].flatMap(svg => {
+        found: list[str] = self.js("""[...document.querySelectorAll('figure svg')].flatMap(svg => {
               const words = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
                 .map(t => [t, t.getBoundingClientRect()]);
               return words.flatMap(([a, r], i) => words.slice(i + 1).filter(([_, s]) =>
                 Math.min(r.right, s.right) - Math.max(r.left, s.left) > 2 &&
                 Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 0.5 * Math.min(r.height, s.height))
                 .map(([b]) => `${a.textContent} and ${b.textContent}`));
-            })"""
-        )
+            })""")
+        return found
 
     def assert_drawn(self, dark: bool) -> None:
         """The screen is paper of the right lightness with enough ink on it."""
@@ -269,7 +269,7 @@ class Reading(InBrowser):
 
 class Filtering(InBrowser):
     def visible_verdicts(self) -> int:
-        return self.js("document.querySelectorAll('table.verdicts tbody tr:not([hidden])').length")
+        return int(self.js("document.querySelectorAll('table.verdicts tbody tr:not([hidden])').length"))
 
     def test_verdicts_by_outcome_source_method_and_text(self) -> None:
         self.open()
@@ -469,13 +469,13 @@ class BadInput(InBrowser):
         self.assert_quiet()
 
     def test_equal_results_give_an_equal_page(self) -> None:
-        first = self.changed("first", "DELETE FROM figure")  # of equal figures: tests/scripts_test.py
+        first = self.changed("first", "DELETE FROM figure")  # of equal figures: tests/scripts/plot_test.py
         subprocess.run([sys.executable, REPORT, self.folder / "first.db", "-o", self.folder / "second"], check=True)
         self.assertEqual((self.folder / "second" / "index.html").read_bytes(), first.read_bytes())
 
     def test_a_folder_that_cannot_be_written_is_misuse(self) -> None:
         path = self.changed_store("misuse", "DELETE FROM figure")
-        words = [sys.executable, REPORT, path, "-o", path]
+        words = [sys.executable, str(REPORT), str(path), "-o", str(path)]
         answer = subprocess.run(words, capture_output=True, text=True)
         self.assertEqual((answer.returncode, answer.stdout, answer.stderr.count("\n")), (2, "", 1), answer.stderr)
 

@@ -426,6 +426,27 @@ TEST_CASE("what an input does not have is refused before anything is run", "[uni
   CHECK(contains(misuse_with(heads.file() + ",head=5", 0, 0, 0), "head=5"));
 }
 
+TEST_CASE("more replicates than an input has are refused, and with --until it has no more", "[unit]") {
+  RunRequest wanted = request({"softmax"});
+  wanted.inputs = {"gaussian", "model"};
+  wanted.replicates = 33;
+  CHECK(contains(misuse_of_request(wanted),
+                 "model: 33 replicates were asked for and the input has data for 32; expected at most 32"));
+  wanted.replicates = 32;
+  CHECK(expand(wanted).size() == 2);
+  wanted.replicates = 1000;
+  wanted.until = Until{.relative = 0.05};
+  const auto cells = expand(wanted);
+  REQUIRE(cells.size() == 2);
+  CHECK((replicates_of(wanted, cells[0]) == 1000 && replicates_of(wanted, cells[1]) == 32));
+  wanted.replicates = 10;
+  CHECK(replicates_of(wanted, cells[1]) == 10);
+  wanted.inputs = {"model:text=3"};
+  wanted.until = {};
+  wanted.replicates = 64;
+  CHECK(expand(wanted).size() == 1);
+}
+
 TEST_CASE("the n x n matrices of an experiment are refused when they cannot fit, its heads alone are not", "[unit]") {
   RunRequest wanted = request({"softmax"});
   wanted.n = {3'000'000};

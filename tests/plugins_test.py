@@ -68,8 +68,13 @@ class PluginsTest(unittest.TestCase):
         return list(csv.DictReader(io.StringIO(self.done("export", self.results))))
 
     def test_entries_are_listed_and_described_as_built_in_ones(self) -> None:
-        for kind, name in (("deterministic-features", "elu-twin"), ("features", "positive-twin"), ("inputs", "ones"),
-                           ("projections", "zero"), ("experiments", "largest-output")):
+        for kind, name in (
+            ("deterministic-features", "elu-twin"),
+            ("features", "positive-twin"),
+            ("inputs", "ones"),
+            ("projections", "zero"),
+            ("experiments", "largest-output"),
+        ):
             with self.subTest(kind=kind):
                 self.assertIn(name, self.done("list", kind, "--plugin", plugin("entries")))
                 self.assertNotIn(name, self.done("list", kind))
@@ -79,8 +84,8 @@ class PluginsTest(unittest.TestCase):
 
     def test_a_map_of_a_plugin_gives_what_the_same_built_in_map_gives(self) -> None:
         maps = ["--method", "linear:features=elu", "--method", "linear:features=elu-twin"]
-        self.done("run", "attention-error", *maps, "-n", "64", "-d", "8", "--results", self.results,
-                  "--plugin", plugin("entries"))
+        words = ["-n", "64", "-d", "8", "--results", self.results, "--plugin", plugin("entries")]
+        self.done("run", "attention-error", *maps, *words)
         values: dict[str, list[str]] = {}
         for row in self.rows():
             values.setdefault(row["method"], []).append(row["value"])
@@ -94,8 +99,9 @@ class PluginsTest(unittest.TestCase):
         self.assertNotIn("FAIL", self.done("check", *specs, "--plugin", plugin("entries")))
 
     def test_an_experiment_and_an_input_of_a_plugin_run(self) -> None:
-        self.done("run", "largest-output", "--method", "softmax", "--method", "performer:projection=zero", "--input",
-                  "ones", "-n", "32", "-d", "8", "--results", self.results, "--plugin", plugin("entries"))
+        methods = ["--method", "softmax", "--method", "performer:projection=zero"]
+        words = ["--input", "ones", "-n", "32", "-d", "8", "--results", self.results, "--plugin", plugin("entries")]
+        self.done("run", "largest-output", *methods, *words)
         rows = self.rows()
         self.assertEqual(len(rows), 2)
         for row in rows:
@@ -104,8 +110,8 @@ class PluginsTest(unittest.TestCase):
     def test_a_plugin_that_has_changed_is_measured_anew(self) -> None:
         copy = self.folder / "mine.so"
         shutil.copy(plugin("entries"), copy)
-        words = ["run", "largest-output", "--method", "softmax", "--method", "linear:features=elu-twin", "-n", "16",
-                 "-d", "4", "--results", self.results, "--plugin", str(copy)]
+        words = ["run", "largest-output", "--method", "softmax", "--method", "linear:features=elu-twin"]
+        words += ["-n", "16", "-d", "4", "--results", self.results, "--plugin", str(copy)]
         self.assertIn("2 run", self.done(*words))
         self.assertIn("0 run", self.done(*words))
         with copy.open("ab") as file:
@@ -113,12 +119,12 @@ class PluginsTest(unittest.TestCase):
         self.assertIn("2 run", self.done(*words))  # the experiment is the plugin's as well
 
     def test_a_crash_costs_a_row_and_leaves_nineteen_curves(self) -> None:
-        built_in = ["softmax", "uniform", "linear", "efficient", "cosformer", "local", "linformer", "nystrom", "vq",
-                    "performer", "performer:m=16", "performer:m=32", "performer:m=64", "performer:features=trig",
-                    "linear:features=relu", "local:window=4", "local:window=8", "linformer:r=16", "linformer:r=8"]
+        built_in = ["softmax", "uniform", "linear", "efficient", "cosformer", "local", "linformer", "nystrom", "vq"]
+        built_in += ["performer", "performer:m=16", "performer:m=32", "performer:m=64", "performer:features=trig"]
+        built_in += ["linear:features=relu", "local:window=4", "local:window=8", "linformer:r=16", "linformer:r=8"]
         methods = [word for spec in [*built_in, "segfault"] for word in ("--method", spec)]
-        made = self.done("run", "attention-error", *methods, "-n", "32", "-n", "64", "-d", "8", "--results",
-                         self.results, "--plugin", plugin("methods"))
+        words = ["-n", "32", "-n", "64", "-d", "8", "--results", self.results, "--plugin", plugin("methods")]
+        made = self.done("run", "attention-error", *methods, *words)
         self.assertRegex(made, r"segfault .*crashed +SIGSEGV while")
         rows = self.rows()
         done = {row["method"] for row in rows if row["ending"] == "done"}
@@ -146,13 +152,15 @@ class PluginsTest(unittest.TestCase):
         if SANITIZED:
             endings["freed-memory"] = "crashed"
         methods = [word for name in [*endings, "softmax"] for word in ("--method", name)]
-        made = self.done("run", "attention-error", *methods, "-n", "32", "-d", "8", "--results", self.results,
-                         "--plugin", plugin("methods"))
+        words = ["-n", "32", "-d", "8", "--results", self.results, "--plugin", plugin("methods")]
+        made = self.done("run", "attention-error", *methods, *words)
         found = {row["method"]: row["ending"] for row in self.rows()}
         self.assertEqual(found, {**endings, "softmax": "done"})
         self.assertIn("no luck today", made)
         if SANITIZED:
-            self.assertIn("heap-use-after-free", attnbench("check", "freed-memory", "--plugin", plugin("methods")).stderr)
+            self.assertIn(
+                "heap-use-after-free", attnbench("check", "freed-memory", "--plugin", plugin("methods")).stderr
+            )
 
     def test_what_is_no_plugin_is_refused_in_one_line(self) -> None:
         text = self.folder / "text.so"
@@ -176,15 +184,17 @@ class PluginsTest(unittest.TestCase):
                     self.assertEqual(made.returncode, code, made.stderr)
                     self.assertIn(said, made.stderr)
                     self.assertEqual(made.stderr.count("\n"), 1, made.stderr)
-        for words, said in ((["list", "--plugin"], "plugin"), (["list", "--python", "no-such-python", "--plugin",
-                                                                 str(self.folder / "x.py")], "no such")):
+        for words, said in (
+            (["list", "--plugin"], "plugin"),
+            (["list", "--python", "no-such-python", "--plugin", str(self.folder / "x.py")], "no such"),
+        ):
             made = attnbench(*words)
             self.assertEqual(made.returncode, 2)
             self.assertIn(said, made.stderr)
 
     def test_a_plugin_that_dies_when_it_is_asked_gives_one_message(self) -> None:
-        made = attnbench("run", "attention-error", "--method", "dies-when-asked", "-n", "16", "-d", "4", "--results",
-                         self.results, "--plugin", plugin("dies_when_asked"))
+        words = ["-n", "16", "-d", "4", "--results", self.results, "--plugin", plugin("dies_when_asked")]
+        made = attnbench("run", "attention-error", "--method", "dies-when-asked", *words)
         self.assertEqual(made.returncode, 1, made.stdout)
         self.assertRegex(made.stderr, r"dies_when_asked\.so: SIGSEGV while telling the caveats of 'dies-when-asked'")
         self.assertEqual(made.stderr.count("\n"), 1)

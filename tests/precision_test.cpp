@@ -59,12 +59,12 @@ TEST_CASE("replicates are asked for in stages that double from five up to the ca
   CHECK(stopping_of({}, until, 3, false).replicates == 3);  // a cap below the first stage
 }
 
-TEST_CASE("a cell stops where half of Student's interval is short enough", "[unit]") {
+TEST_CASE("a cell stops where half of the mean's interval is short enough", "[unit]") {
   const auto ended = replicates(alternating(20, 0.5));
   const auto half = [&](Index count) {
     Moments sample;
     for (Index i = 0; i < count; ++i) sample.add(ended.at(i).values[0]);
-    return (mean_interval(sample, 0.95).high - sample.mean) / sample.mean;
+    return (mean_interval(sample, 0.05).high - sample.mean) / sample.mean;
   };
   const double relative = half(10);
   CHECK(stopping_of(ended, {.relative = 1.001 * relative}, 20, false).replicates == 10);
@@ -130,7 +130,7 @@ bool covers(Generator& generator, double deviation, Stops&& stops) {
     const Index wanted = stops(values);
     if (wanted <= std::ssize(values)) {
       const Moments sample = moments(std::span(values).first(static_cast<size_t>(wanted)));
-      const Interval interval = mean_interval(sample, 0.95);
+      const Interval interval = mean_interval(sample, 0.05);
       return interval.low <= 1 && 1 <= interval.high;
     }
     const auto more = standard_normal(generator, 1, wanted - std::ssize(values));
@@ -169,7 +169,7 @@ TEST_CASE("a rule that looks after every replicate from the second on covers les
   const auto peeking = [](const std::vector<double>& values) -> Index {
     if (values.size() < 2) return 2;
     const Moments sample = moments(values);
-    const Interval interval = mean_interval(sample, 0.95);
+    const Interval interval = mean_interval(sample, 0.05);
     const bool stop = (interval.high - interval.low) / 2 <= 0.05 * std::abs(sample.mean);
     return std::ssize(values) + (stop ? 0 : 1);
   };

@@ -19,8 +19,10 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parent / "plugins/python"
 BUILD = Path()
@@ -32,17 +34,26 @@ REFUSED = {
     "not_python": ("\x00\x01\x02", r"(SyntaxError|ValueError): source code .*null bytes"),
     "no_class": ("def attend(q, k, v, causal):\n    return v\n", r"it defines no class with attend"),
     "private_class": (f"class _Mine:\n{ATTEND}", r"it defines no class with attend"),
-    "features_of_one_side": ("class Mine:\n    def features_q(self, x):\n        return x\n", r"it defines no class with"),
+    "features_of_one_side": (
+        "class Mine:\n    def features_q(self, x):\n        return x\n",
+        r"it defines no class with",
+    ),
     "missing_package": (
         "import os\nimport no_such_package\n",
         r"ModuleNotFoundError: No module named 'no_such_package'; \S+ has no such package: .* \(missing_package.py:2\)",
     ),
     "raises": ("def f():\n    1 / 0\n\nf()\n", r"ZeroDivisionError: division by zero \(raises.py:2 in f\)"),
     "exits": ("import sys\nsys.exit(3)\n", r"SystemExit: 3 \(exits.py:2\)"),
-    "taken_name": (f"class Softmax:\n{ATTEND}", r"it registers a name that is taken: method 'softmax' \(.*taken_name.py\)"),
+    "taken_name": (
+        f"class Softmax:\n{ATTEND}",
+        r"it registers a name that is taken: method 'softmax' \(.*taken_name.py\)",
+    ),
     "twice": (f"class Mine:\n{ATTEND}class mine:\n{ATTEND}", r"two of its classes are called 'mine'"),
     "bad_name": (f"class Mine:\n    name = 'a b'\n{ATTEND}", r"class Mine: name = 'a b'; expected letters"),
-    "attend_of_two": ("class Mine:\n    def attend(self, q, k):\n        return q\n", r"attend\(q, k\) beside self; expected"),
+    "attend_of_two": (
+        "class Mine:\n    def attend(self, q, k):\n        return q\n",
+        r"attend\(q, k\) beside self; expected",
+    ),
     "attend_with_a_keyword": (
         "class Mine:\n    def attend(self, q, k, v, *, causal):\n        return v\n",
         r"attend\(q, k, v, causal\) beside self; expected",
@@ -51,11 +62,26 @@ REFUSED = {
         f"class Mine:\n    def __init__(self, weights):\n        pass\n{ATTEND}",
         r"its constructor wants 'weights', which nothing gives; there are parameters, shape, seed",
     ),
-    "unknown_claim": (f"class Mine:\n    claims = {{'non_negativ': True}}\n{ATTEND}", r"unknown claim .*did you mean non_negative"),
-    "claim_of_a_wrong_type": (f"class Mine:\n    claims = {{'rank_at_most': 'm'}}\n{ATTEND}", r"claim rank_at_most = 'm'; expected int"),
-    "parameter_of_a_wrong_type": (f"class Mine:\n    parameters = {{'m': [1]}}\n{ATTEND}", r"parameter m = \[1\] is a list"),
-    "takes_a_name_of_ours": (f"class Mine:\n    parameters = {{'seed': 1}}\n{ATTEND}", r"a parameter cannot be called 'seed'"),
-    "biased_without_features": (f"class Mine:\n    claims = {{'unbiased': True}}\n{ATTEND}", r"has no features_q and features_k"),
+    "unknown_claim": (
+        f"class Mine:\n    claims = {{'non_negativ': True}}\n{ATTEND}",
+        r"unknown claim .*did you mean non_negative",
+    ),
+    "claim_of_a_wrong_type": (
+        f"class Mine:\n    claims = {{'rank_at_most': 'm'}}\n{ATTEND}",
+        r"claim rank_at_most = 'm'; expected int",
+    ),
+    "parameter_of_a_wrong_type": (
+        f"class Mine:\n    parameters = {{'m': [1]}}\n{ATTEND}",
+        r"parameter m = \[1\] is a list",
+    ),
+    "takes_a_name_of_ours": (
+        f"class Mine:\n    parameters = {{'seed': 1}}\n{ATTEND}",
+        r"a parameter cannot be called 'seed'",
+    ),
+    "biased_without_features": (
+        f"class Mine:\n    claims = {{'unbiased': True}}\n{ATTEND}",
+        r"has no features_q and features_k",
+    ),
 }
 
 # How the faults of tests/plugins/python/faults.py end, and what is said of each.
@@ -85,7 +111,11 @@ ENDINGS = {
 
 def attnbench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(BUILD / "attnbench"), *words], capture_output=True, text=True, env={**os.environ, **environment}, timeout=600
+        [str(BUILD / "attnbench"), *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=600,
     )
 
 
@@ -93,7 +123,7 @@ def plugin(name: str) -> list[str]:
     return ["--plugin", str(SOURCES / f"{name}.py")]
 
 
-def read_safetensors(path: Path) -> dict[str, np.ndarray]:
+def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
@@ -101,7 +131,9 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     for name, entry in header.items():
         if name != "__metadata__":
             begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            tensors[name] = np.frombuffer(data[begin:end], {"F32": "<f4", "F64": "<f8"}[entry["dtype"]]).reshape(entry["shape"])
+            tensors[name] = np.frombuffer(data[begin:end], {"F32": "<f4", "F64": "<f8"}[entry["dtype"]]).reshape(
+                entry["shape"]
+            )
     return tensors
 
 
@@ -225,13 +257,16 @@ class PythonPluginTest(unittest.TestCase):
     def test_a_method_that_hangs_is_timed_out(self) -> None:
         words = ["--method", "hangs", "--method", "uniform", "-n", "16", "-d", "4", "--timeout", "1"]
         self.done("run", "attention-error", *words, "--results", self.results, *plugin("faults"))
-        self.assertEqual({row["method"]: row["ending"] for row in self.rows()}, {"hangs": "timed out", "uniform": "done"})
+        self.assertEqual(
+            {row["method"]: row["ending"] for row in self.rows()}, {"hangs": "timed out", "uniform": "done"}
+        )
 
     def test_attend_takes_it_and_its_state(self) -> None:
         file = str(self.folder / "in.npz")
         generator = np.random.default_rng(1)
         heads = {name: generator.standard_normal((2, 20, 8)) for name in "qkv"}
         np.savez(file, **heads)
+        projection = generator.standard_normal((4, 8))
         outputs = []
         for spec, name, more in (
             ("softmax", "numpy_softmax", []),
@@ -239,10 +274,11 @@ class PythonPluginTest(unittest.TestCase):
             ("numpy-positive:m=4", "positive_features", ["--state", str(self.folder / "state.npz")]),
             ("performer:features=positive,m=4", "positive_features", ["--state", str(self.folder / "state.npz")]),
         ):
-            projection = generator.standard_normal((4, 8)) if not outputs else projection
             np.savez(self.folder / "state.npz", W=projection, projection=projection)
             output = self.folder / "out.safetensors"
-            self.done("attend", spec, "--input", file, "--output", str(output), "--precision", "f64", *more, *plugin(name))
+            self.done(
+                "attend", spec, "--input", file, "--output", str(output), "--precision", "f64", *more, *plugin(name)
+            )
             outputs.append(read_safetensors(output)["out"])
         np.testing.assert_allclose(outputs[0], outputs[1], atol=1e-12)
         np.testing.assert_allclose(outputs[2], outputs[3], atol=1e-12)
@@ -311,7 +347,9 @@ class PythonPluginTest(unittest.TestCase):
             env={**os.environ, "PYTHONPATH": str(package.parent)},
         )  # fmt: skip
         self.assertEqual(made.returncode, 2)
-        self.assertRegex(made.stderr, rf"\Aattnbench: built for cpython-39.*, and {re.escape(sys.executable)} is cpython-3")
+        self.assertRegex(
+            made.stderr, rf"\Aattnbench: built for cpython-39.*, and {re.escape(sys.executable)} is cpython-3"
+        )
         self.assertEqual(made.stderr.count("\n"), 1, made.stderr)
 
     def test_parameters_are_checked_as_those_of_built_in_methods(self) -> None:

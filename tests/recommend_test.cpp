@@ -214,16 +214,16 @@ TEST_CASE("compare says who wins where, and what two files judge otherwise", "[e
 }
 
 TEST_CASE("compare tells a claim that got worse from one that is no longer decided, by its exit code", "[end-to-end]") {
-  using enum Verdict::Outcome;
+  using enum Ruling;
   const Folder folder;
-  const auto judged = [&](const char* name, Verdict::Outcome outcome) {
+  const auto judged = [&](const char* name, Ruling ruling) {
     Store store(folder / name);
     store.put_reproduction({.recipe = "r",
                             .size = "quick",
                             .command = "attnbench reproduce r",
                             .seconds = 1,
                             .cells = {},
-                            .verdicts = {{outcome, Statement("S", pass, "a paper"), "numbers"}}});
+                            .verdicts = {{{.text = "S", .source = "a paper", .expected = pass}, {ruling, "numbers"}}}});
     return (folder / name).string();
   };
   const auto before = judged("before.db", pass), worse = judged("worse.db", fail), open = judged("open.db", ambiguous);

@@ -65,8 +65,13 @@ inline std::string csv(const Store& store, bool clock = false) {
 inline void make_older(const std::filesystem::path& path, int schema) {
   SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
   database.exec(
-      "ALTER TABLE verdict DROP COLUMN region; ALTER TABLE verdict DROP COLUMN expected; "
-      "ALTER TABLE verdict DROP COLUMN source; DROP TABLE reproduction");
+      "ALTER TABLE verdict DROP COLUMN quotation; ALTER TABLE verdict DROP COLUMN paraphrase; "
+      "ALTER TABLE verdict DROP COLUMN definition; ALTER TABLE verdict DROP COLUMN threshold; "
+      "ALTER TABLE verdict DROP COLUMN because; ALTER TABLE verdict DROP COLUMN compared");
+  if (schema < 4)
+    database.exec(
+        "ALTER TABLE verdict DROP COLUMN region; ALTER TABLE verdict DROP COLUMN expected; "
+        "ALTER TABLE verdict DROP COLUMN source; DROP TABLE reproduction");
   if (schema < 3)
     database.exec(
         "ALTER TABLE cell DROP COLUMN machine; ALTER TABLE replicate DROP COLUMN measurements; "

@@ -186,7 +186,7 @@ SpectrumEstimate estimated(const LinearMap& map, Matrix<double> probes, Index re
   Context context;
   auto start = generator_for("start", repetition);
   const auto top = top_singular_values(map, k, 2, start, context);
-  return estimate_spectrum(map, top, probes, 0.95, context);
+  return estimate_spectrum(map, top, probes, 0.05, context);
 }
 
 }  // namespace

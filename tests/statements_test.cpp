@@ -3,7 +3,6 @@
 #include <map>
 #include <numbers>
 
-#include "experiments/recipes/blocks.hpp"
 #include "harness/runner/experiment.hpp"
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
@@ -120,6 +119,35 @@ TEST_CASE("published gradients are those of numerators, and of values", "[unit]"
   CHECK(misuse_of([] { measured("gradients", "performer", {.causal = true}); }).find("linear") != std::string::npos);
 }
 
+TEST_CASE("zero gradients: ReLU has none for negative entries, and elu + 1 has one for each", "[unit]") {
+  const auto zeros = [](const std::string& method, const std::string& input, bool causal) {
+    const auto found = measured("zero-gradients", method, {.input = input, .n = 48, .causal = causal});
+    return std::pair{found.at("zero_gradients"), found.at("negative_entries")};
+  };
+  for (const bool causal : {false, true}) {
+    INFO((causal ? "causal" : "bidirectional"));
+    for (const auto* elu : {"linear", "linear:inputs=unscaled"}) CHECK(zeros(elu, "gaussian", causal).first == 0);
+    for (const auto* relu : {"linear:features=relu", "linear:features=relu,inputs=unscaled"}) {
+      const auto [zero, negative] = zeros(relu, "gaussian", causal);
+      CHECK(negative > 0.4);
+      CHECK(zero >= negative);
+      CHECK(zeros(relu, "signs:positive=1", causal).first == 0);  // no entry is negative
+    }
+  }
+  const auto [zero, negative] = zeros("linear:features=relu", "gaussian", false);
+  CHECK(zero == negative);  // every channel is positive in some token
+}
+
+TEST_CASE("wider keys: a Performer's features with the norm, and without it where keys have one norm", "[unit]") {
+  const auto distance = [](const std::string& norms, const std::string& input) {
+    return measured("wider-keys:norms=" + norms, "performer:m=16", {.input = input}).at("distance");
+  };
+  CHECK(distance("true", "gaussian") < 1e-9);
+  CHECK(distance("true", "sphere") < 1e-9);
+  CHECK(distance("false", "sphere") < 1e-9);
+  CHECK(distance("false", "gaussian") > 0.1);
+}
+
 TEST_CASE("a base layer's attention costs the feed-forward part at n = 1536 and all the rest at 4608", "[unit]") {
   const auto at = [](Index n) { return measured("layer-flops", "softmax", {.n = n, .d = 64}); };
   CHECK(at(1536).at("with_projections_over_feed_forward") == 1);
@@ -127,5 +155,3 @@ TEST_CASE("a base layer's attention costs the feed-forward part at n = 1536 and 
   CHECK(at(1536).at("feed_forward_flops") == 16.0 * 1536 * 768 * 768);
   CHECK(measured("layer-flops", "identity", {.d = 64}).at("attention_flops") == 0);
 }
-
-TEST_CASE("ratios are block by block", "[unit]") { CHECK(ratios({2, 6, 9}, {1, 2}) == std::vector<double>{2, 3}); }

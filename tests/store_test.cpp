@@ -298,7 +298,7 @@ TEST_CASE("a results file of a newer schema stays as it is", "[unit]") {
   const Folder folder;
   const fs::path path = folder / "newer.db";
   { const Store store(path); }
-  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 5");
+  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 6");
   const std::string before = bytes_of(path);
   CHECK(contains(refusal(path), "newer attnbench"));
   CHECK_THROWS_AS(Store::open_existing(path), Misuse);
@@ -548,18 +548,29 @@ TEST_CASE("a figure replaces the one of the same recipe and name", "[unit]") {
 }
 
 TEST_CASE("verdicts replace those of the same recipe", "[unit]") {
-  using Outcome = Verdict::Outcome;
   const Folder folder;
   const fs::path path = folder / "results.db";
   Store store(path);
-  store.put_reproduction({.recipe = "a", .verdicts = {{Outcome::fail, "old", "1"}, {Outcome::pass, "older", "2"}}});
-  store.put_reproduction({.recipe = "b", .verdicts = {{Outcome::ambiguous, "of b", ""}}});
+  store.put_reproduction(
+      {.recipe = "a", .verdicts = {{{"old"}, {Ruling::fail, "1"}}, {{"older"}, {Ruling::pass, "2"}}}});
+  store.put_reproduction({.recipe = "b", .verdicts = {{{"of b"}, {Ruling::ambiguous, ""}}}});
   store.put_reproduction({.recipe = "a",
                           .size = "quick",
                           .command = "attnbench reproduce a",
                           .seconds = 2,
                           .cells = {"k1", "k2"},
-                          .verdicts = {{Outcome::conditional, {"new", Outcome::fail, "Fig. 2"}, "3", "holds at x"}}});
+                          .verdicts = {{{.text = "new",
+                                         .source = "Fig. 2",
+                                         .quotation = "q",
+                                         .paraphrase = "p",
+                                         .definition = "d",
+                                         .threshold = "t",
+                                         .expected = Ruling::fail,
+                                         .because = "b"},
+                                        {.ruling = Ruling::conditional,
+                                         .numbers = "3",
+                                         .region = "holds at x",
+                                         .compared = {{"c", "holds", 1, 0.5, infinity, 32}}}}}});
   SQLite::Database reader(path.string());
   CHECK(reader
             .execAndGet("SELECT group_concat(recipe || position || outcome || statement || numbers, ';') FROM "
@@ -567,6 +578,13 @@ TEST_CASE("verdicts replace those of the same recipe", "[unit]") {
             .getString() == "a0CONDITIONALnew3;b0AMBIGUOUSof b");
   CHECK(reader.execAndGet("SELECT region || '|' || expected || '|' || source FROM verdict WHERE recipe = 'a'")
             .getString() == "holds at x|FAIL|Fig. 2");
+  CHECK(reader
+            .execAndGet("SELECT quotation || paraphrase || definition || threshold || because FROM verdict WHERE "
+                        "recipe = 'a'")
+            .getString() == "qpdtb");
+  CHECK(nlohmann::json::parse(reader.execAndGet("SELECT compared FROM verdict WHERE recipe = 'a'").getString()) ==
+        nlohmann::json::parse(
+            R"([{"what":"c","side":"holds","value":1.0,"low":0.5,"high":null,"count":32}])"));  // JSON has no infinity
   CHECK(reader.execAndGet("SELECT size || command || seconds || cells FROM reproduction WHERE recipe = 'a'")
             .getString() == R"(quickattnbench reproduce a2.0["k1","k2"])");
 }
@@ -601,11 +619,11 @@ TEST_CASE("a file of schema 1 is read as it is, and brought up to date when it i
   CHECK(bytes_of(path) == old);
   {
     Store store(path);
-    store.put_reproduction({.recipe = "recipe", .verdicts = {{Verdict::Outcome::pass, "it holds", "1"}}});
+    store.put_reproduction({.recipe = "recipe", .verdicts = {{{"it holds"}, {Ruling::pass, "1"}}}});
     CHECK(csv(store, true) == before);
   }
   SQLite::Database reader(path.string());
-  CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 4);
+  CHECK(reader.execAndGet("PRAGMA user_version").getInt() == 5);
   CHECK(reader.execAndGet("SELECT count(*) FROM verdict").getInt() == 1);
 }
 

@@ -36,6 +36,7 @@ results = pathlib.Path(option("--results"))
 if command == "plan":
     if "refused" in words:
         sys.exit("attnbench: --sweep refused: expected otherwise")
+    time.sleep(1 if (here / "slow plan").exists() else 0)
     cells, done = 20 // int(shards or 1), len(lines(results)) if results.suffix else 0
     print(f"{cells} cells x 1 replicates, {done} done already; and more")
     print(f"{cells - done} replicates are missing: a second" if done < cells else "nothing is missing")
@@ -269,6 +270,22 @@ class Tasks(WithStubs):
         self.assertIn("told to stop", (self.folder / "logs" / "1.log").read_text())
         self.assertIn(len(submission.shard_file(1).read_text().split()), range(1, 20))
 
+    def test_told_to_stop_while_it_counts_it_says_so_in_the_log_and_counts_correctly(self) -> None:
+        submission = self.submitted("--publish", "1", "--tasks", "1", "--", "run", "rank")
+        for name in ("slow", "slow plan"):
+            (self.stubs / name).touch()
+        task = self.task(1)
+        for _ in range(600):
+            if any(call[0] == "plan" and call[-1].endswith("whole.db") for call in self.calls("program")):
+                break
+            time.sleep(0.05)
+        else:
+            self.fail("the task never counted what it has published")
+        task.send_signal(signal.SIGTERM)
+        self.assertEqual(task.wait(), 1)
+        self.assertIn("told to stop", (self.folder / "logs" / "1.log").read_text())
+        self.assertNotIn("told to stop", submission.shard_file(1).with_suffix(".count").read_text())
+
     def test_a_merge_unites_what_there_is_however_often(self) -> None:
         submission = self.submitted()
         merge = ["bash", str(self.folder / "merge.sh")]
@@ -286,8 +303,8 @@ class Status(WithStubs):
         self.publish(1, 5)
         self.publish(2, 3)
         # Ids given out again to others, a task that has ended between, and a merge.
-        merge = f"{name}-merge|2|N/A|PENDING||Dependency"
-        self.in_queue(f"{name}|1_2|2|RUNNING|n1|None", "others|1_3|3|RUNNING|n2|None", merge)
+        waiting = f"{name}-merge|2|N/A|PENDING||Dependency"
+        self.in_queue(f"{name}|1_2|2|RUNNING|n1|None", "others|1_3|3|RUNNING|n2|None", waiting)
         answer = self.status()
         self.assertEqual(answer.returncode, 3)
         states = [line.split()[:4] for line in answer.stdout.splitlines()[2:7]]

@@ -19,7 +19,12 @@ if find_spec("torch") is None:
     print("skipped: this Python has no torch (Debian: python3-torch)")
     sys.exit(77)
 
-PLUGIN = ["--plugin", str(Path(__file__).resolve().parent / "plugins/python/torch_module.py"), "--python", sys.executable]
+PLUGIN = [
+    "--plugin",
+    str(Path(__file__).resolve().parent / "plugins/python/torch_module.py"),
+    "--python",
+    sys.executable,
+]
 PROGRAM = ""
 
 
@@ -53,7 +58,14 @@ class TorchPluginTest(unittest.TestCase):
             "    def attend(self, q, k, v, causal):\n        return torch.from_numpy(v) * self.w\n"
         )
         (folder / "mine.py").write_text(text)
-        words = ["--plugin", str(folder / "mine.py"), "--python", sys.executable, "--results", str(folder / "results.db")]
+        words = [
+            "--plugin",
+            str(folder / "mine.py"),
+            "--python",
+            sys.executable,
+            "--results",
+            str(folder / "results.db"),
+        ]
         methods = ["--method", "plain", "--method", "graph"]
         made = attnbench("run", "attention-error", *methods, "-n", "32", "-d", "8", *words)
         self.assertRegex(made.stdout, r"1 not done \(1 failed\)")

@@ -7,6 +7,7 @@
 // 0.02, twenty times the bound.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "harness/core/approximation.hpp"
 #include "harness/core/error.hpp"
@@ -66,6 +67,14 @@ ByteModel planted(const Plant& plant) {
   return {trained().embedding, std::make_shared<const Transformer>(std::move(changed))};
 }
 
+InputRequest sixty_four_tokens(Index replicate) {
+  return {.nq = 64, .nk = 64, .d = 64, .dv = 64, .streams = Streams(1), .replicate = replicate};
+}
+
+HeadData<double> model_head(const std::string& spec, Index replicate) {
+  return find<InputEntry>("model").draw(Params("inputs", spec), sixty_four_tokens(replicate));
+}
+
 }  // namespace
 
 TEST_CASE("the captured text reads as the source text it was made from", "[unit]") {
@@ -117,11 +126,7 @@ TEST_CASE("captures of another model are refused", "[unit]") {
 }
 
 TEST_CASE("model: weights=initial gives the heads of the untrained model on the same text", "[unit]") {
-  const InputRequest request{.nq = 64, .nk = 64, .d = 64, .dv = 64, .streams = Streams(1)};
-  const auto drawn = [&](const std::string& spec) {
-    const Params params("inputs", spec);
-    return find<InputEntry>("model").draw(params, request);
-  };
+  const auto drawn = [](const std::string& spec) { return model_head(spec, 0); };
   Context context;
   const ByteModel initial = read_byte_model(folder / "initial.safetensors", 3);
   const auto heads = heads_of(context, initial, {text().begin(), text().begin() + 64});
@@ -134,6 +139,67 @@ TEST_CASE("model: weights=initial gives the heads of the untrained model on the 
   // Weights of N(0, 0.02^2) and LayerNorm without effect yet: q of size 0.02 sqrt(192), 12,288 numbers for the mean.
   const auto all = drawn("model:layer=0,head=0,weights=initial");
   CHECK(all.Q.norm() / 64 == Approx(0.02 * std::sqrt(192)).epsilon(0.2));
+}
+
+TEST_CASE("there are 32 texts of the captured length, all different, and the first is the captured one", "[unit]") {
+  const auto texts = read_texts(folder / "texts.safetensors");
+  REQUIRE(texts.size() == 32);
+  CHECK(texts[0] == text());
+  CHECK(std::set<std::vector<Index>>(texts.begin(), texts.end()).size() == texts.size());
+}
+
+TEST_CASE("model: replicate r has the heads of text r, and a text that is named is that of every replicate", "[unit]") {
+  const auto texts = read_texts(folder / "texts.safetensors");
+  const ByteModel initial = read_byte_model(folder / "initial.safetensors", 3);
+  Context context;
+  const AttentionFile of_seven = heads_of(context, trained(), texts[7]),
+                      untrained = heads_of(context, initial, texts[7]);
+  // As many tokens are computed as are asked for: sums are rounded in another order.
+  const auto near = [](const HeadData<double>& drawn, const Head<double>& head) {
+    return distance(drawn.Q, head.Q.topRows(64)) < 1e-12 && distance(drawn.K, head.K.topRows(64)) < 1e-12 &&
+           distance(drawn.V, head.V.topRows(64)) < 1e-12;
+  };
+  const auto same = [](const HeadData<double>& drawn, const Head<double>& head) {
+    return drawn.Q == head.Q.topRows(64) && drawn.K == head.K.topRows(64) && drawn.V == head.V.topRows(64);
+  };
+  for (const auto& [layer, head] : {std::pair<Index, Index>{0, 0}, {1, 2}, {3, 1}}) {
+    const std::string spec = "model:layer=" + std::to_string(layer) + ",head=" + std::to_string(head);
+    CHECK(near(model_head(spec, 7), of_seven.head(layer, head)));
+    CHECK(near(model_head(spec + ",text=7", 0), of_seven.head(layer, head)));
+    CHECK(near(model_head(spec + ",weights=initial", 7), untrained.head(layer, head)));
+    CHECK(same(model_head(spec, 0), captured().head(layer, head)));  // as captured, bit for bit
+    CHECK(same(model_head(spec + ",text=0", 7), captured().head(layer, head)));
+    CHECK(distance(model_head(spec, 7).Q, captured().head(layer, head).Q.topRows(64)) > 0.1);
+  }
+}
+
+TEST_CASE("model: what composes layers gets the tokens of the replicate's text", "[unit]") {
+  const auto texts = read_texts(folder / "texts.safetensors");
+  const auto tokens = [](const std::string& spec, Index replicate, Purpose purpose = Purpose::measured) {
+    InputRequest request = sixty_four_tokens(replicate);
+    request.purpose = purpose;
+    return find<InputEntry>("model").transformer(Params("inputs", spec), request).X;
+  };
+  const Matrix<double> third = embedded(trained(), texts[3]).topRows(64);
+  CHECK(tokens("model", 3) == third);
+  CHECK(tokens("model:text=3", 0) == third);
+  CHECK(tokens("model", 0) == embedded(trained(), text()).topRows(64));
+  CHECK(tokens("model", 3, Purpose::calibration) == tokens("model", 0, Purpose::calibration));
+  CHECK(tokens("model", 3, Purpose::calibration) != third);
+}
+
+TEST_CASE("model: there are as many replicates as texts, and no text that is not there", "[unit]") {
+  const auto replicates = [](const std::string& spec) {
+    return find<InputEntry>("model").limits(Params("inputs", spec)).replicates;
+  };
+  CHECK(replicates("model") == 32);
+  CHECK(replicates("model:text=31") == 0);
+  CHECK(contains(misuse_of([&] { replicates("model:text=32"); }), "from 0 to 31"));
+  CHECK(contains(misuse_of([&] { model_head("model", 32); }), "text 32 was asked for"));
+  CHECK(Params("inputs", "model:text=each").spec() == "model");
+  CHECK(Params("inputs", "model:text=4").spec() == "model:text=4");
+  CHECK(contains(misuse_of([] { Params("inputs", "model:text=-1"); }), "expected each or an integer from 0"));
+  CHECK(contains(misuse_of([] { Params("inputs", "model:text=all"); }), "expected each or an integer from 0"));
 }
 
 TEST_CASE("a layer without a part leaves that part out, and numbers that are none have a place", "[unit]") {

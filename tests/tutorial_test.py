@@ -61,7 +61,10 @@ class PagesTest(unittest.TestCase):
                 elif kind == "sh":
                     done = subprocess.run(
                         ["bash", "-euo", "pipefail", "-c", exports + text],
-                        cwd=work, env=environment, capture_output=True, text=True,
+                        cwd=work,
+                        env=environment,
+                        capture_output=True,
+                        text=True,
                     )
                     printed = done.stdout
                     self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])

@@ -30,8 +30,8 @@ struct Connection {
 };
 
 // The queue's units in the order in which workers that are asked in turn get them.
-std::vector<std::vector<size_t>> shared_out(const std::vector<std::string>& inputs, size_t workers) {
-  UnitQueue queue(inputs, workers);
+std::vector<std::vector<size_t>> shared_out(const std::vector<UnitQueue::Group>& groups, size_t workers) {
+  UnitQueue queue(groups, workers);
   std::vector<std::vector<size_t>> all(workers);
   for (bool any = true; any;) {
     any = false;
@@ -110,25 +110,37 @@ TEST_CASE("a cell is the same cell on the other side", "[unit]") {
 
 TEST_CASE("a worker keeps to one input, and takes from the back of another's when none is left", "[unit]") {
   // Inputs a (units 0, 2, 4), b (1, 3) and c (5), for two workers asked in turn.
-  const auto units = shared_out({"a", "b", "a", "b", "a", "c"}, 2);
+  const auto units = shared_out({{"a"}, {"b"}, {"a"}, {"b"}, {"a"}, {"c"}}, 2);
   CHECK(units[0] == std::vector<size_t>{0, 2, 4});
   CHECK(units[1] == std::vector<size_t>{1, 3, 5});
-  const auto one_input = shared_out({"a", "a", "a", "a", "a"}, 2);
+  const auto one_input = shared_out({{"a"}, {"a"}, {"a"}, {"a"}, {"a"}}, 2);
   CHECK(one_input[0] == std::vector<size_t>{0, 1, 2});
   CHECK(one_input[1] == std::vector<size_t>{4, 3});
+}
+
+TEST_CASE("a worker keeps to one replicate, whose inputs may be made of one text", "[unit]") {
+  // Two heads a and b on texts 0, 1 and 2: units in the order in which a run makes them, head after head.
+  const auto units = shared_out({{"a 0", 0}, {"a 1", 1}, {"a 2", 2}, {"b 0", 0}, {"b 1", 1}, {"b 2", 2}}, 2);
+  CHECK(units[0] == std::vector<size_t>{0, 3, 2});  // text 0, then head a on text 2
+  CHECK(units[1] == std::vector<size_t>{1, 4, 5});  // text 1, then head b on text 2, which the other has begun
+  const auto alone = shared_out({{"a 0", 0}, {"a 1", 1}, {"b 0", 0}, {"b 1", 1}}, 1);
+  CHECK(alone[0] == std::vector<size_t>{0, 2, 1, 3});
 }
 
 TEST_CASE("every unit is done once, whatever the inputs and the workers", "[unit]") {
   Generator generator = Streams(3).stream("queue");
   for (size_t round = 0; round < 200; ++round) {
     const size_t workers = 1 + round % 5;
-    std::vector<std::string> inputs(generator() % 40);
-    for (auto& input : inputs) input = std::to_string(generator() % 7);
-    UnitQueue queue(inputs, workers);
-    std::vector<size_t> done(inputs.size());
+    std::vector<UnitQueue::Group> groups(generator() % 40);
+    for (auto& [input, replicate] : groups) {
+      replicate = static_cast<long>(generator() % 3);
+      input = std::to_string(generator() % 7) + " " + std::to_string(replicate);
+    }
+    UnitQueue queue(groups, workers);
+    std::vector<size_t> done(groups.size());
     for (size_t asked = 0; asked < 1000; ++asked)  // workers end their units in any order
       if (const auto next = queue.next(generator() % workers)) ++done[next->unit];
-    CHECK(done == std::vector<size_t>(inputs.size(), 1));
+    CHECK(done == std::vector<size_t>(groups.size(), 1));
   }
 }
 

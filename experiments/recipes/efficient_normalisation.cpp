@@ -1,117 +1,163 @@
-// Whether Efficient attention is linear attention with exponentials but for where it normalises: source 000. Written as
-// there, softmax(q), e^k and then rows, the difference is nothing: the sum over the channels of a query is a factor of
-// its row. The published method divides each channel of the keys by its sum over tokens instead of rows: the same
-// if and only if these sums are equal (methods.md C3). Of independent keys they become so as n grows; of real ones not.
+// Whether Efficient attention is linear attention with exponentials but for where it normalises. Written as a softmax
+// of q, e^k and then rows, the difference is nothing: the sum over the channels of a query is a factor of its row. The
+// published method divides each channel of the keys by its sum over tokens instead of rows: the same if and only if
+// these sums are equal (methods.md C3). Of independent keys they become so as n grows; of real ones not.
 #include <fmt/format.h>
 
+#include "experiments/recipes/conventions.hpp"
+#include "experiments/recipes/identity.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
+const std::string as_written = "linear:features=softmax-exp", distance = "relative_difference";
 
-const std::string experiment = "agreement:[linear:features=exp]", as_written = "linear:features=softmax-exp";
-const Specs methods{as_written, "efficient", "uniform"};
-const Specs laws{"gaussian", "clustered"};
+struct Compared {
+  Convention convention;
+  Cells gaussian, clustered, written, heads;
+};
 
-const Description text{.name = "efficient-normalisation",
-                       .summary = "Efficient attention against linear attention with exponentials",
-                       .formula =
-                           "Efficient attention is linear attention with exponentials of queries and keys, and "
-                           "differs from it only in where it normalises.",
-                       .reference = "Su 2021, kexue.fm/archives/8338"};
-
-std::vector<Index> lengths(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {32, 64};
-  if (size == RecipeSize::quick) return {64, 128, 256, 512};
-  return {64, 128, 256, 512, 1024};
+Compared run(Recipe& recipe, const Convention& convention) {
+  RunRequest request{.experiment = fmt::format("agreement:[{}]", convention.of("linear:features=exp")),
+                     .methods = {convention.of("efficient"), "uniform"},
+                     .inputs = {"gaussian"},
+                     .n = recipe.sized<std::vector<Index>>({32, 128}, {32, 64, 128, 256}, {64, 128, 256, 512, 1024}),
+                     .causal = false,
+                     .replicates = recipe.sized<Index>(2, 32)};
+  Compared runs{.convention = convention, .gaussian = recipe.run(request)};
+  request.inputs = {"clustered"};
+  request.replicates = recipe.sized<Index>(2, 8);  // drawn, not judged
+  runs.clustered = recipe.run(request);
+  request.inputs = {"gaussian", "clustered"};
+  request.methods = {convention.of(as_written)};
+  request.replicates = 2;
+  runs.written = recipe.run(request);
+  request.inputs = inputs_of(telling_heads(recipe));
+  request.methods = {convention.of("efficient"), "uniform"};
+  request.n = {recipe.sized<Index>(64, 128, 1024)};
+  request.replicates = recipe.sized<Index>(2, 16, texts);
+  runs.heads = recipe.run(request);
+  return runs;
 }
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  const RunRequest on_laws{.experiment = experiment,
-                           .methods = methods,
-                           .inputs = laws,
-                           .n = lengths(size),
-                           .causal = false,
-                           .replicates = size == RecipeSize::smoke   ? 2
-                                         : size == RecipeSize::quick ? 6
-                                                                     : 20};
-  RunRequest on_heads = on_laws;
-  on_heads.inputs = inputs_of(telling_heads(size));
-  on_heads.replicates = 1;
-  return {on_laws, on_heads};
+// In units of the distance of the mean of V.
+Estimate relative_distance(const Compared& one, const Cells& here, double error_rate) {
+  return median_ratio(here.method(one.convention.of("efficient")).scalar(distance),
+                      here.method("uniform").scalar(distance), error_rate);
 }
 
-std::vector<Figure> figures(RecipeSize size) {
+void judge_as_written(Recipe& recipe, const std::vector<Compared>& all) {
+  recipe.judge(
+      {.text = "A softmax over the channels of a query, exponentials of a key and a normalisation of rows are linear "
+               "attention with exponentials of both",
+       .source = "Su 2021, kexue.fm/archives/8338, section 激活函数",
+       .quotation = "在那种设计中有ϕ(q)=softmax(q),φ(k)=e^k，相比直接ϕ(x)=φ(x)=e^x只不过归一化的位置有所不同。 (In "
+                    "that design phi(q) "
+                    "= softmax(q), varphi(k) = e^k; compared with taking phi(x) = varphi(x) = e^x directly, only the "
+                    "place of the normalisation differs.)",
+       .definition =
+           "|A' - A| / |A| (Frobenius) of the attention matrices on normal and clustered inputs, d = 64, "
+           "bidirectional, raw q and k and q and k times d^-1/4: the design as the post writes it, which is not "
+           "the published one",
+       .threshold = "1e-12: an identity, to rounding",
+       .because = "the sum over the channels of a query is a factor of its row, which the normalisation cancels"},
+      [=] {
+        Cells written;
+        for (const auto& one : all) written = written + one.written;
+        return identity(written, distance, 1e-12);
+      });
+}
+
+void judge_published(Recipe& recipe, const Compared& one) {
+  const auto heads = telling_heads(recipe);
+  const double rate = recipe.error_rate(heads.size());
+  recipe.judge(
+      {.text = fmt::format("How far Efficient attention is from linear attention with exponentials, both on {}, on "
+                           "heads of this project's byte-level model",
+                           one.convention.name),
+       .source = "Shen et al. 2018, arXiv:1812.01243, section 3.2; Su 2021, kexue.fm/archives/8338",
+       .paraphrase = "the paper takes the softmax of each row of Q and of each column of K; the post says that the "
+                     "design differs from exponentials of both in the place of the normalisation only",
+       .definition = fmt::format(
+           "|A' - A| (Frobenius) over |U - A|: A' is Efficient attention's matrix (softmax of each query over its "
+           "channels, softmax of each channel of the keys over all tokens), A that of linear attention with exp "
+           "features and U that of the mean of V. 0 is the same attention, 1 as far as average pooling. n = {}, d = "
+           "64, medians over {} texts. The paper takes raw Q and K. Bidirectional, since a softmax over all tokens has "
+           "no causal form",
+           one.heads.all().front().asked.problem.shape.nk, one.heads.all().front().replicates),
+       .threshold = "no source gives one: 0.1, 0.25 and 0.5 are there for the reader",
+       .expected = Ruling::measured,
+       .because = "the two are the same only where the channels of keys have equal sums of exponentials"},
+      [=] {
+        std::vector<Comparison> comparisons;
+        for (const RealHead& head : heads)
+          comparisons.push_back({head.name(), relative_distance(one, one.heads.input(head.input()), rate)});
+        return values_of(comparisons, {0.1, 0.25, 0.5});
+      });
+}
+
+void judge_rate(Recipe& recipe, const std::vector<Compared>& all) {
+  const Index shortest = recipe.sized<Index>(32, 32, 64), longest = recipe.sized<Index>(128, 256, 1024);
+  const double rate = recipe.error_rate(2 * conventions.size());
+  recipe.judge(
+      {.text = "On independent normal keys the difference between Efficient attention as published and linear "
+               "attention with exponentials falls about as n^-1/2",
+       .definition = fmt::format(
+           "A' is Efficient attention's matrix with its softmax of each channel of the keys over all tokens, A that of "
+           "linear attention with exp features. One exponent for each replicate: log of |A' - A| / |A| (Frobenius) at "
+           "n = {1} over that at n = {0}, over log({1} / {0}); medians over {2} inputs. Normal q and k, d = 64, "
+           "bidirectional, raw q and k and q and k times d^-1/4, which must both hold",
+           shortest, longest, all.front().gaussian.all().front().replicates),
+       .threshold = "between -3/4 and -1/4: half way to 1/n and to no fall at all",
+       .because = "the sums of a channel over tokens are means of independent numbers, which scatter as n^-1/2"},
+      [=] {
+        std::vector<Comparison> comparisons;
+        for (const auto& one : all) {
+          const Cells curve = one.gaussian.method(one.convention.of("efficient"));
+          comparisons.push_back(
+              {one.convention.name,
+               median_of(exponents_between(curve.n(shortest).scalar(distance), curve.n(longest).scalar(distance),
+                                           static_cast<double>(longest) / static_cast<double>(shortest)),
+                         rate)});
+        }
+        return all_between(-0.75, -0.25, comparisons);
+      });
+}
+
+void write(Recipe& recipe) {
+  std::vector<Compared> all;
   std::vector<Panel> panels;
-  const RealHead head = telling_heads(size).back();
-  for (const auto& [title, input] : {std::pair<std::string, std::string>{"gaussian", "gaussian"},
-                                     {"clustered", "clustered"},
-                                     {"real head, " + head.name(), head.input()}})
-    panels.push_back({.title = title,
-                      .where = {{"experiment", experiment}, {"input", input}, {"method", {"efficient", "uniform"}}},
-                      .x = {"n"},
-                      .x_label = "sequence length n",
-                      .x_scale = "log2",
-                      .y = "relative_difference",
-                      .y_label = "|A' - A| over that of the mean of V",
-                      .y_scale = "log10",
-                      .ratio_to = "uniform"});
-  return {figure("efficient-normalisation", text,
-                 "Distance of Efficient attention to linear attention with exponentials",
-                 "d = 64, bidirectional, 95 % intervals over inputs; in units of the distance of the mean of V, which "
-                 "is 1. As the source writes it, Efficient attention has none but rounding.",
-                 panels)};
-}
-
-std::vector<std::string> all_inputs(RecipeSize size) {
-  Specs all = laws;
-  for (const auto& head : inputs_of(telling_heads(size))) all.push_back(head);
-  return all;
-}
-
-Samples difference(const Results& results, const std::string& method, const std::string& input, Index n) {
-  return results.scalar({{"method", method}, {"input", input}, {"n", n}}, "relative_difference");
-}
-
-Verdict judge_as_written(const Results& results, RecipeSize size) {
-  std::vector<Bounded> all;
-  for (const auto& input : all_inputs(size))
-    for (const Index n : lengths(size))
-      for (const auto& [replicate, value] : difference(results, as_written, input, n))
-        all.push_back({fmt::format("|A' - A| / |A| on {}, n = {}", input, n), value, 1e-12});
-  return all_at_most(
-      "A softmax over the channels of a query, exponentials of a key and a normalisation of rows are linear attention "
-      "with exponentials of both, exactly",
-      all);
-}
-
-Verdict judge_published(const Results& results, RecipeSize size) {
-  const auto inputs = all_inputs(size);
-  std::vector<Region> regions;
-  for (const auto& input : inputs) {
-    const Index n = lengths(size).back();
-    regions.push_back({fmt::format("{}, n = {}", input, n),
-                       {{"", ratio_of(difference(results, "efficient", input, n),
-                                      difference(results, "uniform", input, n), share_of_error_rate(inputs.size()))}}});
+  for (const Convention& convention : conventions) {
+    all.push_back(run(recipe, convention));
+    for (const auto& [law, cells] : {std::pair{"gaussian", all.back().gaussian}, {"clustered", all.back().clustered}})
+      panels.push_back({.title = fmt::format("{}, {}", law, convention.name),
+                        .cells = cells,
+                        .x = {"n"},
+                        .x_label = "sequence length n",
+                        .x_scale = "log2",
+                        .y = distance,
+                        .y_label = "|A' - A| over that of the mean of V",
+                        .y_scale = "log10",
+                        .ratio_to = "uniform"});
   }
-  Verdict verdict = below_where(
-      0.1,
-      {"Efficient attention as published (a softmax of keys over tokens) is nearer to linear attention with "
-       "exponentials than a tenth of the way to the mean of V",
-       Verdict::Outcome::conditional,
-       "Shen et al. 2018, arXiv:1812.01243, section 3.2; Su 2021, kexue.fm/archives/8338"},
-      regions);
-  verdict.numbers = "distance over that of the mean of V at " + verdict.numbers;
-  return verdict;
+  recipe.figure("efficient-normalisation", "Distance of Efficient attention to linear attention with exponentials",
+                "d = 64, bidirectional; geometric means over inputs (32 gaussian ones, 8 clustered ones) with 95 % "
+                "intervals, in units of the distance "
+                "of the mean of V, which is 1. Above on raw q and k, below on q and k times d^-1/4.",
+                panels);
+  judge_as_written(recipe, all);
+  for (const auto& one : all) judge_published(recipe, one);
+  judge_rate(recipe, all);
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_as_written(results, size), judge_published(results, size)};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "efficient-normalisation",
+                             .summary = "Efficient attention against linear attention with exponentials",
+                             .formula = "Does Efficient attention differ from linear attention with exponentials of "
+                                        "queries and keys in more than the place of its normalisation?",
+                             .reference = "Shen et al. 2018, arXiv:1812.01243; Su 2021, kexue.fm/archives/8338"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

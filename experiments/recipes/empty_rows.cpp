@@ -1,7 +1,9 @@
 // A similarity that is not negative is not enough: a row needs some that are above zero. methods.md C: ReLU leaves no
 // weight where no channel is positive in the query and in a key. Of independent normal queries and n keys a channel is
-// one with probability (1 - 2^-n) / 2, so that a row of d channels is empty with probability (1/2 + 2^-(n+1))^d.
+// one with probability (1 - 2^-n) / 2, so that a row of d channels is empty with probability (1/2 + 2^-(n+1))^d. ReLU
+// is homogeneous: raw and scaled q and k give the same rows.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -10,99 +12,110 @@
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
-
-const std::string relu = "linear:features=relu";
-const Specs above_zero{"linear", "linear:features=relu,epsilon=0.001"};
-const std::string experiment = "attention-error:matrix=false";
-const std::string share_of_empty = "fraction_nonpositive_normalisers";
-
-const std::string positive_law = "signs:positive=1";
-
-const Description text{.name = "empty-rows",
-                       .summary = "Rows that a non-negative similarity leaves without any weight",
-                       .formula =
-                           "It is enough that the similarity is non-negative for attention to be defined; the sum of a "
-                           "row must be positive as well.",
-                       .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.1 (source 004)"};
-
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 32 : 512; }
-
-std::vector<Index> widths(RecipeSize size) {
-  return size == RecipeSize::smoke ? std::vector<Index>{1, 16} : std::vector<Index>{1, 2, 3, 4, 6, 8, 16, 64};
-}
-// Where normal queries leave rows empty.
-std::vector<Index> narrow(RecipeSize size) {
-  return size == RecipeSize::smoke ? std::vector<Index>{1} : std::vector<Index>{1, 2, 3, 4};
-}
+const std::string relu = "linear:features=relu", share_of_empty = "fraction_nonpositive_normalisers";
+const std::string normal = "gaussian", half_normal = "signs:positive=1";
 
 double expected(Index d, Index n) {
   return std::pow(0.5 + std::exp2(-static_cast<double>(n + 1)), static_cast<double>(d));
 }
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  return {{.experiment = experiment,
-           .methods = {relu, above_zero[0], above_zero[1]},
-           .inputs = {"gaussian", positive_law},
-           .n = {length(size)},
-           .d = widths(size),
-           .causal = false,
-           .replicates = size == RecipeSize::smoke ? 2 : 20}};
+void judge_sufficient(Recipe& recipe, const Cells& all, const std::vector<Index>& narrow, Index n) {
+  const double rate = recipe.error_rate(2 * narrow.size());
+  recipe.judge(
+      {.text = fmt::format("With {} channels, linear attention with ReLU features, whose similarity is non-negative, "
+                           "is defined in every row: no row is left without weight",
+                           fmt::join(narrow, ", ")),
+       .source = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.2",
+       .quotation = "Note that the only constraint we need to impose to sim(.), in order for equation 3 to define an "
+                    "attention function, is to be non-negative.",
+       .definition =
+           fmt::format("the share of rows whose n similarities phi(q).phi(k), phi(x) = max(x, 0), sum to 0 and so "
+                       "cannot be normalised; d = {}, n = {}, bidirectional, medians over {} inputs. Once normal "
+                       "queries and keys, once their absolute values (half-normal); each must hold at every d",
+                       fmt::join(narrow, ", "), n,
+                       all.method(relu).input(normal).where({{"d", narrow.front()}}).all().front().replicates),
+       .threshold = "half of one row of the n: less is no row",
+       .expected = Ruling::conditional,
+       .because = "a query without a positive channel has the similarity 0 to every key: at d channels 2^-d of the "
+                  "normal ones, few at the widths of models"},
+      [=] {
+        std::vector<Region> regions;
+        for (const auto& [name, input] :
+             {std::pair{"normal queries and keys", normal}, {"half-normal queries and keys", half_normal}}) {
+          regions.push_back({name, {}});
+          for (const Index d : narrow)
+            regions.back().comparisons.push_back(
+                {fmt::format("d = {}", d),
+                 median_of(all.method(relu).input(input).where({{"d", d}}).scalar(share_of_empty), rate)});
+        }
+        return below_where(0.5 / static_cast<double>(n), regions);
+      });
 }
 
-std::vector<Figure> figures(RecipeSize size) {
-  return {figure("empty-rows", text, "Rows without any weight",
-                 fmt::format("n = {}, bidirectional; 95 % intervals over inputs. A row is empty when ReLU leaves its "
-                             "query no positive channel, with probability 2^-d on normal queries, and never on "
-                             "half-normal ones. elu + 1, the default of linear, is above zero and has none.",
-                             length(size)),
-                 {{.title = "normal and half-normal queries and keys",
-                   .where = {{"experiment", experiment},
-                             {"input", Specs{"gaussian", positive_law}},
-                             {"n", length(size)},
-                             {"causal", 0},
-                             {"method", Specs{relu, "linear"}}},
-                   .x = {"d"},
-                   .x_label = "channels d",
-                   .x_scale = "log2",
-                   .y = share_of_empty,
-                   .y_label = "share of rows without weight",
-                   .series = {"method", "input"}}})};
+void judge_share(Recipe& recipe, const Cells& all, const std::vector<Index>& narrow, Index n) {
+  const double rate = recipe.error_rate(narrow.size());
+  recipe.judge(
+      {.text = "On independent normal queries and keys, ReLU features leave on average the share (1/2 + 2^-(n+1))^d of "
+               "the rows without weight",
+       .definition = fmt::format("the mean over {} inputs of the share of rows whose n similarities phi(q).phi(k), "
+                                 "phi(x) = max(x, 0), sum to 0, less the closed form; d = {}, n = {}, bidirectional",
+                                 all.method(relu).input(normal).where({{"d", narrow.front()}}).all().front().replicates,
+                                 fmt::join(narrow, ", "), n),
+       .threshold = "0, which every interval must hold, with intervals narrower than +-0.02: a third of the "
+                    "smallest share, that of d = 4",
+       .because = "channels are independent, and each is positive in the query and in a key with probability "
+                  "(1 - 2^-n) / 2"},
+      [=] {
+        std::vector<Comparison> off;
+        for (const Index d : narrow) {
+          Samples difference = all.method(relu).input(normal).where({{"d", d}}).scalar(share_of_empty);
+          for (auto& [replicate, share] : difference) share -= expected(d, n);
+          off.push_back({fmt::format("d = {}", d), mean(difference, rate)});
+        }
+        return all_contain(0, 0.02, off);
+      });
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const Index n = length(size);
-  const auto empty = [&](const std::string& method, const std::string& input, Index d) {
-    return results.scalar({{"method", method}, {"input", input}, {"d", d}}, share_of_empty);
-  };
-  std::vector<Comparison> off;
-  Region normal{"normal queries and keys", {}}, positive{"half-normal queries and keys", {}};
-  std::vector<Bounded> others;
-  const double rate = share_of_error_rate(narrow(size).size());
-  for (const Index d : narrow(size)) {
-    const std::string what = fmt::format("d = {}", d);
-    Samples difference = empty(relu, "gaussian", d);
-    normal.comparisons.push_back({what, mean(difference, rate / 2)});
-    positive.comparisons.push_back({what, mean(empty(relu, positive_law, d), rate / 2)});
-    for (auto& [replicate, share] : difference) share -= expected(d, n);
-    off.push_back({what, mean(difference, rate)});
-    for (const auto& method : above_zero)
-      for (const std::string& input : {std::string("gaussian"), positive_law})
-        for (const auto& [replicate, share] : empty(method, input, d))
-          others.push_back({fmt::format("{} on {}, {}", method, input, what), share, 0});
-  }
-  // Less than half of one row is none.
-  return {
-      below_where(0.5 / static_cast<double>(n),
-                  {"A non-negative similarity leaves no row without weight (share of empty rows, ReLU)",
-                   Verdict::Outcome::conditional},
-                  {normal, positive}),
-      all_contain(0, 0.05,
-                  "On normal queries and keys ReLU leaves (1/2 + 2^-(n+1))^d of the rows empty (share less that)", off),
-      all_at_most("With a similarity above zero, elu + 1 or ReLU with 0.001 added, no row is empty (share)", others)};
+void write(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(32, 256);
+  // Where normal queries leave rows empty.
+  const auto narrow = recipe.sized<std::vector<Index>>({1}, {1, 2, 3, 4});
+  RunRequest request{.experiment = "attention-error:matrix=false",
+                     .methods = {relu, "linear"},
+                     .inputs = {normal, half_normal},
+                     .n = {n},
+                     .d = recipe.sized<std::vector<Index>>({1, 16}, {1, 2, 3, 4, 6, 8, 16, 64}),
+                     .causal = false,
+                     .replicates = recipe.sized<Index>(2, 32)};
+  Cells all = recipe.run(request);
+  request.methods = {relu};
+  request.d = narrow;
+  request.replicates = recipe.sized<Index>(2, 256);
+  all = all + recipe.run(request);
+  recipe.figure(
+      "empty-rows", "Rows without any weight",
+      fmt::format("n = {}, bidirectional; means over 32 inputs or more with 95 % intervals. A row is empty when ReLU "
+                  "leaves its query no positive channel, with probability 2^-d on normal queries, and never "
+                  "on half-normal ones. elu + 1, the default of linear, is above zero and has none.",
+                  n),
+      {{.title = "normal and half-normal queries and keys",
+        .cells = all,
+        .x = {"d"},
+        .x_label = "channels d",
+        .x_scale = "log2",
+        .y = share_of_empty,
+        .y_label = "share of rows without weight",
+        .series = {"method", "input"}}});
+  judge_sufficient(recipe, all, narrow, n);
+  judge_share(recipe, all, narrow, n);
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered = add(RecipeEntry{
+    .text = {.name = "empty-rows",
+             .summary = "Rows that a non-negative similarity leaves without any weight",
+             .formula = "Is it enough that a similarity is non-negative, or must the sum of a row be positive as well?",
+             .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.2"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench

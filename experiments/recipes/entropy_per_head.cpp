@@ -1,37 +1,24 @@
-// How concentrated each head of the real model is: the entropy of every row, layer by layer.
+// How concentrated each head of the byte-level model is: the entropy of every row, layer by layer.
 #include <fmt/format.h>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
-constexpr int layers = 4, heads = 3;  // of the byte-level transformer
+const std::string clark = "Clark et al. 2019, arXiv:1906.04341, section 3.3";
+const std::string broad =
+    "We find that some attention heads, especially in lower layers, have very broad attention. These "
+    "high-entropy attention heads typically spend at most 10% of their attention mass on any single "
+    "word.";
 
-const Description text{.name = "entropy-per-head",
-                       .summary = "Entropy of the attention rows, per layer and head of the real model",
-                       .formula = "Heads differ in kind: some are near average pooling, some look at few keys.",
-                       .reference = "Zhai et al. 2023, arXiv:2303.06296, for entropy per layer as a quantity to watch"};
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest request{.experiment = "sparsity",
-                     .methods = {"softmax"},
-                     .inputs = {},
-                     .n = {size == RecipeSize::smoke ? 64 : 1024},
-                     .replicates = 1};
-  for (int layer = 0; layer < layers; ++layer)
-    for (int head = 0; head < heads; ++head)
-      request.inputs.push_back(fmt::format("model:layer={},head={}", layer, head));
-  return {request};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  const Index n = runs(size).front().n.front();
-  std::vector<Panel> entropies, distances;
-  for (int layer = 0; layer < layers; ++layer) {
+std::vector<Panel> panels(const Cells& rows, bool of_entropy) {
+  const auto n = static_cast<double>(rows.all().front().asked.problem.shape.nk);
+  std::vector<Panel> all;
+  for (Index layer = 0; layer < 4; ++layer) {
     Panel panel{.title = fmt::format("layer {}", layer),
                 .kind = "histogram",
-                .where = {{"experiment", "sparsity"}, {"method", "softmax"}, {"layer", layer}, {"n", n}, {"causal", 1}},
+                .cells = rows.where({{"layer", layer}}),
                 .x_label = "relative entropy H_i / log(i + 1)",
                 .y = "relative_entropy_rows",
                 .y_label = "share of rows",
@@ -39,48 +26,134 @@ std::vector<Figure> figures(RecipeSize size) {
                 .range = {0, 1},
                 .mark = 1,
                 .mark_label = "uniform: log(i + 1)"};
-    entropies.push_back(panel);
-    panel.x_label = "sum_j A_ij |i - j|";
-    panel.x_scale = "log2";
-    panel.y = "attention_distance_rows";
-    panel.range = {0.0625, static_cast<double>(n)};
-    panel.mark = static_cast<double>(n - 1) / 4;
-    panel.mark_label = "uniform, mean";
-    distances.push_back(panel);
-  }
-  const std::string how = fmt::format("All {} rows of each head, causal, on the held-out text. ", n);
-  return {
-      figure("entropy-per-head", text, "Entropy of each row, per layer and head",
-             how + "Row i sees i + 1 keys, so its entropy is shown over its bound log(i + 1), which the mean of V "
-                   "reaches; row 0, which sees one key, counts as 1.",
-             entropies),
-      figure("distance-per-head", text, "How far each row looks, per layer and head",
-             how + "The mean of V looks i / 2 tokens back, (n - 1) / 4 in the mean over rows. Row 0 has no distance.",
-             distances)};
-}
-
-std::vector<Verdict> judge(const Results& results, RecipeSize) {
-  std::vector<Region> regions;
-  for (int layer = 0; layer < layers; ++layer)
-    for (int head = 0; head < heads; ++head) {
-      Region region{fmt::format("layer {}, head {}", layer, head), {}};
-      // Nothing is drawn: one model and one text.
-      const nlohmann::json where{{"input", fmt::format("model:layer={},head={}", layer, head)}};
-      for (const auto& [replicate, entropy] : results.scalar(where, "relative_entropy"))
-        region.comparisons.push_back({"", certain(entropy)});
-      regions.push_back(region);
+    if (!of_entropy) {
+      panel.x_label = "sum_j A_ij |i - j|";
+      panel.x_scale = "log2";
+      panel.y = "attention_distance_rows";
+      panel.range = {0.0625, n};
+      panel.mark = (n - 1) / 4;
+      panel.mark_label = "uniform, mean";
     }
-  Verdict verdict =
-      below_where(0.5,
-                  {"The rows of an attention head have less than half of the entropy of average pooling, on average",
-                   Verdict::Outcome::conditional,
-                   "Clark et al. 2019, arXiv:1906.04341, section 3.3: some heads attend broadly, others to few tokens"},
-                  regions);
-  verdict.numbers = "entropy over that of average pooling, " + verdict.numbers;
-  return {verdict};
+    all.push_back(panel);
+  }
+  return all;
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+void draw(Recipe& recipe, const Cells& rows) {
+  const std::string how = fmt::format("All {} rows of each head of the project's byte-level model, causal, one text. ",
+                                      rows.all().front().asked.problem.shape.nk);
+  recipe.figure("entropy-per-head", "Entropy of each row, per layer and head",
+                how +
+                    "Row i sees i + 1 keys, so its entropy is shown over its bound log(i + 1), which the mean of V "
+                    "reaches; row 0, which sees one key, counts as 1.",
+                panels(rows, true));
+  recipe.figure(
+      "distance-per-head", "How far each row looks, per layer and head",
+      how + "The mean of V looks i / 2 tokens back, (n - 1) / 4 in the mean over rows. Row 0 has no distance.",
+      panels(rows, false));
+}
+
+std::string sample_of(const Cells& all) {
+  return fmt::format("n = {}, causal, medians over {} texts", all.all().front().asked.problem.shape.nk,
+                     all.all().front().replicates);
+}
+
+void judge_broad(Recipe& recipe, const Cells& all) {
+  const double rate = recipe.error_rate(all_heads().size());
+  recipe.judge(
+      {.text = "Some heads of this project's byte-level model attend broadly, as some of BERT's do: on average they "
+               "spend at most 10 % of a row's attention on any single token",
+       .source = clark,
+       .quotation = broad,
+       .definition = "the largest weight of a row, mean over all rows, those that see fewer than 10 keys included; " +
+                     sample_of(all) +
+                     ", of each of the model's 12 heads. The statement holds when one head lies below the threshold. "
+                     "The source looked at BERT, which is not causal, and at words",
+       .threshold = "0.1, the source's",
+       .expected = Ruling::ambiguous,
+       .because = "another model: 4 layers of 3 heads, on bytes"},
+      [=] {
+        std::vector<Comparison> heads;
+        for (const RealHead& head : all_heads())
+          heads.push_back({head.name(), median_of(all.input(head.input()).scalar("top_mass"), rate)});
+        return some_below(0.1, heads);
+      });
+}
+
+// Mean over heads, one a text.
+Samples mean_entropy(const Cells& all, Index first_layer, Index last_layer) {
+  Samples sum;
+  double count = 0;
+  for (const RealHead& head : all_heads()) {
+    if (head.layer < first_layer || head.layer > last_layer) continue;
+    for (const auto& [text, entropy] : all.input(head.input()).scalar("relative_entropy")) sum[text] += entropy;
+    ++count;
+  }
+  for (auto& [text, value] : sum) value /= count;
+  return sum;
+}
+
+void judge_layers(Recipe& recipe, const Cells& all) {
+  const double rate = recipe.error_rate(1);
+  recipe.judge(
+      {.text = "In this project's byte-level model, attention is broader in the lower two layers than in the upper two",
+       .source = clark,
+       .quotation = broad,
+       .definition = "the relative entropy of a row is its entropy over the log of the number of keys that it sees, 1 "
+                     "for a row that sees one key; its mean over rows and over the six heads of layers 0 and 1, over "
+                     "the same of layers 2 and 3, text by text; " +
+                     sample_of(all) + ". The source looked at BERT",
+       .threshold = "1: equally broad",
+       .expected = Ruling::ambiguous,
+       .because = "another model: the source has 12 layers"},
+      [=] {
+        return all_above(
+            1, {{"lower over upper layers", median_ratio(mean_entropy(all, 0, 1), mean_entropy(all, 2, 3), rate)}});
+      });
+}
+
+void judge_entropy(Recipe& recipe, const Cells& all) {
+  const double rate = recipe.error_rate(all_heads().size());
+  recipe.judge({.text = "How large a share of the entropy of average pooling the attention rows of each head of this "
+                        "project's byte-level model have",
+                .source = clark,
+                .paraphrase = "entropies differ from head to head: some attend broadly and others to few tokens",
+                .definition = "the entropy of a row over the log of the number of keys that it sees, which average "
+                              "pooling has; 1 for a row that sees one key; mean over rows; " +
+                              sample_of(all) + ", of each of the model's 12 heads",
+                .threshold = "the source gives none: 0.25, 0.5 and 0.75 are there for the reader",
+                .expected = Ruling::measured,
+                .because = "heads differ"},
+               [=] {
+                 std::vector<Comparison> heads;
+                 for (const RealHead& head : all_heads())
+                   heads.push_back({head.name(), median_of(all.input(head.input()).scalar("relative_entropy"), rate)});
+                 return values_of(heads, {0.25, 0.5, 0.75});
+               });
+}
+
+void write(Recipe& recipe) {
+  RunRequest request{.experiment = "sparsity:top=1",
+                     .methods = {"softmax"},
+                     .inputs = inputs_of(all_heads()),
+                     .n = {recipe.sized<Index>(64, 512, 1024)}};
+  const Cells rows = recipe.run(request);
+  request.experiment = "sparsity:by_row=false,top=1";
+  request.n = {recipe.sized<Index>(64, 256, 1024)};
+  request.replicates = recipe.sized<Index>(2, 18, texts);
+  const Cells all = recipe.run(request);
+  draw(recipe, rows);
+  judge_broad(recipe, all);
+  judge_layers(recipe, all);
+  judge_entropy(recipe, all);
+}
+
+const bool registered =
+    add(RecipeEntry{.text = {.name = "entropy-per-head",
+                             .summary = "Entropy of the attention rows, per layer and head of the byte-level model",
+                             .formula = "Do heads differ in kind, some near average pooling and some on few keys?",
+                             .reference = "Clark et al. 2019, arXiv:1906.04341; Zhai et al. 2023, arXiv:2303.06296"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

@@ -1,138 +1,249 @@
-// Error against cost on real heads, every method at the same FLOPs: what is a budget worth, and to whom.
+// Error against cost on heads of the model, every method at the same FLOPs: how much each buys with a budget.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+#include <map>
+
 #include "experiments/recipes/field.hpp"
+#include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
 using Specs = std::vector<std::string>;
 
-const std::string experiment = "attention-error:matrix=false";
+constexpr Index judged_share = 4;  // one over this of softmax's FLOPs
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 1024; }
+Shape shape_of(Index n) { return {.nq = n, .nk = n, .d = 64, .dv = 64, .mask = {.causal = true}}; }
+double flops_at(Index n, Index share) { return softmax_flops(shape_of(n)) / static_cast<double>(share); }
 
-std::vector<Index> layers(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {2};
-  return {0, 1, 2, 3};
+// A causal row keeps all its keys while they are fewer than k, so that k = n (1 - sqrt(1 - 1/share)) keeps that share
+// of all pairs.
+std::string largest_weights(Index n, Index share) {
+  return fmt::format("top-k:k={:.0f}", static_cast<double>(n) * (1 - std::sqrt(1 - 1 / static_cast<double>(share))));
 }
 
-std::string input(Index layer) { return fmt::format("model:layer={},head=0", layer); }
+struct Measured {
+  Index n;
+  std::vector<RealHead> heads;
+  Specs candidates, patterns;  // at the share that is judged
+  Cells cells;
 
-// Of softmax's FLOPs: one over these.
-std::vector<Index> shares(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {4};
-  if (size == RecipeSize::quick) return {8, 4, 2};
-  return {16, 8, 4, 2};
-}
-constexpr Index judged_share = 4;
-
-const Description text{.name = "error-at-equal-flops",
-                       .summary = "Error against cost on real heads, at equal FLOPs",
-                       .formula =
-                           "At a quarter of softmax's FLOPs some approximation errs less than the mean of V on every "
-                           "layer; no pattern errs less than the k largest weights of each row.",
-                       .reference = "Hung-yi Lee 2021 (source 003); Tay et al. 2020, arXiv:2011.04006, Fig. 3"};
-
-// A request a share, and what needs no budget or is a bound beside it.
-std::vector<RunRequest> runs(RecipeSize size) {
-  const Index n = length(size);
-  RunRequest beside{.experiment = experiment,
-                    .methods = {"softmax", "uniform"},
-                    .inputs = {},
-                    .n = {n},
-                    .causal = false,
-                    .replicates = size == RecipeSize::full ? 5 : 2};
-  for (const Index layer : layers(size)) beside.inputs.push_back(input(layer));
-  std::vector<RunRequest> all;
-  for (const Index share : shares(size)) {
-    RunRequest matched = beside;
-    matched.methods = field_methods();
-    matched.match = Match{Match::Cost::flops, softmax_flops(n) / static_cast<double>(share)};
-    all.push_back(matched);
-    beside.methods.push_back(fmt::format("top-k:k={}", n / share));
+  Samples error(const std::string& method, const RealHead& head) const {
+    return cells.method(method).input(head.input()).scalar("relative_output_error");
   }
-  all.push_back(beside);
+};
+
+Measured measure(Recipe& recipe) {
+  Measured all{.n = recipe.sized<Index>(64, 128, 512),
+               .heads = recipe.sized<std::vector<RealHead>>({{2, 0}, {2, 1}}, {{2, 0}, {2, 1}, {2, 2}}, all_heads())};
+  all.candidates = field_at(shape_of(all.n), flops_at(all.n, judged_share));
+  for (const auto& pattern : pattern_methods())
+    all.patterns.push_back(
+        matched(Params("methods", pattern), shape_of(all.n), {Match::Cost::flops, flops_at(all.n, judged_share)})
+            .spec());
+  RunRequest request{.experiment = "attention-error:matrix=false",
+                     .methods = all.candidates,
+                     .inputs = inputs_of(all.heads),
+                     .n = {all.n},
+                     .replicates = recipe.sized<Index>(2, texts)};
+  request.methods.insert(request.methods.end(), {"uniform", "softmax", largest_weights(all.n, judged_share)});
+  all.cells = recipe.run(request);
+  // Drawn alone, on the first head of each layer.
+  request.replicates = recipe.sized<Index>(1, 4);
+  request.inputs.clear();
+  for (const RealHead& head : all.heads)
+    if (head.head == 0) request.inputs.push_back(head.input());
+  for (const Index share : recipe.sized<std::vector<Index>>({2}, {16, 8, 2})) {
+    request.methods = field_at(shape_of(all.n), flops_at(all.n, share));
+    request.methods.push_back(largest_weights(all.n, share));
+    all.cells = all.cells + recipe.run(request);
+  }
   return all;
 }
 
-Panel panel(RecipeSize size, Index layer) {
-  return {.title = fmt::format("layer {}", layer),
-          .kind = "trade",
-          .where = {{"experiment", experiment}, {"input", input(layer)}, {"n", length(size)}, {"causal", 0}},
-          .x = budget_names(),
-          .x_label = "FLOPs of a call",
-          .x_scale = "log2",
-          .y = "relative_output_error",
-          .y_label = "error of the output",
-          .y_scale = "log10",
-          .references = {"uniform"},
-          .x_metric = "flops",
-          .bound = {"top-k"},
-          .bound_x = "pattern_flops",
-          .y_most = 2};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  std::vector<Panel> panels;
-  for (const Index layer : layers(size)) panels.push_back(panel(size, layer));
-  return {figure("error-at-equal-flops", text, "Error against cost on real heads",
-                 fmt::format("Heads of the byte-level transformer, seen bidirectionally, n = {}, d = dv = 64. Budgets "
-                             "are chosen for up to 1/2 of softmax's FLOPs (vertical line); methods without one stand "
-                             "where they are. Dotted: the mean of V, and the k largest weights of each row at the cost "
-                             "of attention to k keys that are given, which no pattern has. Mixers have weights that "
-                             "were drawn, not trained.",
-                             length(size)),
-                 panels)};
-}
-
-std::string at_share(const std::string& method, Index n, Index share) {
-  return matched(Params("methods", method), {.nq = n, .nk = n, .d = 64, .dv = 64},
-                 {Match::Cost::flops, softmax_flops(n) / static_cast<double>(share)})
-      .spec();
-}
-
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const Index n = length(size);
-  const auto error = [&](const std::string& method, Index layer) {
-    return results.scalar({{"method", method}, {"input", input(layer)}}, "relative_output_error");
-  };
-  const double rate = share_of_error_rate(field_methods().size() * layers(size).size());
-  std::vector<Region> regions;
-  Specs best_words;
-  for (const Index layer : layers(size)) {
-    Comparison best;
-    for (const auto& method : field_methods()) {
-      const std::string spec = at_share(method, n, judged_share);
-      const Estimate found = ratio(error(spec, layer), error("uniform", layer), rate);
-      if (best.what.empty() || found.interval.high < best.estimate.interval.high) best = {spec, found};
-    }
-    regions.push_back({fmt::format("layer {}", layer), {best}});
-    best_words.push_back(fmt::format("layer {}: {} by {}", layer, best.estimate.text(), best.what));
+void draw(Recipe& recipe, const Measured& all) {
+  std::vector<RealHead> first;  // of each layer
+  for (const RealHead& head : all.heads)
+    if (head.head == 0) first.push_back(head);
+  std::vector<Panel> panels = errors_against_flops(all.cells, inputs_of(first));
+  for (size_t i = 0; i < panels.size(); ++i) {
+    panels[i].title = first[i].name();
+    panels[i].bound = {"top-k"};
+    panels[i].bound_x = "pattern_flops";
+    panels[i].y_most = 2;
   }
-  Verdict beats_mean = below_where(
-      1,
-      {"At a quarter of softmax's FLOPs some approximation errs less than the mean of V on every layer of the "
-       "byte-level transformer",
-       Verdict::Outcome::ambiguous},
-      regions);
-  beats_mean.numbers = fmt::format("least ratios: {}", fmt::join(best_words, "; "));
-
-  std::vector<Comparison> to_patterns;
-  for (const Index layer : layers(size))
-    for (const auto& method : pattern_methods())
-      to_patterns.push_back({fmt::format("{} on layer {}", method, layer),
-                             ratio(error(fmt::format("top-k:k={}", n / judged_share), layer),
-                                   error(at_share(method, n, judged_share), layer),
-                                   share_of_error_rate(pattern_methods().size() * layers(size).size()))});
-  return {beats_mean,
-          // They hold more of each row's mass than any other k keys; the error of the output follows where values are
-          // not arranged against it.
-          all_below(1, {"The k largest weights of each row err less than any pattern of as many pairs"}, to_patterns)};
+  recipe.figure("error-at-equal-flops", "Error against cost on heads of the byte-level model",
+                fmt::format("Heads of the byte-level model with its causal mask, n = {}, d = dv = 64; medians over {} "
+                            "texts at a quarter of softmax's FLOPs, over 4 texts at 1/16, 1/8 and 1/2. Methods without "
+                            "a budget stand where they are; vertical line: softmax. Dotted: the mean of V, and the k "
+                            "largest weights of each row at the cost of attention to k keys that are given, which no "
+                            "method knows beforehand. Mixers have weights that were drawn, not trained.",
+                            all.n, recipe.sized<Index>(2, texts)),
+                panels);
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+std::string heads_of(const Measured& all) {
+  std::vector<std::string> names;
+  for (const RealHead& head : all.heads) names.push_back(head.name());
+  return all.heads.size() == all_heads().size() ? "all 12 heads" : fmt::format("{}", fmt::join(names, "; "));
+}
+std::string measured(const Measured& all) {
+  return fmt::format(
+      "the relative error of the output, |A'V - AV| / |AV| (Frobenius), text by text ({} held-out texts), n = {}, d = "
+      "dv = 64, causal, on {}; budgets set for a quarter of softmax's FLOPs",
+      all.cells.method("uniform").input(all.heads.front().input()).all().front().replicates, all.n, heads_of(all));
+}
+
+void judge_mean_of_values(Recipe& recipe, const Measured& all) {
+  recipe.judge(
+      {.text =
+           "On each judged head of this project's byte-level model at least one approximation errs less than the "
+           "mean of V, at a quarter of softmax's FLOPs or, without a budget to set, at its own cost up to softmax's",
+       .definition =
+           measured(all) + fmt::format("; over that of the mean of V, medians over texts. {} candidates that have a "
+                                       "causal form, among features of the kernel, vector quantisation, sparse "
+                                       "patterns, clusters of tokens, mixers and combinations of these. Those without "
+                                       "a budget run as they are and count if they take no more FLOPs than softmax",
+                                       all.candidates.size()),
+       .threshold = "1: the error of the mean of V, which needs neither queries nor keys. A head holds where one "
+                    "candidate surely errs less, and fails where every candidate surely errs more",
+       .expected = Ruling::ambiguous,
+       .because = "nothing is known beforehand"},
+      [=, &recipe] {
+        const double rate = recipe.error_rate(all.candidates.size() * all.heads.size());
+        std::vector<Region> regions;
+        for (const RealHead& head : all.heads) {
+          Region region{head.name(), {}};
+          region.rule = Region::Rule::some;
+          for (const auto& method : all.candidates)
+            region.comparisons.push_back(
+                {method, median_ratio(all.error(method, head), all.error("uniform", head), rate)});
+          regions.push_back(region);
+        }
+        return below_where(1, regions);
+      });
+}
+
+// Replicate by replicate.
+Samples least_of(const std::vector<Samples>& all) {
+  Samples least = all.front();
+  for (const Samples& one : all)
+    for (auto& [replicate, value] : least) value = std::min(value, one.at(replicate));
+  return least;
+}
+
+void judge_bound(Recipe& recipe, const Measured& all) {
+  recipe.judge(
+      {.text = "How much more the best of five fixed patterns errs than keeping the largest weights of each row, with "
+               "about equally many query-key pairs, on heads of this project's byte-level model",
+       .definition =
+           measured(all) +
+           ": of the best of local, dilated, strided, sparse-fixed and longformer on that text, over that of attention "
+           "to the k largest weights of each row, k such that they are a quarter of the pairs which the mask lets "
+           "meet; a row that sees no more than k keys keeps all. The patterns' FLOPs are as near to a quarter of "
+           "softmax's as their budgets allow, so that they have about as many pairs; medians over texts",
+       .threshold = "none: the values. 2 and 10 are there to be read off",
+       .expected = Ruling::measured,
+       .because = "no source gives a number"},
+      [=, &recipe] {
+        std::vector<Comparison> comparisons;
+        for (const RealHead& head : all.heads) {
+          std::vector<Samples> errors;
+          for (const auto& pattern : all.patterns) errors.push_back(all.error(pattern, head));
+          comparisons.push_back(
+              {head.name(), median_ratio(least_of(errors), all.error(largest_weights(all.n, judged_share), head),
+                                         recipe.error_rate(all.heads.size()))});
+        }
+        return values_of(comparisons, {2, 10});
+      });
+}
+
+// Patterns are chosen on the texts with even numbers and judged on the others, where no choice is best by construction.
+struct Split {
+  Samples chosen_on, judged_on;
+  explicit Split(const Samples& all) {
+    for (const auto& [text, value] : all) (text % 2 == 0 ? chosen_on : judged_on)[text] = value;
+  }
+};
+
+double sum(const Samples& samples) {
+  double total = 0;
+  for (const auto& [text, value] : samples) total += value;
+  return total;
+}
+
+void add_to(Samples& total, const Samples& more) {
+  for (const auto& [text, value] : more) total[text] += value;
+}
+
+// Of the heads of one layer: the error with a pattern for each head over that with the best pattern for all of them.
+Comparison a_pattern_each(const Measured& all, Index layer, double rate) {
+  Samples mixed;
+  std::map<std::string, Samples> chosen_on, judged_on;  // of all heads, by pattern
+  Specs choices;
+  for (const RealHead& head : all.heads) {
+    if (head.layer != layer) continue;
+    std::map<double, std::string> by_error;
+    for (const auto& pattern : all.patterns) {
+      const Split split(all.error(pattern, head));
+      by_error.emplace(sum(split.chosen_on), pattern);
+      add_to(chosen_on[pattern], split.chosen_on);
+      add_to(judged_on[pattern], split.judged_on);
+    }
+    const std::string choice = by_error.begin()->second;
+    add_to(mixed, Split(all.error(choice, head)).judged_on);
+    choices.push_back(Params("methods", choice).name());
+  }
+  const auto best = std::min_element(chosen_on.begin(), chosen_on.end(),
+                                     [](const auto& x, const auto& y) { return sum(x.second) < sum(y.second); });
+  return {
+      fmt::format("layer {}: {} against {}", layer, fmt::join(choices, ", "), Params("methods", best->first).name()),
+      median_ratio(mixed, judged_on.at(best->first), rate)};
+}
+
+void judge_different_patterns(Recipe& recipe, const Measured& all) {
+  recipe.judge(
+      {.text = "By what factor a sparse pattern chosen for each head changes the error, compared with the best single "
+               "pattern for all heads of a layer of this project's byte-level model",
+       .source = "Hung-yi Lee, lecture on variants of self-attention: local, stride and global attention",
+       .paraphrase = "asked which pattern to choose: use all of them, in different heads",
+       .definition = measured(all) +
+                     ". The error, summed over the judged heads of a layer, with the pattern that is best for each "
+                     "head over the same with the one pattern that is best for all of them. Patterns (local, dilated, "
+                     "strided, sparse-fixed, longformer) are chosen on the texts with even numbers and judged on the "
+                     "others, medians over these; below 1 a pattern for each head errs less",
+       .threshold = "none: the source gives no number. 0.9 and 1 are there to be read off; where all heads choose the "
+                    "same pattern the ratio is 1",
+       .expected = Ruling::measured,
+       .because = "on the texts where patterns are chosen it cannot err more; on others nothing is known"},
+      [=, &recipe] {
+        std::vector<Index> layers;
+        for (const RealHead& head : all.heads)
+          if (layers.empty() || layers.back() != head.layer) layers.push_back(head.layer);
+        std::vector<Comparison> comparisons;
+        for (const Index layer : layers)
+          comparisons.push_back(a_pattern_each(all, layer, recipe.error_rate(layers.size())));
+        return values_of(comparisons, {0.9, 1});
+      });
+}
+
+void write(Recipe& recipe) {
+  const Measured all = measure(recipe);
+  draw(recipe, all);
+  judge_mean_of_values(recipe, all);
+  judge_bound(recipe, all);
+  judge_different_patterns(recipe, all);
+}
+
+const bool registered =
+    add(RecipeEntry{.text = {.name = "error-at-equal-flops",
+                             .summary = "Error against cost on heads of the model, at equal FLOPs",
+                             .formula = "At equal FLOPs, which approximation errs least on heads of the model, and do "
+                                        "heads want different patterns?",
+                             .reference = "Tay et al. 2020, arXiv:2011.04006, Fig. 3"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

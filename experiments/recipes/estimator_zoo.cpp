@@ -4,20 +4,18 @@
 // Errors are against exp(q.k), so that the truncated series of a tensor sketch pays for what it leaves out. Maps that
 // learn from a head learn from pairs of the same length and angle that point anywhere.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <cmath>
 #include <numbers>
 
+#include "experiments/recipes/closed_forms.hpp"
 #include "harness/core/feature_map.hpp"
-#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 namespace {
 
 using Specs = std::vector<std::string>;
 
-constexpr Index d = 8, budget = 32;  // budget: features
+constexpr Index d = 8, positive_features = 32;  // the budget
 
 // Without m.
 const Specs estimators{"performer",
@@ -32,6 +30,8 @@ const Specs estimators{"performer",
                        "performer:features=tensor-sketch",
                        "performer:features=maclaurin",
                        "performer:projection=sobol"};
+// The errors of these two are known exactly at every length and angle.
+const Specs known{"performer:features=trig", "performer:features=hyperbolic"};
 
 enum class Equal { features, work };
 
@@ -43,29 +43,22 @@ double cost_of(const Params& method, Equal equal) {
 
 // The largest m within the budget, which is what positive features with `budget` vectors take.
 std::string within_budget(const std::string& spec, Equal equal) {
-  const double limit = cost_of(Params("methods", "performer").with("m", std::to_string(budget)), equal);
+  const double limit = cost_of(Params("methods", "performer").with("m", std::to_string(positive_features)), equal);
   const Params method("methods", spec);
   Index m = 1;
   while (cost_of(method.with("m", std::to_string(m + 1)), equal) <= limit) ++m;
   return method.with("m", std::to_string(m)).spec();
 }
 
-Specs within_budget(Equal equal) {
-  Specs all;
-  for (const auto& spec : estimators) all.push_back(within_budget(spec, equal));
-  return all;
+bool contains_any(const std::string& method, const Specs& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return method.find(part) != std::string::npos; });
 }
+bool measured(const std::string& method) { return contains_any(method, {"sobol", "=sderf", "=tensor-sketch"}); }
+bool learns(const std::string& method) { return contains_any(method, {"oprf", "derf"}); }
 
-Specs lengths(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"0.5", "1.5"};
-  Specs all;
-  const double step = size == RecipeSize::quick ? 0.25 : 0.125;
-  for (double length = step; length < 2.01; length += step) all.push_back(fmt::format("{}", length));
-  return all;
-}
-
-Specs angles(RecipeSize size) {
-  const Index count = size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 7 : 15;
+Specs angles_of(const Recipe& recipe) {
+  const Index count = recipe.sized(2, 4, 15);
   Specs all;  // midpoints: at 0 and pi some errors are zero
   for (Index i = 0; i < count; ++i)
     all.push_back(
@@ -73,63 +66,55 @@ Specs angles(RecipeSize size) {
   return all;
 }
 
-const Description text{.name = "estimator-zoo",
-                       .summary = "All estimators of exp(q.k) at equal budgets",
-                       .formula =
-                           "No estimator errs least everywhere: trigonometric features win at small angles, bounded "
-                           "positive features at wide ones.",
-                       .reference = "Likhosherstov et al. 2022, arXiv:2205.15317; 2023, arXiv:2302.00787"};
-
-// What has no closed form: many draws.
-bool measured(const std::string& method) {
-  for (const char* part : {"sobol", "=sderf", "=tensor-sketch"})
-    if (method.find(part) != std::string::npos) return true;
-  return false;
-}
-std::string experiment(RecipeSize size, bool many) {
-  const Index draws = !many || size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 2048;
-  return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", draws);
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  std::vector<RunRequest> all;
-  for (const Equal equal : {Equal::features, Equal::work})
-    for (const auto& method : within_budget(equal))
-      all.push_back({.experiment = experiment(size, measured(method)),
-                     .methods = {method},
-                     .inputs = {"pair"},
-                     .n = {64},
-                     .d = {d},
-                     .sweep = {{"angle", angles(size)}, {"length", lengths(size)}},
-                     .replicates = size == RecipeSize::full ? 4 : 2});
+Cells run(Recipe& recipe, Equal equal) {
+  Specs lengths;
+  const double step = recipe.sized(1.0, 0.5, 0.125);
+  for (double length = step; length < 2.01; length += step) lengths.push_back(fmt::format("{}", length));
+  Cells all;
+  for (const auto& estimator : estimators) {
+    const std::string method = within_budget(estimator, equal);
+    const bool draws = measured(method);
+    all = all + recipe.run({.experiment = draws_of_a_pair(draws ? recipe.sized<Index>(64, 256) : 64),
+                            .methods = {method},
+                            .inputs = {"pair"},
+                            .n = {64},
+                            .d = {d},
+                            .sweep = {{"angle", angles_of(recipe)}, {"length", lengths}},
+                            // The others have closed forms, which are alike in all replicates.
+                            .replicates = draws || learns(method) ? recipe.sized(2, 32) : 1});
+  }
   return all;
 }
 
-Panel common(const std::string& title, const Specs& methods, RecipeSize size) {
-  return {.title = title,
-          .where = {{"experiment", {experiment(size, false), experiment(size, true)}}, {"d", d}, {"method", methods}},
-          .y = "softmax_mse",
-          .theory = "softmax_mse_theory",
-          .series = {"features", "projection"}};
-}
+struct Budget {
+  Equal equal;
+  std::string name;
+  Cells cells;
+};
 
-std::vector<Figure> figures(RecipeSize size) {
+void draw(Recipe& recipe, const std::vector<Budget>& budgets) {
   std::vector<Panel> maps, curves;
-  for (const Equal equal : {Equal::features, Equal::work}) {
-    const std::string title = equal == Equal::features ? "equal features" : "equal work";
-    Panel map = common(title, within_budget(equal), size);
+  const Specs angles = angles_of(recipe);
+  for (const auto& [equal, name, cells] : budgets) {
+    const Panel common{
+        .title = "equal " + name,
+        .cells = cells,
+        .y = "softmax_mse",
+        .theory = "softmax_mse_theory",
+        .series = {"features", "projection"},
+    };
+    Panel map = common;
     map.kind = "map";
-    map.where["input"] = "pair";
     map.x = {"angle"};
     map.x_label = "angle between q and k (radians)";
     map.y_axis = {"length"};
     map.y_label = "length |q| = |k|";
     map.winner = true;
     maps.push_back(map);
-    const Specs all_angles = angles(size);
-    for (const auto& angle : {all_angles[all_angles.size() / 4], all_angles[3 * all_angles.size() / 4]}) {
-      Panel curve = common(fmt::format("{}, angle {:.2f}", title, std::stod(angle)), within_budget(equal), size);
-      curve.where["angle"] = std::stod(angle);
+    for (const auto& angle : {angles[angles.size() / 4], angles[3 * angles.size() / 4]}) {
+      Panel curve = common;
+      curve.title = fmt::format("equal {}, angle {:.2f}", name, std::stod(angle));
+      curve.cells = cells.where({{"angle", std::stod(angle)}});
       curve.x = {"length"};
       curve.x_label = "length |q| = |k|";
       curve.y_label = "relative MSE  E (K'/exp(q.k) - 1)^2";
@@ -139,54 +124,88 @@ std::vector<Figure> figures(RecipeSize size) {
   }
   const std::string note =
       "d = 8; the budget is that of positive features with m = 32. Closed forms; scrambled Sobol points, tensor "
-      "sketches and sderf are measured, and left out where their error cannot be estimated. Maps that learn from a "
-      "head "
-      "learn from 64 pairs of the same length and angle that point anywhere.";
-  return {figure("estimator-zoo", text, "Which estimator errs least", note, maps),
-          figure("estimator-zoo-curves", text, "Error against length", note, curves)};
+      "sketches and sderf are measured, over 32 replicates, and left out where their error cannot be estimated. Maps "
+      "that learn from a head learn from 64 pairs of the same length and angle that point anywhere.";
+  recipe.figure("estimator-zoo", "Which estimator errs least",
+                note + " A hollow marker: the least two are not told apart.", maps);
+  recipe.figure("estimator-zoo-curves", "Error against length", note, curves);
 }
 
-// How often each wins, of the settings; and the statement holds when more than one does.
-Verdict winners(const Results& results, RecipeSize size, Equal equal) {
-  std::map<std::string, size_t> wins;
-  std::map<std::string, double> narrowest, widest;
-  const Specs methods = within_budget(equal);
-  for (const auto& length : lengths(size))
-    for (const auto& angle : angles(size)) {
-      std::string best;
-      double least = std::numeric_limits<double>::infinity();
-      for (const auto& method : methods) {
-        const nlohmann::json where{{"method", method},
-                                   {"input", fmt::format("pair:length={},angle={}", length, angle)}};
-        const Samples closed = results.scalar(where, "softmax_mse_theory");
-        const Samples error = closed.empty() ? results.scalar(where, "softmax_mse") : closed;
-        if (error.empty()) continue;  // could not be estimated
-        const double value = mean(error, 1).value;
-        if (value < least) {
-          least = value;
-          best = method;
-        }
-      }
-      const double at = std::stod(angle);
-      if (wins[best]++ == 0) narrowest[best] = widest[best] = at;
-      narrowest[best] = std::min(narrowest[best], at);
-      widest[best] = std::max(widest[best], at);
+Samples error_of(const Cells& one) {
+  const Samples closed = one.scalar("softmax_mse_theory");
+  return closed.empty() ? one.scalar("softmax_mse") : closed;
+}
+
+// One estimator's error over that of a rival whose closed form is known, wherever the first is known or estimable.
+Region beaten(const std::string& name, const Cells& mine, const std::vector<Cells>& rivals, double rate) {
+  Region region{.name = name, .comparisons = {}, .rule = Region::Rule::some};
+  for (const Cells& one : one_by_one(mine)) {
+    const std::string input = one.all().front().asked.input.spec();
+    const Samples error = error_of(one);
+    if (error.empty()) continue;
+    for (const Cells& rival : rivals) {
+      const Samples of_rival = error_of(rival.input(input));
+      region.comparisons.push_back({rival.all().front().run.method.spec() + " at " + input,
+                                    error.size() == 1 ? certain(error.begin()->second / of_rival.begin()->second)
+                                                      : median_ratio(error, of_rival, rate)});
     }
-  std::vector<std::string> words;
-  for (const auto& [method, count] : wins)
-    words.push_back(
-        fmt::format("{} at {} (angles {:.2f} to {:.2f})", method, count, narrowest[method], widest[method]));
-  return {wins.size() > 1 ? Verdict::Outcome::pass : Verdict::Outcome::fail,
-          fmt::format("At equal {} no estimator of exp(q.k) errs least at every length and angle",
-                      equal == Equal::features ? "features" : "work"),
-          fmt::format("of {} settings: {}", lengths(size).size() * angles(size).size(), fmt::join(words, ", "))};
+  }
+  return region;
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {winners(results, size, Equal::features), winners(results, size, Equal::work)};
+void judge(Recipe& recipe, const Budget& budget) {
+  const auto& [equal, name, cells] = budget;
+  recipe.judge(
+      {.text = fmt::format("At equal {} no compared estimator of exp(q.k) errs least at every length and angle: each "
+                           "one errs more than trigonometric or hyperbolic features somewhere",
+                           equal == Equal::features ? "numbers of features" : "work"),
+       .definition = fmt::format(
+           "the mean squared error (K'/exp(q.k) - 1)^2 of an estimate K' over that of trigonometric and over that of "
+           "hyperbolic features, both with orthogonal vectors and known exactly. The budget is that of {} positive "
+           "features: {}. Twelve estimators: positive features with orthogonal, simplex and scrambled Sobol vectors, "
+           "hyperbolic ones, trigonometric ones with orthogonal and with independent vectors, OPRF, SADERF, SDERF, "
+           "ADERF, tensor sketches and random Maclaurin features. d = {}, |q| = |k| up to 2, angles between 0 and 180 "
+           "degrees. Estimators without a closed form, and those that learn from pairs of the same length and angle, "
+           "are compared by the median over their replicates, where their error can be estimated",
+           positive_features,
+           equal == Equal::features
+               ? "as many features, the width of phi"
+               : "as many floating-point operations and exponentials of one attention at n = 1024, dv = d",
+           d),
+       .threshold = "above 1 at one of the settings at least, at the verdict's error rate for all comparisons together",
+       .because = "by the closed forms trigonometric features err least at small angles, where theirs vanishes, and "
+                  "hyperbolic ones at wide angles, where theirs does"},
+      [=, &recipe, equal = equal, cells = cells] {
+        std::vector<Region> regions;
+        const double rate = recipe.error_rate(2 * cells.size());
+        for (const auto& estimator : estimators) {
+          const std::string method = within_budget(estimator, equal);
+          std::vector<Cells> rivals;
+          for (const auto& rival : known)
+            if (rival != estimator) rivals.push_back(cells.method(within_budget(rival, equal)));
+          Region region = beaten(method, cells.method(method), rivals, rate);
+          if (!region.comparisons.empty()) regions.push_back(std::move(region));
+        }
+        Finding finding = above_where(1, regions);
+        finding.numbers += fmt::format("; {} of {} estimators have errors that can be estimated somewhere",
+                                       regions.size(), estimators.size());
+        return finding;
+      });
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+void write(Recipe& recipe) {
+  const std::vector<Budget> budgets{{Equal::features, "features", run(recipe, Equal::features)},
+                                    {Equal::work, "work", run(recipe, Equal::work)}};
+  draw(recipe, budgets);
+  for (const Budget& budget : budgets) judge(recipe, budget);
+}
+
+const bool registered =
+    add(RecipeEntry{.text = {.name = "estimator-zoo",
+                             .summary = "All estimators of exp(q.k) at equal budgets",
+                             .formula = "Does one estimator of exp(q.k) err least at every length and angle?",
+                             .reference = "Likhosherstov et al. 2022, arXiv:2205.15317; 2023, arXiv:2302.00787"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

@@ -1,157 +1,67 @@
-// How time or memory grows with the sequence length, as the recipes that time judge it: the exponent a of n^a over
-// three lengths, and only where these lie on a line in logarithms. Before that a fixed cost, or a cache that the longer
-// ones outgrow, is read as an exponent.
+// How time grows with the sequence length, and where one method overtakes another, as the recipes that time judge it.
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
+#include <string>
+#include <vector>
 
 #include "harness/runner/recipe.hpp"
-#include "harness/statistics/power_law.hpp"
 
 namespace attnbench {
 
-// The turns of all recipes that time, so that what two of them want is measured once. 17 blocks are the least for 16
-// comparisons a verdict, between the least and the greatest; of 24, one at each end may have been disturbed.
-inline std::string turns(RecipeSize size) {
-  if (size == RecipeSize::smoke) return "blocks=2,turn=1";
-  return size == RecipeSize::quick ? "blocks=24,turn=1" : "blocks=24,turn=10";
-}
-
-// The lengths that exponents are fitted over: the last three.
-inline std::array<Index, 3> last_three(const std::vector<Index>& lengths) {
-  const size_t count = lengths.size();
-  return {lengths.at(count - 3), lengths.at(count - 2), lengths.at(count - 1)};
-}
+// Blocks and turns of all recipes that time. 32 blocks give a median an interval down to an error rate of 2^-31, and at
+// 1e-5 leave four disturbed blocks at each end out. The short turns of quick sizes scatter more: 48 blocks leave ten
+// out. A recipe with dozens of comparisons asks for 48 at full size as well, of which it leaves eight out.
+std::string turns(const Recipe& recipe, int blocks_at_full_size = 32);
 
 // Seconds against the sequence length, with the fitted exponent.
-inline Panel time_panel(std::string title, nlohmann::json where, std::string label = "seconds per call") {
-  return {.title = std::move(title),
-          .where = std::move(where),
-          .x = {"n"},
-          .x_label = "sequence length n",
-          .x_scale = "log2",
-          .y = "seconds",
-          .y_label = std::move(label),
-          .y_scale = "log10",
-          .interval = "median",
-          .slope = true};
-}
-
+Panel time_panel(std::string title, const Cells& cells, std::string label = "seconds per call");
 // How many times faster than softmax against the sequence length, beside the ratio of FLOPs, with the crossover.
-inline Panel speedup_panel(std::string title, nlohmann::json where) {
-  return {.title = std::move(title),
-          .where = std::move(where),
-          .x = {"n"},
-          .x_label = "sequence length n",
-          .x_scale = "log2",
-          .y = "speedup",
-          .y_label = "times faster than softmax",
-          .y_scale = "log2",
-          .interval = "median",
-          .theory = "speedup_by_flops",
-          .crossing = true};
-}
+Panel speedup_panel(std::string title, const Cells& cells);
 
-struct Growth {
-  std::string method;
-  Estimate exponent;     // median over blocks of turns
-  double bend = 0;       // log of the middle length's number less that of the line through the outer two, a median
-  double disturbed = 0;  // share of the turns
-
-  bool measured() const { return exponent.replicates > 0; }
-  bool is_power() const { return std::abs(bend) <= 0.05; }
-  // Lengths are measured one after the other: a load that came in between would be read as an exponent.
-  bool is_quiet() const { return disturbed <= 0.5; }
-  // The exponent where it is one; else what decides nothing.
-  Estimate judged() const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (measured() && is_power() && is_quiet()) return exponent;
-    return {exponent.value, {-infinity, infinity}, exponent.replicates};
-  }
-  std::string text() const {
-    if (!measured()) return method + ": not measured";
-    std::string words = fmt::format("{}: n^{}", method, exponent.text());
-    if (!is_power())
-      words += fmt::format(", no power of n yet: the middle length is {:+.0f} % off the line", 100 * std::expm1(bend));
-    if (!is_quiet()) words += fmt::format(", {:.0f} % of the turns disturbed by other processes", 100 * disturbed);
-    return words;
-  }
+// One method's cells, one a length.
+struct Curve {
+  std::string name;
+  Cells cells;
 };
+// A curve for each of the methods, in their spelling.
+std::vector<Curve> curves_of(const Cells& cells, const std::vector<std::string>& methods);
 
-// Of the cell that agrees with `where` at each of three lengths. A metric with a sample a block, such as seconds, gives
-// one exponent a block; of a number measured once, such as peak_bytes, the exponent is what it is.
-inline Growth growth(const Results& results, nlohmann::json where, const std::array<Index, 3>& lengths,
-                     const std::string& metric, double error_rate) {
-  Growth found{.method = where.at("method").get<std::string>(), .exponent = {}};
-  std::array<double, 3> n{};
-  std::array<std::vector<double>, 3> samples;
-  double turns = 0;
-  for (size_t i = 0; i < 3; ++i) {
-    n[i] = static_cast<double>(lengths[i]);
-    where["n"] = lengths[i];
-    samples[i] = results.array(where, metric);
-    if (samples[i].empty())
-      for (const auto& [replicate, value] : results.scalar(where, metric)) samples[i].push_back(value);
-    for (const double mark : results.array(where, "disturbed")) {
-      turns += 1;
-      found.disturbed += mark;
-    }
-  }
-  if (turns > 0) found.disturbed /= turns;
-  const size_t blocks = std::min({samples[0].size(), samples[1].size(), samples[2].size()});
-  if (blocks == 0) return found;
-  const double share = std::log(n[1] / n[0]) / std::log(n[2] / n[0]);  // where the middle stands on the line
-  std::vector<double> exponents, bends;
-  for (size_t b = 0; b < blocks; ++b) {
-    const std::array<double, 3> y{samples[0][b], samples[1][b], samples[2][b]};
-    exponents.push_back(exponent(n, y));
-    bends.push_back(std::log(y[1] / y[0]) - share * std::log(y[2] / y[0]));
-  }
-  found.exponent = blocks == 1 ? certain(exponents[0]) : median_of(exponents, error_rate);
-  found.bend = median_of(bends, error_rate).value;
-  return found;
-}
+// The finding, which says so where most turns of a curve at one of its lengths were disturbed. It does not change the
+// ruling: both sides of each ratio ran in the same blocks, so that a load slows both, and the scatter that it makes is
+// in the interval (docs/engines.md measures what a load does).
+Finding with_disturbances(Finding finding, const std::vector<Curve>& curves);
 
-// Of each of the methods, over the last three of the lengths; of none where there are fewer, as at smoke sizes.
-inline std::vector<Growth> growths(const Results& results, nlohmann::json where,
-                                   const std::vector<std::string>& methods, const std::vector<Index>& lengths) {
-  std::vector<Growth> found;
-  if (lengths.size() < 3) return found;
-  for (const auto& method : methods) {
-    where["method"] = method;
-    found.push_back(growth(results, where, last_three(lengths), "seconds", share_of_error_rate(methods.size())));
-  }
-  return found;
-}
+// A law of growth as the factor by which a doubling of n may multiply a number.
+struct GrowthLaw {
+  std::string name;
+  double least, most;
+};
+// The one rule for all recipes: within 15 % of the law's own factor. Linear time doubles, which caches stretch to 2.3
+// at most; quadratic time quadruples, which fixed costs shrink to 3.5 at least. n^1.5 has the factor 2.83, and n log
+// n 2.17 from 4096 on.
+extern const GrowthLaw linear_growth, n_log_n_growth, n_root_n_growth, quadratic_growth;
 
-// A verdict on some exponents, with all of them as its numbers. sign: -1 when they are claimed to lie above the bound.
-inline Verdict judge_exponents(double sign, double bound, const Statement& statement, const std::vector<Growth>& all) {
-  if (all.empty())
-    return {Verdict::Outcome::ambiguous, statement, "an exponent takes three lengths: --quick or --full"};
-  std::vector<Comparison> comparisons;
-  std::vector<std::string> words;
-  for (const Growth& one : all) {
-    Estimate a = one.judged();
-    if (sign < 0) a = {-a.value, {-a.interval.high, -a.interval.low}, a.replicates};
-    comparisons.push_back({one.method, a});
-    words.push_back(one.text());
-  }
-  Verdict verdict = all_below(sign * bound, statement, comparisons);
-  verdict.numbers = fmt::format("{}", fmt::join(words, "; "));
-  return verdict;
-}
+// PASS when every doubling of every curve lies within the law. Blocks hold one turn of each length, so that a slow
+// drift of the machine is in the interval. Curves whose lengths were measured in different sessions decide nothing. The
+// numbers are the exponents over the last three lengths, of time and of FLOPs.
+Finding grows_as(const Recipe& recipe, const GrowthLaw& law, const std::vector<Curve>& curves,
+                 const std::string& metric = "seconds");
 
-inline Verdict exponents_below(double bound, const Statement& statement, const std::vector<Growth>& all) {
-  return judge_exponents(1, bound, statement, all);
-}
-inline Verdict exponents_above(double bound, const Statement& statement, const std::vector<Growth>& all) {
-  return judge_exponents(-1, bound, statement, all);
-}
+// The least-squares exponent of a curve, one a block of turns.
+std::vector<double> exponents(const Cells& curve, const std::string& metric = "seconds");
+
+// The n from which on `speedup` stays at or above 1, one a block: 0 where it does from the first length on, infinity
+// where it does not at the last.
+std::vector<double> crossings(const Cells& curve, const std::string& speedup = "speedup");
+
+// One cell's metric over another's, one a block of turns.
+std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric = "seconds");
+
+// The last three lengths: the exponent in a figure's legend is theirs.
+Cells last_three(const Cells& curve);
+
+// The curve's cells by rising n.
+std::vector<Cells> by_length(const Cells& curve);
+Index length_of(const Cells& one);
 
 }  // namespace attnbench

@@ -3,74 +3,27 @@
 // k at every scale (|q - k| and |q + k| have one law, and the factor is 1/2); where small weights matter little, as in
 // the normalised output, they lose as the scale grows: recipe output-error.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/closed_forms.hpp"
 
 namespace attnbench {
 namespace {
 
+using Specs = std::vector<std::string>;
+
 // Of independent vectors every closed form is elementary.
-const std::vector<std::string> independent{"performer:projection=iid", "performer:features=trig,projection=iid",
-                                           "performer:features=hyperbolic,projection=iid"};
-const std::vector<std::string> orthogonal{"performer", "performer:features=trig"};
+const Specs independent{"performer:projection=iid", "performer:features=trig,projection=iid",
+                        "performer:features=hyperbolic,projection=iid"};
+const Specs orthogonal{"performer", "performer:features=trig"};
 // Standard deviations of the entries, d = 16. At the first the second moments of positive features can be estimated
 // from a thousand draws, at the second most of them from some thousands (methods.md, hygiene); at 0.5 no longer.
-const std::vector<double> scales{0.25, 0.35};
+const Specs inputs{"gaussian:scale=0.25", "gaussian:scale=0.35"};
+const std::string real_head = "model:layer=2,head=1";
 
-std::vector<std::string> methods() {
-  auto all = independent;
-  all.insert(all.end(), orthogonal.begin(), orthogonal.end());
-  return all;
-}
-
-std::string law(double scale) { return "gaussian:scale=" + nlohmann::json(scale).dump(); }
-
-const Description text{.name = "kernel-mse",
-                       .summary = "Kernel estimates: error against the number of features",
-                       .formula =
-                           "The MSE of random features falls as 1/m, orthogonal projections lie below independent "
-                           "ones, and the closed forms pass through the measurements.",
-                       .reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 2, Theorem 2 and Fig. 4"};
-
-// All draws, whatever they give: to stop when their error looks small would favour small errors.
-std::string drawn(RecipeSize size) {
-  const auto [draws, pairs] = size == RecipeSize::smoke   ? std::pair{64, 4}
-                              : size == RecipeSize::quick ? std::pair{2048, 16}
-                                                          : std::pair{16384, 32};
-  return fmt::format("kernel-error:draws={},pairs={},precision=0,by_pair=false", draws, pairs);
-}
-
-std::vector<std::string> budgets(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"8", "16"};
-  if (size == RecipeSize::quick) return {"8", "16", "32"};
-  return {"8", "16", "32", "64", "128", "256"};
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  const bool smoke = size == RecipeSize::smoke;
-  RunRequest request{.experiment = drawn(size),
-                     .methods = methods(),
-                     .inputs = {},
-                     .n = {64},
-                     .d = {16},
-                     .sweep = {{"m", budgets(size)}},
-                     .replicates = smoke ? 2 : 12};
-  for (const double scale : scales) request.inputs.push_back(law(scale));
-  RunRequest real{
-      .experiment = smoke ? drawn(size) : "kernel-error:draws=256,pairs=16,by_pair=false",
-      .methods = methods(),
-      .inputs = {"model"},
-      .causal = false,
-      .sweep = {{"m", smoke ? std::vector<std::string>{"8", "16"} : std::vector<std::string>{"16", "64", "256"}}},
-      .replicates = smoke                       ? 2
-                    : size == RecipeSize::quick ? 2
-                                                : 4};
-  return {request, real};
-}
-
-Panel panel(const std::string& input, const std::string& title) {
+Panel panel(const std::string& title, const Cells& cells) {
   return {.title = title,
-          .where = {{"experiment", "kernel-error"}, {"input", input}, {"causal", 0}, {"method", methods()}},
+          .cells = cells,
           .x = {"m"},
           .x_label = "projection vectors m",
           .x_scale = "log2",
@@ -80,51 +33,71 @@ Panel panel(const std::string& input, const std::string& title) {
           .theory = "relative_mse_theory"};
 }
 
-std::vector<Figure> figures(RecipeSize) {
+void write(Recipe& recipe) {
+  const auto budgets = recipe.sized<Specs>({"8", "16"}, {"8", "16", "32"}, {"8", "16", "32", "64", "128", "256"});
+  const RunRequest independent_pairs{
+      .experiment = fmt::format("kernel-error:draws={},pairs={},precision=0,by_pair=false", recipe.sized(64, 768, 2048),
+                                recipe.sized(4, 4, 8)),
+      .methods = independent,
+      .inputs = inputs,
+      .n = {64},
+      .d = {16},
+      .sweep = {{"m", budgets}},
+      .replicates = recipe.sized<Index>(2, replicates_for_means)};
+  RunRequest orthogonal_pairs = independent_pairs, on_head = independent_pairs;
+  orthogonal_pairs.methods = orthogonal;
+  on_head.experiment = fmt::format("kernel-error:draws={},pairs=16,by_pair=false", recipe.sized(64, 256));
+  on_head.methods.insert(on_head.methods.end(), orthogonal.begin(), orthogonal.end());
+  on_head.inputs = {real_head};
+  on_head.n = on_head.d = {};
+  on_head.sweep = {{"m", recipe.sized<Specs>({"8", "16"}, {"16", "64"}, {"16", "64", "256"})}};
+  on_head.replicates = recipe.sized(2, 2, 4);
+  const Cells judged = recipe.run(independent_pairs), all = judged + recipe.run(orthogonal_pairs);
+  const Cells head = recipe.run(on_head);
+
   std::vector<Panel> panels;
-  for (const double scale : scales) panels.push_back(panel(law(scale), law(scale) + ", d = 16"));
-  return {
-      figure("kernel-mse", text, "Error of the kernel estimate",
-             "Mean over pairs of E (K'/K - 1)^2 for K = exp(q.k). Points are measured, with 95 % intervals over "
-             "inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller |q + k|. "
-             "Where single draws decide the error, it cannot be estimated and only the closed form is drawn.",
-             panels),
-      figure(
-          "kernel-mse-real", text, "Error of the kernel estimate on a real head",
-          "Layer 2, head 1 of the byte-level transformer, d = 64. The error of positive features comes from draws too "
-          "rare to be met: no number of draws at hand estimates it, and their closed forms lie far above the axes "
-          "(the CSV has them).",
-          {panel("model", "real head")})};
+  for (const auto& input : inputs) panels.push_back(panel(input + ", d = 16", all.input(input)));
+  recipe.figure("kernel-mse", "Error of the kernel estimate",
+                "Mean over pairs of E (K'/K - 1)^2 for K = exp(q.k), d = 16. Points are measured, with 95 % intervals "
+                "over inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller "
+                "|q + k|. Where single draws decide the error, it cannot be estimated and only the closed form is "
+                "drawn.",
+                panels);
+  recipe.figure("kernel-mse-real", "Error of the kernel estimate on a head of a trained model",
+                "Layer 2, head 1 of the project's byte-level model, d = 64; each replicate is another text. The error "
+                "of positive features comes from draws too rare to be met: no number of draws at hand estimates it, "
+                "and their closed forms lie far above the axes (the CSV has them).",
+                {panel("layer 2, head 1", head)});
+
+  recipe.judge(
+      {.text = "With independent projection vectors the mean squared error of positive, trigonometric and hyperbolic "
+               "features is the one that Lemma 2 gives, at every m where draws can estimate it",
+       .source = "Choromanski et al. 2020, arXiv:2009.14794, section 3, Lemma 2, eq. 8",
+       .quotation = "MSE(SM^trig_m(x,y)) = 1/(2m) exp(|x+y|^2) SM^-2(x,y) (1 - exp(-|x-y|^2))^2, MSE(SM^+_m(x,y)) = "
+                    "1/m exp(|x+y|^2) SM^2(x,y) (1 - exp(-|x+y|^2)), MSE(SM^hyp+_m(x,y)) = 1/2 (1 - exp(-|x+y|^2)) "
+                    "MSE(SM^+_m(x,y)) [...] for independent random samples omega_i and where MSE stands for the mean "
+                    "squared error.",
+       .definition = fmt::format(
+           "the mean over draws of the vectors and over pairs of q and k of (K'/K - 1)^2 (kernel-error, "
+           "relative_mse), K' the estimate of K = exp(q.k), over its closed form, which is the lemma's "
+           "over K^2; the mean over {} inputs. Normal q and k of d = 16, entries of standard deviation "
+           "0.25 and 0.35 before the scaling by d^-1/4, m = {}. Settings where in some input one draw "
+           "holds more than a tenth of the squared error cannot be estimated; they are left out and counted",
+           judged.all().front().replicates, fmt::join(budgets, ", ")),
+       .threshold =
+           "1, which every interval must hold, with intervals narrower than +-0.25: a formula that is wrong by "
+           "the factor 2 between vectors and features, or by a power of m, lies outside",
+       .because = "the lemma is proved"},
+      [=, &recipe] { return on_closed_forms(recipe, judged, 0.25); });
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  std::vector<std::pair<std::string, Samples>> estimable;
-  size_t points = 0;
-  for (const double scale : scales)
-    for (const auto& method : independent)
-      for (const auto& m : budgets(size)) {
-        ++points;
-        const nlohmann::json where{{"method", method + ",m=" + m}, {"input", law(scale)}, {"d", 16}};
-        const Samples theory = results.scalar(where, "relative_mse_theory");
-        Samples quotient = results.scalar(where, "relative_mse");
-        if (quotient.empty()) continue;
-        for (auto& [replicate, value] : quotient) value /= theory.at(replicate);
-        estimable.emplace_back(fmt::format("{},m={} on {}", method, m, law(scale)), quotient);
-      }
-  std::vector<Comparison> comparisons;
-  for (const auto& [what, quotient] : estimable)
-    comparisons.push_back({what, mean(quotient, share_of_error_rate(estimable.size()))});
-  Verdict verdict = all_contain(1, 0.25,
-                                {"The mean squared error of positive, trigonometric and hyperbolic features of "
-                                 "independent vectors is that of the closed forms, and falls as 1/m",
-                                 Verdict::Outcome::pass, "Choromanski et al. 2020, arXiv:2009.14794, Lemma 2"},
-                                comparisons);
-  verdict.numbers = fmt::format("measured over closed form, at the {} of {} settings where it can be estimated: {}",
-                                estimable.size(), points, verdict.numbers);
-  return {verdict};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered = add(
+    RecipeEntry{.text = {.name = "kernel-mse",
+                         .summary = "Kernel estimates: error against the number of features",
+                         .formula = "Is the mean squared error of random features the one of the closed forms, and do "
+                                    "orthogonal projections lie below independent ones?",
+                         .reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 2 and Theorem 2"},
+                .write = write});
 
 }  // namespace
 }  // namespace attnbench

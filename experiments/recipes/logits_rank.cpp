@@ -1,9 +1,10 @@
-// The rank of the logits and of their softmax: source 000. methods.md I8: rank(Q K^T) <= d, and the exponential makes
-// generic logits full, d = 1 included, where exp(q_i k_j) of distinct q and k is strictly totally positive: of rank n
-// exactly, and numerically low. It can lower the rank as well: exp(log u v^T) = u v^T takes 2 to 1
-// (tests/rank_facts_test.cpp).
+// The rank of the logits and of their softmax, and what a head loses when its logits have less. methods.md I8:
+// rank(Q K^T) <= d, and the exponential makes generic logits full, d = 1 included, where exp(q_i k_j) of distinct q and
+// k is strictly totally positive: of rank n exactly, and numerically low. It can lower the rank as well:
+// exp(log u v^T) = u v^T takes 2 to 1 (tests/rank_facts_test.cpp).
 #include <fmt/format.h>
 
+#include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
@@ -14,53 +15,85 @@ using Specs = std::vector<std::string>;
 const std::string of_logits = "rank:of=logits,by_index=false", of_attention = "rank:by_index=false";
 const Specs laws{"gaussian", "gaussian:scale=0.5"};
 
-const Description text{
-    .name = "logits-rank",
-    .summary = "The softmax raises the rank of the logits",
-    .formula =
-        "The rank of Q K^T is at most d, and the exponential raises it: softmax attention is of full "
-        "rank.",
-    .reference = "Su 2021, kexue.fm/archives/8338"};
+struct Ranks {
+  Index n;
+  std::vector<Index> key_sizes;
+  Cells cells;
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 48 : size == RecipeSize::quick ? 192 : 1024; }
-
-std::vector<Index> key_sizes(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {1, 16};
-  if (size == RecipeSize::quick) return {1, 2, 4, 8, 16, 32, 64};
-  return {1, 2, 3, 4, 6, 8, 16, 32, 64, 128};
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  std::vector<RunRequest> all;
-  for (const auto& experiment : {of_logits, of_attention}) {
-    RunRequest on_laws{.experiment = experiment,
-                       .methods = {"softmax"},
-                       .inputs = laws,
-                       .n = {length(size)},
-                       .d = key_sizes(size),
-                       .causal = false,
-                       .replicates = size == RecipeSize::smoke ? 2 : 5};
-    RunRequest on_heads = on_laws;
-    on_heads.inputs = inputs_of(size == RecipeSize::smoke ? telling_heads(size) : all_heads());
-    on_heads.d = {};
-    on_heads.replicates = 1;
-    all.insert(all.end(), {on_laws, on_heads});
+  Samples of(const std::string& experiment, const std::string& law, Index d) const {
+    return cells.where({{"experiment", experiment}, {"input", law}, {"d", d}}).scalar("numerical_rank");
   }
-  return all;
+};
+
+void judge_ranks(Recipe& recipe, const Ranks& ranks) {
+  const std::string where =
+      fmt::format("Gaussian Q and K with entries of standard deviation 1 and 0.5, n = {}, d = {}, no mask, {} draws",
+                  ranks.n, fmt::join(ranks.key_sizes, ", "), texts);
+  recipe.judge(
+      {.text = "The rank of Q K^T is at most the key size d",
+       .source = "Su 2021, kexue.fm/archives/8338, section 低秩问题",
+       .quotation = "$\\boldsymbol{Q}\\boldsymbol{K}^{\\top}$的秩不超过$d$ (the rank of Q K^T is at most d)",
+       .definition =
+           "numerical rank of Q K^T (singular values above n 2.2e-16 times the largest) of every draw, and d; " + where,
+       .threshold = "d, an identity of algebra: it is the code that is tested",
+       .because = "a product of an n x d and a d x n matrix has rank d at most"},
+      [=] {
+        std::vector<Bounded> all;
+        for (const Index d : ranks.key_sizes)
+          for (const auto& law : laws)
+            for (const auto& [replicate, rank] : ranks.of(of_logits, law, d))
+              all.push_back({fmt::format("{}, d = {}", law, d), rank, static_cast<double>(d)});
+        return all_at_most(all);
+      });
+  const double rate = recipe.error_rate(laws.size() * ranks.key_sizes.size());
+  recipe.judge(
+      {.text = "On Gaussian inputs the matrix of softmax attention has a rank above the key size d, at every d",
+       .source = "Su 2021, kexue.fm/archives/8338, section 低秩问题",
+       .quotation = "一个矩阵如果每个元素取指数的话，那么新矩阵的秩是可能增加的！ (if the exponential of every entry "
+                    "of a matrix is taken, the rank of the new matrix can increase!)",
+       .definition = "d over the numerical rank of the attention matrix (singular values above n 2.2e-16 times the "
+                     "largest), a lower bound of its rank, the median over draws; " +
+                     where,
+       .threshold = "1: equal ranks. The source says \"can\": exp takes the rank of log(u v^T) from 2 to 1",
+       .because = "generic logits become full"},
+      [=] {
+        std::vector<Comparison> all;
+        for (const Index d : ranks.key_sizes)
+          for (const auto& law : laws) {
+            Samples ratio = ranks.of(of_attention, law, d);
+            for (auto& [replicate, rank] : ratio) rank = static_cast<double>(d) / rank;
+            all.push_back({fmt::format("{}, d = {}", law, d), median_of(ratio, rate)});
+          }
+        return all_below(1, all);
+      });
+  recipe.judge(
+      {.text = fmt::format(
+           "In double precision the matrix of softmax attention on Gaussian inputs has the full rank n = {}", ranks.n),
+       .definition = fmt::format(
+           "n less the numerical rank (the number of singular values above n 2.2e-16 times the largest), at each key "
+           "size d = {}; Gaussian Q and K with entries of standard deviation 1, no mask, the median over {} draws",
+           fmt::join(ranks.key_sizes, ", "), texts),
+       .threshold = "0.5: ranks are whole numbers, so at least half of the matrices are of rank n",
+       .expected = Ruling::conditional,
+       .because = "d = 1 is of rank n exactly, with singular values that fall faster than rounding shows"},
+      [=] {
+        std::vector<Region> regions;
+        for (const Index d : ranks.key_sizes) {
+          Samples missing = ranks.of(of_attention, laws[0], d);
+          for (auto& [replicate, rank] : missing) rank = static_cast<double>(ranks.n) - rank;
+          regions.push_back({fmt::format("d = {}", d), {{"", median_of(missing, rate)}}, static_cast<double>(d)});
+        }
+        return below_where(0.5, regions, "d");
+      });
 }
 
-std::vector<Figure> figures(RecipeSize size) {
+void draw_ranks(Recipe& recipe, const Ranks& ranks) {
   std::vector<Panel> panels;
   for (const auto& [metric, label] :
        {std::pair{"numerical_rank", "numerical rank"}, std::pair{"effective_rank", "effective rank"}})
-    for (const auto& input : laws)
-      panels.push_back({.title = input == "gaussian" ? "gaussian" : "gaussian, scale 0.5",
-                        .where = {{"experiment", {of_logits, of_attention}},
-                                  {"input", input},
-                                  {"causal", 0},
-                                  {"logit_scale", 1},
-                                  {"n", length(size)},
-                                  {"method", "softmax"}},
+    for (const auto& law : laws)
+      panels.push_back({.title = law == "gaussian" ? "gaussian" : "gaussian, scale 0.5",
+                        .cells = ranks.cells.input(law),
                         .x = {"d"},
                         .x_label = "key size d",
                         .x_scale = "log2",
@@ -68,58 +101,131 @@ std::vector<Figure> figures(RecipeSize size) {
                         .y_label = label,
                         .y_scale = "log2",
                         .series = {"of"}});
-  return {figure("logits-rank", text, "Rank of the logits and of their softmax",
-                 fmt::format("n = {}; 95 % intervals over inputs. The logits' rank is d. Their softmax is of rank n "
-                             "exactly; what double precision has of it is drawn, singular values above sigma_1 n "
-                             "2.2e-16.",
-                             length(size)),
-                 panels)};
+  recipe.figure("logits-rank", "Rank of the logits and of their softmax",
+                fmt::format("n = {}, bidirectional; 95 % intervals over {} draws. The logits' rank is d. Their softmax "
+                            "is of rank n exactly; drawn is what double precision has of it, singular values above "
+                            "sigma_1 n 2.2e-16.",
+                            ranks.n, texts),
+                panels);
 }
 
-nlohmann::json cell(const std::string& experiment, const std::string& input, Index d) {
-  return {{"experiment", experiment}, {"input", input}, {"d", d}};
+Ranks run_ranks(Recipe& recipe) {
+  Ranks ranks{.n = recipe.sized<Index>(48, 128, 512),
+              .key_sizes =
+                  recipe.sized<std::vector<Index>>({1, 16}, {1, 2, 3, 4, 8, 16, 64}, {1, 2, 3, 4, 5, 6, 8, 16, 32, 64}),
+              .cells = {}};
+  for (const auto& experiment : {of_logits, of_attention})
+    ranks.cells = ranks.cells + recipe.run({.experiment = experiment,
+                                            .methods = {"softmax"},
+                                            .inputs = laws,
+                                            .n = {ranks.n},
+                                            .d = ranks.key_sizes,
+                                            .causal = false,
+                                            .replicates = recipe.sized<Index>(2, texts)});
+  return ranks;
 }
 
-Verdict judge_logits(const Results& results, RecipeSize size) {
-  std::vector<Bounded> all;
-  const auto add = [&](const std::string& input, Index d) {
-    for (const auto& [replicate, rank] : results.scalar(cell(of_logits, input, d), "numerical_rank"))
-      all.push_back({fmt::format("{}, d = {}", input, d), rank, static_cast<double>(d)});
+// The heads with logits truncated to a rank, against the same heads as they are.
+void bottleneck(Recipe& recipe) {
+  const std::vector<RealHead> heads = telling_heads(recipe);
+  const Index n = recipe.sized<Index>(64, 128, 512);
+  const auto ranks =
+      recipe.sized<std::vector<Index>>({1, 32}, {1, 2, 4, 8, 16, 32, 48}, {1, 2, 4, 8, 16, 24, 32, 48, 56});
+  std::vector<std::string> values;
+  for (const Index rank : ranks) values.push_back(std::to_string(rank));
+  RunRequest request{.experiment = "logits-of-rank",
+                     .methods = {"softmax"},
+                     .inputs = inputs_of(heads),
+                     .n = {n},
+                     .sweep = {{"rank", values}},
+                     .replicates = recipe.sized<Index>(2, texts)};
+  const Cells truncated = recipe.run(request);
+  request.experiment = "attention-error:matrix=false";
+  request.methods = {"uniform"};
+  request.sweep.clear();
+  const Cells null = recipe.run(request);
+  Panel panel{.title = "heads of the project's byte-level model",
+              .cells = truncated + null,
+              .x = {"rank"},
+              .x_label = "rank of the logits (all of them: 64)",
+              .x_scale = "log2",
+              .y = "relative_output_error",
+              .y_label = "|A_r V - A V| / |A V|  (Frobenius)",
+              .y_scale = "log10",
+              .interval = "median",
+              .references = {"uniform"}};
+  recipe.figure(
+      "low-rank-bottleneck", "Attention of heads whose logits are truncated to a rank",
+      fmt::format("{} heads of the project's byte-level model, d = 64, n = {}, causal as the model; medians with 95 % "
+                  "intervals over {} texts. The logits are replaced by their best approximation of that "
+                  "rank in the Frobenius norm; dotted: the mean of V.",
+                  heads.size(), n, texts),
+      {panel});
+
+  const std::string measured = fmt::format(
+      "relative Frobenius error of the output of softmax attention when the logits before the mask are replaced by "
+      "their best approximation of rank r in the Frobenius norm, which is what queries and keys of r channels could "
+      "hold of them, without any training at that key size; {} heads of this project's byte-level model (key size 64) "
+      "with its causal mask, n = {}, medians over {} texts",
+      heads.size(), n, texts);
+  const auto error = [=](const RealHead& head, Index rank) {
+    return truncated.input(head.input()).where({{"rank", rank}}).scalar("relative_output_error");
   };
-  for (const Index d : key_sizes(size))
-    for (const auto& law : laws) add(law, d);
-  for (const auto& input : inputs_of(size == RecipeSize::smoke ? telling_heads(size) : all_heads())) add(input, 64);
-  return all_at_most("The rank of Q K^T is at most d, on laws and on real heads", all);
+  recipe.judge(
+      {.text = "With logits cut to rank r, heads of this project's byte-level model err less than the mean of V",
+       .source = "Bhojanapalli et al. 2020, arXiv:2002.07028, section 2.1",
+       .paraphrase = "decreasing the projection size below a certain threshold introduces a bottleneck; the "
+                     "paper proves that some attention matrices cannot be had, and gives no error",
+       .definition = measured + fmt::format("; over the error of the mean of V, at r = {}. A rank holds where every "
+                                            "head errs less than the mean of V",
+                                            fmt::join(ranks, ", ")),
+       .threshold = "the mean of V, which takes no logits at all. " + equal_errors,
+       .expected = Ruling::ambiguous,
+       .because = "the paper says that there is a threshold, and not where it is for logits of a trained model"},
+      [=, &recipe] {
+        const double rate = recipe.error_rate(heads.size() * ranks.size());
+        std::vector<Region> regions;
+        for (const Index rank : ranks) {
+          regions.push_back({fmt::format("r = {}", rank), {}, static_cast<double>(rank)});
+          for (const RealHead& head : heads)
+            regions.back().comparisons.push_back(
+                {head.name(),
+                 median_ratio(error(head, rank), null.input(head.input()).scalar("relative_output_error"), rate)});
+        }
+        return below_where(1, regions, "r", equal_within);
+      });
+  recipe.judge(
+      {.text = "How much the output of heads of this project's byte-level model errs when their logits keep "
+               "half of their rank of 64",
+       .source = "Bhojanapalli et al. 2020, arXiv:2002.07028, section 2.1",
+       .paraphrase = "decreasing the projection size below a certain threshold introduces a bottleneck",
+       .definition = measured + "; at r = 32, a number a head. The paper's threshold is a key size of n, above both 32 "
+                                "and 64",
+       .threshold = "the paper has no bound on the error: the errors are given, with the counts below 0.01, 0.1 "
+                    "and 0.5",
+       .expected = Ruling::measured,
+       .because = "the paper gives no error"},
+      [=, &recipe] {
+        std::vector<Comparison> all;
+        for (const RealHead& head : heads)
+          all.push_back({head.name(), median_of(error(head, 32), recipe.error_rate(heads.size()))});
+        return values_of(all, {0.01, 0.1, 0.5});
+      });
 }
 
-Verdict judge_softmax(const Results& results, RecipeSize size) {
-  std::vector<Region> regions;
-  const auto add = [&](const std::string& name, const std::vector<std::string>& inputs, Index d) {
-    Region region{name, {}};
-    for (const auto& input : inputs)
-      for (const auto& [replicate, rank] : results.scalar(cell(of_attention, input, d), "numerical_rank"))
-        region.comparisons.push_back({"", certain(static_cast<double>(length(size)) - rank)});
-    regions.push_back(region);
-  };
-  for (const Index d : key_sizes(size)) add(fmt::format("d = {}", d), laws, d);
-  add("the real heads", inputs_of(size == RecipeSize::smoke ? telling_heads(size) : all_heads()), 64);
-  Verdict verdict =
-      below_where(0.5,
-                  // d = 1 is of rank n exactly and numerically far from it.
-                  {fmt::format("The exponential raises the rank: softmax(Q K^T) is of full rank n = {} in double "
-                               "precision (no theorem: exp takes the rank of log(u v^T) from 2 to 1)",
-                               length(size)),
-                   Verdict::Outcome::conditional},
-                  regions);
-  verdict.numbers = "n less the numerical rank at " + verdict.numbers;
-  return verdict;
+void write(Recipe& recipe) {
+  const Ranks ranks = run_ranks(recipe);
+  draw_ranks(recipe, ranks);
+  judge_ranks(recipe, ranks);
+  bottleneck(recipe);
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_logits(results, size), judge_softmax(results, size)};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered = add(RecipeEntry{
+    .text = {.name = "logits-rank",
+             .summary = "The softmax raises the rank of the logits, and what a head loses with it",
+             .formula = "How far does softmax raise the rank of Q K^T, and how much of that rank does a head need?",
+             .reference = "Su 2021, kexue.fm/archives/8338; Bhojanapalli et al. 2020, arXiv:2002.07028"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench

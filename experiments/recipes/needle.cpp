@@ -1,125 +1,162 @@
 // Retrieval: whether a method still finds the one key that a query is aimed at, and how much of its weight it gives it.
-// Softmax gives the needle nearly all (logit 12 among keys whose logits are N(0, 12^2 / 64)); what replaces it by sums
-// of features spreads the weight however far the needle stands out.
+// Softmax gives the needle nearly all (logit 12 among keys whose logits are N(0, 12^2 / 64)); sums of elementwise
+// features give it a multiple of 1/n, however far it stands out.
 #include <fmt/format.h>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/conventions.hpp"
+#include "experiments/recipes/field.hpp"
+#include "harness/runner/match.hpp"
 
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
+using Names = std::vector<std::string>;
 
-const Specs by_content{"top-k:k=8", "vq:codes=64", "routing:clusters=8", "improved-clustered:clusters=64,top=32"},
-    elementwise{"linear", "linear:features=exp", "linear:features=relu", "cosformer", "efficient"},
+const Names by_content{"top-k:k=8", "vq:codes=64", "routing:clusters=8", "improved-clustered:clusters=64,top=32"},
     others{"performer", "taylor", "nystrom", "linformer:r=32", "local:window=64"};
+// Their kernels are the same for every n. ReLU and cosFormer are homogeneous: raw and scaled q and k are alike.
+const Names elementwise{"linear:inputs=unscaled",
+                        "linear",
+                        "linear:features=exp,inputs=unscaled",
+                        "linear:features=exp",
+                        "efficient:inputs=unscaled",
+                        "efficient",
+                        "linear:features=relu",
+                        "cosformer"};
+const std::string weight = "needle_weight";
 
-const std::string experiment = "attention-error:by_row=false";
+Index draws_of(const Recipe& recipe) { return recipe.sized<Index>(2, 24, 32); }
 
-const Description text{.name = "needle",
-                       .summary = "Whether the method still finds the one key that a query is aimed at",
-                       .formula =
-                           "Softmax attention retrieves: one key of n can take nearly all of the weight. Linear "
-                           "attention with elementwise features cannot: its weight on any key is about 1/n, even where "
-                           "that is the largest.",
-                       .reference = "Su 2021, kexue.fm/archives/8338, for linear attention as average pooling"};
-
-std::vector<Index> lengths(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {64, 128};
-  if (size == RecipeSize::quick) return {128, 256, 512};
-  return {128, 256, 512, 1024, 2048};
+Names together(const std::vector<Names>& all) {
+  Names joined;
+  for (const Names& names : all) joined.insert(joined.end(), names.begin(), names.end());
+  return joined;
 }
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest request{.experiment = experiment,
-                     .methods = {"softmax", "uniform"},
-                     .inputs = {"needle"},
-                     .n = lengths(size),
-                     .causal = false,
-                     .replicates = size == RecipeSize::smoke   ? 2
-                                   : size == RecipeSize::quick ? 8
-                                                               : 10};
-  for (const Specs* methods : {&by_content, &elementwise, &others})
-    request.methods.insert(request.methods.end(), methods->begin(), methods->end());
-  return {request};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
+void draw(Recipe& recipe, const Cells& all) {
   std::vector<Panel> panels;
-  for (const bool weight : {false, true})
+  for (const bool of_weight : {false, true})
     for (const auto& [title, methods] :
          {std::pair{"keys by content", by_content}, {"elementwise features", elementwise}, {"others", others}}) {
-      Specs drawn = methods;
-      drawn.insert(drawn.end(), {"softmax", "uniform"});
+      // Curves of raw inputs alone: scaled ones lie between them and the mean of V.
+      Names drawn{"softmax", "uniform"};
+      for (const auto& method : methods)
+        if (method != "linear" && method != "linear:features=exp" && method != "efficient") drawn.push_back(method);
       panels.push_back(
           {.title = title,
-           .where = {{"experiment", experiment},
-                     {"input", "needle"},
-                     {"method", drawn},
-                     {"n", lengths(size)},
-                     {"causal", 0}},
+           .cells = all.methods(drawn),
            .x = {"n"},
            .x_label = "sequence length n",
            .x_scale = "log2",
-           .y = weight ? "needle_weight" : "needle_found",
-           .y_label = weight ? "mean weight on the needle" : "share of rows with most weight on the needle",
-           .y_scale = weight ? "log10" : "linear"});
+           .y = of_weight ? weight : "needle_found",
+           .y_label = of_weight ? "mean weight on the needle" : "share of rows with most weight on the needle",
+           .y_scale = of_weight ? "log10" : "linear"});
     }
-  return {figure("needle", text, "Finding one key among n",
-                 "The needle's logit is 12, those of other keys are N(0, 1.5^2); d = 64, bidirectional; means over "
-                 "rows with 95 % intervals over inputs and draws. Found: the largest weight of the row is at the "
-                 "needle. A method can point at the needle with a weight that says nothing.",
-                 panels)};
+  recipe.figure("needle", "Finding one key among n",
+                "The needle is the key that a query points at: its logit is 12, those of other keys are about N(0, "
+                "1.5^2); d = 64, bidirectional; means over rows and over inputs and draws, with 95 % intervals. Found: "
+                "the largest weight of the row is at the needle. A "
+                "method can point at the needle with a weight that says nothing. Elementwise maps act on raw q and k.",
+                panels);
 }
 
-Samples mapped(Samples samples, const std::function<double(double)>& function) {
-  for (auto& [replicate, value] : samples) value = function(value);
-  return samples;
+void judge_elementwise(Recipe& recipe, const Cells& all, const std::vector<Index>& lengths) {
+  const double rate = recipe.error_rate(2 * elementwise.size());
+  const std::string on_needle = fmt::format(
+      "the weight on the key that a query points at (the query is a multiple of that key, their logit is 12, logits of "
+      "other keys are about N(0, 1.5^2)), the mean over rows; linear attention with 1 + elu and with exp and Efficient "
+      "attention, on raw q and k and on q and k times d^-1/4, linear attention with ReLU, and cosFormer; d = 64, no "
+      "mask, medians over {} inputs",
+      draws_of(recipe));
+  recipe.judge(
+      {.text = "The weight that linear, Efficient and cosFormer attention give to one key whose logit is 12, among "
+               "keys whose logits are N(0, 1.5^2), falls as 1/n",
+       .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+       .quotation = "它的注意力是比较稠密的，在序列长度较大的时候，它往往就很接近平均池化了。 (its attention is rather "
+                    "dense; when "
+                    "the sequence is long it is often very close to average pooling.)",
+       .definition =
+           fmt::format(
+               "the exponent with which this number grows between n = {} and n = {}, one exponent for each input: ",
+               lengths.front(), lengths.back()) +
+           on_needle,
+       .threshold = "between -1.25 and -0.75: within a quarter of -1, the exponent of 1/n; softmax attention has about "
+                    "0. The quarter is our own choice. All eight must lie there. The source speaks of density, which a "
+                    "weight that "
+                    "falls as 1/n does not prove: it may be any multiple of 1/n",
+       .because = "features are of one token each: the sum of a row grows as n, and one key's term in it does not"},
+      [=] {
+        std::vector<Comparison> comparisons;
+        for (const auto& method : elementwise)
+          comparisons.push_back(
+              {method,
+               median_of(exponents_between(all.method(method).n(lengths.front()).scalar(weight),
+                                           all.method(method).n(lengths.back()).scalar(weight),
+                                           static_cast<double>(lengths.back()) / static_cast<double>(lengths.front())),
+                         rate)});
+        return all_between(-1.25, -0.75, comparisons);
+      });
+  recipe.judge({.text = "How many times 1/n the weight is that linear, Efficient and cosFormer attention give to one "
+                        "key whose logit is 12, among keys whose logits are N(0, 1.5^2)",
+                .definition = fmt::format("n = {} times this number: ", lengths.back()) + on_needle,
+                .threshold = "none is published: 2, 5 and 20 are there for the reader; softmax attention has nearly n",
+                .expected = Ruling::measured,
+                .because = "it depends on the map and on what it acts on"},
+               [=] {
+                 std::vector<Comparison> comparisons;
+                 for (const auto& method : elementwise) {
+                   Samples times = all.method(method).n(lengths.back()).scalar(weight);
+                   for (auto& [replicate, value] : times) value *= static_cast<double>(lengths.back());
+                   comparisons.push_back({method, median_of(times, rate)});
+                 }
+                 return values_of(comparisons, {2, 5, 20});
+               });
 }
 
-// A comparison for each of the methods and lengths: a function of the metric and n.
-std::vector<Comparison> over_lengths(const Results& results, RecipeSize size, const Specs& methods,
-                                     const std::string& metric, const std::function<double(double, double)>& function) {
-  const double rate = share_of_error_rate(methods.size() * lengths(size).size());
-  std::vector<Comparison> all;
-  for (const auto& method : methods)
-    for (const Index n : lengths(size)) {
-      const auto samples = results.scalar({{"method", method}, {"n", n}}, metric);
-      const auto at_n = [&](double value) { return function(value, static_cast<double>(n)); };
-      all.push_back({fmt::format("{}, n = {}", method, n), mean(mapped(samples, at_n), rate)});
-    }
-  return all;
+void judge_others(Recipe& recipe, const Cells& all, Index n) {
+  const Shape shape{.nq = n, .nk = n, .d = 64, .dv = 64};
+  Names cheap;
+  for (const auto& method : together({by_content, others}))
+    if (cost_of(Params("methods", method), shape, Match::Cost::flops).value_or(0) <= softmax_flops(n))
+      cheap.push_back(method);
+  const double rate = recipe.error_rate(cheap.size());
+  recipe.judge({.text = "How large a share of a row's weight approximations at their default budgets give to one key "
+                        "whose logit is 12, among keys whose logits are N(0, 1.5^2)",
+                .definition = fmt::format(
+                    "the weight on the key that a query points at (the query is a multiple of that key), the mean over "
+                    "rows, n = {}, d = 64, no mask, medians over {} inputs and draws, of those methods that cost no "
+                    "more FLOPs than softmax attention: {}. Softmax attention gives that key nearly all",
+                    n, draws_of(recipe), fmt::join(cheap, ", ")),
+                .threshold = "none is published: 0.1, 0.5 and 0.9 are there for the reader",
+                .expected = Ruling::measured,
+                .because = "nothing is known beforehand"},
+               [=] {
+                 std::vector<Comparison> comparisons;
+                 for (const auto& method : cheap)
+                   comparisons.push_back({method, median_of(all.method(method).n(n).scalar(weight), rate)});
+                 return values_of(comparisons, {0.1, 0.5, 0.9});
+               });
 }
 
-// Which of the others keep the needle: a region a method.
-Verdict judge_half(const Results& results, RecipeSize size) {
-  Specs methods(by_content.begin() + 1, by_content.end());
-  methods.insert(methods.end(), others.begin(), others.end());
-  const auto all = over_lengths(results, size, methods, "needle_weight", [](double weight, double) { return weight; });
-  const size_t of_each = lengths(size).size();
-  std::vector<Region> regions;
-  for (size_t m = 0; m < methods.size(); ++m) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(m * of_each);
-    regions.push_back({methods[m], {first, first + static_cast<std::ptrdiff_t>(of_each)}});
-  }
-  return below_where(
-      0.5,
-      {"At these budgets an approximation gives the needle less than half of the weight", Verdict::Outcome::ambiguous},
-      regions);
+void write(Recipe& recipe) {
+  const auto lengths = recipe.sized<std::vector<Index>>({64, 128}, {64, 128, 256}, {128, 256, 512, 1024});
+  const Cells all = recipe.run({.experiment = "attention-error:by_row=false",
+                                .methods = together({{"softmax", "uniform"}, by_content, elementwise, others}),
+                                .inputs = {"needle"},
+                                .n = lengths,
+                                .causal = false,
+                                .replicates = draws_of(recipe)});
+  draw(recipe, all);
+  judge_elementwise(recipe, all, lengths);
+  judge_others(recipe, all, lengths.back());
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {
-      all_below(0.01, "Softmax, and softmax over the 8 heaviest keys alone, miss the needle in less than 1 % of rows",
-                over_lengths(results, size, {"softmax", "top-k:k=8"}, "needle_found",
-                             [](double found, double) { return 1 - found; })),
-      all_below(5, "Linear attention with elementwise features gives the needle less than five times the weight 1/n",
-                over_lengths(results, size, elementwise, "needle_weight",
-                             [](double weight, double n) { return n * weight; })),
-      judge_half(results, size)};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered = add(RecipeEntry{
+    .text = {.name = "needle",
+             .summary = "Whether the method still finds the one key that a query is aimed at",
+             .formula = "Softmax gives one key of n nearly all of the weight; how much do approximations give it?",
+             .reference = "Su 2021, kexue.fm/archives/8338, for linear attention as average pooling"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench

@@ -1,117 +1,165 @@
-// The error of the normalised output against the budget, on random and on real heads, with the uniform null. Random
-// features by themselves, at the sizes of Performer's Fig. 4: recipe performer-fig4.
+// The error of the normalised output against the budget, on random inputs and on heads of a model, beside the mean of
+// V. Random features by themselves, at the sizes of Performer's Fig. 4: recipe performer-fig4.
 #include <fmt/format.h>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
 using Specs = std::vector<std::string>;
 
-const Specs methods{"performer",
-                    "performer:projection=iid",
-                    "performer:features=trig",
-                    "linear",
-                    "linformer:projection=mean-pool",
-                    "vq",
-                    "local:window=32",
-                    "uniform",
-                    "softmax"};  // in float against double: the rounding floor
-const Specs inputs{"gaussian:scale=0.5", "gaussian", "model"};
-const Specs titles{"gaussian, scale 0.5", "gaussian, scale 1", "real head"};
-const std::string experiment = "attention-error:matrix=false";
+const Specs budgeted{"performer", "performer:projection=iid", "performer:features=trig", "vq"};
+const Specs flat{"linear", "linear:inputs=unscaled", "local:window=32", "uniform", "softmax"};
 
-const Description text{.name = "output-error",
-                       .summary = "Attention output: error against the budget, with the uniform null",
-                       .formula =
-                           "More features bring the output nearer to exact softmax attention where the logits are "
-                           "small; where they are large, random features lose to the mean of V, and trigonometric "
-                           "features, better at small scale, lose to positive ones.",
-                       .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 4, for random features"};
+std::string positive(Index m) { return fmt::format("performer:m={}", m); }
+std::string trigonometric(Index m) { return positive(m) + ",features=trig"; }
 
-Specs budgets(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"8", "16"};
-  if (size == RecipeSize::quick) return {"16", "64", "256"};
-  return {"16", "32", "64", "128", "256"};
+struct Measured {
+  std::vector<Index> budgets;
+  std::vector<LawOrHead> inputs;
+  Cells cells;
+
+  Samples error(const LawOrHead& input, const std::string& method) const {
+    return cells.input(input.input).method(method).scalar("relative_output_error");
+  }
+};
+
+Measured run(Recipe& recipe, Index n) {
+  Measured all{.budgets = recipe.sized<std::vector<Index>>({8, 16}, {16, 128, 256}, {16, 32, 64, 128, 256}),
+               .inputs = laws_and_heads(
+                   recipe, {{"gaussian, scale 0.5", "gaussian:scale=0.5"}, {"gaussian, scale 1", "gaussian"}}),
+               .cells = {}};
+  Specs values, methods = budgeted;
+  for (const Index budget : all.budgets) values.push_back(std::to_string(budget));
+  methods.insert(methods.end(), flat.begin(), flat.end());
+  RunRequest request{.experiment = "attention-error:matrix=false",
+                     .methods = methods,
+                     .inputs = inputs_of(telling_heads(recipe)),
+                     .n = {n},
+                     .precision = Precision::f32,
+                     .sweep = {{"m", values}, {"codes", values}},
+                     .replicates = recipe.sized<Index>(2, texts)};
+  all.cells = recipe.run(request);  // with the model's own mask
+  request.inputs = {all.inputs[0].input, all.inputs[1].input};
+  request.methods.push_back("linformer:projection=mean-pool");  // it has no causal form
+  request.sweep.push_back({"r", values});
+  request.causal = false;
+  all.cells = all.cells + recipe.run(request);
+  // Laws have as many draws as one likes.
+  const Index few = all.budgets.front(), many = all.budgets.back();
+  request.methods = {positive(few), positive(many), trigonometric(many / 2), trigonometric(many), "uniform"};
+  request.sweep.clear();
+  request.replicates = recipe.sized<Index>(2, 128, 256);
+  all.cells = all.cells + recipe.run(request);
+  return all;
 }
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 1024; }
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  const Specs all = budgets(size);
-  const RunRequest comparison{.experiment = experiment,
-                              .methods = methods,
-                              .inputs = inputs,
-                              .n = {length(size)},
-                              .causal = false,
-                              .precision = Precision::f32,
-                              .sweep = {{"m", all}, {"r", all}, {"codes", all}},
-                              .replicates = size == RecipeSize::smoke   ? 2
-                                            : size == RecipeSize::quick ? 8
-                                                                        : 15};
-  return {comparison};
-}
-
-Panel panel(const std::string& title, const std::string& input, const Specs& references) {
-  return {
-      .title = title,
-      .where = {{"experiment", experiment}, {"input", input}, {"causal", 0}, {"precision", "f32"}, {"method", methods}},
-      .x = {"m", "r", "codes"},
-      .x_label = "budget: m, r or codes",
-      .x_scale = "log2",
-      .y = "relative_output_error",
-      .y_label = "|A'V - AV| / |AV|  (Frobenius)",
-      .y_scale = "log10",
-      .references = references};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  const Specs flat{"uniform", "linear", "local:window=32", "softmax"};
+void draw(Recipe& recipe, const Measured& all, Index n) {
   std::vector<Panel> panels;
-  for (size_t i = 0; i < inputs.size(); ++i) panels.push_back(panel(titles[i], inputs[i], flat));
-  return {figure(
-      "output-error", text, "Error of the attention output",
-      fmt::format("Relative Frobenius error of the output at n = {}, d = 64, bidirectional; 95 % intervals over inputs "
-                  "and draws. Dotted: methods without that budget. Above the line of uniform, a method is worse than "
-                  "the mean of V; softmax is what float itself errs by. The real head is layer 2, head 1 of the "
-                  "byte-level transformer, seen bidirectionally.",
-                  length(size)),
-      panels)};
+  for (const LawOrHead& input : {all.inputs[0], all.inputs[1], all.inputs.back()})
+    panels.push_back({.title = input.name,
+                      .cells = all.cells.input(input.input),
+                      .x = {"m", "r", "codes"},
+                      .x_label = "budget: m, r or codes",
+                      .x_scale = "log2",
+                      .y = "relative_output_error",
+                      .y_label = "|A'V - AV| / |AV|  (Frobenius)",
+                      .y_scale = "log10",
+                      .interval = "median",
+                      .references = flat});
+  recipe.figure(
+      "output-error", "Error of the attention output",
+      fmt::format("Relative Frobenius error of the output at n = {}, d = 64; medians over {} draws or texts. "
+                  "Gaussian inputs without a mask, the head of the project's byte-level model with its causal "
+                  "mask. Dotted: methods without that budget. Above the line of uniform, a method is worse "
+                  "than the mean of V; the line of softmax is the rounding of float.",
+                  n, texts),
+      panels);
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const std::string few = budgets(size).front(), many = budgets(size).back();
-  // a over b, an input a region.
-  const auto against = [&](const std::string& a, const std::string& b) {
-    const auto error = [&](const std::string& input, const std::string& method) {
-      return results.scalar({{"method", method}, {"input", input}}, "relative_output_error");
-    };
-    std::vector<Region> regions;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      regions.push_back(
-          {titles[i], {{"", ratio(error(inputs[i], a), error(inputs[i], b), share_of_error_rate(inputs.size()))}}});
-    return regions;
+void write(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(64, 256, 512);
+  const Measured all = run(recipe, n);
+  draw(recipe, all, n);
+
+  const Index few = all.budgets.front(), many = all.budgets.back();
+  // The first of each pair over the second; all heads are one region.
+  struct Pair {
+    std::string name, first, second;
   };
-  const std::string positive = "performer:m=" + many, trigonometric = "performer:features=trig,m=" + many;
-  // Relative to a weight, errors grow as exp |q + k|^2 of positive features and exp |q - k|^2 of trigonometric ones:
-  // the latter are better while logits are small, and worse where small weights have large errors.
-  return {below_where(1,
-                      {fmt::format("The output errs less with {} positive features than with {}", many, few),
-                       Verdict::Outcome::conditional},
-                      against(positive, "performer:m=" + few)),
-          below_where(
-              1,
-              {fmt::format("The output errs less with positive features than with trigonometric ones (m = {})", many),
-               Verdict::Outcome::conditional},
-              against(positive, trigonometric)),
-          below_where(1,
-                      {fmt::format("Performer errs less than the mean of V (m = {}, d = 64)", many),
-                       Verdict::Outcome::ambiguous},
-                      against(positive, "uniform"))};
+  const auto against = [=, &recipe](const std::vector<LawOrHead>& inputs, const std::vector<Pair>& pairs) {
+    const double rate = recipe.error_rate(pairs.size() * inputs.size());
+    std::vector<Region> regions;
+    for (const LawOrHead& input : inputs)
+      for (const auto& [name, first, second] : pairs)
+        region(regions, input.part)
+            .comparisons.push_back(
+                {input.name + name, median_ratio(all.error(input, first), all.error(input, second), rate)});
+    return below_where(1, regions);
+  };
+  const std::vector<LawOrHead> laws(all.inputs.begin(), all.inputs.begin() + 2);
+  const std::string where = fmt::format(
+      "Gaussian inputs without a mask, entries of Q and K of standard deviation (scale) 0.5 and 1, and {} heads of "
+      "this project's byte-level model with its causal mask, n = {}, d = 64; medians over at least 128 draws, or {} "
+      "texts. The heads count as one setting",
+      all.inputs.size() - 2, n, texts);
+  recipe.judge(
+      {.text = fmt::format("On Gaussian inputs the attention output errs less with {} positive features than with {}",
+                           many, few),
+       .definition = fmt::format("relative Frobenius error of the output with m = {} orthogonal vectors over that with "
+                                 "m = {}, Gaussian inputs, entries of Q and K of standard deviation (scale) 0.5 and 1, "
+                                 "no mask, n = {}, d = 64, medians over at least 128 inputs and draws",
+                                 many, few, n),
+       .threshold = "1: equal errors",
+       .because = "a mean of more draws errs less where the estimate has any relation to its truth"},
+      [=] {
+        return against(laws, {{"", positive(many), positive(few)}});
+      });
+  recipe.judge(
+      {.text = "The attention output errs less with positive than with trigonometric features, both at equal numbers "
+               "of projections and at equal numbers of features",
+       .source = "Choromanski et al. 2020, arXiv:2009.14794, section 4.2",
+       .quotation = "Positive features produce lower error than trigonometric sin/cos features.",
+       .definition =
+           fmt::format(
+               "relative Frobenius error of the output, positive over trigonometric, orthogonal vectors: {0} "
+               "projections each as in the paper, and {0} positive features against {1} projections of trigonometric "
+               "ones, which make two features each; a setting holds where both ratios are below 1, on every head; ",
+               many, many / 2) +
+           where,
+       .threshold = "1: equal errors",
+       .expected = Ruling::conditional,
+       .because = "relative to a weight, errors grow as exp |q + k|^2 of positive features and exp |q - k|^2 of "
+                  "trigonometric ones: trigonometric features are better while logits are small"},
+      [=] {
+        return against(all.inputs, {{", equal projections", positive(many), trigonometric(many)},
+                                    {", equal features", positive(many), trigonometric(many / 2)}});
+      });
+  recipe.judge(
+      {.text = fmt::format(
+           "On Gaussian inputs Performer's positive features with m = {} err less than the mean of V (n = {}, d = 64)",
+           many, n),
+       .definition = fmt::format(
+           "relative Frobenius error of the output with {} positive features of orthogonal vectors over that of the "
+           "mean of V, Gaussian inputs, entries of Q and K of standard deviation (scale) 0.5 and 1, no mask, n = {}, d "
+           "= 64, medians over at least 128 inputs and draws. No paper claims this: it is our own question",
+           many, n),
+       .threshold = "1: the mean of V, which looks at no key",
+       .expected = Ruling::ambiguous,
+       .because = "no paper compares the two"},
+      [=] {
+        return against(laws, {{"", positive(many), "uniform"}});
+      });
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "output-error",
+                             .summary = "Attention output: error against the budget, beside the mean of V",
+                             .formula = "Do more features bring the output nearer to exact softmax attention, and "
+                                        "nearer than the mean of V?",
+                             .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 4, for random features"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

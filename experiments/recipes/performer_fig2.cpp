@@ -4,76 +4,35 @@
 // whatever d: below 1 for acute angles and above 1 for wide ones. A trigonometric vector makes two features, so at
 // equal features its error doubles.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cmath>
 #include <numbers>
 
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/closed_forms.hpp"
 
 namespace attnbench {
 namespace {
+
+using Specs = std::vector<std::string>;
 
 const std::string positive = "performer:m=16,projection=iid", trig = "performer:features=trig,m=16,projection=iid",
                   trig_features = "performer:features=trig,m=16,projection=iid,count=features";
 constexpr Index d = 4;  // the closed forms do not depend on it
 
-const Description text{.name = "performer-fig2",
-                       .summary = "Trigonometric against positive features, over angle and length",
-                       .formula =
-                           "Where the angle between q and k is wide, and their weight small, positive features err by "
-                           "orders of magnitude less than trigonometric ones.",
-                       .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 2"};
-
 // Midpoints: at angles of 0 and pi one of the errors is zero.
-std::vector<std::string> angles(Index count, double from) {
-  std::vector<std::string> all;
+Specs angles(Index count, double from) {
+  Specs all;
   for (Index i = 0; i < count; ++i)
     all.push_back(fmt::format(
         "{:.4f}", from + (std::numbers::pi - from) * (static_cast<double>(i) + 0.5) / static_cast<double>(count)));
   return all;
 }
 
-std::vector<std::string> lengths(RecipeSize size) {
-  const Index count = size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 10 : 20;
-  std::vector<std::string> all;
-  for (Index i = 1; i <= count; ++i)
-    all.push_back(fmt::format("{}", 2 * static_cast<double>(i) / static_cast<double>(count)));
-  return all;
-}
-
-Index map_angles(RecipeSize size) { return size == RecipeSize::smoke ? 4 : size == RecipeSize::quick ? 32 : 64; }
-Index slice_angles(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 12 : 24; }
-
-// For the closed form alone.
-const std::string any_draws = "kernel-error:draws=64,pairs=1,by_pair=false";
-std::string many_draws(RecipeSize size) {
-  return fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", size == RecipeSize::smoke   ? 64
-                                                                                : size == RecipeSize::quick ? 2048
-                                                                                                            : 65536);
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  const RunRequest map{.experiment = any_draws,
-                       .methods = {positive, trig, trig_features},
-                       .inputs = {"pair"},
-                       .n = {1},
-                       .d = {d},
-                       .sweep = {{"angle", angles(map_angles(size), -std::numbers::pi)}, {"length", lengths(size)}}};
-  RunRequest slice{.experiment = many_draws(size),
-                   .methods = {positive, trig},
-                   .inputs = {"pair"},
-                   .n = {1},
-                   .d = {d},
-                   .sweep = {{"angle", angles(slice_angles(size), 0)}},
-                   .replicates = size == RecipeSize::smoke ? 2 : 12};
-  return {map, slice};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  const auto map = [](const std::string& title, const std::string& numerator) {
+void draw(Recipe& recipe, const Cells& map, const Cells& slice) {
+  const auto tiles = [&](const std::string& title, const std::string& numerator) {
     return Panel{.title = title,
                  .kind = "map",
-                 .where = {{"experiment", any_draws}, {"input", "pair"}, {"d", d}},
+                 .cells = map.methods({numerator, positive}),
                  .x = {"angle"},
                  .x_label = "angle between q and k (radians)",
                  .y = "relative_mse_theory",
@@ -82,106 +41,134 @@ std::vector<Figure> figures(RecipeSize size) {
                  .ratio = {numerator, positive},
                  .value_label = "MSE trigonometric / MSE positive"};
   };
-  Panel slice{.title = "at length 1",
-              .where = {{"experiment", many_draws(size)}, {"input", "pair"}, {"d", d}},
-              .x = {"angle"},
-              .x_label = "angle between q and k (radians)",
-              .y = "relative_mse",
-              .y_label = "relative MSE  E (K'/K - 1)^2",
-              .y_scale = "log10",
-              .theory = "relative_mse_theory"};
-  Panel quotient = slice;
+  recipe.figure("performer-fig2", "Which features err less, by angle and length",
+                "Closed forms, independent vectors. Left: as many vectors each, as published. Right: as many features "
+                "each, where a trigonometric vector makes two: then trigonometric features err less at every angle "
+                "up to a right one.",
+                {tiles("equal projection vectors", trig), tiles("equal features", trig_features)});
+  const Panel errors{.title = "at length 1",
+                     .cells = slice,
+                     .x = {"angle"},
+                     .x_label = "angle between q and k (radians)",
+                     .y = "relative_mse",
+                     .y_label = "relative MSE  E (K'/K - 1)^2",
+                     .y_scale = "log10",
+                     .theory = "relative_mse_theory"};
+  Panel quotient = errors;
   quotient.title = "their ratio at length 1";
   quotient.ratio_to = positive;
   quotient.y_label = "MSE trigonometric / MSE positive";
-  return {figure("performer-fig2", text, "Which features err less, by angle and length",
-                 "Closed forms, independent vectors. Left: as many vectors each, as published. Right: as many features "
-                 "each, where a trigonometric vector makes two: then trigonometric features err less at every angle "
-                 "up to a right one.",
-                 {map("equal projection vectors", trig), map("equal features", trig_features)}),
-          figure("performer-fig2-slice", text, "The slice at length 1, measured",
-                 "d = 4, m = 16: measured points on their closed forms. Towards angle 0, |q + k| is large and the "
-                 "error of positive features comes from draws too rare to be met; there only the closed form is known.",
-                 {slice, quotient})};
+  recipe.figure("performer-fig2-slice", "The slice at length 1, measured",
+                "d = 4, m = 16: points measured over 32 replicates on their closed forms. Towards angle 0, |q + k| is "
+                "large and the error of positive features comes from draws too rare to be met; there only the closed "
+                "form is known.",
+                {errors, quotient});
 }
 
-// Measured errors over their closed forms, wherever every replicate could be estimated.
-Verdict on_closed_forms(const Results& results, RecipeSize size) {
-  std::vector<std::pair<std::string, Samples>> estimable;
-  size_t points = 0;
-  for (const auto& angle : angles(slice_angles(size), 0))
-    for (const auto& method : {positive, trig}) {
-      ++points;
-      const nlohmann::json where{
-          {"experiment", many_draws(size)}, {"method", method}, {"input", "pair:angle=" + angle}};
-      const Samples theory = results.scalar(where, "relative_mse_theory");
-      Samples quotient = results.scalar(where, "relative_mse");
-      if (quotient.empty()) continue;
-      for (auto& [replicate, value] : quotient) value /= theory.at(replicate);
-      estimable.emplace_back(fmt::format("{} at angle {}", method, angle), quotient);
-    }
-  std::vector<Comparison> comparisons;
-  for (const auto& [what, quotient] : estimable)
-    comparisons.push_back({what, mean(quotient, share_of_error_rate(estimable.size()))});
-  return all_contain(1, 0.25,
-                     fmt::format("At length 1 the measured errors are the closed forms, at the {} of {} points where "
-                                 "they can be estimated",
-                                 estimable.size(), points),
-                     comparisons);
-}
-
-double degrees(const std::string& radians) { return radians.empty() ? 0 : std::stod(radians) * 180 / std::numbers::pi; }
-
-// Where the ratio of the closed forms crosses 1, between two angles of the map.
-Verdict who_wins_where(const Results& results, RecipeSize size, const std::string& numerator,
-                       const std::string& equal) {
-  using Outcome = Verdict::Outcome;
-  const Statement statement{
-      fmt::format("At equal {} positive features err less than trigonometric ones (closed forms)", equal),
-      Outcome::conditional, "Choromanski et al. 2020, arXiv:2009.14794, Fig. 2 and Lemma 2"};
-  std::vector<std::string> crossings;
-  size_t always = 0, never = 0;  // lengths where trigonometric features win at every angle, and at none
-  for (const auto& length : lengths(size)) {
-    std::string last, first;  // the last angle where trigonometric features win, the first where positive ones do
-    for (const auto& angle : angles(map_angles(size), -std::numbers::pi)) {
-      if (angle.starts_with('-')) continue;
-      const auto error = [&](const std::string& method) {
-        return mean(results.scalar({{"experiment", any_draws},
-                                    {"method", method},
-                                    {"input", fmt::format("pair:length={},angle={}", length, angle)}},
-                                   "relative_mse_theory"),
-                    1)
-            .value;
-      };
-      if (error(numerator) < error(positive)) {
-        last = angle;
-        if (!first.empty())
-          return {Outcome::conditional, statement, "the order changes more than once",
-                  fmt::format("at length {}: holds at angle {}; fails at {}", length, first, angle)};
-      } else if (first.empty()) {
-        first = angle;
-      }
-    }
-    always += first.empty();
-    never += last.empty();
-    crossings.push_back(fmt::format("{:.0f} to {:.0f} degrees at length {}", degrees(last), degrees(first), length));
+// At that length: at which angles the closed form of positive features lies below the other one.
+Finding by_angle(const Cells& at_length, const std::string& length, const std::string& numerator,
+                 const Specs& all_angles) {
+  std::vector<Region> regions;
+  for (const auto& angle : all_angles) {
+    const Cells here = at_length.input(fmt::format("pair:length={},angle={}", length, angle));
+    const auto error = [&](const std::string& method) {
+      return here.method(method).scalar("relative_mse_theory").at(0);
+    };
+    const double degrees = std::stod(angle) * 180 / std::numbers::pi;
+    regions.push_back({.name = fmt::format("{:.0f} degrees", degrees),
+                       .comparisons = {{"", certain(error(numerator) / error(positive))}},
+                       .coordinate = std::round(degrees)});
   }
-  const bool nowhere = always == lengths(size).size(), everywhere = never == lengths(size).size();
-  return {nowhere      ? Outcome::fail
-          : everywhere ? Outcome::pass
-                       : Outcome::conditional,
-          statement,
-          fmt::format("the order changes at {}, {}, {}", crossings.front(), crossings[crossings.size() / 2],
-                      crossings.back()),
-          nowhere || everywhere ? "" : "holds at wide angles between q and k; fails at small ones"};
+  return above_where(1, regions, "angle (degrees)");
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {on_closed_forms(results, size), who_wins_where(results, size, trig, "projection vectors"),
-          who_wins_where(results, size, trig_features, "features")};
+void judge_order(Recipe& recipe, const Cells& map, const Specs& lengths, const Specs& all_angles,
+                 const std::string& numerator, const std::string& equal) {
+  recipe.judge(
+      {.text = fmt::format("By closed forms, positive features with independent vectors err less than trigonometric "
+                           "ones at equal numbers of {}",
+                           equal),
+       .source = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 2 and section 2.3",
+       .quotation = "We see that for critical regions with phi large enough (small enough softmax-kernel values) our "
+                    "method is arbitrarily more accurate than trigonometric random features.",
+       .definition =
+           fmt::format("the closed form of the mean squared error of trigonometric features over that of positive ones "
+                       "at equal numbers of {} (a trigonometric vector makes two features), which depends neither on d "
+                       "nor on m; independent vectors, |q| = |k| of {}, {} and {}, by the angle between q and k from 0 "
+                       "to 180 degrees. The source claims wide angles alone",
+                       equal, lengths.front(), lengths[lengths.size() / 2], lengths.back()),
+       .threshold = "1: equal errors",
+       .expected = Ruling::conditional,
+       .because = "by the closed forms the order changes at one angle"},
+      [=] {
+        std::vector<std::string> where, numbers;
+        Finding all;
+        for (const auto& length : {lengths.front(), lengths[lengths.size() / 2], lengths.back()}) {
+          const Finding one = by_angle(map, length, numerator, all_angles);
+          all.ruling = where.empty() || one.ruling == all.ruling ? one.ruling : Ruling::conditional;
+          where.push_back(
+              fmt::format("at length {}: {}", length, one.region.empty() ? to_string(one.ruling) : one.region));
+          numbers.push_back(fmt::format("at length {}: {}", length, one.numbers));
+          for (Compared compared : one.compared) {
+            compared.what = fmt::format("length {}, {}", length, compared.what);
+            all.compared.push_back(compared);
+          }
+        }
+        all.region = fmt::format("{}", fmt::join(where, "; "));
+        all.numbers = fmt::format("{}", fmt::join(numbers, "; "));
+        return all;
+      });
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+void write(Recipe& recipe) {
+  Specs lengths;
+  const Index steps = recipe.sized(2, 10, 20);
+  for (Index i = 1; i <= steps; ++i)
+    lengths.push_back(fmt::format("{}", 2 * static_cast<double>(i) / static_cast<double>(steps)));
+  const Index tiles = recipe.sized(4, 32, 64);
+  const Cells map = recipe.run({.experiment = draws_of_a_pair(64),  // for the closed form alone
+                                .methods = {positive, trig, trig_features},
+                                .inputs = {"pair"},
+                                .n = {1},
+                                .d = {d},
+                                .sweep = {{"angle", angles(tiles, -std::numbers::pi)}, {"length", lengths}}});
+  const Cells slice = recipe.run({.experiment = draws_of_a_pair(recipe.sized<Index>(64, 512, 12288)),
+                                  .methods = {positive, trig},
+                                  .inputs = {"pair"},
+                                  .n = {1},
+                                  .d = {d},
+                                  .sweep = {{"angle", angles(recipe.sized(2, 12, 24), 0)}},
+                                  .replicates = recipe.sized<Index>(2, replicates_for_means)});
+  draw(recipe, map, slice);
+  recipe.judge(
+      {.text = "Where draws can estimate them, the mean squared errors of positive and trigonometric features at |q| = "
+               "|k| = 1 are those of Lemma 2",
+       .source = "Choromanski et al. 2020, arXiv:2009.14794, section 3, Lemma 2",
+       .paraphrase = "the mean squared errors with m independent vectors: exp(|q + k|^2) (1 - exp(-|q - k|^2))^2 / (2 "
+                     "m exp(q.k)^2) of trigonometric features, exp(|q + k|^2) exp(q.k)^2 (1 - exp(-|q + k|^2)) / m of "
+                     "positive ones",
+       .definition =
+           "the mean over draws of (K'/K - 1)^2, K' the estimate of K = exp(q.k) (kernel-error, relative_mse), over "
+           "its closed form, the mean over 32 replicates; independent vectors, d = 4, m = 16, |q| = |k| = 1, angles "
+           "from 0 to 180 degrees. Settings whose error comes from draws too rare to be met are left out and counted",
+       .threshold = "1, which every interval must hold, with intervals narrower than +-0.25: the figure's "
+                    "factors between the two maps are orders of magnitude",
+       .because = "the lemma is proved"},
+      [=, &recipe] { return on_closed_forms(recipe, slice, 0.25); });
+  Specs upper;  // the map is symmetric
+  for (const auto& angle : angles(tiles, -std::numbers::pi))
+    if (!angle.starts_with('-')) upper.push_back(angle);
+  judge_order(recipe, map, lengths, upper, trig, "projection vectors");
+  judge_order(recipe, map, lengths, upper, trig_features, "features");
+}
+
+const bool registered =
+    add(RecipeEntry{.text = {.name = "performer-fig2",
+                             .summary = "Trigonometric against positive features, over angle and length",
+                             .formula = "At which angles between q and k do positive features err less than "
+                                        "trigonometric ones?",
+                             .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 2"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

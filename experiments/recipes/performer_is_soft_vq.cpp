@@ -1,173 +1,215 @@
-// Whether Performer is vector quantisation made soft: source 001's chain of steps, each measured. Hard VQ, VQ softened
-// by a Gaussian mixture of width sigma, Performer, and Performer with its omegas read as codes in both ways (methods.md
-// D).
+// Whether Performer is vector quantisation made soft (Su, kexue.fm/archives/9862): hard VQ, VQ softened by a Gaussian
+// mixture of width sigma, VQ with random codes, Performer, and Performer with its omegas read as codes in both ways
+// (methods.md D).
 #include <fmt/format.h>
 
-#include "harness/core/parameters.hpp"
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/field.hpp"
+#include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
 using Specs = std::vector<std::string>;
 
+const std::string post = "Su 2023, kexue.fm/archives/9862";
 const std::string fixed = "performer:projection=orthogonal-fixed-norm", densities = "performer-vq",
-                  over_codes = "performer-vq:form=softmax-over-codes";
-const Specs quantised{"vq", "soft-vq:sigma=0.5", "soft-vq"};
+                  over_codes = "performer-vq:form=softmax-over-codes", random_codes = "vq:codebook=random";
+const std::string error = "relative_output_error";
 
-const std::string experiment = "attention-error:matrix=false";
-const Specs inputs{"gaussian:scale=0.5", "gaussian", "clustered", "model"};
-const Specs titles{"gaussian, scale 0.5", "gaussian, scale 1", "clustered", "real head"};
-
-const Description text{.name = "performer-is-soft-vq",
-                       .summary = "Performer read as soft vector quantisation, step by step",
-                       .formula =
-                           "Performer's features are densities of a key at random codes, so Performer is vector "
-                           "quantisation made soft: with omegas of equal norm its kernel is sum_y exp(q.w_y) "
-                           "exp(-|k - w_y|^2/2), which is proportional to a softmax over codes.",
-                       .reference = "Su 2023, kexue.fm/archives/9862; Lingle 2023, arXiv:2309.16354"};
-
-Specs budgets(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"8", "16"};
-  if (size == RecipeSize::quick) return {"16", "64", "128"};
-  return {"16", "32", "64", "128", "256"};
-}
-
-Specs widths(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"0.5", "1"};
-  if (size == RecipeSize::quick) return {"0.1", "0.25", "0.5", "1", "2"};
-  return {"0.1", "0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "4"};
-}
-
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 1024; }
+struct Setting {
+  std::string title, input;
+};
+const std::vector<Setting> settings{{"gaussian, scale 0.5", "gaussian:scale=0.5"},
+                                    {"gaussian, scale 1", "gaussian"},
+                                    {"clustered", "clustered"},
+                                    {"a head of the byte-level model", "model"}};
 
 std::string with(const std::string& method, const std::string& arguments) {
   return method + (method.find(':') == std::string::npos ? ":" : ",") + arguments;
 }
-
-std::string canonical(const std::string& spec) { return Params("methods", spec).spec(); }
-
-std::string widest_codebook(RecipeSize size) { return budgets(size).back(); }
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest over_budget{.experiment = experiment,
-                         .methods = quantised,
-                         .inputs = inputs,
-                         .n = {length(size)},
-                         .causal = false,
-                         .sweep = {{"m", budgets(size)}, {"codes", budgets(size)}},
-                         .replicates = size == RecipeSize::smoke   ? 2
-                                       : size == RecipeSize::quick ? 8
-                                                                   : 15};
-  for (const auto& method : {std::string("performer"), fixed, densities, over_codes, std::string("uniform")})
-    over_budget.methods.push_back(method);
-  RunRequest over_width = over_budget;
-  over_width.methods = {"soft-vq:codes=" + widest_codebook(size)};
-  over_width.sweep = {{"sigma", widths(size)}};
-  return {over_budget, over_width};
+// The budget's name differs: codes of VQ, omegas of Performer.
+std::string at_budget(const std::string& method, const std::string& budget) {
+  if (method == "uniform") return method;
+  return with(method, (method.starts_with("performer") ? "m=" : "codes=") + budget);
 }
 
-std::vector<Figure> figures(RecipeSize size) {
-  std::vector<Panel> over_budget, over_width;
-  Specs methods = quantised;
-  for (const auto& method : {std::string("performer"), densities, over_codes, std::string("uniform")})
-    methods.push_back(method);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    Panel panel{.title = titles[i],
-                .where = {{"experiment", experiment}, {"input", inputs[i]}, {"causal", 0}, {"method", methods}},
-                .x = {"m", "codes"},
-                .x_label = "codes, or features m",
-                .x_scale = "log2",
-                .y = "relative_output_error",
-                .y_label = "|A'V - AV| / |AV|  (Frobenius)",
-                .y_scale = "log10",
-                .references = {"uniform"}};
-    over_budget.push_back(panel);
-    panel.where["method"] = canonical("soft-vq:codes=" + widest_codebook(size));
-    panel.x = {"sigma"};
-    panel.x_label = "width sigma of the mixture";
-    panel.x_scale = "log10";
-    panel.references = {canonical("vq:codes=" + widest_codebook(size)), "uniform"};
-    over_width.push_back(panel);
-  }
-  return {figure("performer-is-soft-vq", text, "Performer as soft vector quantisation",
-                 fmt::format("Relative Frobenius error of the output at n = {}, d = 64, bidirectional; means "
-                             "with 95 % intervals over inputs and draws. Codebooks are learnt on another head of the "
-                             "same law; performer-vq has its omegas for codes, at norms sqrt(d). Above the line of "
-                             "uniform, a method is worse than the mean of V.",
-                             length(size)),
-                 over_budget),
-          figure("soft-vq-over-width", text, "Soft vector quantisation between VQ and the mean of V",
-                 fmt::format("{} codes: a narrow mixture is hard VQ, a wide one the mean of V.", widest_codebook(size)),
-                 over_width)};
-}
-
-// One region an input, in it a comparison for each budget: the error of `method` over that of `other`.
-std::vector<Region> over_budgets(const Results& results, RecipeSize size, const std::string& method,
-                                 const std::string& other) {
-  const double rate = share_of_error_rate(inputs.size() * budgets(size).size());
-  const auto error = [&](const std::string& input, const std::string& spec) {
-    return results.scalar({{"method", spec}, {"input", input}}, "relative_output_error");
-  };
+// One region an input, with a comparison for each budget: the error of `method` over that of `other`.
+std::vector<Region> over_budgets(const Recipe& recipe, const Cells& all, const Specs& budgets,
+                                 const std::string& method, const std::string& other) {
   std::vector<Region> regions;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    Region region{titles[i], {}};
-    for (const auto& m : budgets(size))
+  for (const auto& [title, input] : settings) {
+    Region region{title, {}};
+    for (const auto& budget : budgets) {
+      const Cells here = all.input(input);
       region.comparisons.push_back(
-          {"m = " + m, ratio(error(inputs[i], with(method, "m=" + m)),
-                             error(inputs[i], other == "uniform" ? other : with(other, "m=" + m)), rate)});
+          {"budget " + budget, median_ratio(here.method(at_budget(method, budget)).scalar(error),
+                                            here.method(at_budget(other, budget)).scalar(error),
+                                            recipe.error_rate(settings.size() * budgets.size()))});
+    }
     regions.push_back(region);
   }
   return regions;
 }
 
-Verdict judge_identity(const Results& results, RecipeSize size) {
-  std::vector<Comparison> both_ways;
-  for (const auto& [method, other] : {std::pair(densities, fixed), std::pair(fixed, densities)})
-    for (const auto& region : over_budgets(results, size, method, other))
-      for (const auto& comparison : region.comparisons)
-        both_ways.push_back({region.name + ", " + comparison.what, comparison.estimate});
-  return all_below(1.001,
-                   "Performer with omegas of norm sqrt(d) errs like its reading as densities of keys at codes, to one "
-                   "part in a thousand",
-                   both_ways);
+void state_budgets(Recipe& recipe, const Cells& all, const Specs& budgets, Index n) {
+  const std::string measured = fmt::format(
+      "relative Frobenius error of the output of {{}}; {} codes or omegas, n = {}, d = 64, no mask; Gaussian inputs "
+      "(entries of Q and K of standard deviation 0.5 and 1), clustered ones (queries and keys around 16 random "
+      "centres, "
+      "0.3 of an entry's standard deviation within a cluster) and layer 2, head 1 of this project's byte-level model, "
+      "chosen before the run; q and k times d^-1/4; medians over {} inputs and draws, or texts. An input holds where "
+      "each number of codes does",
+      fmt::join(budgets, ", "), n, recipe.sized<Index>(2, texts));
+  const auto of = [&](const char* methods) { return fmt::format(fmt::runtime(measured), methods); };
+  recipe.judge(
+      {.text = "With random vectors omega of norm sqrt(d), Performer errs as much as soft vector quantisation whose "
+               "codes are the omegas and whose key features are Gaussian densities",
+       .source = post + ", section 似曾相识",
+       .quotation =
+           "早期的线性Attention工作“Peformer”可以视为一个“Soft”版的Transformer-VQ。 (The early linear attention work "
+           "\"Performer\" can be seen as a \"soft\" version of Transformer-VQ.)",
+       .definition =
+           of("attention whose query features are exp(omega.q) and whose key features are exp(-|k - omega|^2 / 2), "
+              "over that of Performer with positive features of the same omegas, orthogonal and of norm sqrt(d)"),
+       .threshold = "within 0.1 % of 1: an identity of attention matrices, to the rounding of an error",
+       .because = "where all norms are equal, exp(-|k - w|^2/2) is the Performer's feature up to a factor that "
+                  "cancels"},
+      [=, &recipe] {
+        std::vector<Comparison> comparisons;
+        for (const Region& region : over_budgets(recipe, all, budgets, densities, fixed))
+          for (const Comparison& c : region.comparisons)
+            comparisons.push_back({region.name + ", " + c.what, c.estimate});
+        return all_between(0.999, 1.001, comparisons);
+      });
+  recipe.judge(
+      {.text = "Attention whose key features are a softmax over random codes errs less than Performer with the codes "
+               "as its omegas",
+       .definition = of("attention whose query features are exp(omega.q) and whose key features are the softmax over "
+                        "the omegas of -|k - omega|^2 / 2, over that of Performer with positive features of the same "
+                        "omegas, orthogonal and of norm sqrt(d)"),
+       .threshold = "1: equal errors",
+       .expected = Ruling::ambiguous,
+       .because = "nothing is known beforehand"},
+      [=, &recipe] { return below_where(1, over_budgets(recipe, all, budgets, over_codes, fixed)); });
+  recipe.judge(
+      {.text = "Attention whose key features are a softmax over random codes errs less than the mean of V",
+       .definition =
+           of("attention whose query features are exp(omega.q) and whose key features are the softmax over the omegas "
+              "of -|k - omega|^2 / 2, random orthogonal omegas of norm sqrt(d), over that of the mean of V"),
+       .threshold = "1: equal errors",
+       .expected = Ruling::ambiguous,
+       .because = "nothing is known beforehand"},
+      [=, &recipe] { return below_where(1, over_budgets(recipe, all, budgets, over_codes, "uniform")); });
+  recipe.judge(
+      {.text = "Attention with vector-quantised keys errs less with codes learnt by k-means than with keys drawn at "
+               "random as codes",
+       .source = post + ", first sentence of section 依样葫芦",
+       .quotation = "比如它里边的ω_1,ω_2,⋯,ω_m是随机采样并固定下来的，这意味它们作为中心向量的近似程度其实是很差的。 "
+                    "(For example its "
+                    "omega_1, ..., omega_m are sampled at random and then fixed, which means that as centre "
+                    "vectors they in fact approximate very poorly.)",
+       .definition =
+           of("attention whose keys are replaced by the nearest code, with codes that k-means learns from calibration "
+              "keys (another draw of the law, another text of the model), over that with calibration keys drawn at "
+              "random as codes, which is a kinder choice than the omegas of the source, random normal vectors"),
+       .threshold = equal_errors + "; the source gives no number",
+       .expected = Ruling::ambiguous,
+       .because = "Su speaks of random vectors as codes; codes that are keys are better than these, so that k-means, "
+                  "which lowers the distance of keys to their codes, need not gain everywhere"},
+      [=, &recipe] { return errs_less_where(over_budgets(recipe, all, budgets, "vq", random_codes)); });
 }
 
-// Of all widths, the one that is surest to be below: by the upper end of its interval.
-Verdict judge_softening(const Results& results, RecipeSize size) {
-  const double rate = share_of_error_rate(inputs.size() * widths(size).size());
-  const std::string codes = "codes=" + widest_codebook(size);
-  std::vector<Region> regions;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto error = [&](const std::string& spec) {
-      return results.scalar({{"method", spec}, {"input", inputs[i]}}, "relative_output_error");
-    };
-    Comparison best;
-    for (const auto& sigma : widths(size)) {
-      const Estimate found = ratio(error(with("soft-vq:" + codes, "sigma=" + sigma)), error(with("vq", codes)), rate);
-      if (best.what.empty() || found.interval.high < best.estimate.interval.high) best = {"sigma = " + sigma, found};
-    }
-    regions.push_back({fmt::format("{} ({})", titles[i], best.what), {best}});
+void state_softening(Recipe& recipe, const Cells& hard, const Cells& soft, const Specs& widths,
+                     const std::string& codes) {
+  recipe.judge(
+      {.text = fmt::format("With {} codes, soft vector quantisation of keys errs less than hard vector quantisation "
+                           "for at least one of {} widths of its Gaussian mixture",
+                           codes, widths.size()),
+       .definition = fmt::format(
+           "relative Frobenius error of the output of soft vector quantisation, which spreads a key over the codes c_y "
+           "by pi_y exp(-|k - c_y|^2 / (2 sigma^2)), over that of hard, which takes the nearest code; {} codes by "
+           "k-means of calibration keys, pi_y their shares, sigma = {}; n = {}, d = 64, no mask, medians over {} "
+           "inputs and draws, or texts. An input holds where one width surely errs less",
+           codes, fmt::join(widths, ", "), recipe.sized<Index>(64, 256, 1024), recipe.sized<Index>(2, texts)),
+       .threshold = "1: equal errors. An input fails only if every width errs more",
+       .expected = Ruling::ambiguous,
+       .because = "nothing is known beforehand"},
+      [=, &recipe] {
+        std::vector<Region> regions;
+        for (const auto& [title, input] : settings) {
+          Region region{title, {}, std::nullopt, Region::Rule::some};
+          for (const auto& sigma : widths)
+            region.comparisons.push_back(
+                {"sigma = " + sigma,
+                 median_ratio(soft.input(input).where({{"sigma", std::stod(sigma)}}).scalar(error),
+                              hard.input(input).scalar(error), recipe.error_rate(settings.size() * widths.size()))});
+          regions.push_back(region);
+        }
+        return below_where(1, regions);
+      });
+}
+
+void write(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(64, 256, 1024);
+  const auto budgets = recipe.sized<Specs>({"8", "16"}, {"16", "64", "128"}, {"16", "32", "64", "128", "256"});
+  const auto widths = recipe.sized<Specs>({"0.5", "1"}, {"0.1", "0.25", "0.5", "1", "2"},
+                                          {"0.1", "0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "4"});
+  RunRequest request{.experiment = "attention-error:matrix=false",
+                     .methods = {"vq", random_codes, "soft-vq:sigma=0.5", "soft-vq", "performer", fixed, densities,
+                                 over_codes, "uniform"},
+                     .inputs = {},
+                     .n = {n},
+                     .causal = false,
+                     .sweep = {{"m", budgets}, {"codes", budgets}},
+                     .replicates = recipe.sized<Index>(2, texts)};
+  for (const Setting& setting : settings) request.inputs.push_back(setting.input);
+  const Cells all = recipe.run(request);
+  const std::string most = budgets.back();
+  RunRequest over_width = request;
+  over_width.methods = {"soft-vq:codes=" + most};
+  over_width.sweep = {{"sigma", widths}};
+  const Cells soft = recipe.run(over_width);
+
+  std::vector<Panel> of_budgets, of_widths;
+  for (const auto& [title, input] : settings) {
+    Panel panel{.title = title,
+                .cells = all.input(input),
+                .x = {"m", "codes"},
+                .x_label = "codes, or features m",
+                .x_scale = "log2",
+                .y = error,
+                .y_label = "|A'V - AV| / |AV|  (Frobenius)",
+                .y_scale = "log10",
+                .interval = "median",
+                .references = {"uniform"}};
+    of_budgets.push_back(panel);
+    panel.cells = soft.input(input) + all.input(input).methods({"vq:codes=" + most, "uniform"});
+    panel.x = {"sigma"};
+    panel.x_label = "width sigma of the mixture";
+    panel.x_scale = "log10";
+    panel.references = {"vq:codes=" + most, "uniform"};
+    of_widths.push_back(panel);
   }
-  return below_where(1,
-                     {fmt::format("Vector quantisation with {} codes errs less when it is made soft by some width",
-                                  widest_codebook(size)),
-                      Verdict::Outcome::ambiguous},
-                     regions);
+  recipe.figure(
+      "performer-is-soft-vq", "Performer as soft vector quantisation",
+      fmt::format("Relative Frobenius error of the output at n = {}, d = 64, no mask; medians over inputs and draws "
+                  "with 95 % intervals. Codebooks are learnt on another draw of the same law, or another text; "
+                  "performer-vq reads its omegas as codes, at norms sqrt(d). Above the line of uniform a "
+                  "method is worse than the mean of V.",
+                  n),
+      of_budgets);
+  recipe.figure("soft-vq-over-width", "Soft vector quantisation between VQ and the mean of V",
+                fmt::format("{} codes: a narrow mixture is hard VQ, a wide one the mean of V.", most), of_widths);
+  state_budgets(recipe, all, budgets, n);
+  state_softening(recipe, all.method("vq:codes=" + most), soft, widths, most);
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_identity(results, size),
-          below_where(1,
-                      {"The softmax over codes errs less than the Performer that it is said to be proportional to",
-                       Verdict::Outcome::ambiguous},
-                      over_budgets(results, size, over_codes, fixed)),
-          below_where(1, {"The softmax over codes errs less than the mean of V", Verdict::Outcome::ambiguous},
-                      over_budgets(results, size, over_codes, "uniform")),
-          judge_softening(results, size)};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "performer-is-soft-vq",
+                             .summary = "Performer read as soft vector quantisation, step by step",
+                             .formula = "Is Performer vector quantisation made soft, and which of the two errs less?",
+                             .reference = "Su 2023, kexue.fm/archives/9862; Lingle 2023, arXiv:2309.16354"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

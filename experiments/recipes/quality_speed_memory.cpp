@@ -1,147 +1,141 @@
-// Source 003's closing figure (after Tay et al., arXiv:2011.04006, Fig. 3), from measurements: quality against speed
-// with memory as the circle, all methods at equal FLOPs.
+// Quality against speed with memory as the circle, all methods at equal FLOPs: the figure of Tay et al.,
+// arXiv:2011.04006, Fig. 3, with which Lee's lecture closes, from measurements.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "experiments/recipes/field.hpp"
+#include "experiments/recipes/growth.hpp"
+#include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
+constexpr double share = 8;  // budgets: one over this of softmax's FLOPs
 
-const std::string error_of_output = "attention-error:matrix=false";
-constexpr Index share = 8;  // budgets: one over this of softmax's FLOPs
-
-std::string speed(RecipeSize size) {
-  return size == RecipeSize::smoke   ? "speed:blocks=2,turn=1"
-         : size == RecipeSize::quick ? "speed:blocks=19,turn=2"
-                                     : "speed:blocks=21,turn=10";
-}
-
-// Real heads up to the model's context, and laws of structure beyond.
 struct Setting {
-  std::string title;
-  Specs inputs;
+  std::string title, input;
   Index n;
+  bool causal;
+  std::vector<std::string> candidates = {};
+  Cells errors = {}, speeds = {};
 };
 
-std::vector<Setting> settings(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {{"real heads", {"model:layer=2,head=1"}, 64}};
-  std::vector<Setting> all{{"real heads", {"model:layer=0,head=0", "model:layer=2,head=1"}, 1024}};
-  if (size == RecipeSize::quick) return all;
-  for (const Index layer : {1, 3}) all[0].inputs.push_back(fmt::format("model:layer={},head=2", layer));
-  for (const Index n : {2048, 4096}) {
-    all.push_back({"clustered keys", {"clustered"}, n});
-    all.push_back({"neighbours alike", {"ar1"}, n});
+// A head of the model with its own mask, and laws of structure beyond its context.
+std::vector<Setting> run_settings(Recipe& recipe) {
+  std::vector<Setting> all{
+      {"layer 2, head 1 of the byte-level model", RealHead{2, 1}.input(), recipe.sized<Index>(64, 256, 1024), true}};
+  if (recipe.size() == RecipeSize::full) {
+    all.push_back({"layer 0, head 1 of the byte-level model", RealHead{0, 1}.input(), 1024, true});
+    all.push_back({"clustered queries and keys", "clustered", 2048, false});
+    all.push_back({"AR(1) tokens of correlation 0.9", "ar1", 2048, false});
+  }
+  for (Setting& one : all) {
+    const Shape shape{.nq = one.n, .nk = one.n, .d = 64, .dv = 64, .mask = {.causal = one.causal}};
+    one.candidates = field_at(shape, softmax_flops(shape) / share);
+    RunRequest request{.experiment = "attention-error:matrix=false",
+                       .methods = one.candidates,
+                       .inputs = {one.input},
+                       .n = {one.n},
+                       .causal = one.causal,
+                       .replicates = recipe.sized<Index>(2, texts)};
+    request.methods.push_back("uniform");
+    one.errors = recipe.run(request);
+    request.experiment = "speed:" + turns(recipe);
+    request.methods.push_back("softmax");
+    request.precision = Precision::f32;
+    request.replicates = 1;
+    one.speeds = recipe.run(request);
   }
   return all;
 }
 
-const Description text{
-    .name = "quality-speed-memory",
-    .summary = "Quality against speed, memory as the circle",
-    .formula =
-        "On real heads some approximation is faster than exact attention and errs less than the mean "
-        "of V.",
-    .reference = "Hung-yi Lee 2021 (source 003), after Tay et al. 2020, arXiv:2011.04006, Fig. 3"};
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  std::vector<RunRequest> all;
-  for (const auto& [title, inputs, n] : settings(size)) {
-    const Match match{Match::Cost::flops, softmax_flops(n) / static_cast<double>(share)};
-    Specs methods = field_methods();
-    methods.push_back("uniform");
-    all.push_back({.experiment = error_of_output,
-                   .methods = methods,
-                   .inputs = inputs,
-                   .n = {n},
-                   .causal = false,
-                   .match = match,
-                   .replicates = size == RecipeSize::smoke ? 1 : 3});
-    methods.push_back("softmax");
-    all.push_back({.experiment = speed(size),
-                   .methods = methods,
-                   .inputs = {inputs.front()},
-                   .n = {n},
-                   .causal = false,
-                   .precision = Precision::f32,
-                   .match = match});
-  }
-  return all;
-}
-
-std::vector<Figure> figures(RecipeSize size) {
+void draw(Recipe& recipe, const std::vector<Setting>& settings) {
   std::vector<Panel> panels;
-  for (const auto& [title, inputs, n] : settings(size))
-    panels.push_back(
-        {.title = fmt::format("{}, n = {}", title, n),
-         .kind = "trade",
-         .where = {{"experiment", Specs{error_of_output, speed(size)}}, {"input", inputs}, {"n", n}, {"causal", 0}},
-         .x = budget_names(),
-         .x_label = "times faster than exact softmax",
-         .x_scale = "log2",
-         .y = "relative_output_error",
-         .y_label = "error of the output, better above",
-         .y_scale = "log10",
-         .references = {"uniform"},
-         .x_metric = "speedup",
-         .area = "peak_bytes",
-         .area_label = "peak memory of a call beyond inputs and output",
-         .upside_down = true,
-         .y_most = 2});
-  return {
-      figure("quality-speed-memory", text, "Quality against speed, memory as the circle",
-             fmt::format("Every method at 1/{} of softmax's FLOPs, or where it stands when it has no budget; d = dv = "
-                         "64. Errors in double over heads and draws, times in float on one thread of one head, "
-                         "paired with exact softmax. Dotted line: the mean of V. Exact softmax is at 1, without "
-                         "error. Mixers have weights that were drawn, not trained.",
-                         share),
-             panels)};
+  for (const Setting& one : settings)
+    panels.push_back({.title = fmt::format("{}, n = {}, {}", one.title, one.n, one.causal ? "causal" : "bidirectional"),
+                      .kind = "trade",
+                      .cells = one.errors + one.speeds,
+                      .x = budget_names(),
+                      .x_label = "times faster than exact softmax",
+                      .x_scale = "log2",
+                      .y = "relative_output_error",
+                      .y_label = "error of the output, better above",
+                      .y_scale = "log10",
+                      .references = {"uniform"},
+                      .x_metric = "speedup",
+                      .area = "peak_bytes",
+                      .area_label = "peak memory of a call beyond inputs and output",
+                      .upside_down = true,
+                      .y_most = 2});
+  recipe.figure("quality-speed-memory", "Quality against speed, memory as the circle",
+                fmt::format("Every method at 1/{:g} of softmax's FLOPs, or as it is when it has no budget and costs no "
+                            "more than softmax; d = dv = 64. Errors in double: medians over {} texts (heads of the "
+                            "byte-level model, with its causal mask, which some methods have no form for) or draws. "
+                            "Times in float on one thread of one head, paired with exact softmax. Dotted line: the "
+                            "mean of V. Exact softmax is at 1, without error. Mixers have weights that were drawn, "
+                            "not trained.",
+                            share, recipe.sized<Index>(2, texts)),
+                panels);
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const Statement statement{"Some approximation is faster than exact attention and errs less than the mean of V",
-                            Verdict::Outcome::ambiguous};
+// The larger of two numbers: below 1 where both are.
+Estimate larger_of(const Estimate& a, const Estimate& b) {
+  return {std::max(a.value, b.value),
+          {std::max(a.interval.low, b.interval.low), std::max(a.interval.high, b.interval.high)},
+          std::min(a.count, b.count)};
+}
+
+// A region of each setting: whether a candidate is faster than softmax and errs less than the mean of V, at once.
+std::vector<Region> faster_and_better(const std::vector<Setting>& settings, double rate) {
   std::vector<Region> regions;
-  Specs words;
-  for (const Setting& setting : settings(size)) {
-    const Index n = setting.n;
-    const std::string& input = setting.inputs.front();
-    const auto spec = [n](const std::string& method) {
-      return matched(Params("methods", method), {.nq = n, .nk = n, .d = 64, .dv = 64},
-                     {Match::Cost::flops, softmax_flops(n) / static_cast<double>(share)})
-          .spec();
-    };
-    const double rate = share_of_error_rate(2 * field_methods().size() * settings(size).size());
-    const auto error = [&](const std::string& method) {
-      return results.scalar({{"method", method}, {"experiment", error_of_output}, {"input", input}, {"n", n}},
-                            "relative_output_error");
-    };
-    Comparison best;  // of those that are faster, the one that is surest to err less
-    for (const auto& method : field_methods()) {
-      const Estimate speedup = median_of(
-          results.array({{"method", spec(method)}, {"experiment", speed(size)}, {"n", n}, {"input", input}}, "speedup"),
-          rate);
-      if (!speedup.above(1)) continue;
-      const Estimate found = ratio(error(spec(method)), error("uniform"), rate);
-      if (best.what.empty() || found.interval.high < best.estimate.interval.high)
-        best = {fmt::format("{} ({} times faster)", spec(method), speedup.text()), found};
+  for (const Setting& one : settings) {
+    Region region{fmt::format("{}, n = {}", one.title, one.n), {}};
+    region.rule = Region::Rule::some;
+    for (const auto& method : one.candidates) {
+      std::vector<double> slower = one.speeds.method(method).turns("speedup");
+      for (double& speedup : slower) speedup = 1 / speedup;
+      const Estimate error = median_ratio(one.errors.method(method).scalar("relative_output_error"),
+                                          one.errors.method("uniform").scalar("relative_output_error"), rate);
+      region.comparisons.push_back({method, larger_of(median_of(slower, rate), error)});
     }
-    regions.push_back({fmt::format("{}, n = {}", setting.title, n), {}});
-    if (best.what.empty()) continue;
-    regions.back().comparisons.push_back(best);
-    words.push_back(fmt::format("{}, n = {}: {} by {}", setting.title, n, best.estimate.text(), best.what));
+    regions.push_back(region);
   }
-  std::erase_if(regions, [](const Region& region) { return region.comparisons.empty(); });
-  if (regions.empty())
-    return {{Verdict::Outcome::ambiguous, statement, "no method was surely faster than exact attention"}};
-  Verdict verdict = below_where(1, statement, regions);
-  verdict.numbers = fmt::format("least ratios to the mean of V: {}", fmt::join(words, "; "));
-  return {verdict};
+  return regions;
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+void write(Recipe& recipe) {
+  const auto settings = run_settings(recipe);
+  draw(recipe, settings);
+  size_t intervals = 0;
+  for (const Setting& one : settings) intervals += 2 * one.candidates.size();
+  recipe.judge(
+      {.text = "On one CPU thread, some approximation, at an eighth of softmax's FLOPs where it has a budget, is "
+               "faster than exact attention and errs less than the mean of V",
+       .definition = fmt::format(
+           "of each candidate the larger of two ratios: its seconds over those of this project's tiled softmax, the "
+           "median over blocks of turns (one head, float, one thread), and the relative Frobenius error of its output, "
+           "in double, over that of the mean of V, the median over {} texts or inputs and draws. Candidates are up to "
+           "30 forms of this project's methods, with budgets for an eighth of softmax's FLOPs; those without a budget "
+           "are candidates too if they cost no more than softmax. d = dv = 64. Settings: one head of this project's "
+           "byte-level model, causal (methods without a causal form are no candidates), n = {}; at full size another "
+           "head, and clustered and AR(1) inputs without a mask",
+           recipe.sized<Index>(2, texts), settings.front().n),
+       .threshold =
+           "1: as fast as softmax, or as wrong as the mean of V, which needs neither queries nor keys. A setting holds "
+           "if both ratios of one candidate surely lie below 1, and fails if every candidate surely has one above",
+       .expected = Ruling::ambiguous,
+       .because = "nothing is known beforehand"},
+      [=, &recipe] { return below_where(1, faster_and_better(settings, recipe.error_rate(intervals))); });
+}
+
+const bool registered =
+    add(RecipeEntry{.text = {.name = "quality-speed-memory",
+                             .summary = "Quality against speed, memory as the circle",
+                             .formula = "Is some approximation faster than exact attention and nearer to it than the "
+                                        "mean of V?",
+                             .reference = "Tay et al. 2020, arXiv:2011.04006, Fig. 3"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

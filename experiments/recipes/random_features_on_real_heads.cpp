@@ -1,183 +1,158 @@
-// Whether random features are worth anything on real attention heads: against the mean of V, over m and over the
-// temperature (the logits times logit_scale), with the transforms that cost softmax attention nothing.
+// Whether random features are worth anything on the heads of a model: against the mean of V, over the temperature (the
+// logits times logit_scale), with the transforms that cost softmax attention nothing, at no more FLOPs than softmax.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "harness/runner/recipe.hpp"
+#include "experiments/recipes/real_heads.hpp"
+#include "harness/runner/match.hpp"
 
 namespace attnbench {
 namespace {
 
 using Specs = std::vector<std::string>;
 
-const Specs maps{"performer", "performer:features=trig", "performer:features=hyperbolic", "performer:features=oprf",
-                 "performer:features=aderf"};
-
-std::string with(const std::string& method, const std::string& arguments) {
-  return method + (method.find(':') == std::string::npos ? ":" : ",") + arguments;
-}
-
-Specs methods() {
-  Specs all;
-  for (const auto& map : maps) {
-    all.push_back(map);
-    all.push_back(with(map, "transform=full,shift=mean"));
-  }
-  return all;
-}
-
-Specs budgets(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"16", "32"};
-  if (size == RecipeSize::quick) return {"64", "256"};
-  return {"64", "128", "256", "512", "1024"};
-}
-
-Specs scales(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"1", "0.05"};
-  if (size == RecipeSize::quick) return {"1", "0.25", "0.05"};
-  return {"1", "0.5", "0.25", "0.1", "0.05"};
-}
-
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
-
-// Layer and head.
-std::vector<std::pair<Index, Index>> heads(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {{2, 1}};
-  if (size == RecipeSize::quick) return {{0, 0}, {2, 1}};
-  std::vector<std::pair<Index, Index>> all;
-  for (Index layer = 0; layer < 4; ++layer)
-    for (Index head = 0; head < 3; ++head) all.emplace_back(layer, head);
-  return all;
-}
-
-std::string input(const std::pair<Index, Index>& head) {
-  return fmt::format("model:layer={},head={}", head.first, head.second);
-}
-
-const Description text{.name = "random-features-on-real-heads",
-                       .summary = "Random features on real heads, against the mean of V",
-                       .formula =
-                           "Random features approximate the attention of a trained model better than the mean of V "
-                           "does.",
-                       .reference =
-                           "Choromanski et al. 2020, arXiv:2009.14794; Likhosherstov et al. 2023, "
-                           "arXiv:2302.00787"};
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest request{.experiment = "attention-error:matrix=false",
-                     .methods = methods(),
-                     .inputs = {},
-                     .n = {length(size)},
-                     .causal = false,
-                     .sweep = {{"m", budgets(size)}, {"logit_scale", scales(size)}},
-                     .replicates = size == RecipeSize::smoke   ? 2
-                                   : size == RecipeSize::quick ? 10
-                                                               : 12};
-  request.methods.push_back("uniform");
-  for (const auto& head : heads(size)) request.inputs.push_back(input(head));
-  return {request};
-}
-
-Panel panel(const std::string& title, nlohmann::json where) {
-  Panel all{.title = title,
-            .where = {{"experiment", "attention-error:matrix=false"}, {"causal", 0}},
-            .y = "relative_output_error",
-            .y_label = "error of the output / that of the mean of V",
-            .y_scale = "log10",
-            .ratio_to = "uniform"};
-  all.where.update(where);
-  return all;
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  auto inputs = nlohmann::json::array();
-  for (const auto& head : heads(size)) inputs.push_back(input(head));
-  std::vector<Panel> over_m, over_temperature;
-  for (const auto& scale : scales(size)) {
-    Panel one =
-        panel("logits times " + scale, {{"input", inputs}, {"n", length(size)}, {"logit_scale", std::stod(scale)}});
-    one.x = {"m"};
-    one.x_label = "m";
-    one.x_scale = "log2";
-    over_m.push_back(one);
-  }
-  for (const auto& head : heads(size)) {
-    Panel one = panel(fmt::format("layer {}, head {}", head.first, head.second),
-                      {{"input", input(head)}, {"n", length(size)}, {"m", std::stoi(budgets(size).back())}});
-    one.x = {"logit_scale"};
-    one.x_label = "factor of the logits";
-    one.x_scale = "log10";
-    over_temperature.push_back(one);
-  }
-  return {
-      figure("random-features-on-real-heads", text, "Random features on real heads, against m",
-             fmt::format("Heads of the byte-level transformer, seen bidirectionally, n = {}, d = 64. Frobenius error "
-                         "of the output over that of the mean of V, geometric means with 95 % intervals over heads and "
-                         "draws: above the line, a method is worse than attending to nothing. m counts projection "
-                         "vectors (trig and hyperbolic make two features of each).",
-                         length(size)),
-             over_m),
-      figure("random-features-over-temperature", text, "Random features on real heads, against temperature",
-             fmt::format("At m = {}, head by head; 95 % intervals over draws.", budgets(size).back()),
-             over_temperature)};
-}
-
-// Of the heads the one that decides whether all lie below 1: one that is surely above, else the least sure to be below.
-Comparison decisive(const std::vector<Comparison>& all) {
-  const auto greatest = [&](double Interval::*end) {
-    return *std::max_element(all.begin(), all.end(), [end](const Comparison& x, const Comparison& y) {
-      return x.estimate.interval.*end < y.estimate.interval.*end;
-    });
+// Every map, with the most features that cost no more FLOPs than softmax under the same mask.
+Specs candidates(Index n, const std::string& inputs) {
+  const Shape shape{.nq = n, .nk = n, .d = 64, .dv = 64, .mask = {.causal = true}};
+  const auto flops = [&](const std::string& spec) {
+    return *cost_of(Params("methods", spec), shape, Match::Cost::flops);
   };
-  const Comparison failed = greatest(&Interval::low);
-  return failed.estimate.above(1) ? failed : greatest(&Interval::high);
-}
-
-// A factor of the logits is a region; in it, a head counts as won when some estimator at some m errs less than the mean
-// of V.
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const auto all_heads = heads(size);
-  const Specs all_m = budgets(size), all_methods = methods();
-  const double rate = share_of_error_rate(all_heads.size() * all_m.size() * all_methods.size() * scales(size).size());
-  std::vector<Region> regions;
-  std::vector<std::string> best_words;
-  for (const auto& scale : scales(size)) {
-    Region region{"logits times " + scale, {}};
-    std::string words;
-    for (const auto& head : all_heads) {
-      const auto error = [&](const std::string& method) {
-        return results.scalar({{"method", method}, {"input", input(head)}, {"logit_scale", std::stod(scale)}},
-                              "relative_output_error");
-      };
-      const Samples null = error("uniform");
-      Comparison best;
-      for (const auto& m : all_m)  // the one that is surest to be below: by the upper end of its interval
-        for (const auto& method : all_methods) {
-          const std::string spec = with(method, "m=" + m);
-          const Estimate found = ratio(error(spec), null, rate);
-          if (best.what.empty() || found.interval.high < best.estimate.interval.high) best = {spec, found};
-        }
-      region.comparisons.push_back(best);
-      words += fmt::format("{}{} by {}", words.empty() ? "" : ", ", best.estimate.text(), best.what);
-    }
-    regions.push_back({region.name, {decisive(region.comparisons)}});
-    best_words.push_back(fmt::format("logits times {}: {}", scale, words));
+  Specs all;
+  for (const char* map : {"positive", "trig", "hyperbolic", "oprf", "aderf"}) {
+    const auto with = [&](Index m) { return fmt::format("performer:features={},m={},{}", map, m, inputs); };
+    Index m = 1;
+    while (flops(with(m + 1)) <= flops("softmax")) ++m;
+    all.push_back(with(m));
   }
-  Verdict verdict = below_where(
-      1,
-      // By the closed forms their error grows as exp |q + k|^2 / m: small logits are within reach, real ones not.
-      {fmt::format(
-           "On every one of {} real heads some random-feature estimator (m up to {}) errs less than the mean of V",
-           all_heads.size(), all_m.back()),
-       Verdict::Outcome::conditional},
-      regions);
-  verdict.numbers = fmt::format("least ratios to the mean of V, head by head: {}", fmt::join(best_words, "; "));
-  return {verdict};
+  return all;
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+struct Measured {
+  Index n, replicates;
+  std::vector<double> scales;
+  std::vector<RealHead> heads;
+  Specs plain, transformed;
+  Cells cells;
+};
+
+Measured run(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(256, 512, 1024);
+  Measured all{.n = n,
+               .replicates = recipe.sized<Index>(2, 20, texts),
+               .scales = recipe.sized<std::vector<double>>({1, 0.03}, {1, 0.25, 0.03}, {1, 0.5, 0.25, 0.1, 0.03}),
+               .heads = recipe.sized<std::vector<RealHead>>({{2, 1}}, {{0, 1}, {2, 1}}, all_heads()),
+               .plain = candidates(n, "transform=none"),
+               .transformed = candidates(n, "transform=full,shift=mean"),
+               .cells = {}};
+  Specs scales, methods = all.plain;
+  for (const double scale : all.scales) scales.push_back(fmt::format("{}", scale));
+  methods.insert(methods.end(), all.transformed.begin(), all.transformed.end());
+  methods.push_back("uniform");
+  all.cells = recipe.run({.experiment = "attention-error:matrix=false",
+                          .methods = methods,
+                          .inputs = inputs_of(all.heads),
+                          .n = {n},
+                          .sweep = {{"logit_scale", scales}},
+                          .replicates = all.replicates});
+  return all;
+}
+
+void draw(Recipe& recipe, const Measured& all) {
+  std::vector<Panel> panels;
+  for (const auto& [title, methods] :
+       {std::pair{"inputs as they are", all.plain}, std::pair{"inputs transformed", all.transformed}}) {
+    Specs shown = methods;
+    shown.push_back("uniform");
+    panels.push_back({.title = title,
+                      .cells = all.cells.methods(shown),
+                      .x = {"logit_scale"},
+                      .x_label = "factor of the logits",
+                      .x_scale = "log10",
+                      .y = "relative_output_error",
+                      .y_label = "error of the output / that of the mean of V",
+                      .y_scale = "log10",
+                      .interval = "median",
+                      .ratio_to = "uniform"});
+  }
+  recipe.figure(
+      "random-features-on-real-heads", "Random features on heads of a model, against temperature",
+      fmt::format("{} heads of the project's byte-level model with its causal mask, n = {}, d = 64, {} texts. "
+                  "Each map with the most features that take no more FLOPs than softmax; m counts projection "
+                  "vectors (trig and hyperbolic make two features of each). Frobenius error of the output "
+                  "over that of the mean of V, median over heads and texts: above 1, a method errs more "
+                  "than the mean of V, which looks at no key.",
+                  all.heads.size(), all.n, all.replicates),
+      panels);
+}
+
+// Of the best candidate, whichever it is.
+Estimate least_ratio(const Recipe& recipe, const Measured& all, const RealHead& head, double scale) {
+  const Cells here = all.cells.input(head.input()).where({{"logit_scale", scale}});
+  const Samples null = here.method("uniform").scalar("relative_output_error");
+  const size_t candidates = all.plain.size() + all.transformed.size();
+  const double rate = recipe.error_rate(all.heads.size() * all.scales.size() * candidates);
+  std::vector<Estimate> ratios;
+  for (const Specs& methods : {all.plain, all.transformed})
+    for (const auto& method : methods)
+      ratios.push_back(median_ratio(here.method(method).scalar("relative_output_error"), null, rate));
+  return least_of(ratios);
+}
+
+// On how many heads, with one factor of the logits.
+void count_heads(Recipe& recipe, const Measured& all, double scale, const std::string& definition) {
+  recipe.judge(
+      {.text = fmt::format("By what factor the best random-feature estimator errs more or less than the mean of V, on "
+                           "{} heads of this project's byte-level model with {}",
+                           all.heads.size(), scale == 1 ? "their own logits" : fmt::format("logits times {}", scale)),
+       .definition = definition + fmt::format(". One number a head, at logits times {}", scale),
+       .threshold = "none is claimed. At 1 the best estimator errs as the mean of V, which looks at no key; the heads "
+                    "surely below 1 are counted",
+       .expected = Ruling::measured,
+       .because = "no source gives the factor"},
+      [=, &recipe] {
+        std::vector<Comparison> ratios;
+        for (const RealHead& head : all.heads) ratios.push_back({head.name(), least_ratio(recipe, all, head, scale)});
+        return values_of(ratios, {1});
+      });
+}
+
+void write(Recipe& recipe) {
+  const Measured all = run(recipe);
+  draw(recipe, all);
+  const std::string definition = fmt::format(
+      "of each estimator and head, the relative Frobenius error of the output over that of the mean of V, the median "
+      "over {2} texts; of these the least over estimators, so that one estimator is the best for all texts. "
+      "Estimators: positive, trigonometric, hyperbolic, OPRF and ADERF features, with inputs as they are and with "
+      "inputs transformed in a way, learnt from another text, that leaves softmax attention unchanged; each with the "
+      "most features that take no more FLOPs than softmax. {0} heads, causal mask, n = {1}, d = 64",
+      all.heads.size(), all.n, all.replicates);
+  recipe.judge(
+      {.text = fmt::format("On each of {} heads of this project's byte-level model, some random-feature estimator errs "
+                           "less than the mean of V",
+                           all.heads.size()),
+       .definition = definition + ". Of these numbers the greatest over heads is judged, for each factor of the "
+                                  "logits. A factor fails only where, on some head, all estimators surely err more",
+       .threshold = "1: the mean of V, which looks at no key",
+       .expected = Ruling::ambiguous,
+       .because = "by the closed forms the error grows as exp |q + k|^2 / m, so large logits are out of reach; "
+                  "of small ones both errors shrink alike, and the number of features decides"},
+      [=, &recipe] {
+        std::vector<Region> regions;
+        for (const double scale : all.scales) {
+          std::vector<Estimate> of_heads;
+          for (const RealHead& head : all.heads) of_heads.push_back(least_ratio(recipe, all, head, scale));
+          regions.push_back({fmt::format("logits times {}", scale), {{"", greatest_of(of_heads)}}, scale});
+        }
+        return below_where(1, regions, "factor of the logits");
+      });
+  for (const double scale : all.scales) count_heads(recipe, all, scale, definition);
+}
+
+const bool registered = add(RecipeEntry{
+    .text = {.name = "random-features-on-real-heads",
+             .summary = "Random features on heads of a model, against the mean of V",
+             .formula = "Do random features approximate the attention of a trained model better than the mean of V?",
+             .reference = "Choromanski et al. 2020, arXiv:2009.14794; Likhosherstov et al. 2023, arXiv:2302.00787"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench

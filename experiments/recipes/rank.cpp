@@ -1,4 +1,4 @@
-// Rank against length and against the number of features, and the spectrum at one length: source 000's first argument.
+// Rank against length and against the number of features, and the spectrum at one length: Su's first argument.
 // methods.md C2, I: the rank of a method with F features is at most F; softmax is of full rank on generic data.
 #include <fmt/format.h>
 
@@ -11,78 +11,56 @@ using Specs = std::vector<std::string>;
 
 constexpr Index features = 64;  // of each capped method at every length
 const Specs capped{"performer:m=64", "linear", "vq:codes=64"}, exact{"softmax", "uniform"};
-const Specs laws{"gaussian", "gaussian:scale=0.5"};
 
-const Description text{.name = "rank",
-                       .summary = "Rank of the attention matrix against length and features",
-                       .formula =
-                           "The rank of linear attention is at most its number of features, while softmax attention is "
-                           "of full rank; with m = 4 d features and more the gap closes.",
-                       .reference = "Su 2021, kexue.fm/archives/8338; Wang et al. 2020, arXiv:2006.04768"};
-
-// The matrices themselves are taken up to this length, where features are swept as well; softmax up to twice of it, and
-// methods with factors, whose spectra take no matrix, farther. A rank from F factors is at most F by construction: the
-// bound is judged on matrices.
-Index dense(RecipeSize size) { return size == RecipeSize::smoke ? 64 : 512; }
-Index farthest(RecipeSize size) { return dense(size) * (size == RecipeSize::full ? 128 : 8); }
-
-Specs budgets(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"16", "32"};
-  return {"64", "128", "256", "512"};  // d, 2 d, 4 d, 8 d
-}
-
-Specs all_methods() {
-  Specs all = exact;
-  all.insert(all.end(), capped.begin(), capped.end());
-  return all;
-}
-
-Specs all_inputs(RecipeSize size) {
-  Specs all = laws;
-  for (const auto& head : inputs_of(telling_heads(size))) all.push_back(head);
-  return all;
-}
+// All cells with a matrix, in parts that statements and figures narrow.
+struct Measured {
+  Index n;             // of the matrices that are judged
+  Specs budgets;       // of Performer there
+  std::string judged;  // the m of them that is judged, 4 d
+  std::vector<LawOrHead> inputs;
+  Cells matrices, over_features, long_ones;
+};
 
 std::string with_m(const std::string& m) { return "performer:m=" + m; }
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  const Index n = dense(size), replicates = size == RecipeSize::full ? 10 : size == RecipeSize::quick ? 3 : 2;
-  const RunRequest on_laws{.experiment = "rank",
-                           .methods = all_methods(),
-                           .inputs = laws,
-                           .n = {n / 8, n / 4, n / 2, n},
-                           .causal = false,
-                           .replicates = replicates};
-  RunRequest drawn = on_laws, given = on_laws, over_m = on_laws, longer = on_laws, factored = on_laws;
-  drawn.inputs = given.inputs = inputs_of(telling_heads(size));
-  drawn.methods = {"performer:m=64", "vq:codes=64"};
-  given.methods = {"softmax", "uniform", "linear"};
-  given.replicates = 1;
-  over_m.inputs = all_inputs(size);
-  over_m.methods = {"performer", "softmax"};
-  over_m.n = {n};
-  over_m.sweep = {{"m", budgets(size)}};
-  over_m.replicates = 2 * replicates;
-  longer.methods = {"softmax"};
-  longer.n = {2 * n};
-  RunRequest longer_heads = longer;
-  longer_heads.inputs = given.inputs;
-  longer_heads.replicates = 1;
-  factored.experiment = "rank:spectrum=factored";
-  factored.methods = {"performer:m=64", "linear"};
-  factored.n.clear();
-  for (Index length = 2 * n; length <= farthest(size); length *= 2) factored.n.push_back(length);
-  return {on_laws, drawn, given, over_m, longer, longer_heads, factored};
+Measured run(Recipe& recipe) {
+  Measured all{
+      .n = recipe.sized<Index>(64, 192, 512),
+      .budgets = recipe.sized<Specs>({"16", "32"}, {"64", "128", "256"}, {"64", "128", "256", "512"}),
+      .judged = recipe.sized<std::string>("32", "256"),
+      .inputs = laws_and_heads(recipe, {{"gaussian", "gaussian"}, {"gaussian, scale 0.5", "gaussian:scale=0.5"}})};
+  const Specs specs = inputs_of(all.inputs);
+  Specs methods = exact;
+  methods.insert(methods.end(), capped.begin(), capped.end());
+  RunRequest request{.experiment = "rank",
+                     .methods = methods,
+                     .inputs = specs,
+                     .n = {all.n},
+                     .causal = false,
+                     .replicates = recipe.sized<Index>(2, texts)};
+  const Cells judged = recipe.run(request);
+  request.methods.clear();
+  for (const auto& m : all.budgets) request.methods.push_back(with_m(m));
+  all.over_features = judged + recipe.run(request);
+  // Shown by figures alone, of the two gaussian laws and the last head.
+  request.methods = methods;
+  request.inputs = {specs[0], specs.back()};
+  request.n = {all.n / 8, all.n / 4, all.n / 2};
+  request.replicates = recipe.sized<Index>(2, 4);
+  all.matrices = judged + recipe.run(request);
+  // A rank from F factors is at most F by construction: the bound is judged on matrices.
+  request.experiment = "rank:spectrum=factored";
+  request.methods = {"performer:m=64", "linear"};
+  request.inputs = {specs[0]};
+  request.n.clear();
+  for (Index n = 2 * all.n; n <= all.n * recipe.sized<Index>(8, 8, 128); n *= 2) request.n.push_back(n);
+  all.long_ones = recipe.run(request);
+  return all;
 }
 
-nlohmann::json matrices_of(const std::string& input) {
-  return {{"experiment", "rank"}, {"of", "attention"},      {"d", 64}, {"logit_scale", 1}, {"input", input},
-          {"causal", 0},          {"method", all_methods()}};
-}
-
-Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label) {
-  return {.title = title,
-          .where = matrices_of(input),
+Panel panel(const LawOrHead& input, const Cells& cells, const std::string& metric, const std::string& label) {
+  return {.title = input.name,
+          .cells = cells,
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",
@@ -91,127 +69,151 @@ Panel panel(const std::string& title, const std::string& input, const std::strin
           .y_scale = "log2"};
 }
 
-Panel over_features(const std::string& title, const std::string& input, RecipeSize size, const std::string& metric,
-                    const std::string& label) {
-  Panel one = panel(title, input, metric, label);
-  one.where["method"] = {"performer"};
-  one.where["n"] = dense(size);
+Panel over_features(const LawOrHead& input, const Measured& all, const std::string& metric, const std::string& label) {
+  const Cells here = all.over_features.input(input.input);
+  Specs shown{"softmax", "linear", "uniform"};
+  for (const auto& m : all.budgets) shown.push_back(with_m(m));
+  Panel one = panel(input, here.methods(shown), metric, label);
+  one.title = fmt::format("{}, n = {}", input.name, all.n);
   one.x = {"m"};
   one.x_label = "features m";
   one.references = {"softmax", "linear", "uniform"};
   return one;
 }
 
-Panel spectrum(const std::string& title, const std::string& input, Index n) {
-  Panel one{.title = title,
-            .kind = "profile",
-            .where = matrices_of(input),
-            .x_label = "index k / n",
-            .y = "cumulative_spectrum",
-            .y_label = "sum of the first k singular values / all",
-            .normalise_x = true};
-  one.where["n"] = n;
-  return one;
+void draw(Recipe& recipe, const Measured& all) {
+  const LawOrHead &law = all.inputs[0], &small = all.inputs[1], &head = all.inputs.back();
+  const std::string numerical = "numerical rank", effective = "effective rank",
+                    seen = " Heads are those of the project's byte-level model, seen without its causal mask.";
+  const Cells of_law = all.matrices.input(law.input) + all.long_ones, of_head = all.matrices.input(head.input);
+  recipe.figure("rank", "Rank against sequence length",
+                "Numerical rank (singular values above sigma_1 n 2.2e-16, in double) and effective rank exp H(sigma / "
+                "sum); bidirectional, d = 64, 95 % intervals over draws or texts. Methods with 64 features stop at 64; "
+                "beyond the lengths of softmax the spectrum is from their factors." +
+                    seen,
+                {panel(law, of_law, "numerical_rank", numerical), panel(head, of_head, "numerical_rank", numerical),
+                 panel(law, of_law, "effective_rank", effective), panel(head, of_head, "effective_rank", effective)});
+  recipe.figure(
+      "rank-over-features", "Rank against the number of features",
+      "Performer from m = d on; dotted: methods without m; 95 % intervals over draws or texts. Every feature "
+      "adds to the numerical rank; to the effective rank it adds noise as well as structure, and where "
+      "softmax attention is nearly uniform (scale 0.5) the noise has more of it than the truth." +
+          seen,
+      {over_features(law, all, "numerical_rank", numerical), over_features(law, all, "effective_rank", effective),
+       over_features(small, all, "effective_rank", effective), over_features(head, all, "effective_rank", effective)});
+  std::vector<Panel> spectra;
+  for (const LawOrHead& input : {law, small, head})
+    spectra.push_back({.title = fmt::format("{}, n = {}", input.name, all.n),
+                       .kind = "profile",
+                       .cells = all.matrices.input(input.input).n(all.n),
+                       .x_label = "index k / n",
+                       .y = "cumulative_spectrum",
+                       .y_label = "sum of the first k singular values / all",
+                       .normalise_x = true});
+  recipe.figure("spectrum", "Normalised cumulative spectrum",
+                "Share of the singular values' sum in the first k; bidirectional, d = 64, 64 features or codes. A "
+                "curve that rises at once is a matrix of low effective rank." +
+                    seen,
+                spectra);
 }
 
-std::vector<Figure> figures(RecipeSize size) {
-  const RealHead head = telling_heads(size).back();
-  const std::string real = "real head (" + head.name() + ")", at_n = ", n = " + std::to_string(dense(size));
-  const std::string numerical = "numerical rank", effective = "effective rank";
-  return {
-      figure("rank", text, "Rank against sequence length",
-             "Numerical rank (singular values above sigma_1 n 2.2e-16, in double) and effective rank exp H(sigma / "
-             "sum); bidirectional, d = 64, 95 % intervals over inputs and draws. Methods with 64 features stop at "
-             "64; what is longer than 1024 is from their factors. The real heads are those of the byte-level "
-             "transformer, seen "
-             "bidirectionally.",
-             {panel("gaussian", "gaussian", "numerical_rank", numerical),
-              panel(real, head.input(), "numerical_rank", numerical),
-              panel("gaussian", "gaussian", "effective_rank", effective),
-              panel(real, head.input(), "effective_rank", effective)}),
-      figure("rank-over-features", text, "Rank against the number of features",
-             "Performer from m = d to m = 8 d; dotted: methods without m. Every feature adds to the numerical rank; "
-             "what it adds to the effective rank is noise as well as structure, and where softmax attention is "
-             "nearly uniform (scale 0.5) the noise has more of it than the truth.",
-             {over_features("gaussian" + at_n, "gaussian", size, "numerical_rank", numerical),
-
-              over_features("gaussian" + at_n, "gaussian", size, "effective_rank", effective),
-              over_features("gaussian, scale 0.5", "gaussian:scale=0.5", size, "effective_rank", effective),
-              over_features(real, head.input(), size, "effective_rank", effective)}),
-      figure("spectrum", text, "Normalised cumulative spectrum",
-             "Share of the singular values' sum in the first k. A curve that rises at once is a matrix of low "
-             "effective rank.",
-             {spectrum("gaussian" + at_n, "gaussian", dense(size)),
-              spectrum("gaussian, scale 0.5" + at_n, "gaussian:scale=0.5", dense(size)),
-              spectrum(real + at_n, head.input(), dense(size))})};
-}
-
-// Every matrix of a method with features against their number.
-Verdict judge_bound(const Results& results, RecipeSize size) {
-  std::vector<Bounded> all;
-  const auto add = [&](const std::string& method, const std::string& input, Index n, double bound) {
-    for (const auto& [replicate, rank] :
-         results.scalar({{"method", method}, {"input", input}, {"n", n}}, "numerical_rank"))
-      all.push_back({fmt::format("{} on {}, n = {}", method, input, n), rank, bound});
+Finding judge_bound(const Measured& all) {
+  std::vector<Bounded> ranks;
+  const auto add = [&](const std::string& method, const LawOrHead& input, double bound) {
+    const Cells one = all.over_features.method(method).input(input.input);
+    for (const auto& [replicate, rank] : one.scalar("numerical_rank"))
+      ranks.push_back({fmt::format("{} on {}", method, input.name), rank, bound});
   };
-  for (const auto& input : all_inputs(size)) {
-    for (const auto& method : capped) add(method, input, dense(size), features);
-    for (const auto& m : budgets(size)) add(with_m(m), input, dense(size), std::stod(m));
+  for (const LawOrHead& input : all.inputs) {
+    for (const auto& method : capped) add(method, input, features);
+    for (const auto& m : all.budgets) add(with_m(m), input, std::stod(m));
   }
-  return all_at_most(
-      "The rank of linear attention and of vector quantisation is at most the number of features or codes", all);
+  return all_at_most(ranks);
 }
 
-Verdict judge_softmax(const Results& results, RecipeSize size) {
+Finding judge_softmax(const Recipe& recipe, const Measured& all) {
+  std::vector<Comparison> missing;
+  for (const LawOrHead& input : all.inputs) {
+    Samples less = all.matrices.method("softmax").input(input.input).n(all.n).scalar("numerical_rank");
+    for (auto& [replicate, rank] : less) rank = static_cast<double>(all.n) - rank;
+    missing.push_back({"n less the rank, " + input.name, median_of(less, recipe.error_rate(all.inputs.size()))});
+  }
+  return all_below(0.5, missing);
+}
+
+Finding judge_features(const Recipe& recipe, const Measured& all) {
   std::vector<Region> regions;
-  for (const auto& input : all_inputs(size)) {
-    Region region{input, {}};
-    for (const auto& [replicate, rank] :
-         results.scalar({{"method", "softmax"}, {"input", input}, {"n", 2 * dense(size)}}, "numerical_rank"))
-      region.comparisons.push_back({"", certain(static_cast<double>(2 * dense(size)) - rank)});
-    regions.push_back(region);
+  for (const LawOrHead& input : all.inputs) {
+    const Cells here = all.over_features.input(input.input);
+    region(regions, input.part)
+        .comparisons.push_back({input.name, median_ratio(here.method(with_m(all.judged)).scalar("effective_rank"),
+                                                         here.method("softmax").scalar("effective_rank"),
+                                                         recipe.error_rate(all.inputs.size()))});
   }
-  Verdict verdict =
-      below_where(0.5,
-                  {fmt::format("Softmax attention is of full rank in double precision at n = {}", 2 * dense(size)),
-                   Verdict::Outcome::ambiguous},
-                  regions);
-  verdict.numbers = "n less the numerical rank at " + verdict.numbers;
-  return verdict;
+  return below_where(1, regions);
 }
 
-// A region an input: the effective rank over that of softmax, for every m.
-Verdict judge_features(const Results& results, RecipeSize size) {
-  const Specs inputs = all_inputs(size);
-  const double rate = share_of_error_rate(inputs.size() * budgets(size).size());
-  std::vector<Region> regions;
-  for (const auto& input : inputs) {
-    const auto effective = [&](const std::string& method) {
-      return results.scalar({{"method", method}, {"input", input}, {"n", dense(size)}}, "effective_rank");
-    };
-    Region region{input, {}};
-    const Samples truth = effective("softmax");
-    for (const auto& m : budgets(size)) {
-      region.comparisons.push_back({"m = " + m, ratio_of(effective(with_m(m)), truth, rate)});
-    }
-    regions.push_back(region);
-  }
-  Verdict verdict = below_where(1,
-                                // Where softmax is nearly uniform the noise of the features has more rank than it.
-                                {fmt::format("Performer's effective rank is below that of softmax attention for every "
-                                             "m from {} to {}",
-                                             budgets(size).front(), budgets(size).back()),
-                                 Verdict::Outcome::conditional},
-                                regions);
-  verdict.numbers = "effective rank over that of softmax at " + verdict.numbers;
-  return verdict;
+void write(Recipe& recipe) {
+  const Measured all = run(recipe);
+  draw(recipe, all);
+  const std::string where = fmt::format(
+      "normal queries and keys of standard deviation 1 and 0.5 and {} heads of this project's byte-level model seen "
+      "without their causal mask (which alone gives full rank), n = {}, d = 64, {} draws or texts each",
+      all.inputs.size() - 2, all.n, texts);
+  recipe.judge(
+      {.text = "The rank of the attention matrix is at most the number of features with linear attention, and the "
+               "number of codes with vector-quantised keys",
+       .source =
+           "Su 2021, kexue.fm/archives/8338, section 低秩问题, for linear attention; for vector-quantised keys our own",
+       .quotation = "线性Attention矩阵的秩一定不超过$m$ (the rank of the linear attention matrix is certainly at "
+                    "most m)",
+       .definition = fmt::format("numerical rank (singular values above sigma_1 n 2.2e-16, sigma_1 the largest) of the "
+                                 "matrix of every draw or text: linear attention with 1 + elu (64 features), Performer "
+                                 "with m = {} to {} features, and 64 codes; ",
+                                 all.budgets.front(), all.budgets.back()) +
+                     where,
+       .threshold = "the number of features or codes, an identity of algebra: it is the code that is tested",
+       .because = "a product of an n x m and an m x n matrix has rank m at most"},
+      [=] { return judge_bound(all); });
+  recipe.judge({.text = fmt::format("In double precision, at least half of the matrices of softmax attention of {} "
+                                    "tokens without a mask are of full rank, on normal inputs and on heads of this "
+                                    "project's byte-level model",
+                                    all.n),
+                .definition = "n less the numerical rank (singular values above sigma_1 n 2.2e-16, sigma_1 the "
+                              "largest), the median over draws or texts, which must lie below on every input; " +
+                              where,
+                .threshold = "0.5: ranks are whole numbers, so at least half of the matrices are of rank n",
+                .expected = Ruling::ambiguous,
+                .because = "the exponential can raise the rank; how much of it rounding leaves is not known"},
+               [=, &recipe] { return judge_softmax(recipe, all); });
+  recipe.judge(
+      {.text = "With m = 4 d features, Performer's attention matrix is of lower effective rank than that of softmax "
+               "attention",
+       .source = "Su 2021, kexue.fm/archives/8338, section 低秩问题",
+       .quotation =
+           "为了弥补秩的损失，所以一般要设置$m > d$，在Performer的实验中选择的是$m = 4d$ (to make up for the loss "
+           "of rank one generally sets m > d; Performer's experiments chose m = 4d)",
+       .definition =
+           fmt::format("effective rank of Performer's matrix with m = {} over that of softmax's, the median over the "
+                       "same draws or texts; the effective rank is exp(H), H the entropy of the singular values over "
+                       "their sum. That the source means the effective rank is our reading, since m > d bounds only "
+                       "the rank. Each law is judged, and all heads together, which must all hold; ",
+                       all.judged) +
+           where,
+       .threshold = "1: equal ranks",
+       .expected = Ruling::conditional,
+       .because = "where softmax is nearly uniform its effective rank is near 1, and the noise of the "
+                  "features has more"},
+      [=, &recipe] { return judge_features(recipe, all); });
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_bound(results, size), judge_softmax(results, size), judge_features(results, size)};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered = add(RecipeEntry{
+    .text = {.name = "rank",
+             .summary = "Rank of the attention matrix against length and features",
+             .formula = "How far is the rank of linear attention below that of softmax, and do more features close the "
+                        "gap?",
+             .reference = "Su 2021, kexue.fm/archives/8338; Wang et al. 2020, arXiv:2006.04768"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench

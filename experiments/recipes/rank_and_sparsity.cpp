@@ -1,6 +1,6 @@
-// Whether sparsity goes with rank: kexue 9889 turns from rank to sparsity as what an attention matrix needs. Effective
-// rank against the entropy of rows, over heads, over temperatures (the logits times logit_scale) and over methods, at
-// one length: the same question asked in three ways, and Spearman's correlation for each.
+// Whether sparsity goes with rank: Su (kexue 9889) turns from rank to sparsity as what an attention matrix needs.
+// Effective rank against the entropy of rows, over heads, over temperatures (the logits times logit_scale) and over
+// methods, at one length: the same question asked in three ways, and Spearman's correlation for each.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -13,72 +13,69 @@ using Specs = std::vector<std::string>;
 
 const std::string of_rank = "rank:by_index=false", of_rows = "sparsity:by_row=false";
 const Specs laws{"gaussian", "clustered", "ar1", "low-rank", "sphere"};
-const Specs approximations{
-    "performer", "performer:m=64", "linear",      "linear:features=exp", "linear:features=relu", "efficient",
-    "taylor",    "vq:codes=16",    "vq:codes=64", "local:window=4",      "local:window=16",      "local",
-    "top-k:k=4", "top-k:k=16",     "top-k",       "truncated:window=4",  "truncated:window=16",  "truncated",
-    "uniform"};
-// What is drawn of these: names of all would fill the legend.
-const Specs shown{"uniform",     "performer",       "linear",     "linear:features=exp",
+const Specs elementwise{"linear",
+                        "linear:inputs=unscaled",
+                        "linear:features=exp",
+                        "linear:features=exp,inputs=unscaled",
+                        "linear:features=relu",
+                        "linear:features=relu,inputs=unscaled"};
+const Specs others{"performer:m=64",      "performer",       "taylor",    "vq:codes=16", "vq:codes=64",
+                   "local:window=4",      "local:window=16", "top-k:k=4", "top-k:k=16",  "truncated:window=4",
+                   "truncated:window=16", "uniform"};
+// Those of these that are drawn: names of all would fill the legend.
+const Specs shown{"softmax",     "uniform",         "performer",  "linear",
                   "vq:codes=64", "local:window=16", "top-k:k=16", "truncated:window=16"};
 
-const Description text{.name = "rank-and-sparsity",
-                       .summary = "Whether sparse attention is attention of high rank",
-                       .formula = "The sparser an attention matrix, the higher its effective rank.",
-                       .reference = "Su 2021, kexue.fm/archives/8338; Su 2023, kexue.fm/archives/9889"};
+struct Measured {
+  Index n;
+  std::vector<double> scales;
+  std::vector<RealHead> heads, with_methods;
+  Specs methods;
+  Cells cells;
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
-
-Specs scales(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"1", "4"};
-  if (size == RecipeSize::quick) return {"0.125", "0.5", "1", "2", "8"};
-  return {"0.0625", "0.125", "0.25", "0.5", "1", "2", "4", "8", "16"};
-}
-
-Specs heads(RecipeSize size) { return inputs_of(size == RecipeSize::smoke ? telling_heads(size) : all_heads()); }
-
-Specs everything(RecipeSize size) {
-  Specs inputs = heads(size);
-  inputs.insert(inputs.end(), laws.begin(), laws.end());
-  return inputs;
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  std::vector<RunRequest> all;
-  for (const auto& experiment : {of_rank, of_rows}) {
-    RunRequest softmax{.experiment = experiment,
-                       .methods = {"softmax"},
-                       .inputs = everything(size),
-                       .n = {length(size)},
-                       .causal = false,
-                       .sweep = {{"logit_scale", scales(size)}}};
-
-    RunRequest others = softmax, over_scales = softmax;
-    others.methods = approximations;
-    others.inputs = inputs_of(telling_heads(size));
-    others.inputs.push_back("gaussian");
-    others.sweep.clear();
-    over_scales.methods = shown;
-    over_scales.inputs = {"gaussian", telling_heads(size).back().input()};
-    all.insert(all.end(), {softmax, others, over_scales});
+  Samples of(const std::string& experiment, const char* metric, const std::string& method, const std::string& input,
+             double scale) const {
+    return cells.where({{"experiment", experiment}, {"method", method}, {"input", input}, {"logit_scale", scale}})
+        .scalar(metric);
   }
+};
+
+Measured run(Recipe& recipe) {
+  Measured all{.n = recipe.sized<Index>(48, 64, 256),
+               .scales = recipe.sized<std::vector<double>>({1, 4}, {0.25, 1, 4}, {0.0625, 0.25, 0.5, 1, 2, 4, 16}),
+               .heads = recipe.smoke() ? std::vector<RealHead>{{0, 1}, {2, 1}, {3, 1}} : all_heads(),
+               .with_methods = recipe.sized<std::vector<RealHead>>({{2, 1}}, {{2, 1}}, all_heads()),
+               .methods = {"softmax"},
+               .cells = {}};
+  all.methods.insert(all.methods.end(), elementwise.begin(), elementwise.end());
+  all.methods.insert(all.methods.end(), others.begin(), others.end());
+  Specs scales;
+  for (const double scale : all.scales) scales.push_back(fmt::format("{}", scale));
+  const auto add = [&](const Specs& methods, const Specs& inputs, const Specs& at) {
+    for (const auto& experiment : {of_rank, of_rows})
+      all.cells = all.cells + recipe.run({.experiment = experiment,
+                                          .methods = methods,
+                                          .inputs = inputs,
+                                          .n = {all.n},
+                                          .sweep = {{"logit_scale", at}},
+                                          .replicates = recipe.sized<Index>(3, texts)});
+  };
+  add({"softmax"}, inputs_of(all.heads), scales);
+  add({"softmax"}, laws, scales);
+  add(all.methods, inputs_of(all.with_methods), {"1"});
+  add(all.methods, {"gaussian"}, {"1"});
+  add(shown, {"gaussian", all.with_methods.back().input()}, scales);
   return all;
 }
 
-std::vector<Figure> figures(RecipeSize size) {
-  const RealHead head = telling_heads(size).back();
-
-  Specs methods = shown;
-
-  methods.insert(methods.begin(), "softmax");
+void draw(Recipe& recipe, const Measured& all) {
+  const RealHead head = all.with_methods.back();
+  const Cells unscaled = all.cells.where({{"logit_scale", 1}});
+  Specs sources = inputs_of(all.heads);
+  sources.insert(sources.end(), laws.begin(), laws.end());
   Panel scatter{.title = "softmax, heads and laws",
                 .kind = "trade",
-                .where = {{"experiment", {of_rank, of_rows}},
-                          {"input", everything(size)},
-                          {"causal", 0},
-                          {"n", length(size)},
-                          {"logit_scale", 1},
-                          {"method", "softmax"}},
+                .cells = unscaled.method("softmax").where({{"input", sources}}),
                 .x = {"layer", "head"},
                 .x_label = "mean entropy of a row (nat)",
                 .y = "effective_rank",
@@ -88,103 +85,180 @@ std::vector<Figure> figures(RecipeSize size) {
                 .x_metric = "entropy",
                 .points = {"input"}};
   Panel over_scales = scatter;
-  over_scales.title = "softmax, the logits times " + scales(size).front() + " to " + scales(size).back();
-  over_scales.where.erase("logit_scale");
+  over_scales.title = fmt::format("softmax, the logits times {} to {}", all.scales.front(), all.scales.back());
+  over_scales.cells = all.cells.method("softmax").where({{"input", sources}});
   over_scales.points = {"input", "logit_scale"};
-  Panel over_methods = scatter;
-  over_methods.title = "methods on " + head.name();
-  over_methods.where["method"] = methods;
-  over_methods.where["input"] = head.input();
-  over_methods.x = {};
-  over_methods.series = {"method"};
-  Panel over_laws = over_methods;
-  over_laws.title = "methods on gaussian";
-  over_laws.where["input"] = "gaussian";
-
-  std::vector<Panel> curves;
+  std::vector<Panel> points{scatter, over_scales}, curves;
+  for (const auto& [title, input] : {std::pair{head.name(), head.input()}, {std::string("gaussian"), laws[0]}}) {
+    scatter.title = "methods on " + title;
+    scatter.cells = unscaled.input(input).methods(shown);
+    scatter.x = {};
+    scatter.series = {"method"};
+    points.push_back(scatter);
+  }
   for (const auto& [experiment, metric, label] :
        {std::tuple<std::string, std::string, std::string>{of_rank, "effective_rank", "effective rank"},
         {of_rows, "relative_support", "effective support / n"}})
-    for (const auto& [title, input] :
-         {std::pair<std::string, std::string>{"gaussian", "gaussian"}, {head.name(), head.input()}})
-      curves.push_back(
-          {.title = title,
-           .where =
-               {{"experiment", experiment}, {"input", input}, {"causal", 0}, {"n", length(size)}, {"method", methods}},
-           .x = {"logit_scale"},
-           .x_label = "factor of the logits",
-           .x_scale = "log2",
-           .y = metric,
-           .y_label = label,
-           .y_scale = "log10"});
-  const std::string shape = fmt::format("n = {}, bidirectional", length(size));
-  return {
-      figure("rank-and-sparsity", text, "Effective rank against entropy",
-             shape + ". Each point is one matrix: of a head of the byte-level transformer, or of one draw of a law.",
-             {scatter, over_scales, over_methods, over_laws}),
-      figure("rank-and-sparsity-over-scale", text, "Rank and sparsity against the scale of the logits",
-             shape + ", d = 64. Sharper logits make softmax sparser and of higher rank; elementwise features follow "
-                     "neither.",
-             curves)};
+    for (const auto& [title, input] : {std::pair{std::string("gaussian"), laws[0]}, {head.name(), head.input()}})
+      curves.push_back({.title = title,
+                        .cells = all.cells.where({{"experiment", experiment}, {"input", input}}).methods(shown),
+                        .x = {"logit_scale"},
+                        .x_label = "factor of the logits",
+                        .x_scale = "log2",
+                        .y = metric,
+                        .y_label = label,
+                        .y_scale = "log10"});
+  const std::string shape = fmt::format(
+      "n = {}, d = 64; heads of the project's byte-level model with its causal mask, laws without a mask; means over "
+      "{} "
+      "texts or draws. ",
+      all.n, texts);
+  recipe.figure("rank-and-sparsity", "Effective rank against entropy",
+                shape + "Each point is a head, a law or a method.", points);
+  recipe.figure("rank-and-sparsity-over-scale", "Rank and sparsity against the scale of the logits",
+                shape + "Sharper logits make softmax sparser and of higher rank; elementwise features follow neither.",
+                curves);
 }
 
-// Correlation of effective rank with entropy over so many matrices: below 0, the sparser has the higher rank.
-class Question {
- public:
-  Question(const Results& results, double rate) : results_(results), rate_(rate) {}
-
-  void add(const std::string& method, const std::string& input, const std::string& scale) {
-    const nlohmann::json where{{"method", method}, {"input", input}, {"logit_scale", std::stod(scale)}};
-    const auto of = [&](const std::string& experiment, const char* metric) {
-      nlohmann::json cell = where;
-      cell["experiment"] = experiment;
-      return results_.scalar(cell, metric);
-    };
-
-    const Samples rank = of(of_rank, "effective_rank"), entropy = of(of_rows, "entropy");
-    if (!rank.contains(0) || !entropy.contains(0)) return;  // rows with negative entries have no entropy
-    ranks_.push_back(rank.at(0));
-    entropies_.push_back(entropy.at(0));
-  }
-  Region region(const std::string& name) const {
-    const double found = rank_correlation(ranks_, entropies_);
-    return {
-        fmt::format("{} ({} matrices)", name, ranks_.size()),
-        {{"", {found, rank_correlation_interval(found, ranks_.size(), 1 - rate_), static_cast<Index>(ranks_.size())}}}};
-  }
-
- private:
-  const Results& results_;
-  double rate_;
-  std::vector<double> ranks_, entropies_;
+struct Matrix {
+  std::string method, input;
+  double scale;
 };
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const auto inputs = inputs_of(telling_heads(size));
-  const double rate = share_of_error_rate(3 + inputs.size());
-  Question over_heads(results, rate), over_scales(results, rate), over_laws(results, rate);
-  for (const auto& input : heads(size)) over_heads.add("softmax", input, "1");
-  for (const auto& scale : scales(size)) {
-    for (const auto& input : heads(size)) over_scales.add("softmax", input, scale);
-    for (const auto& law : laws) over_laws.add("softmax", law, scale);
+// Effective ranks and entropies of matrices, by text or draw. Rows with negative entries have no entropy: such a method
+// is left out of all.
+struct Points {
+  std::map<Index, std::vector<double>> ranks, entropies;
+  size_t matrices = 0;
+
+  Points(const Measured& all, const std::vector<Matrix>& of) {
+    for (const auto& [method, input, scale] : of) {
+      const Samples rank = all.of(of_rank, "effective_rank", method, input, scale),
+                    entropy = all.of(of_rows, "entropy", method, input, scale);
+      if (rank.empty() || entropy.empty()) continue;
+      ++matrices;
+      for (const auto& [replicate, value] : rank) {
+        ranks[replicate].push_back(value);
+        entropies[replicate].push_back(entropy.at(replicate));
+      }
+    }
   }
-  std::vector<Region> regions{over_heads.region("the heads of the model"),
-                              over_scales.region("heads and scales of their logits"),
-                              over_laws.region("laws and scales of their logits")};
-  for (const auto& input : inputs) {
-    Question over_methods(results, rate);
-    over_methods.add("softmax", input, "1");
-    for (const auto& method : approximations) over_methods.add(method, input, "1");
-    regions.push_back(over_methods.region("methods on " + input));
-  }
-  Verdict verdict = below_where(
-      0, {"The sparser the attention matrix, the higher its effective rank", Verdict::Outcome::ambiguous}, regions);
-  verdict.numbers =
-      "Spearman's correlation of effective rank with entropy, as if the matrices were independent: " + verdict.numbers;
-  return {verdict};
+};
+
+// Spearman's correlation over the matrices of one text or draw: the median over texts, which are independent.
+Comparison within_texts(const Recipe& recipe, const Measured& all, const std::string& name,
+                        const std::vector<Matrix>& of, size_t intervals) {
+  const Points points(all, of);
+  Samples correlations;
+  for (const auto& [replicate, ranks] : points.ranks)
+    correlations[replicate] = rank_correlation(ranks, points.entropies.at(replicate));
+  return {fmt::format("{} ({} matrices)", name, points.matrices),
+          median_of(correlations, recipe.error_rate(intervals))};
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+// All heads on all texts as one sample, which depends by head and by text.
+Finding over_all(const Recipe& recipe, const Measured& all, const std::vector<Matrix>& heads) {
+  const Points points(all, heads);
+  std::vector<double> ranks, entropies;
+  std::vector<std::vector<size_t>> clusterings(2);
+  for (const auto& [replicate, values] : points.ranks)
+    for (size_t head = 0; head < values.size(); ++head) {
+      ranks.push_back(values[head]);
+      entropies.push_back(points.entropies.at(replicate)[head]);
+      clusterings[0].push_back(head);
+      clusterings[1].push_back(static_cast<size_t>(replicate));
+    }
+  Estimate found = certain(rank_correlation(ranks, entropies));
+  if (!recipe.smoke())
+    found.interval = clustered_rank_correlation_interval(ranks, entropies, clusterings, recipe.error_rate(1));
+  found.count = static_cast<Index>(ranks.size());
+  return values_of({{"all heads and texts", found}});
+}
+
+void write(Recipe& recipe) {
+  const Measured all = run(recipe);
+  draw(recipe, all);
+
+  std::vector<Matrix> heads, scaled_heads, scaled_laws;
+  for (const RealHead& head : all.heads) heads.push_back({"softmax", head.input(), 1});
+  for (const double scale : all.scales) {
+    for (const RealHead& head : all.heads) scaled_heads.push_back({"softmax", head.input(), scale});
+    for (const auto& law : laws) scaled_laws.push_back({"softmax", law, scale});
+  }
+  const std::string
+      correlation = fmt::format(
+          "Spearman's correlation of the effective rank exp(H), H the entropy of the singular values over their sum, "
+          "with the mean entropy of the rows, n = {}, d = 64, heads of this project's byte-level model with its causal "
+          "mask",
+          all.n),
+      su = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+      two_sides =
+          "稀疏性和前一节提到的秩是有密切关联的，甚至可以说它们是“一体两面”：适当的稀疏化方法能提高矩阵的秩！ "
+          "(sparsity is closely related to the rank of the previous section, one may even say that "
+          "they are \"two sides of one thing\": a suitable way of making it sparse can raise the "
+          "rank of the matrix!)";
+  recipe.judge(
+      {.text = "The sparser the rows of an attention matrix, the higher its effective rank tends to be: over heads, "
+               "over factors of logits and over methods",
+       .source = su,
+       .quotation = two_sides,
+       .definition =
+           correlation +
+           fmt::format(
+               " and laws (normal, clustered, AR(1), of low rank, on a sphere) without a mask: over the matrices of "
+               "one text or draw, median over {} of them; below 0 sparser goes with higher rank. The matrices are "
+               "softmax's of the heads; of the heads with their logits times {} to {}; of the laws with the same "
+               "factors; and, on {}, those of softmax, linear attention, Performer, Taylor features, vector-quantised "
+               "keys, windows, top-k and the mean of V (methods with negative weights are left out). The source says "
+               "that a suitable way of making a matrix sparse can raise its rank",
+               texts, all.scales.front(), all.scales.back(),
+               all.with_methods.size() == 1 ? all.with_methods.front().name()
+                                            : fmt::format("each of {} heads", all.with_methods.size())),
+       .threshold = "0: no relation. The source speaks of the rank; that it means the effective rank is our "
+                    "reading, since under a mask every rank is full",
+       .expected = Ruling::ambiguous,
+       .because = "sharper logits make one matrix sparser and of higher rank; whether heads and methods line "
+                  "up is not known"},
+      [=, &recipe] {
+        const size_t intervals = 3 + all.with_methods.size();
+        const auto within = [&](const std::string& name, const std::vector<Matrix>& of) {
+          return within_texts(recipe, all, name, of, intervals);
+        };
+        std::vector<Region> regions{{"heads", {within("heads", heads)}},
+                                    {"heads and factors", {within("heads and factors", scaled_heads)}},
+                                    {"laws and factors", {within("laws and factors", scaled_laws)}},
+                                    {"methods on a head", {}}};
+        for (const RealHead& head : all.with_methods) {
+          std::vector<Matrix> methods;
+          for (const auto& method : all.methods) methods.push_back({method, head.input(), 1});
+          regions.back().comparisons.push_back(within(head.name(), methods));
+        }
+        return below_where(0, regions);
+      });
+  recipe.judge(
+      {.text = "How strongly the effective rank of softmax attention is correlated with the entropy of its rows, over "
+               "heads of this project's byte-level model and texts",
+       .source = su,
+       .quotation = two_sides,
+       .definition =
+           correlation +
+           fmt::format(
+               ": softmax attention of {} heads on {} texts as one sample, with the interval for points that depend by "
+               "head and by text (jackknives over both); negative where sparser rows go with higher rank",
+               all.heads.size(), texts),
+       .threshold = "the source has none: the correlation is given. Its interval is as good as 12 heads can "
+                    "make it, which at this error rate is not exact",
+       .expected = Ruling::measured,
+       .because = "twelve heads of one model decide little about other heads"},
+      [=, &recipe] { return over_all(recipe, all, heads); });
+}
+
+const bool registered =
+    add(RecipeEntry{.text = {.name = "rank-and-sparsity",
+                             .summary = "Whether sparse attention is attention of high rank",
+                             .formula = "Is the sparser attention matrix the one of higher effective rank?",
+                             .reference = "Su 2021, kexue.fm/archives/8338; Su 2023, kexue.fm/archives/9889"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

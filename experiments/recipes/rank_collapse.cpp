@@ -5,179 +5,260 @@
 // + r^T k + O(R^2), the same r in all rows, so A = 1 a^T + O(R^2) and res(A X) = O(R^3): cubed at every layer. That
 // wants attention that depends on tokens alone and logits of moderate size. A causal mask, or rotary positions, keep
 // rows of A apart even for equal tokens: then each layer takes a constant share, and the collapse is exponential.
+// Logits times 16 collapse in some draws and not in others, so medians are judged.
 #include <fmt/format.h>
+
+#include <limits>
 
 #include "experiments/recipes/real_heads.hpp"
 #include "experiments/recipes/through_layers.hpp"
+#include "harness/measures/collapse.hpp"
 
 namespace attnbench {
 namespace {
 
-const Description text{
-    .name = "rank-collapse",
-    .summary = "Rank collapse: tokens through layers of attention, with and without what is around it",
-    .formula =
-        "Attention alone makes all tokens the same, doubly exponentially with depth; skip connections, and to a "
-        "lesser degree MLPs, keep them apart.",
-    .reference = "Dong et al. 2021, arXiv:2103.03404"};
-
-constexpr double sharp = 16;  // times the logits
-constexpr double half = 0.5;
 constexpr size_t model_layers = 4;
-const std::string untrained = "model:weights=initial", trained = "model";
 const std::vector<std::string> methods{"softmax", "performer:m=64", "linear", "local:window=16", "uniform"};
 
 struct Around {
   const char *name, *skip, *feed_forward;
 };
-constexpr Around alone{"attention alone", "false", "false"}, mlp{"MLP", "false", "true"},
-    skips{"skip", "true", "false"}, full{"skip and MLP", "true", "true"};
-constexpr Around parts[] = {alone, mlp, skips, full};
+constexpr Around alone{"attention alone", "false", "false"}, full{"skip and MLP", "true", "true"};
+constexpr Around parts[] = {alone, {"MLP", "false", "true"}, {"skip", "true", "false"}, full};
 
-size_t law_layers(RecipeSize size) { return size == RecipeSize::smoke ? 4 : size == RecipeSize::quick ? 8 : 12; }
-Index tokens(RecipeSize size) { return size == RecipeSize::smoke ? 32 : size == RecipeSize::quick ? 128 : 256; }
-Index replicates(RecipeSize size) { return size == RecipeSize::smoke ? 2 : size == RecipeSize::quick ? 8 : 12; }
+struct Tokens {
+  std::string name, input;
+  bool causal;
+  std::string part;  // its region
+  double logit_scale = 1;
 
-bool is_alone(const Around& around) { return std::string(around.name) == alone.name; }
+  bool of_model() const { return input.starts_with("model"); }
+};
+// The first is the theorem's: no mask, no positions, bounded weights.
+const std::vector<Tokens> settings{{"gaussian bidirectional", "gaussian", false, "random layers"},
+                                   {"gaussian causal", "gaussian", true, "random layers"},
+                                   {"gaussian with logits times 16", "gaussian", false, "logits times 16", 16},
+                                   {"untrained model bidirectional", "model:weights=initial", false, "untrained model"},
+                                   {"untrained model causal", "model:weights=initial", true, "untrained model"},
+                                   {"trained model bidirectional", "model", false, "trained model"},
+                                   {"trained model causal", "model", true, "trained model"}};
 
-// The product of attention matrices is that of attention alone.
-std::string experiment(const Around& around, size_t layers) {
-  return fmt::format("depth:layers={},skip={},feed_forward={}{}", layers, around.skip, around.feed_forward,
-                     is_alone(around) ? "" : ",matrix=false");
-}
+struct Measured {
+  Index n;
+  size_t law_layers;
+  Cells cells;
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  std::vector<RunRequest> all;
-  for (const Around& around : parts)
-    for (const bool causal : {false, true}) {
-      const auto request = [&](const std::vector<std::string>& inputs, size_t layers) {
-        return RunRequest{.experiment = experiment(around, layers),
-                          .methods = is_alone(around) ? methods : std::vector{methods[0]},
-                          .inputs = inputs,
-                          .n = {tokens(size)},
-                          .causal = causal,
-                          .replicates = replicates(size)};
-      };
-      all.push_back(request({"gaussian"}, law_layers(size)));
-      all.push_back(request({untrained, trained}, model_layers));
-      all.back().replicates = 1;  // one text, and nothing is drawn for softmax
-      if (causal) continue;
-      all.push_back(request({"gaussian"}, law_layers(size)));
-      all.back().methods = {"softmax"};
-      all.back().logit_scale = sharp;
+  size_t layers(const Tokens& setting) const { return setting.of_model() ? model_layers : law_layers; }
+  Cells of(const Tokens& setting) const {
+    return cells.where(
+        {{"input", setting.input}, {"causal", setting.causal ? 1 : 0}, {"logit_scale", setting.logit_scale}});
+  }
+  Cells softmax(const Tokens& setting, const Around& around) const {
+    return of(setting).where({{"method", "softmax"}, {"skip", around.skip}, {"feed_forward", around.feed_forward}});
+  }
+};
+
+Measured run(Recipe& recipe) {
+  Measured all{.n = recipe.sized<Index>(32, 64, 256), .law_layers = recipe.sized<size_t>(4, 8, 12), .cells = {}};
+  for (const Tokens& setting : settings)
+    for (const Around& around : parts) {
+      const bool is_alone = &around == &parts[0];  // of which the product of attention matrices is one
+      all.cells =
+          all.cells +
+          recipe.run({.experiment = fmt::format("depth:layers={},skip={},feed_forward={}{}", all.layers(setting),
+                                                around.skip, around.feed_forward, is_alone ? "" : ",matrix=false"),
+                      .methods = is_alone && setting.logit_scale == 1 ? methods : std::vector{methods[0]},
+                      .inputs = {setting.input},
+                      .n = {all.n},
+                      .causal = setting.causal,
+                      .logit_scale = setting.logit_scale,
+                      .replicates = recipe.sized<Index>(2, texts)});
     }
   return all;
 }
 
-nlohmann::json of_softmax(RecipeSize size, const std::string& input, bool causal, double logit_scale = 1) {
-  return {{"method", "softmax"},
-          {"input", input},
-          {"n", tokens(size)},
-          {"causal", causal ? 1 : 0},
-          {"logit_scale", logit_scale}};
-}
-
-// The four lines of the paper's figure.
-Panel four_lines(const std::string& title, nlohmann::json where) {
-  Panel panel = through_layers(title, std::move(where), "residual_composite", "|res(X)| / |X|  (composite norm)", 0);
-  panel.interval = "median";
-  panel.series = {"skip", "feed_forward"};
-  return panel;
-}
-
-Panel of_methods(const std::string& title, nlohmann::json where, const std::string& metric, const std::string& label,
-                 Index first) {
-  where.update({{"method", methods}, {"skip", alone.skip}, {"feed_forward", alone.feed_forward}});
-  Panel panel = through_layers(title, std::move(where), metric, label, first);
-  panel.interval = "median";
-  return panel;
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  Panel contraction = of_methods("gaussian bidirectional", of_softmax(size, "gaussian", false), "dobrushin_product",
-                                 "Dobrushin coefficient of A_l ... A_1", 1);
-  contraction.theory = "dobrushin_bound";
-  return {figure("rank-collapse", text, "How far apart tokens are, through layers of softmax attention",
-                 "Residual off the tokens' mean, relative. Layers of random weights with LayerNorm (gaussian, "
-                 "d = 64, one head), and the byte-level transformer before and after training, with its MLP (GELU) and "
-                 "skip connections left out or in. Logits of unit size without a mask: doubly exponential, down to the "
-                 "rounding of a double. A mask, positions or sharp logits slow it down. The model is one sample.",
-                 {four_lines("gaussian bidirectional", of_softmax(size, "gaussian", false)),
-                  four_lines("gaussian causal", of_softmax(size, "gaussian", true)),
-                  four_lines("gaussian with logits times 16", of_softmax(size, "gaussian", false, sharp)),
-                  four_lines("untrained model bidirectional", of_softmax(size, untrained, false)),
-                  four_lines("untrained model causal", of_softmax(size, untrained, true)),
-                  four_lines("trained model causal", of_softmax(size, trained, true))}),
-          figure("rank-collapse-methods", text, "The same for approximations, attention alone",
-                 "Every layer and head has the method. Lines without markers: the product of the layers' Dobrushin "
-                 "coefficients, which bounds that of the product for stochastic matrices. The rank is that of the "
-                 "product of attention matrices; of the model, those of head 1. uniform is the null: all tokens are "
-                 "the same after one layer.",
-                 {of_methods("gaussian bidirectional", of_softmax(size, "gaussian", false), "residual_composite",
-                             "|res(X)| / |X|  (composite norm)", 0),
-                  of_methods("trained model causal", of_softmax(size, trained, true), "residual_composite",
-                             "|res(X)| / |X|  (composite norm)", 0),
-                  contraction,
-                  of_methods("trained model causal", of_softmax(size, trained, true), "product_effective_rank",
-                             "effective rank of A_l ... A_1", 1)})};
-}
-
-struct Setting {
-  std::string name;
-  nlohmann::json where;
-  size_t layers;
-};
-
-std::vector<Setting> settings(RecipeSize size) {
-  const size_t layers = law_layers(size);
-  return {{"gaussian bidirectional", of_softmax(size, "gaussian", false), layers},
-          {"gaussian causal", of_softmax(size, "gaussian", true), layers},
-          {"gaussian with logits times 16", of_softmax(size, "gaussian", false, sharp), layers},
-          {"untrained model bidirectional", of_softmax(size, untrained, false), model_layers},
-          {"untrained model causal", of_softmax(size, untrained, true), model_layers},
-          {"trained model bidirectional", of_softmax(size, trained, false), model_layers},
-          {"trained model causal", of_softmax(size, trained, true), model_layers}};
-}
-
-nlohmann::json with(const Setting& setting, const Around& around) {
-  nlohmann::json where = setting.where;
-  where["skip"] = around.skip;
-  where["feed_forward"] = around.feed_forward;
-  return where;
-}
-
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  std::vector<Region> collapsing, single, kept;
-  const auto all = settings(size);
-  const double rate = share_of_error_rate(all.size());
-  for (const Setting& setting : all) {
-    const auto final_residual = [&](const Around& around) {
-      return results.scalar(with(setting, around), "final_residual");
-    };
-    const auto start = element(results, with(setting, alone), "residual_composite", setting.layers + 1, 0);
-    const Estimate left = ratio_of(final_residual(alone), start, rate);
-    collapsing.push_back({setting.name, {{"", left}}});
-    if (left.value < half)  // of what does not collapse there is no rate
-      single.push_back(
-          {setting.name,
-           {{"", mean_of(orders_of_collapse(results, with(setting, alone), setting.layers + 1, tokens(size)), rate)}}});
-    kept.push_back({setting.name, {{"", ratio_of(final_residual(alone), final_residual(full), rate)}}});
+void draw(Recipe& recipe, const Measured& all) {
+  const std::string residual = "|res(X)| / |X|  (composite norm)";
+  std::vector<Panel> lines;
+  for (const size_t i : {0u, 1u, 2u, 3u, 4u, 6u}) {
+    lines.push_back(
+        through_layers(settings[i].name, all.of(settings[i]).method("softmax"), "residual_composite", residual, 0));
+    lines.back().interval = "median";
+    lines.back().series = {"skip", "feed_forward"};
   }
-  return {
-      // Published for attention of any weights. Positions and a mask slow it down; nothing says how far in 4 layers.
-      below_where(half, {"Attention alone more than halves the tokens' relative residual", Verdict::Outcome::ambiguous},
-                  collapsing),
-      // 3 without a mask; 1 where a mask or positions keep rows apart.
-      below_where(
-          2,
-          {"Attention alone makes tokens the same exponentially with depth, not doubly so: the order of collapse "
-           "is below 2",
-           Verdict::Outcome::conditional, "against Dong et al. 2021, arXiv:2103.03404: doubly exponentially"},
-          single),
-      below_where(1, {"With skip connections and MLP the tokens stay farther apart than with attention alone"}, kept)};
+  recipe.figure(
+      "rank-collapse", "How far apart tokens are, through layers of softmax attention",
+      fmt::format("Residual off the tokens' mean, relative; medians over {} draws or texts, n = {}. Layers of random "
+                  "weights with LayerNorm (gaussian, d = 64, one head), and the project's byte-level model before and "
+                  "after training, with its MLP (GELU) and skip connections left out or in. Logits of unit size "
+                  "without a mask: doubly exponential, down to the rounding of a double. A mask, positions or sharp "
+                  "logits slow it down.",
+                  texts, all.n),
+      lines);
+  std::vector<Panel> of_methods;
+  for (const auto& [setting, metric, label, first] :
+       {std::tuple{settings[0], "residual_composite", residual, Index{0}},
+        {settings[6], "residual_composite", residual, Index{0}},
+        {settings[0], "dobrushin_product", "Dobrushin coefficient of A_l ... A_1", Index{1}},
+        {settings[6], "product_effective_rank", "effective rank of A_l ... A_1", Index{1}}}) {
+    const Cells cells = all.of(setting).where({{"skip", alone.skip}, {"feed_forward", alone.feed_forward}});
+    of_methods.push_back(through_layers(setting.name, cells, metric, label, first));
+    of_methods.back().interval = "median";
+  }
+  of_methods[2].theory = "dobrushin_bound";
+  recipe.figure(
+      "rank-collapse-methods", "The same for approximations, attention alone",
+      fmt::format("Every layer and head has the method; medians over {} draws or texts, n = {}. Lines without "
+                  "markers: the product of the layers' Dobrushin coefficients, which bounds that of the "
+                  "product for stochastic matrices. The rank is that of the product of attention matrices; "
+                  "of the model, those of head 1. uniform is the mean of V: all tokens are the same after "
+                  "one layer.",
+                  texts, all.n),
+      of_methods);
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+// The order at which the residual falls, down to the rounding of a double: 0 where it does not fall.
+Samples orders(const Measured& all, const Tokens& setting) {
+  const double floor = 16 * static_cast<double>(all.n) * std::numeric_limits<double>::epsilon();
+  Samples samples;
+  for (const auto& residuals : all.softmax(setting, alone).arrays("residual_composite", all.layers(setting) + 1))
+    samples[static_cast<Index>(samples.size())] = order_of_convergence(residuals, floor).value_or(0);
+  return samples;
+}
+
+void judge_orders(Recipe& recipe, const Measured& all) {
+  const std::string order = fmt::format(
+      "the order p at which the relative residual r of the tokens falls from one layer of attention alone to the next, "
+      "r' = c r^p, down to rounding (1: exponentially; above 1: doubly exponentially; 0 where r does not fall); r = |X "
+      "- 1 x^T| / |X|, x the mean token, in the norm sqrt(|.|_1 |.|_inf) of Dong et al. 2021 (who take the x that is "
+      "best in that norm); median over {} draws or texts, n = {}",
+      texts, all.n);
+  recipe.judge(
+      {.text = "Without mask and positions, layers of softmax attention alone with random weights make all tokens the "
+               "same doubly exponentially with depth",
+       .source = "Dong et al. 2021, arXiv:2103.03404, abstract and Theorem 2.2",
+       .quotation = "Specifically, without skip connections or multi-layer perceptrons (MLPs), the output converges "
+                    "doubly exponentially to a rank-1 matrix.",
+       .definition = order + fmt::format("; {} layers with LayerNorm, weights N(0, 1 / fan in), one head, d = 64, "
+                                         "normal tokens, logits of unit size, no mask",
+                                         all.law_layers),
+       .threshold = "2: halfway between 1, a constant share a layer, and 3, the cube of the theorem's bound",
+       .because =
+           "the theorem's bound cubes the residual at every layer, for bounded weights, no mask and no positions"},
+      [=, &recipe] {
+        return all_above(2, {{settings[0].name, median_of(orders(all, settings[0]), recipe.error_rate(1))}});
+      });
+  recipe.judge(
+      {.text = "With a causal mask or rotary positions, the residual of tokens falls through softmax attention alone "
+               "with an order below the theorem's 3, on random layers and on this project's byte-level model",
+       .definition =
+           order +
+           fmt::format(
+               "; {} random layers with a causal mask, and the {} layers of this project's byte-level model (rotary "
+               "positions) before and after training, with its causal mask and without it; all must lie below",
+               all.law_layers, model_layers),
+       .threshold = "3: the theorem cubes the residual at every layer, without mask and positions",
+       .because = "a mask and positions keep rows apart even for equal tokens, so that each layer takes a "
+                  "constant share in the end"},
+      [=, &recipe] {
+        std::vector<Comparison> outside;
+        for (const Tokens& setting : settings)
+          if (setting.logit_scale == 1 && &setting != &settings[0])
+            outside.push_back({setting.name, median_of(orders(all, setting), recipe.error_rate(settings.size() - 2))});
+        return all_below(3, outside);
+      });
+  recipe.judge({.text = "In what share of draws softmax attention alone, through random layers with logits times 16, "
+                        "makes tokens the same "
+                        "doubly exponentially, and in what share it halves the residual",
+                .definition =
+                    fmt::format("the share of {} draws of normal tokens (d = 64) and weights whose order p is above 2, "
+                                "and the share whose relative residual after {} layers is below half of that before; "
+                                "no mask; p is ",
+                                texts, all.law_layers) +
+                    order,
+                .threshold = "none is published; an order of 2 and a half are our own choice, and the shares are given",
+                .expected = Ruling::measured,
+                .because = "nothing is known beforehand"},
+               [=, &recipe] {
+                 const Cells one = all.softmax(settings[2], alone);
+                 Index fast = 0, halved = 0, draws = 0;
+                 for (const auto& [draw, p] : orders(all, settings[2])) fast += p > 2;
+                 for (const auto& [draw, left] : quotients(one.scalar("final_residual"),
+                                                           one.element("residual_composite", all.law_layers + 1, 0))) {
+                   halved += left < 0.5;
+                   ++draws;
+                 }
+                 const double rate = recipe.error_rate(2);
+                 return values_of({{"share of order above 2", share_of(fast, draws, rate)},
+                                   {"share below half", share_of(halved, draws, rate)}});
+               });
+}
+
+void judge_residuals(Recipe& recipe, const Measured& all) {
+  const double rate = recipe.error_rate(settings.size());
+  const std::string where = fmt::format(
+      "median over {} draws or texts, n = {}, {} layers of random weights (gaussian) or the {} of the project's "
+      "byte-level model before and after training, with and without a causal mask; the relative residual is |X - 1 "
+      "x^T| / |X|, x the mean token, in the norm sqrt(|.|_1 |.|_inf)",
+      texts, all.n, all.law_layers, model_layers);
+  recipe.judge(
+      {.text = "By what factor layers of softmax attention alone change the relative residual of the tokens",
+       .source = "Su 2021, kexue.fm/archives/8338, section 低秩问题, of Dong et al. 2021",
+       .quotation = "如果没有残差和FFN，那么标准Attention有极大的风险退化为秩等于1的简单变换 (without residuals and "
+                    "FFN standard attention runs a great risk of degenerating to a simple transformation of "
+                    "rank 1)",
+       .definition = "relative residual of the tokens after the last layer over that before the first; 0: all tokens "
+                     "are the same, which is rank 1; " +
+                     where + "; and random layers with logits times 16",
+       .threshold = "the source has none: the ratios are given, with the counts below 0.5, 0.01 and 1e-6",
+       .expected = Ruling::measured,
+       .because = "the source gives no number"},
+      [=] {
+        std::vector<Comparison> left;
+        for (const Tokens& setting : settings) {
+          const Cells one = all.softmax(setting, alone);
+          left.push_back(
+              {setting.name, median_ratio(one.scalar("final_residual"),
+                                          one.element("residual_composite", all.layers(setting) + 1, 0), rate)});
+        }
+        return values_of(left, {0.5, 0.01, 1e-6});
+      });
+  recipe.judge({.text = "Through layers of softmax attention, tokens stay farther apart with skip connections and MLPs "
+                        "than with attention alone",
+                .source = "Dong et al. 2021, arXiv:2103.03404, abstract",
+                .quotation = "On the other hand, skip connections and MLPs stop the output from degeneration.",
+                .definition = "relative residual of the tokens after the last layer with attention alone over that "
+                              "with both skip connections and MLPs; for each of random layers, the untrained and the "
+                              "trained model, the cases with and without a mask must both hold; " +
+                              where,
+                .threshold = "1: no difference",
+                .because = "a skip connection adds the tokens as they were"},
+               [=] {
+                 std::vector<Region> kept;
+                 for (const Tokens& setting : settings)
+                   if (setting.logit_scale == 1)
+                     region(kept, setting.part)
+                         .comparisons.push_back(
+                             {setting.name, median_ratio(all.softmax(setting, alone).scalar("final_residual"),
+                                                         all.softmax(setting, full).scalar("final_residual"), rate)});
+                 return below_where(1, kept);
+               });
+}
+
+void write(Recipe& recipe) {
+  const Measured all = run(recipe);
+  draw(recipe, all);
+  judge_orders(recipe, all);
+  judge_residuals(recipe, all);
+}
+
+const bool registered = add(RecipeEntry{
+    .text = {.name = "rank-collapse",
+             .summary = "Rank collapse: tokens through layers of attention, with and without what is around it",
+             .formula = "How fast does attention alone make all tokens the same, and do skip connections and MLPs keep "
+                        "them apart?",
+             .reference = "Dong et al. 2021, arXiv:2103.03404"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench

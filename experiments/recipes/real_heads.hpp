@@ -1,5 +1,5 @@
-// Which heads of the project's own transformer the recipes on matrices look at: one sample, the same in every
-// replicate, so that what is measured on them without drawing anything has no interval.
+// The heads of the project's byte-level model that recipes look at. Replicates are texts: each is another held-out
+// file.
 #pragma once
 
 #include <string>
@@ -9,6 +9,9 @@
 
 namespace attnbench {
 
+// As many texts as the model comes with. A median over 32 texts has an interval down to an error rate of 2^-31.
+constexpr Index texts = 32;
+
 struct RealHead {
   Index layer, head;
   std::string input() const { return "model:layer=" + std::to_string(layer) + ",head=" + std::to_string(head); }
@@ -16,39 +19,23 @@ struct RealHead {
 };
 
 // Every head of every layer.
-inline std::vector<RealHead> all_heads() {
-  std::vector<RealHead> all;
-  for (Index layer = 0; layer < 4; ++layer)
-    for (Index head = 0; head < 3; ++head) all.push_back({layer, head});
-  return all;
-}
-
+std::vector<RealHead> all_heads();
 // Of softmax attention as the model computes it: the densest head, the one with the most concentrated rows, and the one
 // of the least rank; all of them at full size.
-inline std::vector<RealHead> telling_heads(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {{2, 1}};
-  if (size == RecipeSize::quick) return {{0, 1}, {2, 1}, {3, 1}};
-  return all_heads();
-}
+std::vector<RealHead> telling_heads(const Recipe& recipe);
+std::vector<std::string> inputs_of(const std::vector<RealHead>& heads);
 
-inline std::vector<std::string> inputs_of(const std::vector<RealHead>& heads) {
-  std::vector<std::string> inputs;
-  for (const RealHead& head : heads) inputs.push_back(head.input());
-  return inputs;
-}
-
-// Of what was measured once, because nothing was drawn, the number itself; of draws their mean with its interval.
-inline Estimate mean_of(const Samples& samples, double error_rate) {
-  return samples.size() == 1 ? certain(samples.begin()->second) : mean(samples, error_rate);
-}
-// a over b, where b is what each draw of a is compared with when it was measured once.
-inline Estimate ratio_of(const Samples& a, const Samples& b, double error_rate) {
-  if (b.size() != 1) return ratio(a, b, error_rate);
-  const double below = b.begin()->second;
-  if (a.size() == 1) return certain(a.begin()->second / below);
-  Samples same;
-  for (const auto& [replicate, value] : a) same[replicate] = below;
-  return ratio(a, same, error_rate);
-}
+// Some laws, and after them the telling heads, as the settings of a statement.
+struct LawOrHead {
+  std::string name, input;
+  std::string part = name;  // the region that it belongs to: of its own, or that of all heads
+};
+std::vector<LawOrHead> laws_and_heads(const Recipe& recipe, std::vector<LawOrHead> laws);
+std::vector<std::string> inputs_of(const std::vector<LawOrHead>& all);
+// The extremes of numbers whose intervals hold all at once: they lie between the extremes of the ends.
+Estimate least_of(const std::vector<Estimate>& all);
+Estimate greatest_of(const std::vector<Estimate>& all);
+// The region of that name, which is added when it is not there.
+Region& region(std::vector<Region>& regions, const std::string& name);
 
 }  // namespace attnbench

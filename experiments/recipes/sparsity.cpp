@@ -1,88 +1,60 @@
-// How concentrated attention rows are: source 000's second argument. methods.md I10: linear attention with elementwise
-// features is near average pooling as n grows; a Performer of finite m is not, since the noise of its features
-// concentrates its rows below what softmax has; and softmax itself is sparse only where logits are large.
+// How concentrated attention rows are. methods.md I10: how dense linear attention is depends on its map and on whether
+// that acts on raw q and k, as in the papers, or on such times d^-1/4; a Performer of finite m is concentrated by the
+// noise of its features; and softmax itself is sparse only where logits are large. ReLU, ReLU^2 and cosFormer are
+// homogeneous: raw and scaled q and k give the same rows.
 #include <fmt/format.h>
-
-#include <functional>
 
 #include "experiments/recipes/real_heads.hpp"
 
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
+using Names = std::vector<std::string>;
 
-const std::string exponential = "linear:features=exp";
-const Specs drawn{"performer", "vq:codes=64"},
-    given{"softmax", "linear", exponential, "local:window=16", "truncated:window=16", "uniform"};
-const Specs laws{"gaussian", "gaussian:scale=0.5", "clustered"};
-
-const Description text{.name = "sparsity",
-                       .summary = "Concentration of the attention rows",
-                       .formula =
-                           "Softmax attention is sparse and linear attention dense, near average pooling as the "
-                           "sequence grows.",
-                       .reference = "Su 2021, kexue.fm/archives/8338; Su 2023, kexue.fm/archives/9889"};
-
+const std::string exp_raw = "linear:features=exp,inputs=unscaled", elu_raw = "linear:inputs=unscaled",
+                  exp_scaled = "linear:features=exp", elu_scaled = "linear";
+const Names homogeneous{"linear:features=relu", "linear:features=relu2", "cosformer"};
+const Names as_published{exp_raw, elu_raw, "linear:features=relu", "linear:features=relu2", "cosformer"};
+const Names laws{"gaussian", "gaussian:scale=0.5", "clustered"};
 // Means over rows: a row at a time would fill the results file.
-const std::string experiment = "sparsity:by_row=false";
+const std::string experiment = "sparsity:by_row=false", support = "relative_support";
 
-Index longest(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 512 : 1024; }
-
-// Beyond, rows are streamed, and there is time for one draw of what the statement is about.
-std::vector<Index> streamed(RecipeSize size) {
-  if (size != RecipeSize::full) return {};
-  return {4096, 16384};
-}
-
-Specs all_inputs(RecipeSize size) {
-  Specs all = laws;
-  for (const auto& head : inputs_of(telling_heads(size))) all.push_back(head);
+Names all_methods() {
+  Names all = as_published;
+  all.insert(all.end(), {exp_scaled, elu_scaled, "softmax", "performer", "uniform"});
   return all;
 }
 
-std::vector<RunRequest> runs(RecipeSize size) {
-  const Index n = longest(size);
-  const RunRequest with_draws{.experiment = experiment,
-                              .methods = drawn,
-                              .inputs = all_inputs(size),
-                              .n = {n / 16, n / 8, n / 4, n / 2, n},
-                              .causal = false,
-                              .replicates = size == RecipeSize::full    ? 12
-                                            : size == RecipeSize::quick ? 6
-                                                                        : 2};
-  RunRequest on_laws = with_draws, on_heads = with_draws;
-  on_laws.methods = on_heads.methods = given;
-  on_laws.inputs = laws;
-  on_heads.inputs = inputs_of(telling_heads(size));
-  on_heads.replicates = 1;
-  std::vector<RunRequest> all{with_draws, on_laws, on_heads};
-  if (!streamed(size).empty()) {
-    RunRequest longer = on_laws;
-    longer.methods = {"softmax", "linear", "uniform"};
-    longer.inputs = {"gaussian"};
-    longer.n = streamed(size);
-    longer.replicates = 1;
-    all.push_back(longer);
-  }
-  return all;
+struct Runs {
+  Cells laws, heads, head_over_n;  // at the longest n, but for the head that is drawn
+  std::vector<Index> lengths;
+};
+
+Runs run(Recipe& recipe) {
+  const auto heads = telling_heads(recipe);
+  RunRequest request{.experiment = experiment,
+                     .methods = all_methods(),
+                     .inputs = laws,
+                     .n = recipe.sized<std::vector<Index>>({16, 64}, {16, 64, 256}, {32, 64, 128, 256, 512}),
+                     .causal = false,
+                     .replicates = recipe.sized<Index>(2, 32)};
+  Runs runs{.lengths = request.n};
+  runs.laws = recipe.run(request);
+  request.causal = {};
+  request.inputs = {heads[heads.size() / 2].input()};
+  request.replicates = recipe.sized<Index>(2, 20, texts);
+  runs.head_over_n = recipe.run(request);
+  request.inputs = inputs_of(heads);
+  request.n = {request.n.back()};
+  runs.heads = recipe.run(request);
+  return runs;
 }
 
-Specs all_methods() {
-  Specs all = given;
-  all.insert(all.end(), drawn.begin(), drawn.end());
-  return all;
-}
-
-Panel panel(const std::string& title, const std::string& input, const std::string& metric, const std::string& label,
+Panel panel(const std::string& title, const Cells& cells, const std::string& metric, const std::string& label,
             const std::string& scale) {
   return {.title = title,
-          .where = {{"experiment", experiment},
-                    {"input", input},
-                    {"causal", 0},
-                    {"d", 64},
-                    {"logit_scale", 1},
-                    {"method", all_methods()}},
+          .cells = cells.methods(
+              {exp_raw, elu_raw, exp_scaled, "linear:features=relu2", "cosformer", "softmax", "performer", "uniform"}),
           .x = {"n"},
           .x_label = "sequence length n",
           .x_scale = "log2",
@@ -91,92 +63,168 @@ Panel panel(const std::string& title, const std::string& input, const std::strin
           .y_scale = scale};
 }
 
-std::vector<Figure> figures(RecipeSize size) {
-  const RealHead head = telling_heads(size).size() > 1 ? telling_heads(size)[1] : telling_heads(size)[0];
-  const std::string real = "real head (" + head.name() + ")";
-  return {figure(
-      "sparsity", text, "Effective support and concentration of the rows",
-      "Effective support exp(H) over n (1 is average pooling) and the share of entries below 1/(10 n); means over "
-      "rows, 95 % intervals over inputs; bidirectional, d = 64. The real heads are those of the byte-level "
-      "transformer.",
-      {panel("gaussian", "gaussian", "relative_support", "effective support / n", "log10"),
-       panel("gaussian, scale 0.5", "gaussian:scale=0.5", "relative_support", "effective support / n", "log10"),
-       panel(real, head.input(), "relative_support", "effective support / n", "log10"),
-       panel("gaussian", "gaussian", "fraction_below", "share of entries below 1/(10 n)", "linear"),
-       panel("gaussian, scale 0.5", "gaussian:scale=0.5", "fraction_below", "share of entries below 1/(10 n)",
-             "linear"),
-       panel(real, head.input(), "fraction_below", "share of entries below 1/(10 n)", "linear")})};
+void draw(Recipe& recipe, const Runs& runs) {
+  const auto heads = telling_heads(recipe);
+  const std::string real = heads[heads.size() / 2].name();
+  std::vector<Panel> panels;
+  for (const auto& [metric, label, scale] : {std::tuple{support, "effective support / n", "log10"},
+                                             {"fraction_below", "share of entries below 1/(10 n)", "linear"}})
+    for (const auto& [title, cells] : {std::pair<std::string, Cells>{"gaussian", runs.laws.input("gaussian")},
+                                       {"gaussian, scale 0.5", runs.laws.input("gaussian:scale=0.5")},
+                                       {real, runs.head_over_n}})
+      panels.push_back(panel(title, cells, metric, label, scale));
+  recipe.figure(
+      "sparsity", "Effective support and concentration of the rows",
+      "Effective support exp(H) over the number of keys that a row sees (1 is average pooling) and the share of "
+      "entries below 1/(10 n); means over rows and over 32 inputs with 95 % intervals, d = 64, bidirectional. The "
+      "layer and head are of the project's byte-level model: causal, its texts are the inputs. Maps act on raw "
+      "q and k where it says unscaled.",
+      panels);
 }
 
-Samples support(const Results& results, const std::string& method, const std::string& input, Index n) {
-  return results.scalar({{"method", method}, {"input", input}, {"n", n}}, "relative_support");
+// 1 less support / n: 0 is average pooling.
+Samples away(const Cells& one) {
+  Samples values = one.scalar(support);
+  for (auto& [replicate, value] : values) value = 1 - value;
+  return values;
 }
 
-// Away from average pooling by less than a tenth, and by less the longer the sequence.
-Verdict judge_pooling(const Results& results, RecipeSize size) {
-  const Specs inputs = all_inputs(size);
-  const double rate = share_of_error_rate(2 * inputs.size());
-  const Index n = longest(size);
-  std::vector<Comparison> comparisons;
-  for (const Specs elementwise{"linear", exponential}; const auto& method : elementwise)
-    for (const auto& input : inputs) {
-      Samples away = support(results, method, input, n);
-      for (auto& [replicate, value] : away) value = 1 - value;
-      comparisons.push_back({fmt::format("{} on {}", method, input), mean_of(away, rate)});
-    }
-  Verdict verdict = all_below(0.1,
-                              {fmt::format("Linear attention with elementwise features (elu, exp) is dense: within a "
-                                           "tenth of average pooling at n = {}",
-                                           n),
-                               Verdict::Outcome::pass, "Su 2021, kexue.fm/archives/8338 (source 000)"},
-                              comparisons);
-  verdict.numbers = "1 less support / n: " + verdict.numbers;
-  return verdict;
+std::string of_heads(Index n) { return fmt::format("Causal, n = {}, d = 64, medians over texts", n); }
+
+Statement density(const std::string& maps, Index n) {
+  return {
+      .text = "How far linear attention with " + maps +
+              " is from average pooling, on heads of this project's byte-level model",
+      .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+      .quotation =
+          "它的注意力是比较稠密的，在序列长度较大的时候，它往往就很接近平均池化了。 (its attention is rather dense; "
+          "when the "
+          "sequence is long it is often very close to average pooling.)",
+      .definition =
+          "1 - e/s, mean over rows: e = exp(H) the effective support of a row, H the entropy of its weights, s the "
+          "number of keys that the row sees. 0 is average pooling, 1 - 1/s all weight on one key. " +
+          of_heads(n),
+      .threshold = "the source says \"often very close\" and gives none: 0.01, 0.1 and 0.5 are there for the reader",
+      .expected = Ruling::measured,
+      .because = "the outcome depends on the map and on what it acts on"};
 }
 
-// What `estimate` makes of each input's samples, an input a region.
-std::vector<Region> over_inputs(RecipeSize size,
-                                const std::function<Estimate(const std::string& input, double rate)>& estimate) {
-  const Specs inputs = all_inputs(size);
+void judge_density(Recipe& recipe, const Cells& cells, Index n) {
+  const auto heads = telling_heads(recipe);
+  struct Group {
+    std::string maps;
+    Names methods;
+  };
+  const std::vector<Group> groups{{"exponentials of raw q and k", {exp_raw}},
+                                  {"1 + elu of raw q and k", {elu_raw}},
+                                  {"ReLU, ReLU^2 or cosFormer features", homogeneous},
+                                  {"exponentials or 1 + elu of q and k times d^-1/4", {exp_scaled, elu_scaled}}};
+  for (const Group& group : groups) {
+    const double rate = recipe.error_rate(group.methods.size() * heads.size());
+    recipe.judge(density(group.maps, n), [=] {
+      std::vector<Comparison> comparisons;
+      for (const auto& method : group.methods)
+        for (const RealHead& head : heads)
+          comparisons.push_back({fmt::format("{}, {}", method, head.name()),
+                                 median_of(away(cells.method(method).input(head.input())), rate)});
+      return values_of(comparisons, {0.01, 0.1, 0.5});
+    });
+  }
+}
+
+struct Named {
+  std::string name;
+  Cells cells;
+};
+
+// A region an input: the ratios of the methods' supports to softmax's.
+std::vector<Region> over_softmax(const std::vector<Named>& inputs, const Names& methods, double rate) {
   std::vector<Region> regions;
-  for (const auto& input : inputs)
-    regions.push_back({input, {{"", estimate(input, share_of_error_rate(inputs.size()))}}});
+  for (const auto& [name, cells] : inputs) {
+    regions.push_back({name, {}});
+    for (const auto& method : methods)
+      regions.back().comparisons.push_back(
+          {methods.size() > 1 ? method : "",
+           median_ratio(cells.method(method).scalar(support), cells.method("softmax").scalar(support), rate)});
+  }
   return regions;
 }
 
-Verdict judge_softmax(const Results& results, RecipeSize size) {
-  // Of normal logits of deviation s the support is exp(-s^2 / 2): 0.61 at 1.
-  Verdict verdict = below_where(0.5,
-                                {"Softmax attention is sparse: the effective support of its rows is less than half of "
-                                 "the keys",
-                                 Verdict::Outcome::conditional},
-                                over_inputs(size, [&](const std::string& input, double rate) {
-                                  return mean_of(support(results, "softmax", input, longest(size)), rate);
-                                }));
-  verdict.numbers = "support / n at " + verdict.numbers;
-  return verdict;
+void judge_against_softmax(Recipe& recipe, const Runs& runs) {
+  std::vector<Named> inputs;
+  for (const auto& law : laws) inputs.push_back({law, runs.laws.input(law).n(runs.lengths.back())});
+  for (const RealHead& head : telling_heads(recipe)) inputs.push_back({head.name(), runs.heads.input(head.input())});
+  const double of_all = recipe.error_rate(as_published.size() * inputs.size()),
+               of_one = recipe.error_rate(inputs.size());
+  const std::string where = fmt::format(
+      "effective support: exp of the entropy of a row's weights, over the number of keys that the row sees, mean over "
+      "rows. Normal inputs of standard deviation 0.5 and 1 and inputs around 16 random centres, no mask, and heads of "
+      "this project's byte-level model, causal; n = {}, d = 64, medians over inputs or texts",
+      runs.lengths.back());
+  recipe.judge(
+      {.text = "With each of five feature maps, the rows of linear attention have a larger effective support than "
+               "those of softmax attention",
+       .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+       .quotation = "它是直接内积的结果，没有得到e^x的进一步放大，所以它的注意力是比较稠密的 (it is the result of a "
+                    "direct inner "
+                    "product, without the further amplification by e^x, so its attention is rather dense)",
+       .definition = "the effective support of the rows over that of softmax attention, of exp and 1 + elu of raw q "
+                     "and k, ReLU, ReLU^2 and cosFormer, as their papers have them; an input holds if all five do; " +
+                     where,
+       .threshold = "1: as dense as softmax",
+       .expected = Ruling::ambiguous,
+       .because = "dense where channels average out; of raw q and k exponentials amplify as softmax does"},
+      [=] { return above_where(1, over_softmax(inputs, as_published, of_all)); });
+  recipe.judge(
+      {.text =
+           "Performer's rows with 256 random features have a smaller effective support than those of softmax attention",
+       .definition = "the effective support of Performer's rows over that of softmax attention; " + where,
+       .threshold = "1: as dense as softmax",
+       .expected = Ruling::conditional,
+       .because = "noise adds to what concentrates a row, and cannot where softmax has few keys already"},
+      [=] { return below_where(1, over_softmax(inputs, {"performer"}, of_one)); });
 }
 
-Verdict judge_noise(const Results& results, RecipeSize size) {
-  Verdict verdict =
-      below_where(1,
-                  {"The rows of Performer with 256 features are sparser than those of softmax, by the noise of its "
-                   "features, and no "
-                   "average pooling",
-                   Verdict::Outcome::conditional, "against Su 2021, kexue.fm/archives/8338: linear attention is dense"},
-                  over_inputs(size, [&](const std::string& input, double rate) {
-                    return ratio_of(support(results, "performer", input, longest(size)),
-                                    support(results, "softmax", input, longest(size)), rate);
-                  }));
-  verdict.numbers = "support over that of softmax at " + verdict.numbers;
-  return verdict;
+void judge_softmax(Recipe& recipe, const Cells& cells, Index n) {
+  const auto heads = telling_heads(recipe);
+  const double rate = recipe.error_rate(heads.size());
+  recipe.judge(
+      {.text = "Over how large a share of the keys that they see the rows of softmax attention spread, on heads of "
+               "this project's byte-level model",
+       .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+       .quotation = "只要各个q·k本身能拉开一定差距 [...] "
+                    "剩下的概率都很接近于0了，这说明标准Attention是有潜力“集中注意力”的 (as long as the q.k "
+                    "differ enough [...] the remaining probabilities are all close to 0, which shows that standard "
+                    "attention has the potential to concentrate)",
+       .definition = "e/s, mean over rows: e = exp(H) the effective support of a row, H the entropy of its weights, s "
+                     "the number of keys that the row sees; 1 is average pooling. " +
+                     of_heads(n),
+       .threshold = "the source speaks of a potential and gives none: 0.05, 0.1, 0.25 and 0.5 are there for the reader",
+       .expected = Ruling::measured,
+       .because = "it depends on how large the logits of a head are"},
+      [=] {
+        std::vector<Comparison> comparisons;
+        for (const RealHead& head : heads)
+          comparisons.push_back(
+              {head.name(), median_of(cells.method("softmax").input(head.input()).scalar(support), rate)});
+        return values_of(comparisons, {0.05, 0.1, 0.25, 0.5});
+      });
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_pooling(results, size), judge_softmax(results, size), judge_noise(results, size)};
+void write(Recipe& recipe) {
+  const Runs runs = run(recipe);
+  draw(recipe, runs);
+  judge_density(recipe, runs.heads, runs.lengths.back());
+  judge_softmax(recipe, runs.heads, runs.lengths.back());
+  judge_against_softmax(recipe, runs);
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "sparsity",
+                             .summary = "Concentration of the attention rows",
+                             .formula = "Is softmax attention sparse and linear attention dense, near average pooling?",
+                             .reference = "Su 2021, kexue.fm/archives/8338; Su 2023, kexue.fm/archives/9889"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

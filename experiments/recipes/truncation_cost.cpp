@@ -1,101 +1,90 @@
-// Whether truncating linear attention to a band loses its linear complexity. methods.md F: where code forms the matrix
-// and masks it, yes, n^2 F; evaluated on the band alone, n (2 w + 1) (F + dv), which is linear in n. A mask is no
-// product of features, so the state of linear attention (one pass, whatever w) is lost either way.
-#include <fmt/format.h>
-
-#include <cmath>
-
+// Whether truncating linear attention to a band loses its linear complexity. Where code forms the matrix and masks it,
+// yes, n^2 (F + dv); evaluated on the band alone, n (2 w + 1) (F + dv), which is linear in n (methods.md F). A mask is
+// no product of features, so the state of linear attention (one pass, whatever w) is lost either way.
 #include "experiments/recipes/growth.hpp"
 
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string whole = "linear", formed = "truncated:window=65536", banded = "truncated:window=16";
 
-const Description text{.name = "truncation-cost",
-                       .summary = "What truncating linear attention to a band costs",
-                       .formula = "Truncating linear attention to a band loses its linear complexity.",
-                       .reference = "Su 2021, kexue.fm/archives/8338 (source 000)"};
+void write(Recipe& recipe) {
+  RunRequest request{
+      .experiment = "speed:" + turns(recipe) + ",pair=false",
+      .methods = {whole, formed, banded},
+      .inputs = {"gaussian"},
+      .n = recipe.sized<std::vector<Index>>({32, 64}, {1024, 2048, 4096}, {1024, 2048, 4096, 8192, 16384}),
+      .causal = false,
+      .precision = Precision::f32};
+  const Cells timed = recipe.run(request);
+  request.experiment = "layer-flops";
+  request.methods = {formed, banded};
+  request.n = {16384, 32768};
+  const Cells counted = recipe.run(request);
 
-std::vector<Index> lengths(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {32, 64};
-  if (size == RecipeSize::quick) return {1024, 2048, 4096};
-  return {1024, 2048, 4096, 8192, 16384};
+  recipe.figure("truncation-cost", "Time of a truncated linear attention",
+                "One head, d = dv = 64, elu + 1, float, one thread, bidirectional: medians over blocks with "
+                "distribution-free 95 % intervals; n^a is the exponent of the last three lengths. window = 65536 forms "
+                "all weights, as masking them does; window = 16 those of the band alone.",
+                {time_panel("time of one head", timed)});
+
+  const std::string source = "Su 2021, kexue.fm/archives/8338, section on concentrated attention (集中注意)";
+  const std::string quotation =
+      "当然，这样把Attention矩阵先算出来然后前行截断的方式，使得线性Attention的复杂度不再是线性的了，因此不具备实用价值"
+      "，"
+      "仅用于理论验证。 (Of course this way, to compute the attention matrix first and then to truncate it by force, "
+      "makes "
+      "the complexity of linear attention linear no more, so it has no practical value and serves as a theoretical "
+      "check "
+      "only.)";
+  const std::string setting =
+      "seconds of a call, one head, d = dv = 64, 1 + elu, float, one thread, no mask beside the band, n = 1024 to 4096 "
+      "(at full size 16384), medians over blocks of turns; ";
+  recipe.judge(
+      {.text = "Linear attention cut to a band of fixed width takes operations that grow as n^2 if its matrix is "
+               "formed first, and as n if only the band is evaluated",
+       .source = source + ", for the matrix; the band is ours",
+       .quotation = quotation,
+       .definition = "operations by the methods' formulas, which tests hold against what is counted, at n = 32768 over "
+                     "those at 16384, over 4 with the matrix formed and over 2 with only the band evaluated, w = 16 "
+                     "tokens to each side; one head, d = dv = 64, 1 + elu, no mask beside the band",
+       .threshold = "1 within 0.1 %: the rows at both ends see fewer keys, w (w + 1) of n (2 w + 1) weights or "
+                    "0.05 % at n = 16384",
+       .because = "n^2 (F + dv) and n (2 w + 1) (F + dv) products"},
+      [=] {
+        const auto doubling = [&](const std::string& what, const std::string& method, double factor) {
+          const auto flops = [&](Index n) { return counted.method(method).n(n).scalar("attention_flops").at(0); };
+          return Comparison{what, certain(flops(32768) / flops(16384) / factor)};
+        };
+        return all_between(0.999, 1.001,
+                           {doubling("with the matrix formed, over 4", formed, 4),
+                            doubling("with the band alone, over 2", banded, 2)});
+      });
+  recipe.judge({.text = "On one CPU thread, linear attention that is cut to a band after its matrix was formed takes "
+                        "time that grows as n^2",
+                .source = source,
+                .quotation = quotation,
+                .definition = setting + "the factor of every doubling of n is judged; a band as wide as the sequence, "
+                                        "so that all weights are formed, as masking does",
+                .threshold = "every doubling multiplies the time by at least 3.5: 4 / 1.15, rounded, by the rule for "
+                             "growth. The source says linear no more",
+                .because = "every weight is computed"},
+               [=, &recipe] { return grows_as(recipe, quadratic_growth, curves_of(timed, {formed})); });
+  recipe.judge(
+      {.text = "On one CPU thread, linear attention that is evaluated on a band alone takes time that grows no faster "
+               "than linearly in n",
+       .definition = setting + "the factor of every doubling of n is judged; a band of w = 16 tokens to each side",
+       .threshold = "every doubling multiplies the time by at most 2.3: 2 and the 15 % of the rule for growth",
+       .because = "n (2 w + 1) (F + dv) operations"},
+      [=, &recipe] { return grows_as(recipe, linear_growth, curves_of(timed, {banded})); });
 }
 
-std::string timed(RecipeSize size) { return "speed:" + turns(size) + ",pair=false"; }
-const std::string counted = "layer-flops";
-// Far apart, where what a block of rows does at its edges counts for nothing.
-const std::vector<Index> counted_lengths{16384, 32768};
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  const RunRequest timing{.experiment = timed(size),
-                          .methods = {whole, formed, banded},
-                          .inputs = {"gaussian"},
-                          .n = lengths(size),
-                          .causal = false,
-                          .precision = Precision::f32};
-  RunRequest counting = timing;
-  counting.experiment = counted;
-  counting.n = counted_lengths;
-  return {timing, counting};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
-  return {
-      figure("truncation-cost", text, "Time of a truncated linear attention",
-             "One head, d = dv = 64, elu + 1, float, one thread, bidirectional: medians with distribution-free 95 % "
-             "intervals; n^a is the fitted exponent. window = 65536 forms all weights, as masking them does; "
-             "window = 16 those of the band alone.",
-             {time_panel("time of one head", {{"experiment", timed(size)},
-                                              {"input", "gaussian"},
-                                              {"causal", 0},
-                                              {"precision", "f32"},
-                                              {"method", Specs{whole, formed, banded}}})})};
-}
-
-Estimate below_square(const Estimate& exponent) {
-  return {2 - exponent.value, {2 - exponent.interval.high, 2 - exponent.interval.low}, exponent.replicates};
-}
-
-// 2 less the exponent of FLOPs against n.
-Estimate below_square_by_flops(const Results& results, const std::string& method) {
-  const auto flops = [&](Index n) {
-    return results.scalar({{"experiment", counted}, {"method", method}, {"n", n}}, "attention_flops").at(0);
-  };
-  const Index first = counted_lengths.front(), last = counted_lengths.back();
-  return certain(2 - std::log(flops(last) / flops(first)) /
-                         std::log(static_cast<double>(last) / static_cast<double>(first)));
-}
-
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const std::string first = "with the matrix formed", second = "with the band alone";
-  using Outcome = Verdict::Outcome;
-  const auto found = growths(results, {{"experiment", timed(size)}}, {formed, banded}, lengths(size));
-  std::vector<Region> by_time;
-  std::vector<std::string> words;
-  for (const Growth& growth : found) {
-    by_time.push_back({growth.method == formed ? first : second, {{"", below_square(growth.judged())}}});
-    words.push_back(growth.text());
-  }
-  Verdict of_time =
-      below_where(0.25,
-                  {fmt::format("Truncation makes its time grow as n^2 up to n = {} (2 less the exponent below 0.25)",
-                               lengths(size).back()),
-                   Outcome::conditional},
-                  by_time);
-  if (!words.empty()) of_time.numbers = fmt::format("{}", fmt::join(words, "; "));
-  return {below_where(0.25,
-                      {"Truncation makes the FLOPs of linear attention grow as n^2 (2 less their exponent below 0.25)",
-                       Outcome::conditional},
-                      {{first, {{"", below_square_by_flops(results, formed)}}},
-                       {second, {{"", below_square_by_flops(results, banded)}}}}),
-          of_time};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "truncation-cost",
+                             .summary = "The cost of truncating linear attention to a band",
+                             .formula = "Does truncating linear attention to a band lose its linear complexity?",
+                             .reference = "Su 2021, kexue.fm/archives/8338"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

@@ -1,10 +1,10 @@
-// What truncating linear attention to a band does to its rank: source 000's remedy. methods.md F2: with fewer features
-// than tokens a band raises the rank generically; that is no theorem, since a band can lose rank that the whole had
-// (tests/rank_facts_test.cpp: 5 to 4). To itself alone, w = 0, and renormalised, it is the identity: of full rank, and
-// no attention at all.
+// How truncating linear attention to a band changes its rank: Su's remedy. methods.md F2: with fewer features than
+// tokens a band raises the rank generically; that is no theorem, since a band can lose rank that the whole had (recipe
+// band-rank). To itself alone, w = 0, and renormalised, it is the identity: of full rank, and no attention at all.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/recipes/real_heads.hpp"
 
@@ -13,69 +13,39 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-const Specs bases{"linear", "performer:m=64"};
-const Specs laws{"gaussian", "ar1"};
+const Specs bases{"linear", "linear:inputs=unscaled", "performer:m=64"};
 
-const Description text{
-    .name = "truncation-rank",
-    .summary = "Truncating linear attention to a band raises its rank",
-    .formula =
-        "Truncated to a band, linear attention is of higher rank than whole, as long as it has fewer "
-        "features than tokens; truncated to the token itself and renormalised it is the identity.",
-    .reference = "Su 2021, kexue.fm/archives/8338"};
-
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 96 : size == RecipeSize::quick ? 256 : 512; }
-
-// At the first the band is the token itself; at the last, everything.
-Specs windows(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {"0", "4", "96"};
-  if (size == RecipeSize::quick) return {"0", "1", "4", "16", "64", "128", "256"};
-  return {"0", "1", "2", "4", "8", "16", "32", "64", "128", "256", "512"};
+std::string banded(std::string base, Index window) {
+  std::replace(base.begin(), base.end(), ':', ',');
+  return fmt::format("truncated:base={},window={}", base, window);
 }
 
-std::string banded(const std::string& base, const std::string& window = "") {
-  std::string spec = "truncated:base=" + base;
-  std::replace(spec.begin() + static_cast<long>(std::string("truncated:").size()), spec.end(), ':', ',');
-  return Params("methods", spec + (window.empty() ? "" : ",window=" + window)).spec();
+// A stochastic matrix whose singular values are all 1 is a permutation; on the diagonal that is the identity.
+Finding judge_identity(const Cells& cells, const std::vector<LawOrHead>& inputs, Index n) {
+  std::vector<Bounded> all;
+  for (const auto& base : bases)
+    for (const auto& [name, spec, part] : inputs) {
+      const Cells one = cells.method(banded(base, 0)).input(spec);
+      for (const auto& [replicate, norm] : one.scalar("spectral_norm"))
+        all.push_back({fmt::format("{} on {}: largest singular value less 1", base, name), std::abs(norm - 1), 1e-12});
+      for (const auto& [replicate, rank] : one.scalar("effective_rank"))
+        all.push_back({fmt::format("{} on {}: effective rank less n, over n", base, name),
+                       std::abs(rank / static_cast<double>(n) - 1), 1e-12});
+    }
+  return all_at_most(all);
 }
 
-Specs all_inputs(RecipeSize size) {
-  Specs all = laws;
-  for (const auto& head : inputs_of(telling_heads(size))) all.push_back(head);
-  return all;
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest request{.experiment = "rank:by_index=false",
-                     .methods = {"softmax", "uniform"},
-                     .inputs = all_inputs(size),
-                     .n = {length(size)},
-                     .causal = false,
-                     .sweep = {{"window", windows(size)}},
-                     .replicates = size == RecipeSize::smoke ? 2 : 5};
-  for (const auto& base : bases) {
-    request.methods.push_back(base);
-    request.methods.push_back(banded(base));
-  }
-  return {request};
-}
-
-std::vector<Figure> figures(RecipeSize size) {
+void draw(Recipe& recipe, const Cells& cells, const std::vector<LawOrHead>& inputs, const std::vector<Index>& windows,
+          Index n) {
+  Specs shown{"linear", "softmax", "uniform"};
+  for (const Index window : windows)
+    for (const auto& base : {bases.front(), bases.back()}) shown.push_back(banded(base, window));
   std::vector<Panel> panels;
-  const RealHead head = telling_heads(size).back();
   for (const auto& [metric, label] :
        {std::pair{"numerical_rank", "numerical rank"}, std::pair{"effective_rank", "effective rank"}})
-    for (const auto& [title, input] :
-         {std::pair<std::string, std::string>{"gaussian", "gaussian"}, {"ar1", "ar1"}, {head.name(), head.input()}})
-      panels.push_back({.title = title,
-                        .where = {{"experiment", "rank"},
-                                  {"input", input},
-                                  {"causal", 0},
-                                  {"of", "attention"},
-                                  {"d", 64},
-                                  {"logit_scale", 1},
-                                  {"n", length(size)},
-                                  {"method", {banded(bases[0]), banded(bases[1])}}},
+    for (const LawOrHead& input : {inputs[0], inputs[1], inputs.back()})
+      panels.push_back({.title = input.name,
+                        .cells = cells.input(input.input).methods(shown),
                         .x = {"window"},
                         .x_label = "half width of the band w",
                         .x_scale = "log2",
@@ -83,68 +53,86 @@ std::vector<Figure> figures(RecipeSize size) {
                         .y_label = label,
                         .y_scale = "log2",
                         .references = {"linear", "softmax", "uniform"}});
-  return {
-      figure("truncation-rank", text, "Rank against the width of the band",
-             fmt::format("n = {}, d = 64, bidirectional, renormalised; 95 % intervals over inputs and draws. Dotted: "
-                         "without a band. The identity, w = 0, has no place on the axis and is of full rank. The "
-                         "narrower the band, the higher the rank, and the less there is of the attention.",
-                         length(size)),
-             panels)};
+  recipe.figure("truncation-rank", "Rank against the width of the band",
+                fmt::format("n = {}, d = 64, bidirectional, renormalised; 95 % intervals over draws or texts. Dotted: "
+                            "without a band. The identity, w = 0, has no place on the axis and is of full rank. The "
+                            "narrower the band, the higher the rank, and the less there is of the attention.",
+                            n),
+                panels);
 }
 
-// Every band narrower than everything: the rank of the whole over that of the band.
-Verdict judge_raised(const Results& results, RecipeSize size) {
-  std::vector<Region> regions;
-  for (const auto& base : bases) {
-    Region region{base, {}};
-    for (const auto& input : all_inputs(size)) {
-      const auto rank = [&](const std::string& method) {
-        return results.scalar({{"method", method}, {"input", input}}, "numerical_rank");
-      };
-      const Samples whole = rank(base);
-      for (const auto& window : windows(size)) {
-        if (std::stol(window) >= length(size)) continue;
-        for (const auto& [replicate, value] : rank(banded(base, window)))
-          region.comparisons.push_back({input + ", w = " + window, certain(whole.at(replicate) / value)});
-      }
-    }
-    regions.push_back(region);
-  }
-  Verdict verdict =
-      below_where(1,
-                  {fmt::format("Truncation to a band narrower than all {} tokens raises the rank of linear attention "
-                               "with 64 features (no theorem: the band of ones on three diagonals, n = 5, is of rank "
-                               "4, whatever full-rank matrix it is cut from)",
-                               length(size))},
-                  regions);
-  verdict.numbers = "rank whole over rank truncated, " + verdict.numbers;
-  return verdict;
-}
-
-// A stochastic matrix whose singular values are all 1 is a permutation; on the diagonal that is the identity.
-Verdict judge_identity(const Results& results, RecipeSize size) {
-  std::vector<Bounded> all;
-  const auto n = static_cast<double>(length(size));
+void write(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(96, 128, 256);
+  // At the first the band is the token itself.
+  const auto windows = recipe.sized<std::vector<Index>>({0, 4}, {0, 1, 8, 64}, {0, 1, 2, 4, 8, 16, 32, 64, 128});
+  const std::vector<LawOrHead> inputs = laws_and_heads(recipe, {{"gaussian", "gaussian"}, {"ar1", "ar1"}});
+  Specs methods = bases;
   for (const auto& base : bases)
-    for (const auto& input : all_inputs(size)) {
-      const nlohmann::json where{{"method", banded(base, "0")}, {"input", input}};
-      for (const auto& [replicate, norm] : results.scalar(where, "spectral_norm"))
-        all.push_back({fmt::format("{} on {}: largest singular value less 1", base, input), std::abs(norm - 1), 1e-12});
-      for (const auto& [replicate, rank] : results.scalar(where, "effective_rank"))
-        all.push_back(
-            {fmt::format("{} on {}: effective rank less n, over n", base, input), std::abs(rank / n - 1), 1e-12});
-    }
-  return all_at_most(
-      "Truncated to the token itself and renormalised, linear attention is the identity: all its "
-      "singular values are 1",
-      all);
+    for (const Index window : windows) methods.push_back(banded(base, window));
+  methods.insert(methods.end(), {"softmax", "uniform"});
+  const Cells cells = recipe.run({.experiment = "rank:by_index=false",
+                                  .methods = methods,
+                                  .inputs = inputs_of(inputs),
+                                  .n = {n},
+                                  .causal = false,
+                                  .replicates = recipe.sized<Index>(2, texts)});
+  draw(recipe, cells, inputs, windows, n);
+
+  const std::string where = fmt::format(
+      "1 + elu of scaled and of raw q and k and 64 random features; normal and AR(1) inputs and {} heads of this "
+      "project's byte-level model seen without their causal mask (which alone gives full rank), n = {}, d = 64, {} "
+      "draws or texts",
+      inputs.size() - 2, n, texts);
+  recipe.judge(
+      {.text = fmt::format(
+           "Each of several bands of half width {} or less raises the numerical rank of linear attention with 64 "
+           "features at n = {}, on normal and AR(1) inputs and heads of this project's byte-level model",
+           windows.back(), n),
+       .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+       .quotation =
+           "还有笔者实验的局部Attention截断，也能增加矩阵的秩 (The local truncation of my experiments can also "
+           "increase the rank of the matrix)",
+       .definition = "numerical rank (singular values above sigma_1 n 2.2e-16, sigma_1 the largest) of the whole "
+                     "matrix over that of the matrix cut to |i - j| <= w and renormalised, the median over the same "
+                     "draws, at every half width w that is measured, all judged; " +
+                     where,
+       .threshold =
+           "1: equal ranks. The source says \"can\": with weights that are all equal a band need not raise the rank",
+       .because = "the whole has rank 64 at most, and a band of generic entries is of full rank"},
+      [=, &recipe] {
+        std::vector<Comparison> all;
+        const double rate = recipe.error_rate(bases.size() * inputs.size() * windows.size());
+        for (const auto& base : bases)
+          for (const auto& [name, spec, part] : inputs)
+            for (const Index window : windows)
+              all.push_back(
+                  {fmt::format("{} on {}, w = {}", base, name, window),
+                   median_ratio(cells.method(base).input(spec).scalar("numerical_rank"),
+                                cells.method(banded(base, window)).input(spec).scalar("numerical_rank"), rate)});
+        return all_below(1, all);
+      });
+  recipe.judge(
+      {.text = "Linear attention that is cut to the token itself and renormalised is the identity matrix",
+       .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
+       .quotation = "比如极端情况下，每个token只跟自身做attention，那么Attention矩阵就是满秩的单位阵了！ (in the "
+                    "extreme case where each token attends to itself alone, the attention matrix is the "
+                    "identity, of full rank!)",
+       .definition =
+           "|largest singular value - 1| and |effective rank / n - 1| at half width w = 0, of every draw; the "
+           "effective rank is exp(H), H the entropy of the singular values over their sum. A matrix with rows of "
+           "weights that sum to 1 has both at 0 only if it is a permutation, on the diagonal the identity; " +
+           where,
+       .threshold = "1e-12, an identity to rounding: it is the code that is tested",
+       .because = "a positive weight over itself is 1"},
+      [=] { return judge_identity(cells, inputs, n); });
 }
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  return {judge_raised(results, size), judge_identity(results, size)};
-}
-
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "truncation-rank",
+                             .summary = "Truncating linear attention to a band raises its rank",
+                             .formula = "Is linear attention that is truncated to a band of higher rank than whole?",
+                             .reference = "Su 2021, kexue.fm/archives/8338"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

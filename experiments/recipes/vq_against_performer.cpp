@@ -1,118 +1,109 @@
-// Codes against random features at equal cost: source 001 sets Transformer-VQ beside Performer as two linear attentions
-// with n x c and n x m matrices. methods.md D, A1: VQ errs by what quantising keys moves their logits, on clustered
-// keys little; positive features err by exp(|q + k|^2) / m, whatever the structure of the keys.
+// Codes against random features at equal cost. methods.md D, A1: VQ errs by what quantising keys moves their logits, on
+// clustered keys little; positive features err by exp(|q + k|^2) / m, however the keys are distributed.
 #include <fmt/format.h>
 
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
+#include "harness/runner/match.hpp"
 
 namespace attnbench {
 namespace {
 
-using Specs = std::vector<std::string>;
-
-const std::string experiment = "attention-error:matrix=false";
-const std::string codes = "vq", features = "performer";
-const Specs clustered{"clustered:spread=0.1", "clustered:spread=0.5"};
 constexpr Index share = 4;  // judged: budgets of one over this of softmax's FLOPs
 
-const Description text{.name = "vq-against-performer",
-                       .summary = "Codes of keys against random features, at equal FLOPs",
-                       .formula = "At equal FLOPs attention to a codebook errs less than random features do.",
-                       .reference = "Su 2023, kexue.fm/archives/9862 (source 001); Lingle 2023, arXiv:2309.16354"};
+void write(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(64, 128, 1024);
+  const auto shares = recipe.sized<std::vector<Index>>({share}, {8, share, 2}, {16, 8, share, 2});
+  const std::vector<std::string> clustered{"clustered:spread=0.1", "clustered:spread=0.5"};
+  std::vector<std::string> inputs{"gaussian", "ar1", clustered[0], clustered[1]};
+  for (const auto& head : inputs_of(telling_heads(recipe))) inputs.push_back(head);
 
-Index length(RecipeSize size) { return size == RecipeSize::smoke ? 64 : size == RecipeSize::quick ? 256 : 1024; }
-
-std::vector<Index> shares(RecipeSize size) {
-  if (size == RecipeSize::smoke) return {share};
-  if (size == RecipeSize::quick) return {8, share, 2};
-  return {16, 8, share, 2};
-}
-
-Specs inputs(RecipeSize size) {
-  Specs all{"gaussian", "ar1"};
-  all.insert(all.end(), clustered.begin(), clustered.end());
-  for (const auto& head : inputs_of(telling_heads(size))) all.push_back(head);
-  return all;
-}
-
-Match budget(RecipeSize size, Index one_over) {
-  return {Match::Cost::flops, softmax_flops(length(size)) / static_cast<double>(one_over)};
-}
-
-std::string at_share(const std::string& method, RecipeSize size) {
-  const Index n = length(size);
-  return matched(Params("methods", method), {.nq = n, .nk = n, .d = 64, .dv = 64}, budget(size, share)).spec();
-}
-
-std::vector<RunRequest> runs(RecipeSize size) {
-  RunRequest beside{.experiment = experiment,
-                    .methods = {"uniform"},
-                    .inputs = inputs(size),
-                    .n = {length(size)},
-                    .causal = false,
-                    .replicates = size == RecipeSize::smoke ? 2 : 6};
-  std::vector<RunRequest> all{beside};
-  for (const Index one_over : shares(size)) {
-    RunRequest request = beside;
-    request.methods = {codes, features};
-    request.match = budget(size, one_over);
-    all.push_back(request);
+  const RunRequest request{.experiment = "attention-error:matrix=false",
+                           .methods = {"uniform"},
+                           .inputs = inputs,
+                           .n = {n},
+                           .causal = false,
+                           .replicates = recipe.sized<Index>(2, texts)};
+  const Cells null = recipe.run(request);
+  Cells all = null, codes, features;  // the latter two at the judged share
+  for (const Index one_over : shares) {
+    RunRequest at_share = request;
+    at_share.match = Match{Match::Cost::flops, softmax_flops(n) / static_cast<double>(one_over)};
+    at_share.methods = {"vq"};
+    const Cells of_codes = recipe.run(at_share);
+    at_share.methods = {"performer"};
+    const Cells of_features = recipe.run(at_share);
+    if (one_over == share) {
+      codes = of_codes;
+      features = of_features;
+    }
+    all = all + of_codes + of_features;
   }
-  return all;
-}
 
-std::vector<Figure> figures(RecipeSize size) {
-  std::vector<Panel> panels;
-  for (const auto& input : inputs(size))
-    panels.push_back({.title = input,
-                      .kind = "trade",
-                      .where = {{"experiment", experiment}, {"input", input}, {"n", length(size)}, {"causal", 0}},
-                      .x = budget_names(),
-                      .x_label = "FLOPs of a call",
-                      .x_scale = "log2",
-                      .y = "relative_output_error",
-                      .y_label = "error of the output",
-                      .y_scale = "log10",
-                      .references = {"uniform"},
-                      .x_metric = "flops"});
-  return {figure("vq-against-performer", text, "Codes against random features",
-                 fmt::format("n = {}, d = dv = 64, bidirectional; budgets up to 1/2 of softmax's FLOPs. Dotted: "
-                             "the mean of V. The codebook is learnt from other tokens of the same law or text.",
-                             length(size)),
-                 panels)};
-}
+  recipe.figure(
+      "vq-against-performer", "Vector-quantised keys against random features",
+      fmt::format("n = {}, d = dv = 64, no mask; budgets up to 1/2 of softmax's FLOPs. Dotted: the mean of V. "
+                  "The codebook is learnt from other tokens of the same law or from another text.",
+                  n),
+      errors_against_flops(all, inputs));
 
-std::vector<Verdict> judge(const Results& results, RecipeSize size) {
-  const auto all = inputs(size);
-  const auto found = [&](const std::string& method, const std::string& input) {
-    return results.scalar({{"method", method}, {"input", input}}, "relative_output_error");
+  const auto name = [](const std::string& input) {
+    for (const RealHead& head : all_heads())
+      if (head.input() == input) return head.name();
+    return input;
   };
-  const auto over = [&](const std::string& other, const std::string& input, size_t comparisons) {
-    return Comparison{
-        input, ratio(found(at_share(codes, size), input), found(other, input), share_of_error_rate(comparisons))};
+  const auto over = [=, &recipe](const Cells& other, const std::vector<std::string>& chosen) {
+    std::vector<Region> regions;
+    for (const auto& input : chosen)
+      regions.push_back(
+          {name(input),
+           {{"", median_ratio(codes.input(input).scalar("relative_output_error"),
+                              other.input(input).scalar("relative_output_error"), recipe.error_rate(chosen.size()))}}});
+    return regions;
   };
-  std::vector<Comparison> in_clusters;
-  for (const auto& input : clustered) in_clusters.push_back(over(at_share(features, size), input, clustered.size()));
-  std::vector<Region> everywhere, against_mean;
-  for (const auto& input : all) {
-    everywhere.push_back({input, {over(at_share(features, size), input, all.size())}});
-    against_mean.push_back({input, {over("uniform", input, all.size())}});
-  }
-  using Outcome = Verdict::Outcome;
-  return {
-      all_below(1,
-                "At a quarter of softmax's FLOPs codes err less than positive features where keys are clustered "
-                "(ratio)",
-                in_clusters),
-      below_where(1,
-                  {"At a quarter of softmax's FLOPs codes err less than positive features (ratio)", Outcome::ambiguous},
-                  everywhere),
-      below_where(1, {"At a quarter of softmax's FLOPs codes err less than the mean of V (ratio)", Outcome::ambiguous},
-                  against_mean)};
+  const std::string measured = fmt::format(
+      "relative Frobenius error of the output of vector-quantised keys at 1/4 of softmax's FLOPs over that of {{}}, "
+      "the median over {} inputs and draws (texts, on heads of this project's byte-level model); n = {}, d = 64, no "
+      "mask, also on heads. The codebook is learnt beforehand by k-means of other keys: another draw of the law, "
+      "around the "
+      "same centres where there are centres, or another text. Learning it is not counted as FLOPs, finding the nearest "
+      "code of each key is; Performer learns nothing. Inputs: ",
+      null.all().front().replicates, n);
+  const std::string everywhere =
+                        "normal, AR(1), around 16 random centres with 0.1 and 0.5 of an entry's standard deviation "
+                        "within a cluster, and heads",
+                    positive = "Performer's positive features with orthogonal vectors at as many FLOPs";
+  recipe.judge(
+      {.text = "At a quarter of softmax's FLOPs, attention with keys quantised by a codebook that was learnt "
+               "beforehand errs less than Performer's positive features, where keys lie around 16 centres",
+       .definition = fmt::format(fmt::runtime(measured), positive) +
+                     "around 16 random centres, with 0.1 and 0.5 of an entry's standard deviation within a cluster",
+       .threshold = equal_errors,
+       .because = "quantising clustered keys moves their logits little, and random features do not use the "
+                  "clusters"},
+      [=] { return errs_less_where(over(features, clustered)); });
+  recipe.judge({.text = "At a quarter of softmax's FLOPs, attention with keys quantised by a codebook that was "
+                        "learnt beforehand errs less than Performer's positive features on each of several inputs",
+                .definition = fmt::format(fmt::runtime(measured), positive) + everywhere,
+                .threshold = equal_errors,
+                .expected = Ruling::ambiguous,
+                .because = "nothing is known beforehand"},
+               [=] { return errs_less_where(over(features, inputs)); });
+  recipe.judge(
+      {.text = "At a quarter of softmax's FLOPs, attention with vector-quantised keys errs less than the mean of V",
+       .definition = fmt::format(fmt::runtime(measured), "the mean of V, which looks at no key") + everywhere,
+       .threshold = equal_errors,
+       .expected = Ruling::ambiguous,
+       .because = "nothing is known beforehand"},
+      [=] { return errs_less_where(over(null, inputs)); });
 }
 
-const bool registered = add(RecipeEntry{.text = text, .runs = runs, .figures = figures, .judge = judge});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "vq-against-performer",
+                             .summary = "Codes of keys against random features, at equal FLOPs",
+                             .formula = "At equal FLOPs, does attention to a codebook err less than random features?",
+                             .reference = "Su 2023, kexue.fm/archives/9862; Lingle 2023, arXiv:2309.16354"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench

@@ -28,7 +28,8 @@ void print_line(const std::string& label, const std::string& text) {
 std::string allowed(const Parameter& p) {
   switch (p.kind) {
     case Parameter::Kind::integer:
-      return fmt::format("integer from {:.0f} to {:.0f}", p.minimum, p.maximum);
+      return fmt::format("{}integer from {:.0f} to {:.0f}", p.word.empty() ? "" : p.word + " or ", p.minimum,
+                         p.maximum);
     case Parameter::Kind::real:
       return p.word.empty() ? fmt::format("number from {} to {}", p.minimum, p.maximum)
                             : fmt::format("{} or number from {} to below {:.6g}", p.word, p.minimum, p.maximum);

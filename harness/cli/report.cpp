@@ -11,7 +11,6 @@
 #include "harness/core/bibliography.hpp"
 #include "harness/runner/method_page.hpp"
 #include "harness/runner/run.hpp"
-#include "harness/runner/verdict.hpp"
 #include "harness/store/citable.hpp"
 #include "harness/store/environment.hpp"
 
@@ -20,11 +19,10 @@ namespace {
 
 // Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
 std::optional<std::string> measure(const MethodPage& page, const std::string& results) {
-  for (const RunRequest& request : page.runs) expand(request);  // misuse shows before a results file is made
   Store store(results);
   const auto run_id = store.begin_run(command_line, environment_json());
   RunSummary total;
-  for (auto request : page.runs) {
+  for (auto [request, cells] : page.recipe->runs()) {
     // Timings are of one thread, as in reproduce.
     const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
     request.threads = timing ? 1 : allowed_cores();
@@ -35,7 +33,7 @@ std::optional<std::string> measure(const MethodPage& page, const std::string& re
     total.not_done += summary.not_done;
     if (total.first_reason.empty()) total.first_reason = summary.first_reason;
   }
-  store.put_figure("method", page.figure.name, 0, drawn_from(page.figure, Results(store, page.runs).keys()));
+  store.put_figure("method", page.figure.name, 0, page.figure.json);
   std::cout << fmt::format("{} replicates run, {} were there already; in {}\n", total.ran, total.already, results);
   if (total.not_done > 0) std::cout << fmt::format("{} not done; the first: {}\n", total.not_done, total.first_reason);
   std::cout << std::flush;

@@ -10,6 +10,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/store/environment.hpp"
+#include "harness/workers/pool.hpp"
 
 namespace attnbench {
 namespace {
@@ -26,37 +27,66 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& words) {
 }
 
 void require_effect(const std::vector<Setting>& settings, const std::vector<std::string>& recipes, RecipeSize size) {
+  if (settings.empty()) return;
   std::vector<RecipeCell> cells;
   for (const auto& name : recipes) {
-    const auto more = cells_of(find<RecipeEntry>(name).runs(size), settings);
+    const auto more = written(find<RecipeEntry>(name), size, settings)->cells().all();
     cells.insert(cells.end(), more.begin(), more.end());
   }
-  if (const auto none = without_effect(settings, cells); !none.empty())
+  if (const auto idle = without_effect(settings, cells); !idle.empty())
     throw Misuse(
         fmt::format("reproduce: --set {}={} changes nothing: no method, input or experiment of {} leaves a parameter "
                     "'{}' at another value; see `attnbench plan` and `attnbench describe` for what they have",
-                    none[0].name, none[0].value, recipes.size() == 1 ? recipes[0] : "these recipes", none[0].name));
+                    idle[0].name, idle[0].value, recipes.size() == 1 ? recipes[0] : "these recipes", idle[0].name));
 }
 
+std::string source_of(const Statement& statement) {
+  return statement.source.empty() ? "this project's own finding" : statement.source;
+}
+
+// The smallest sizes show that everything runs, and nothing else.
+bool claims(RecipeSize size) { return size != RecipeSize::smoke; }
+
 // "PASS        statement (region)", and below it what decided and where the statement is from.
-void print(const Verdict& verdict) {
-  const std::string region = verdict.region.empty() ? "" : fmt::format(": {}", verdict.region);
-  std::cout << fmt::format("  {:<12}{}{}\n", to_string(verdict.outcome), verdict.statement.text, region);
-  std::cout << fmt::format("{:14}{}\n{:14}[{}]\n", "", verdict.numbers, "", verdict.statement.source);
-  if (contradicts_expectation(verdict))
-    std::cout << fmt::format("{:14}NOT AS EXPECTED, which was {}\n", "", to_string(verdict.statement.expected));
+void print(const Verdict& verdict, RecipeSize size) {
+  const auto& [statement, finding] = verdict;
+  const std::string region = finding.region.empty() ? "" : fmt::format(": {}", finding.region);
+  std::cout << fmt::format("  {:<12}{}{}\n", to_string(finding.ruling), statement.text, region);
+  std::cout << fmt::format("{:14}{}\n{:14}[{}]\n", "", finding.numbers, "", source_of(statement));
+  if (claims(size) && contradicts_expectation(verdict))
+    std::cout << fmt::format("{:14}NOT AS EXPECTED: the statement was expected to be {}\n", "",
+                             to_string(statement.expected));
+}
+
+// Prints the statements of a recipe and runs nothing.
+void explain(const RecipeEntry& entry, RecipeSize size) {
+  std::cout << fmt::format("{}: {}\n{}\n", entry.text.name, entry.text.summary, entry.text.formula);
+  size_t number = 0;
+  for (const Statement& statement : written(entry, size)->statements()) {
+    std::cout << fmt::format("\n{}. {}\n", ++number, statement.text);
+    const auto line = [](const char* name, const std::string& text) {
+      if (!text.empty()) std::cout << fmt::format("   {:<12}{}\n", name, text);
+    };
+    line("source", source_of(statement));
+    line("quotation", statement.quotation.empty() ? "" : fmt::format("\"{}\"", statement.quotation));
+    line("paraphrase", statement.paraphrase);
+    line("definition", statement.definition);
+    line("threshold", statement.threshold);
+    line("expected", fmt::format("{}, because {}", to_string(statement.expected), statement.because));
+  }
 }
 
 struct Tally {
-  std::map<Verdict::Outcome, size_t> outcomes;
+  RecipeSize size;
+  std::map<Ruling, size_t> rulings;
   std::vector<std::string> contradictions;
   double seconds = 0;
 
   void add(const Reproduction& done) {
     seconds += done.seconds;
     for (const Verdict& verdict : done.verdicts) {
-      ++outcomes[verdict.outcome];
-      if (contradicts_expectation(verdict))
+      ++rulings[verdict.finding.ruling];
+      if (claims(size) && contradicts_expectation(verdict))
         contradictions.push_back(fmt::format("{}: {}", done.recipe, verdict.statement.text));
     }
   }
@@ -65,12 +95,13 @@ struct Tally {
 void print(const Tally& tally) {
   std::vector<std::string> words;
   size_t verdicts = 0;
-  for (const auto& [outcome, count] : tally.outcomes) {
-    words.push_back(fmt::format("{} {}", count, to_string(outcome)));
+  for (const auto& [ruling, count] : tally.rulings) {
+    words.push_back(fmt::format("{} {}", count, to_string(ruling)));
     verdicts += count;
   }
-  std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {} not as expected\n", verdicts, tally.seconds,
-                           fmt::join(words, ", "), tally.contradictions.size());
+  std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {}\n", verdicts, tally.seconds, fmt::join(words, ", "),
+                           claims(tally.size) ? fmt::format("{} not as expected", tally.contradictions.size())
+                                              : "at these sizes they say nothing");
   for (const auto& line : tally.contradictions) std::cout << "  " << line << "\n";
 }
 
@@ -78,12 +109,18 @@ int run_command(const std::vector<std::string>& words) {
   std::vector<std::string> names, settings;
   std::string results, output;
   Variation variation;
-  bool smoke = false, quick = false, full = false;
+  bool smoke = false, quick = false, full = false, only_explain = false, timed = false, untimed = false;
   options::options_description visible("options");
   visible.add_options()("recipe", options::value(&names), "recipes (default: all; see attnbench list recipes)")(
-      "quick", options::bool_switch(&quick), "the sizes of five minutes (default)")(
+      "quick", options::bool_switch(&quick), "small sizes (default)")(
       "full", options::bool_switch(&full), "the published sizes")("smoke", options::bool_switch(&smoke),
                                                                   "tiny sizes: shows that everything runs, no more")(
+      "timed", options::bool_switch(&timed),
+      "only recipes that measure time: run these with nothing else on the machine")(
+      "untimed", options::bool_switch(&untimed),
+      "only recipes that measure no time: other work changes none of their numbers")(
+      "explain", options::bool_switch(&only_explain),
+      "print each statement with its quotation, definition, threshold and expectation, and run nothing")(
       "seeds", options::value(&variation.seeds)->default_value(1),
       "make each verdict with so many seeds: one that flips is AMBIGUOUS")(
       "set", options::value(&settings),
@@ -98,14 +135,35 @@ int run_command(const std::vector<std::string>& words) {
   if (names.empty()) names = catalogue("recipes").names();
   for (const auto& name : names) find<RecipeEntry>(name);  // misuse shows before anything runs
   const RecipeSize size = smoke ? RecipeSize::smoke : full ? RecipeSize::full : RecipeSize::quick;
+  if (timed && untimed) throw Misuse("reproduce: --timed and --untimed exclude each other; keep one");
+  if (timed || untimed)
+    std::erase_if(names, [&](const std::string& name) {
+      return measures_time(*written(find<RecipeEntry>(name), size)) != timed;
+    });
+  if (names.empty()) throw Misuse(fmt::format("reproduce: none of these recipes is {}", timed ? "timed" : "untimed"));
+  if (only_explain) {
+    for (const auto& name : names) {
+      if (name != names.front()) std::cout << "\n";
+      explain(find<RecipeEntry>(name), size);
+    }
+    return 0;
+  }
   variation.settings = parse_settings(settings);
   require_effect(variation.settings, names, size);
   const auto folder = std::filesystem::absolute(output).lexically_normal();
   require_folder("reproduce", folder);
-  Tally tally;
+  Tally tally{.size = size};
   {
     Store store(results);
+    std::vector<const RecipeEntry*> recipes;
+    for (const auto& name : names) recipes.push_back(&find<RecipeEntry>(name));
+    const RunEstimate expected = forecast(recipes, size, variation, store, results);
+    if (expected.seconds > 0)
+      std::cout << fmt::format("{} recipes: {}; the page after them takes about a minute\n", names.size(),
+                               expected.text())
+                << std::flush;
     const auto run_id = store.begin_run(command_line, environment_json());
+    const KeptWorkers workers;
     for (const auto& name : names) {
       RunSummary total;
       const auto done = reproduce(find<RecipeEntry>(name), size, variation, store, run_id, total);
@@ -116,7 +174,7 @@ int run_command(const std::vector<std::string>& words) {
       std::cout << fmt::format(
           "{:<30}{:>5} run {:>5} there already  {:>6.1f} s{}\n", name, total.ran, total.already, done->seconds,
           total.not_done ? fmt::format("  {} not done: {}", total.not_done, total.first_reason) : "");
-      for (const Verdict& verdict : done->verdicts) print(verdict);
+      for (const Verdict& verdict : done->verdicts) print(verdict, size);
       std::cout << std::flush;
       tally.add(*done);
     }
@@ -125,15 +183,15 @@ int run_command(const std::vector<std::string>& words) {
   std::cout << "the page with the figures: " << std::flush;
   const int drawn = run_script("report.py", {results, "-o", folder.string(), "--bundle"});
   if (drawn != 0) return drawn;
-  return tally.contradictions.empty() || size == RecipeSize::smoke ? 0 : 1;  // the smallest sizes show nothing
+  return tally.contradictions.empty() ? 0 : 1;
 }
 
-const bool registered = add(CommandEntry{
-    .text = {.name = "reproduce",
-             .summary = "run the recipes, judge them and make the page with their figures",
-             .formula =
-                 "reproduce [RECIPE...] [--quick|--full] [--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
-    .run = run_command});
+const bool registered =
+    add(CommandEntry{.text = {.name = "reproduce",
+                              .summary = "run the recipes, judge them and make the page with their figures",
+                              .formula = "reproduce [RECIPE...] [--quick|--full] [--timed|--untimed] [--explain] "
+                                         "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
+                     .run = run_command});
 
 }  // namespace
 }  // namespace attnbench

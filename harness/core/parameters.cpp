@@ -15,6 +15,11 @@ namespace attnbench {
 Parameter Parameter::integer(std::string name, long value, std::string help, double minimum, double maximum) {
   return {Kind::integer, std::move(name), std::to_string(value), std::move(help), minimum, maximum};
 }
+Parameter Parameter::integer_or(std::string name, std::string word, std::string help, double minimum, double maximum) {
+  Parameter p{Kind::integer, std::move(name), word, std::move(help), minimum, maximum};
+  p.word = std::move(word);
+  return p;
+}
 Parameter Parameter::real(std::string name, double value, std::string help, double minimum, double maximum) {
   return {Kind::real, std::move(name), fmt::format("{}", value), std::move(help), minimum, maximum};
 }
@@ -104,10 +109,12 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
   };
   switch (p.kind) {
     case Parameter::Kind::integer: {
+      if (!p.word.empty() && value == p.word) return value;
       long long number = 0;
       if (!parse_number(value, number) || static_cast<double>(number) < p.minimum ||
           static_cast<double>(number) > p.maximum)
-        refuse(fmt::format("an integer from {:.0f} to {:.0f}", p.minimum, p.maximum));
+        refuse(fmt::format("{}an integer from {:.0f} to {:.0f}", p.word.empty() ? "" : p.word + " or ", p.minimum,
+                           p.maximum));
       return std::to_string(number);
     }
     case Parameter::Kind::real: {

@@ -26,11 +26,14 @@ struct Parameter {
   std::vector<std::string> choices = {};  // Kind::choice
   std::string catalogue = {};  // Kind::entry and specs: the plural of what is named ("features", "methods", ...)
   std::string family = {};     // Kind::entry: only entries of this family, when not empty
-  std::string word = {};       // Kind::real: a word that may stand in place of a number ("auto")
+  std::string word = {};       // Kind::integer and real: a word that may stand in place of a number ("auto")
   bool published = false;      // what some library does instead of the method: no claim holds for it
   bool budget = false;         // what a method spends: more of it costs more, and should err less
 
   static Parameter integer(std::string name, long value, std::string help, double minimum, double maximum = 1e9);
+  // An integer, or `word`, which is the default and whose integer() is 0.
+  static Parameter integer_or(std::string name, std::string word, std::string help, double minimum,
+                              double maximum = 1e9);
   static Parameter real(std::string name, double value, std::string help, double minimum, double maximum);
   // A number below `bound` (exclusive), or `word`, which is the default.
   static Parameter real_or(std::string name, std::string word, std::string help, double minimum, double bound);

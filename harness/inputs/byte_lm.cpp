@@ -128,6 +128,23 @@ std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const At
   return bytes;
 }
 
+std::vector<std::vector<Index>> read_texts(const std::filesystem::path& path) {
+  const Matrix<double> bytes = Weights(path).matrix("bytes");
+  if (bytes.size() == 0) throw Misuse(fmt::format("{}: there is no text in it", path.string()));
+  std::vector<std::vector<Index>> texts(static_cast<size_t>(bytes.rows()));
+  for (Index text = 0; text < bytes.rows(); ++text)
+    for (Index i = 0; i < bytes.cols(); ++i) {
+      const double byte = bytes(text, i);
+      if (!(byte >= 0 && byte < alphabet && byte == std::floor(byte)))
+        throw Misuse(
+            fmt::format("{}: byte {} of text {} is {}; expected an integer from 0 to {}: make the file with "
+                        "scripts/train_byte_lm.py",
+                        path.string(), i, text, byte, alphabet - 1));
+      texts[static_cast<size_t>(text)].push_back(static_cast<Index>(byte));
+    }
+  return texts;
+}
+
 Matrix<double> embedded(const ByteModel& model, const std::vector<Index>& bytes) {
   Matrix<double> X(static_cast<Index>(bytes.size()), model.embedding.cols());
   for (size_t i = 0; i < bytes.size(); ++i) X.row(static_cast<Index>(i)) = model.embedding.row(bytes[i]);
@@ -151,12 +168,20 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
   const Params params("methods", "softmax");
   const auto softmax = make_approximation<double>({.shape = shape, .params = params, .streams = Streams(0)});
   const double scale = std::pow(static_cast<double>(d), -0.25);
-  hidden_states(context, transformer, embedded(model, bytes), {},
-                [&](Index, Index, const HeadData<double>& head, Out<double> out) {
-                  for (const auto& [tensor, X] : {std::pair{&file.q, &head.Q}, {&file.k, &head.K}, {&file.v, &head.V}})
-                    tensor->values.insert(tensor->values.end(), X->data(), X->data() + X->size());
-                  const Matrix<double> Q = scale * head.Q, K = scale * head.K;
-                  softmax->attend({Q, K, head.V}, shape.mask, context, out);
+  const auto keep = [&](const HeadData<double>& head) {
+    for (const auto& [tensor, X] : {std::pair{&file.q, &head.Q}, {&file.k, &head.K}, {&file.v, &head.V}})
+      tensor->values.insert(tensor->values.end(), X->data(), X->data() + X->size());
+  };
+  // Nobody reads the tokens after the last layer: without its attention and feed-forward part a quarter of the work.
+  hidden_states(context, transformer, embedded(model, bytes), {.last_feed_forward = false},
+                [&](Index layer, Index, const HeadData<double>& head, Out<double> out) {
+                  keep(head);
+                  if (layer + 1 == layers) {
+                    out.setZero();
+                  } else {
+                    const Matrix<double> Q = scale * head.Q, K = scale * head.K;
+                    softmax->attend({Q, K, head.V}, shape.mask, context, out);
+                  }
                 });
   return file;
 }

@@ -23,6 +23,10 @@ ByteModel read_byte_model(const std::filesystem::path& path, Index heads);
 // nearest is so by far, since the capture is then not of this model.
 std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const AttentionFile& capture);
 
+// The texts of texts.safetensors: tensor `bytes`, a text a row. Throws Misuse when it is missing, of another form, or
+// holds what is no byte.
+std::vector<std::vector<Index>> read_texts(const std::filesystem::path& path);
+
 // Rows of the embedding.
 Matrix<double> embedded(const ByteModel& model, const std::vector<Index>& bytes);
 

@@ -21,10 +21,11 @@ struct InputRequest {
   Purpose purpose = Purpose::measured;
 };
 
-// What an input can give. 0 stands for any size.
+// The sizes and numbers of replicates that an input can give. 0 stands for any size, or for any number.
 struct InputLimits {
   Index queries = 0, keys = 0;  // rows at most: a prefix of them is taken
   Index d = 0, dv = 0;          // fixed sizes
+  Index replicates = 0;         // at most: each has data of its own
 };
 
 struct InputEntry {

@@ -1,15 +1,20 @@
-// Heads of the byte-level causal transformer that scripts/train_byte_lm.py trains, on two held-out texts.
-//   weights=trained  as captured: measured.safetensors and calibration.safetensors, q, k and v of shape
-//                    [layers, heads, n, d], q and k after the rotary rotation and unscaled
+// Heads of the byte-level causal transformer that scripts/train_byte_lm.py trains, on held-out texts.
+//   text=each        replicate r reads text r of texts.safetensors, so that replicates differ as texts do
+//   text=0, 1, ...   every replicate reads that one
+//   weights=trained  text 0 and the calibration text, the same for every replicate, as captured in float16:
+//                    measured.safetensors and calibration.safetensors, q, k and v of shape [layers, heads, n, d], q and
+//                    k after the rotary rotation and unscaled. The other texts are computed here in double: captures
+//                    differ from that by 4e-4 at most (relative, Frobenius; tests/transformer_test.cpp).
 //   weights=initial  the same texts read by the untrained model (initial.safetensors), computed here
 // With key_size, queries and keys have fewer dimensions: those whose logits are nearest to the head's own over the
 // whole measured text, scaled so that logits stay what they are under the smaller key size's square root. A smaller n
-// takes the first tokens. One sample: the same numbers in every replicate. What composes layers (`depth`) gets the
-// whole transformer, and its tokens.
+// takes the first tokens. What composes layers (`depth`) gets the whole transformer, and its tokens.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "harness/core/error.hpp"
 #include "harness/core/installed.hpp"
@@ -54,8 +59,10 @@ std::shared_ptr<const ByteModel> byte_model(const std::string& name) {
   });
 }
 
-std::vector<Index> text_of(Purpose purpose) {
-  static LastRead<std::vector<Index>, 2> texts;
+using Text = std::vector<Index>;
+
+Text captured_text(Purpose purpose) {
+  static LastRead<Text, 2> texts;
   const auto path = capture(purpose);
   return texts.get(version_of(path) + version_of(required("weights")), [&] {
     Context context;
@@ -63,13 +70,60 @@ std::vector<Index> text_of(Purpose purpose) {
   });
 }
 
-std::shared_ptr<const AttentionFile> untrained_heads(Purpose purpose) {
-  static LastRead<std::shared_ptr<const AttentionFile>, 2> files;
-  const std::string sources =
-      version_of(capture(purpose)) + version_of(required("weights")) + version_of(required("initial"));
-  return files.get(sources, [&] {
+bool has_texts() {
+  std::error_code error;
+  return std::filesystem::exists(path_of("texts"), error);
+}
+
+// All texts, of which the first is captured as well.
+std::shared_ptr<const std::vector<Text>> texts() {
+  static LastRead<std::shared_ptr<const std::vector<Text>>, 1> read;
+  const auto path = required("texts");
+  return read.get(version_of(path), [&] { return std::make_shared<const std::vector<Text>>(read_texts(path)); });
+}
+
+// Without texts.safetensors the captured one is all there is.
+Index number_of_texts() { return has_texts() ? std::ssize(*texts()) : 1; }
+
+bool one_each(const Params& params) { return params.text("text") == "each"; }
+
+// The measured text of a replicate.
+Index text_of(const Params& params, Index replicate) {
+  const Index wanted = one_each(params) ? replicate : params.integer("text"), there = number_of_texts();
+  if (wanted >= there)
+    throw Misuse(
+        fmt::format("model: text {} was asked for; expected one from 0 to {}, of which replicate r reads "
+                    "text r unless text= names one for all",
+                    wanted, there - 1));
+  return wanted;
+}
+
+Text measured_text(Index which) {
+  const Text captured = captured_text(Purpose::measured);
+  if (which == 0) return captured;
+  const auto all = texts();
+  if (all->front() != captured)
+    throw Misuse(
+        fmt::format("{}: its first text is not the one that was captured; make both in one run of "
+                    "scripts/train_byte_lm.py",
+                    path_of("texts").string()));
+  return all->at(static_cast<size_t>(which));
+}
+
+// The model of that file, applied to the first tokens of a text: it is causal, so later ones change nothing but
+// the order in which sums are rounded. A worker does the inputs of one replicate before those of the next, so that one
+// text at a time is enough; two are kept for runs that compare weights.
+std::shared_ptr<const AttentionFile> computed_heads(const std::string& weights, Purpose purpose, Index which,
+                                                    Index tokens) {
+  static LastRead<std::shared_ptr<const AttentionFile>, 2> measured, calibration;
+  const std::string sources = fmt::format("{}{}{}{}", version_of(capture(purpose)), version_of(required("weights")),
+                                          version_of(required(weights)), version_of(path_of("texts")));
+  auto& kept = purpose == Purpose::measured ? measured : calibration;
+  return kept.get(fmt::format("{} text={} tokens={}", sources, which, tokens), [&] {
     Context context;
-    return std::make_shared<const AttentionFile>(heads_of(context, *byte_model("initial"), text_of(purpose)));
+    Text text = purpose == Purpose::measured ? measured_text(which) : captured_text(purpose);
+    text.resize(std::min(text.size(), static_cast<size_t>(tokens)));
+    return std::make_shared<const AttentionFile>(heads_of(context, *byte_model(weights), text));
   });
 }
 
@@ -81,20 +135,26 @@ void require_head(const AttentionFile& file, Index layer, Index head) {
                     layer, head, file.batches - 1, file.heads - 1));
 }
 
-std::shared_ptr<const AttentionFile> all_heads(const Params& params, Purpose purpose) {
-  return untrained(params) ? untrained_heads(purpose) : captured_heads(capture(purpose));
+// All heads on the first tokens of that measured text, or of the calibration text; at least so many tokens.
+std::shared_ptr<const AttentionFile> all_heads(const Params& params, Purpose purpose, Index which, Index tokens) {
+  const bool captured = purpose == Purpose::calibration || which == 0;
+  if (captured && !untrained(params)) return captured_heads(capture(purpose));
+  return computed_heads(untrained(params) ? "initial" : "weights", purpose, captured ? 0 : which, tokens);
 }
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
-  const auto file = all_heads(params, request.purpose);
+  const Index which = text_of(params, request.replicate);
+  const Index key_size = params.integer("key_size");
+  // The directions of smaller keys are those of the whole text.
+  const Index tokens = key_size > 0 ? std::numeric_limits<Index>::max() : std::max(request.nq, request.nk);
+  const auto file = all_heads(params, request.purpose, which, tokens);
   const Index layer = params.integer("layer"), head = params.integer("head") + request.head;
   require_head(*file, layer, head);
-  const Index key_size = params.integer("key_size");
   if (key_size == 0) return first_tokens(*file, layer, head, request);
   InputRequest whole_keys = request;
   whole_keys.d = file->d;
   HeadData<double> drawn = first_tokens(*file, layer, head, whole_keys);
-  const auto measured = all_heads(params, Purpose::measured)->head(layer, head);
+  const auto measured = all_heads(params, Purpose::measured, which, tokens)->head(layer, head);
   const KeyDirections best = best_directions(measured.Q, measured.K, key_size);
   const double scale = std::pow(static_cast<double>(key_size) / static_cast<double>(file->d), 0.25);
   drawn.Q = (scale * drawn.Q.lazyProduct(best.of_queries)).eval();
@@ -111,11 +171,14 @@ InputLimits limits(const Params& params) {
     throw Misuse(fmt::format("model: key_size={} was asked for; expected at most the {} that the heads have", key_size,
                              limits.d));
   if (key_size > 0) limits.d = key_size;
+  text_of(params, 0);  // refuses one that is not there
+  if (one_each(params)) limits.replicates = number_of_texts();
   return limits;
 }
 
 EmbeddedTokens transformer(const Params& params, const InputRequest& request) {
-  auto text = text_of(request.purpose);
+  auto text = request.purpose == Purpose::measured ? measured_text(text_of(params, request.replicate))
+                                                   : captured_text(request.purpose);
   if (request.nk > static_cast<Index>(text.size()))
     throw Misuse(
         fmt::format("model: n={} was asked for and the text has {} bytes; give a smaller n", request.nk, text.size()));
@@ -128,7 +191,7 @@ EmbeddedTokens transformer(const Params& params, const InputRequest& request) {
 std::string content(const Params&) {
   std::string hashes = content_hash(capture(Purpose::measured)) + content_hash(capture(Purpose::calibration));
   std::error_code error;
-  for (const char* name : {"weights", "initial"})
+  for (const char* name : {"texts", "weights", "initial"})
     if (std::filesystem::exists(path_of(name), error)) hashes += content_hash(path_of(name));
   return hashes;
 }
@@ -136,14 +199,18 @@ std::string content(const Params&) {
 const bool registered = add(InputEntry{
     .text = {.name = "model",
              .summary = "a head of the project's own byte-level causal transformer, trained or not",
-             .formula = "q, k, v of one layer and head on held-out text; causal",
+             .formula = "q, k, v of one layer and head on held-out texts, one a replicate; causal",
              .reference = "scripts/train_byte_lm.py, harness/inputs/model/model.json",
-             .cost = "the captures are read once and kept",
+             .cost = "text 0 is captured; of another text the whole model is run once in each worker",
              .family = "file"},
     .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
                    Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0),
                    Parameter::choice("weights", "trained", "those after training, or before its first step",
                                      {"trained", "initial"}),
+                   Parameter::integer_or("text", "each",
+                                         "the text that all replicates read, from 0, which is the captured one; each: "
+                                         "replicate r reads text r, and there are as many replicates as texts",
+                                         0),
                    Parameter::integer("key_size", 0,
                                       "so many dimensions of queries and keys, those that carry the logits best; 0: "
                                       "all, as captured",

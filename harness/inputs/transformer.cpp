@@ -96,7 +96,7 @@ std::vector<Matrix<double>> hidden_states(Context& context, const Transformer& t
     states.push_back(X);
     apply(weights.attention_norm,
           [&](const Matrix<double>& Y) { return attention(context, transformer, layer, Y, attend); });
-    if (parts.feed_forward)
+    if (parts.feed_forward && (parts.last_feed_forward || layer + 1 < layers))
       apply(weights.feed_forward_norm, [&](const Matrix<double>& Y) { return feed_forward(context, weights, Y); });
     require_finite_state(X, layer + 1);
   }

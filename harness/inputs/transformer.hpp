@@ -38,6 +38,8 @@ struct LayerParts {
   bool skip = true;          // X + branch; false: the branch alone
   bool feed_forward = true;  // false: attention alone
   bool norm = true;          // false: no LayerNorm
+  // false: the last layer ends with its attention, for who does not read the tokens after it
+  bool last_feed_forward = true;
 };
 
 // Attention of one head: Q and K n x d, not scaled; writes n x dv.

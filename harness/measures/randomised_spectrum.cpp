@@ -128,8 +128,8 @@ struct Traces {
   std::array<Moments, functions> low = {}, high = {};
 
   double middle(size_t f) const { return (low[f].mean + high[f].mean) / 2; }
-  Interval interval(size_t f, double confidence) const {
-    return {mean_interval(low[f], confidence).low, mean_interval(high[f], confidence).high};
+  Interval interval(size_t f, double error_rate) const {
+    return {mean_interval(low[f], error_rate).low, mean_interval(high[f], error_rate).high};
   }
 };
 
@@ -161,7 +161,7 @@ bool settled(const Traces& traces, const Brackets& along) {
 
 // H(sigma) = log s - t / s for s = sum y and t = sum y log y, which the same probes estimate: the spread is that of
 // its linear part, the width that of the corners of the two brackets.
-Interval entropy_interval(const Traces& traces, double confidence) {
+Interval entropy_interval(const Traces& traces, double error_rate) {
   const double s = traces.middle(root), t = traces.middle(root_log);
   Moments linear;
   for (const Brackets& sample : traces.samples) {
@@ -175,14 +175,14 @@ Interval entropy_interval(const Traces& traces, double confidence) {
       widest.low = std::min(widest.low, std::log(x) - y / x);
       widest.high = std::max(widest.high, std::log(x) - y / x);
     }
-  const Interval spread = mean_interval(linear, confidence);
+  const Interval spread = mean_interval(linear, error_rate);
   return {widest.low + spread.low - linear.mean, widest.high + spread.high - linear.mean};
 }
 
 }  // namespace
 
 SpectrumEstimate estimate_spectrum(const LinearMap& A, const TopSingularValues& top, const Matrix<double>& probes,
-                                   double confidence, Context& context) {
+                                   double error_rate, Context& context) {
   assert(probes.rows() == A.columns && probes.cols() >= 2 && !top.sigma.empty());
   SpectrumEstimate estimate;
   if (A.frobenius_squared == 0) return estimate;
@@ -209,23 +209,23 @@ SpectrumEstimate estimate_spectrum(const LinearMap& A, const TopSingularValues& 
     const auto cut = [&](double x) { return std::clamp(x, low_end, high_end); };
     return Bracketed{cut(value), {cut(interval.low), cut(interval.high)}};
   };
-  const Interval roots = traces.interval(root, confidence);
+  const Interval roots = traces.interval(root, error_rate);
   estimate.trace_norm = bracketed(frobenius, scale * traces.middle(root), {scale * roots.low, scale * roots.high},
                                   std::sqrt(least) * frobenius);
 
-  const Interval fourths = traces.interval(fourth, confidence);
+  const Interval fourths = traces.interval(fourth, error_rate);
   const auto participation = [&](double sum) { return squares * squares / std::max(sum, squares * squares / least); };
   estimate.participation_ratio = bracketed(1, participation(traces.middle(fourth)),
                                            {participation(fourths.high), participation(fourths.low)}, least);
 
   // H(sigma^2) = log s - sum y^2 log y^2 / s for s = sum y^2, which is known.
-  const Interval logs = traces.interval(square_log, confidence);
+  const Interval logs = traces.interval(square_log, error_rate);
   const auto exp_squared = [&](double sum) { return squares * std::exp(-sum / squares); };
   estimate.effective_rank_squared =
       bracketed(1, exp_squared(traces.middle(square_log)), {exp_squared(logs.high), exp_squared(logs.low)}, least);
 
   const double s = traces.middle(root), t = traces.middle(root_log);
-  const Interval entropy = entropy_interval(traces, confidence);
+  const Interval entropy = entropy_interval(traces, error_rate);
   estimate.effective_rank = bracketed(1, s * std::exp(-t / s), {std::exp(entropy.low), std::exp(entropy.high)}, least);
   return estimate;
 }

@@ -18,7 +18,7 @@ struct TopSingularValues {
 // k of them, or all min(rows, columns) when they are fewer. steps: products with A, each of a block of k + 8 columns.
 TopSingularValues top_singular_values(const LinearMap& A, Index k, Index steps, Generator& generator, Context& context);
 
-// A number and the interval that covers the true one at the stated confidence.
+// A number and the interval that covers the true one but for the stated error rate.
 struct Bracketed {
   double value = 0;
   Interval interval = {};
@@ -39,9 +39,9 @@ struct SpectrumEstimate {
 // Each z^T f z lies between a Gauss and a Gauss-Radau quadrature (a node at 0) of its Lanczos recurrence, since the
 // derivatives of sqrt(x), sqrt(x) log x and x log x each have one sign on (0, 1] from the second on (Golub and Meurant
 // 2010, ch. 6); x = (sigma / sigma_1)^2. Recurrences go on until these brackets are narrow beside the spread of the
-// probes. Intervals: Student's t over probes, widened by the brackets, cut to what |A|_F allows.
+// probes. Intervals: of the mean over probes, widened by the brackets, cut to what |A|_F allows.
 SpectrumEstimate estimate_spectrum(const LinearMap& A, const TopSingularValues& top, const Matrix<double>& probes,
-                                   double confidence, Context& context);
+                                   double error_rate, Context& context);
 
 // n x count independent signs.
 Matrix<double> random_signs(Generator& generator, Index n, Index count);

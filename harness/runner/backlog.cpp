@@ -63,7 +63,7 @@ Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, co
     Index wanted = asked;
     if (request.until) {
       const auto numbers = store ? headline_of(entry, one.key, there, *store) : std::map<Index, EndedReplicate>();
-      one.stopping = stopping_of(numbers, *request.until, request.replicates, entry.timing());
+      one.stopping = stopping_of(numbers, *request.until, replicates_of(request, cells[place]), entry.timing());
       wanted = one.stopping->replicates;
     }
     for (Index replicate = 0; replicate < wanted; ++replicate) {
@@ -89,7 +89,7 @@ RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const st
   if (request.until) {
     const RunEstimate most = with([&](const Backlog::Entry& entry) -> Index {
       if (entry.stopping->state != Stopping::State::open) return 0;
-      return request.replicates - entry.stopping->replicates + std::ssize(entry.missing);
+      return replicates_of(request, *entry.cell) - entry.stopping->replicates + std::ssize(entry.missing);
     });
     next.high = most.high;
   }

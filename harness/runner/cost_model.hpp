@@ -10,6 +10,7 @@ namespace attnbench {
 inline constexpr Rates nominal_rates{.fma_peak = 5e10, .exp_rate = 5e8, .bandwidth = 1e10};
 
 // Those of one thread of this machine, as far as a product that takes 20 ms tells them: exponentials in proportion.
+// Measured once a process.
 Rates rates_by_one_product(Precision precision);
 
 // Seconds of one replicate of a cell on machines of those rates: the method's cost formulas times what the experiment

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "harness/runner/session.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -101,6 +103,54 @@ class Past {
   std::map<std::pair<std::string, double>, size_t> used_;  // past cells by method (all: none) and length
 };
 
+// Cells of timing by their sessions.
+std::vector<std::vector<const Cell*>> in_sessions(std::span<const CellsToCome> missing) {
+  std::vector<std::vector<const Cell*>> sessions;
+  std::map<std::string, size_t> numbers;
+  for (const CellsToCome& one : missing) {
+    const auto [place, fresh] = numbers.try_emplace(session_key(*one.cell), sessions.size());
+    if (fresh) sessions.emplace_back();
+    sessions[place->second].push_back(one.cell);
+  }
+  return sessions;
+}
+
+// The partners that these cells will be timed with, each as often as the cells of its session.
+std::vector<std::pair<Cell, Index>> partners_to_come(std::span<const CellsToCome> missing) {
+  std::map<std::string, Index> replicates;
+  for (const CellsToCome& one : missing) {
+    Index& most = replicates[session_key(*one.cell)];
+    most = std::max(most, one.replicates);
+  }
+  std::vector<std::pair<Cell, Index>> partners;
+  for (const auto& cells : in_sessions(missing))
+    for (Cell& partner : partners_of(cells))
+      partners.emplace_back(std::move(partner), replicates[session_key(*cells.front())]);
+  return partners;
+}
+
+// Statistics: as many at a time as there are threads, and none is shorter than itself.
+void side_by_side(RunEstimate& total, std::vector<double> bytes, int threads, Index units, double longest) {
+  const double share = std::max(1 / static_cast<double>(std::min<Index>(units, threads)), longest / total.seconds);
+  for (double* seconds : {&total.seconds, &total.low, &total.high}) *seconds *= std::min(1.0, share);
+  const size_t largest = std::min(static_cast<size_t>(std::max(1, threads)), bytes.size());
+  std::partial_sort(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(largest), bytes.end(), std::greater<>());
+  for (size_t i = 0; i < largest; ++i) total.bytes += bytes[i];
+}
+
+// Of the largest session, at once.
+double bytes_in_sessions(std::span<const CellsToCome> missing) {
+  double most = 0;
+  const double free = memory_of_a_session();
+  for (const auto& cells : in_sessions(missing))
+    for (const auto& session : sessions_that_fit(cells, free)) {
+      std::vector<const Cell*> members;
+      for (const size_t place : session) members.push_back(cells[place]);
+      most = std::max(most, session_bytes(members));
+    }
+  return most;
+}
+
 }  // namespace
 
 RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const std::vector<PastCell>& past_cells,
@@ -113,9 +163,12 @@ RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const st
   double longest = 0;
   Index units = 0;
   std::map<Precision, Rates> machine;  // asked for once
-  std::map<std::string, double> group_bytes;
   std::vector<double> bytes;
-  for (const auto& [cell, replicates] : missing) {
+  std::vector<CellsToCome> all_to_come(missing.begin(), missing.end());
+  std::vector<std::pair<Cell, Index>> partners;
+  if (timing) partners = partners_to_come(missing);
+  for (const auto& [cell, replicates] : partners) all_to_come.push_back({&cell, replicates});
+  for (const auto& [cell, replicates] : all_to_come) {
     const Correction correction = past.of(*cell);
     const Precision precision = cell->problem.shape.precision;
     if (correction.cells == 0 && !machine.contains(precision)) machine[precision] = rates(precision);
@@ -128,23 +181,24 @@ RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const st
     total.high += all * correction.factor;
     longest = std::max(longest, each);
     units += replicates;
-    if (timing)
-      group_bytes[cell->experiment.spec() + cell->input_key()] += peak_bytes_of(*cell);  // all members live at once
-    else
-      bytes.push_back(peak_bytes_of(*cell));
+    if (!timing) bytes.push_back(peak_bytes_of(*cell));
   }
-  for (const auto& [group, sum] : group_bytes) total.bytes = std::max(total.bytes, sum);
-  const auto side_by_side = static_cast<size_t>(std::max(1, threads));
-  if (!timing) {
-    const double share = std::max(1 / static_cast<double>(std::min<Index>(units, threads)), longest / total.seconds);
-    for (double* seconds : {&total.seconds, &total.low, &total.high}) *seconds *= std::min(1.0, share);
-    const size_t largest = std::min(side_by_side, bytes.size());
-    std::partial_sort(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(largest), bytes.end(),
-                      std::greater<>());
-    for (size_t i = 0; i < largest; ++i) total.bytes += bytes[i];
-  }
+  if (timing)
+    total.bytes = bytes_in_sessions(missing);
+  else
+    side_by_side(total, std::move(bytes), threads, units, longest);
   total.past_cells = past.used();
   return total;
+}
+
+RunEstimate& RunEstimate::operator+=(const RunEstimate& next) {
+  seconds += next.seconds;
+  low += next.low;
+  high += next.high;
+  bytes = std::max(bytes, next.bytes);
+  past_cells += next.past_cells;
+  by_past = by_past && (next.by_past || next.seconds == 0);
+  return *this;
 }
 
 std::string duration_text(double seconds) {

@@ -18,11 +18,14 @@ struct CellsToCome {
 };
 
 struct RunEstimate {
-  double seconds = 0, low = 0, high = 0;  // of all, `threads` at a time; timing: one group after the other
-  double bytes = 0;                       // at once, at most
-  size_t past_cells = 0;                  // that corrected it
-  bool by_past = false;                   // every cell has past ones of its experiment; else the cost model says some
-  std::string text() const;               // "about 4 min (2 to 8 min), from 12 past cells"
+  double seconds = 0, low = 0,
+         high = 0;        // of all, `threads` at a time; timing: one turn after the other, partners included
+  double bytes = 0;       // at once, at most
+  size_t past_cells = 0;  // that corrected it
+  bool by_past = false;   // every cell has past ones of its experiment; else the cost model says some
+  // One after the other: times add up, and the larger need of memory remains.
+  RunEstimate& operator+=(const RunEstimate& next);
+  std::string text() const;  // "about 4 min (2 to 8 min), from 12 past cells"
 };
 
 // rates: of one thread of this machine in that precision, asked for only when a cell has no past.

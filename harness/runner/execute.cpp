@@ -12,7 +12,7 @@
 #include "harness/workers/interrupts.hpp"
 #include "harness/workers/pool.hpp"
 #include "harness/workers/scratch_folder.hpp"
-#include "harness/workers/timing_group.hpp"
+#include "harness/workers/timing_session.hpp"
 
 namespace attnbench {
 
@@ -44,15 +44,21 @@ Progress::Progress(size_t total) : total_(total), started_(now()), terminal_(isa
 
 void Progress::step(const std::string& what) {
   ++done_;
+  print(static_cast<double>(done_), what);
+}
+
+void Progress::within(double units, const std::string& what) { print(static_cast<double>(done_) + units, what); }
+
+void Progress::print(double done, const std::string& what) {
   if (!terminal_ || (now() - printed_ < 0.2 && done_ < total_)) return;
   printed_ = now();
-  const double left = (printed_ - started_) / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  const double left = (printed_ - started_) / done * (static_cast<double>(total_) - done);
   std::fputs(fmt::format("\r\x1b[K{}/{}  {} left  {:.60}", done_, total_, minutes_and_seconds(left), what).c_str(),
              stderr);
 }
 
 Progress::~Progress() {
-  if (terminal_ && done_ > 0) std::fputs("\r\x1b[K", stderr);
+  if (terminal_ && printed_ > 0) std::fputs("\r\x1b[K", stderr);
 }
 
 std::string table_of_endings(const RunSummary& summary) {
@@ -93,7 +99,8 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
     progress.step(fmt::format("{} {} n={}", unit.row.experiment, unit.row.method, unit.row.shape.nk));
   };
   if (find<ExperimentEntry>(units.front().cell.experiment.name()).timing())
-    run_in_groups(units, limits, record);
+    run_in_sessions(units, limits, record,
+                    [&](double cells, const std::string& what) { progress.within(cells, what); });
   else
     run_side_by_side(units, threads, limits, record);
   summary.interrupted = Interrupts::asked();

@@ -25,7 +25,7 @@ struct UnitOutcome {
   std::vector<std::string> notes = {};
 };
 
-// What a unit may take before it is ended, and what a group of timings waits for.
+// The limits beyond which a unit is ended, and how long a session of timing waits for a quiet machine.
 struct Limits {
   double seconds = 3600;
   std::optional<double> bytes = {};       // of one unit; nothing: its share of the machine
@@ -36,10 +36,14 @@ struct Limits {
 class Progress {
  public:
   explicit Progress(size_t total);
-  void step(const std::string& what);
+  void step(const std::string& what);  // one more is done
+  // Of those that are under way, as much as so many units is done.
+  void within(double units, const std::string& what);
   ~Progress();
 
  private:
+  void print(double done, const std::string& what);
+
   size_t total_, done_ = 0;
   double started_, printed_ = 0;
   bool terminal_;
@@ -69,8 +73,8 @@ struct RunSummary {
 std::string table_of_endings(const RunSummary& summary);
 
 // Executes units of one experiment in workers and adds what came of them to the summary. Those of statistics run side
-// by side on `threads` cores; their numbers do not depend on it. Those of timing run alone, in groups that share
-// problem and input. The first Ctrl-C or SIGTERM meanwhile ends it between two units, the second ends the program.
+// by side on `threads` cores; their numbers do not depend on it. Those of timing run alone, in sessions of all methods
+// and lengths. The first Ctrl-C or SIGTERM meanwhile ends it between two units, the second ends the program.
 void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary);
 

@@ -72,8 +72,8 @@ struct Headline {
 class TimedCall;
 struct Member;
 
-// How an experiment measures time: cells that share problem and input are measured together, in turns, alone on the
-// machine, each in a worker of its own (harness/timing/turns.hpp).
+// How an experiment measures time: cells that differ in method and length alone are measured together, in turns, alone
+// on the machine, each in a worker of its own (harness/timing/turns.hpp).
 struct Timing {
   // Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
   std::function<std::unique_ptr<TimedCall>(const Task&)> make;

@@ -16,70 +16,61 @@ std::vector<std::string> spelled(const std::vector<std::string>& methods) {
   return all;
 }
 
-nlohmann::json spelled(nlohmann::json where) {
-  for (const auto& [column, plural] :
-       {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}}) {
-    if (!where.contains(column)) continue;
-    auto& wanted = where[column];
-    if (wanted.is_string())
-      wanted = spelled(plural, wanted.get<std::string>());
-    else
-      for (auto& one : wanted) one = spelled(plural, one.get<std::string>());
-  }
-  return where;
+nlohmann::json description_of(const Panel& p) {
+  return {{"title", p.title},
+          {"kind", p.kind},
+          {"x", p.x},
+          {"x_label", p.x_label},
+          {"x_scale", p.x_scale},
+          {"y", p.y},
+          {"y_label", p.y_label},
+          {"y_scale", p.y_scale},
+          {"interval", p.interval},
+          {"theory", p.theory},
+          {"references", spelled(p.references)},
+          {"series", p.series},
+          {"slope", p.slope},
+          {"crossing", p.crossing},
+          {"normalise_x", p.normalise_x},
+          {"first_index", p.first_index},
+          {"ratio_to", p.ratio_to.empty() ? "" : spelled("methods", p.ratio_to)},
+          {"y_axis", p.y_axis},
+          {"ratio", spelled(p.ratio)},
+          {"winner", p.winner},
+          {"value_label", p.value_label},
+          {"x_metric", p.x_metric},
+          {"points", p.points},
+          {"area", p.area},
+          {"area_label", p.area_label},
+          {"bound", p.bound},
+          {"bound_x", p.bound_x},
+          {"range", p.range},
+          {"mark", p.mark},
+          {"mark_label", p.mark_label},
+          {"floor", p.floor},
+          {"upside_down", p.upside_down},
+          {"y_most", p.y_most}};
+}
+
+std::string text_of(const Description& section, const std::string& title, const std::string& caption,
+                    nlohmann::json panels) {
+  return nlohmann::json{{"title", title},
+                        {"caption", caption},
+                        {"recipe_title", section.summary},
+                        {"statement", section.formula},
+                        {"panels", std::move(panels)}}
+      .dump();
 }
 }  // namespace
 
 Figure figure(std::string name, const Description& section, std::string title, std::string caption,
               const std::vector<Panel>& panels) {
   auto list = nlohmann::json::array();
-  for (const auto& p : panels)
-    list.push_back({{"title", p.title},
-                    {"kind", p.kind},
-                    {"where", spelled(p.where)},
-                    {"x", p.x},
-                    {"x_label", p.x_label},
-                    {"x_scale", p.x_scale},
-                    {"y", p.y},
-                    {"y_label", p.y_label},
-                    {"y_scale", p.y_scale},
-                    {"interval", p.interval},
-                    {"theory", p.theory},
-                    {"references", spelled(p.references)},
-                    {"series", p.series},
-                    {"slope", p.slope},
-                    {"crossing", p.crossing},
-                    {"normalise_x", p.normalise_x},
-                    {"first_index", p.first_index},
-                    {"ratio_to", p.ratio_to.empty() ? "" : spelled("methods", p.ratio_to)},
-                    {"y_axis", p.y_axis},
-                    {"ratio", spelled(p.ratio)},
-                    {"winner", p.winner},
-                    {"value_label", p.value_label},
-                    {"x_metric", p.x_metric},
-                    {"points", p.points},
-                    {"area", p.area},
-                    {"area_label", p.area_label},
-                    {"bound", p.bound},
-                    {"bound_x", p.bound_x},
-                    {"range", p.range},
-                    {"mark", p.mark},
-                    {"mark_label", p.mark_label},
-                    {"floor", p.floor},
-                    {"upside_down", p.upside_down},
-                    {"y_most", p.y_most}});
-  const nlohmann::json json{{"title", std::move(title)},
-                            {"caption", std::move(caption)},
-                            {"recipe_title", section.summary},
-                            {"statement", section.formula},
-                            {"panels", list}};
-  return {std::move(name), json.dump()};
-}
-
-std::string drawn_from(const Figure& figure, const std::vector<std::string>& keys) {
-  auto description = nlohmann::json::parse(figure.json);
-  description["cells"] = keys;
-  return description.dump();
+  for (const Panel& panel : panels) {
+    list.push_back(description_of(panel));
+    list.back()["cells"] = panel.cells.keys();
+  }
+  return {std::move(name), text_of(section, title, caption, std::move(list))};
 }
 
 Figure figure_of_run(const RunRequest& request) {
@@ -113,25 +104,28 @@ Figure figure_of_run(const RunRequest& request) {
   for (const auto& axis : request.sweep)
     if (axis.name == "round" && axis.values.size() > 1) series.push_back(axis.name);
 
-  std::vector<Panel> panels;
-  for (const auto& input : request.inputs)
-    panels.push_back({.title = Params("inputs", input).spec(),
-                      .where = {{"experiment", experiment.name()}, {"input", Params("inputs", input).spec()}},
-                      .x = x,
-                      .x_label = axes[0],
-                      .x_scale = "log2",
-                      .y = entry.headline.metric,
-                      .y_label = entry.headline.label,
-                      .y_scale = "log10",
-                      .interval = entry.timing() ? "median" : "mean",
-                      .theory = entry.headline.theory,
-                      .references = without_axis,
-                      .series = series,
-                      .slope = entry.timing()});
+  auto panels = nlohmann::json::array();
+  for (const auto& input : request.inputs) {
+    const std::string spec = Params("inputs", input).spec();
+    panels.push_back(description_of({.title = spec,
+                                     .x = x,
+                                     .x_label = axes[0],
+                                     .x_scale = "log2",
+                                     .y = entry.headline.metric,
+                                     .y_label = entry.headline.label,
+                                     .y_scale = "log10",
+                                     .interval = entry.timing() ? "median" : "mean",
+                                     .theory = entry.headline.theory,
+                                     .references = without_axis,
+                                     .series = series,
+                                     .slope = entry.timing()}));
+    panels.back()["where"] = {{"experiment", experiment.name()}, {"input", spec}};
+  }
   const Description section{
       .name = "runs", .summary = "Runs", .formula = "What attnbench run has measured into this results file."};
-  return figure(fmt::format("{}-{}", experiment.name(), axes[0]), section, entry.text.summary,
-                "All methods of the results file with this experiment and input.", panels);
+  return {fmt::format("{}-{}", experiment.name(), axes[0]),
+          text_of(section, entry.text.summary, "All methods of the results file with this experiment and input.",
+                  std::move(panels))};
 }
 
 }  // namespace attnbench

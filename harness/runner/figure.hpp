@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/runner/cells.hpp"
 #include "harness/runner/plan.hpp"
 
 namespace attnbench {
@@ -17,7 +18,7 @@ struct Figure {
 struct Panel {
   std::string title;
   std::string kind = "curve";
-  nlohmann::json where;
+  Cells cells = {};                 // all that is drawn, references included
   std::vector<std::string> x = {};  // a size or a parameter; of several, the one that a cell has
   std::string x_label, x_scale = "linear";
   std::string y, y_label, y_scale = "linear";
@@ -50,10 +51,6 @@ struct Panel {
 // section: the description of what the figure belongs to, whose summary and formula head its section on the page.
 Figure figure(std::string name, const Description& section, std::string title, std::string caption,
               const std::vector<Panel>& panels);
-
-// The figure as it is stored: drawn from the cells with those keys alone. Other recipes and runs in the same file may
-// have measured the same settings, whose numbers would count twice.
-std::string drawn_from(const Figure& figure, const std::vector<std::string>& keys);
 
 // The figure of a run that a user asked for: the experiment's headline metric against the first axis with several
 // values, a panel for each input, with every method that the store has there.

@@ -12,7 +12,7 @@ namespace attnbench {
 namespace {
 
 constexpr Index fewest_tokens = 64, image_tokens = 256, tokens = 512;
-const std::string law = "gaussian", timing = "speed:blocks=7,turn=5", map = "attention-map";
+const std::string law = "gaussian";
 
 std::string file_name(const std::string& spec) {
   std::string name;
@@ -42,7 +42,7 @@ class Page {
     causal_ = entry.causal_by_default && claims(method_, shape).no_form.empty();
   }
 
-  std::vector<RunRequest> runs() const {
+  MethodPage made() {
     RunRequest matrices{
         .experiment = "rank", .methods = compared(), .inputs = {input_, law}, .n = {longest_}, .causal = causal_};
     RunRequest rows = matrices, error = matrices, image = matrices, time = matrices;
@@ -50,17 +50,17 @@ class Page {
     error.experiment = "attention-error:matrix=false";
     error.n = lengths();
     error.replicates = 5;
-    image.experiment = map;
+    image.experiment = "attention-map";
     image.inputs = {input_};
     image.n = {std::min(image_tokens, longest_)};
-    time.experiment = timing;
+    time.experiment = "speed:blocks=7,turn=5";
     time.inputs = {law};
     time.n = {256, 512, 1024, 2048};
     time.precision = Precision::f32;
-    return {image, matrices, rows, error, time};
-  }
 
-  Figure figure() const {
+    auto recipe = std::make_unique<Recipe>(RecipeSize::quick);
+    const Cells images = recipe->run(image), spectra = recipe->run(matrices), of_rows = recipe->run(rows),
+                errors = recipe->run(error), times = recipe->run(time);
     const auto& entry = find<MethodEntry>(method_.name());
     Description section = entry.text;
     section.summary = fmt::format("{}: {}", method_.spec(), entry.text.summary);
@@ -68,10 +68,14 @@ class Page {
         "{}, {}, n = {} (images {}), beside softmax and the mean of V (uniform). Second row: the same, with 95 % "
         "intervals over draws. Third row: independent normal tokens, d = 64; times of one head on one thread in float.",
         input_, causal_ ? "causal" : "bidirectional", longest_, std::min(image_tokens, longest_));
-    return attnbench::figure(file_name(method_.spec()), section, method_.spec(), what,
-                             {image("exact", "softmax", "attention"), image("this method", method_.spec(), "attention"),
-                              image("this method less exact", method_.spec(), "difference"), spectrum(input_),
-                              entropies(), error(input_), spectrum(law), error(law), seconds()});
+    recipe->figure(file_name(method_.spec()), method_.spec(), what,
+                   {image_of("exact", images.method("softmax"), "attention"),
+                    image_of("this method", images.method(method_.spec()), "attention"),
+                    image_of("this method less exact", images.method(method_.spec()), "difference"),
+                    spectrum(spectra, input_), entropies(of_rows.input(input_)), error_of(errors, input_),
+                    spectrum(spectra, law), error_of(errors, law), seconds(times)});
+    Figure figure = recipe->figures(section).at(0);
+    return {std::move(recipe), std::move(figure)};
   }
 
  private:
@@ -89,73 +93,51 @@ class Page {
     return all;
   }
 
-  nlohmann::json where(const std::string& experiment, const std::string& input) const {
-    return {{"experiment", experiment},
-            {"input", input},
-            {"causal", causal_ ? 1 : 0},
-            {"logit_scale", 1},
-            {"method", compared()}};
-  }
-
-  Panel image(const std::string& title, const std::string& method, const std::string& what) const {
-    Panel panel{.title = title,
-                .kind = "image",
-                .where = where(map, input_),
-                .x_label = "key j",
-                .y = what,
-                .y_label = "query i"};
-    panel.where["method"] = method;
-    panel.where["n"] = std::min(image_tokens, longest_);
+  static Panel image_of(const std::string& title, const Cells& cells, const std::string& what) {
+    Panel panel{.title = title, .kind = "image", .cells = cells, .x_label = "key j", .y = what, .y_label = "query i"};
     panel.value_label = what == "attention" ? "weight" : "difference of weights";
     if (what == "attention") panel.floor = 1e-4;
     return panel;
   }
 
-  Panel spectrum(const std::string& input) const {
-    Panel panel{.title = "spectrum, " + input,
-                .kind = "profile",
-                .where = where("rank", input),
-                .x_label = "index k",
-                .y = "singular_values",
-                .y_label = "singular value",
-                .y_scale = "log10"};
-
-    panel.where["n"] = longest_;
-    panel.where["of"] = "attention";
-    return panel;
+  static Panel spectrum(const Cells& spectra, const std::string& input) {
+    return {.title = "spectrum, " + input,
+            .kind = "profile",
+            .cells = spectra.input(input),
+            .x_label = "index k",
+            .y = "singular_values",
+            .y_label = "singular value",
+            .y_scale = "log10"};
   }
 
-  Panel entropies() const {
-    Panel panel{.title = "entropy of rows, " + input_,
-                .kind = "histogram",
-                .where = where("sparsity", input_),
-                .x_label = "entropy of a row / log of the keys that it sees",
-                .y = "relative_entropy_rows",
-                .y_label = "share of rows",
-                .range = {0, 1},
-                .mark = 1,
-                .mark_label = "the mean of V"};
-    panel.where["method"] = {method_.spec(), "softmax"};  // the mean of V is the mark
-    panel.where["n"] = longest_;
-    return panel;
+  // The mean of V is the mark.
+  Panel entropies(const Cells& rows) const {
+    return {.title = "entropy of rows, " + input_,
+            .kind = "histogram",
+            .cells = rows.methods({method_.spec(), "softmax"}),
+            .x_label = "entropy of a row / log of the keys that it sees",
+            .y = "relative_entropy_rows",
+            .y_label = "share of rows",
+            .range = {0, 1},
+            .mark = 1,
+            .mark_label = "the mean of V"};
   }
 
-  Panel error(const std::string& input) const {
-    Panel panel{.title = "error, " + input,
-                .where = where("attention-error:matrix=false", input),
-                .x = {"n"},
-                .x_label = "sequence length n",
-                .x_scale = "log2",
-                .y = "relative_output_error",
-                .y_label = "|A'V - AV| / |AV|  (Frobenius)",
-                .y_scale = "log10"};
-    panel.where["method"] = {method_.spec(), "uniform"};  // softmax errs by nothing
-    return panel;
+  // Softmax has no error.
+  Panel error_of(const Cells& errors, const std::string& input) const {
+    return {.title = "error, " + input,
+            .cells = errors.input(input).methods({method_.spec(), "uniform"}),
+            .x = {"n"},
+            .x_label = "sequence length n",
+            .x_scale = "log2",
+            .y = "relative_output_error",
+            .y_label = "|A'V - AV| / |AV|  (Frobenius)",
+            .y_scale = "log10"};
   }
 
-  Panel seconds() const {
+  static Panel seconds(const Cells& times) {
     return {.title = "time",
-            .where = where(timing, law),
+            .cells = times,
             .x = {"n"},
             .x_label = "sequence length n",
             .x_scale = "log2",
@@ -174,9 +156,6 @@ class Page {
 
 }  // namespace
 
-MethodPage method_page(const std::string& method, const std::string& input) {
-  const Page page(method, input);
-  return {page.runs(), page.figure()};
-}
+MethodPage method_page(const std::string& method, const std::string& input) { return Page(method, input).made(); }
 
 }  // namespace attnbench

@@ -2,13 +2,14 @@
 // runs.
 #pragma once
 
-#include "harness/runner/figure.hpp"
+#include "harness/runner/recipe.hpp"
 
 namespace attnbench {
 
 struct MethodPage {
-  std::vector<RunRequest> runs;  // a minute at most on two cores, for most methods seconds
-  Figure figure;                 // its name is the spec, with characters that are safe in the name of a file
+  std::unique_ptr<Recipe>
+      recipe;     // states nothing; its runs take a minute at most on two cores, for most methods seconds
+  Figure figure;  // its name is the spec, with characters that are safe in the name of a file
 };
 
 // What the page of that spec shows, on one head of the input and on independent normal tokens. The mask is the input's

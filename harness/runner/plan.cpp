@@ -88,11 +88,21 @@ std::vector<Index> sizes(const RunRequest& request, const std::string& name, con
 
 Index chosen(Index asked, Index fixed, Index otherwise) { return asked > 0 ? asked : fixed > 0 ? fixed : otherwise; }
 
+// With `until` replicates are added as long as the input has them.
+void refuse_replicates(const RunRequest& request, const Params& input, const InputLimits& limits) {
+  if (limits.replicates > 0 && !request.until && request.replicates > limits.replicates)
+    throw Misuse(
+        fmt::format("{}: {} replicates were asked for and the input has data for {}; expected at most {}; "
+                    "`attnbench describe {}` says how all replicates get the same data",
+                    input.spec(), request.replicates, limits.replicates, limits.replicates, input.name()));
+}
+
 // The problems of the request for one input: the product of its problem axes, with the input's own sizes where nothing
 // was asked.
 std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   const auto& entry = find<InputEntry>(input.name());
   const InputLimits limits = entry.limits(input);
+  refuse_replicates(request, input, limits);
   const auto all_n = sizes(request, "n", request.n), all_d = sizes(request, "d", request.d);
   const auto all_dv = sizes(request, "dv", request.dv == 0 ? std::vector<Index>{} : std::vector<Index>{request.dv});
   const auto all_heads = sizes(request, "heads", {request.heads});
@@ -244,6 +254,11 @@ double cell_bytes(const Cell& cell) {
   // The head as it was drawn in double, as it is used, and the output.
   const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
   return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
+}
+
+Index replicates_of(const RunRequest& request, const Cell& cell) {
+  const Index most = find<InputEntry>(cell.input.name()).limits(cell.input).replicates;
+  return most > 0 ? std::min(most, request.replicates) : request.replicates;
 }
 
 std::vector<Cell> expand(const RunRequest& request) {

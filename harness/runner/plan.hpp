@@ -38,9 +38,12 @@ struct RunRequest {
 // About how many bytes a cell takes: its heads, and the n x n matrices of its experiment.
 double cell_bytes(const Cell& cell);
 
+// How many replicates the request makes of that cell, with `until` at most: no more than its input has.
+Index replicates_of(const RunRequest& request, const Cell& cell);
+
 // Every cell of the request, of all its shards, sorted by input so that what is exact is computed once, without
 // duplicates. An axis applies to each method, input and experiment that has the parameter; one that applies to nothing
-// throws Misuse, as does any unknown name or a size that cannot be.
+// throws Misuse, as does any unknown name, a size that cannot be, or more replicates than an input has.
 std::vector<Cell> expand(const RunRequest& request);
 
 }  // namespace attnbench

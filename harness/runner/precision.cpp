@@ -15,8 +15,7 @@ namespace attnbench {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double confidence = 0.95;
-constexpr size_t least_samples = 6;  // fewer than six have no distribution-free interval of the median at 95 %
+constexpr double error_rate = 0.05;
 
 double relative_half_width(double centre, const Interval& interval) {
   const double half = (interval.high - interval.low) / 2;
@@ -26,12 +25,12 @@ double relative_half_width(double centre, const Interval& interval) {
 double of_mean(const std::vector<double>& values) {
   if (values.size() < 2) return infinity;
   const Moments sample = moments(values);
-  return relative_half_width(sample.mean, mean_interval(sample, confidence));
+  return relative_half_width(sample.mean, mean_interval(sample, error_rate));
 }
 
 double of_median(const std::vector<double>& values) {
-  if (values.size() < least_samples) return infinity;
-  return relative_half_width(median(values), median_interval(values, confidence));
+  if (values.size() < least_for_median(error_rate)) return infinity;
+  return relative_half_width(median(values), median_interval(values, error_rate));
 }
 
 }  // namespace

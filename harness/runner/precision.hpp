@@ -47,7 +47,7 @@ struct Stopping {
   double relative = 0;  // half of the interval over the magnitude of its centre; infinite when there is none
 };
 
-// What the replicates of one cell say. Statistics: Student's interval of the mean, at most `most` replicates. Timing:
+// A summary of one cell's replicates. Statistics: the interval of the mean, at most `most` replicates. Timing:
 // the distribution-free interval of the median of all samples, at most `most` replicates and until.seconds of turns.
 Stopping stopping_of(const std::map<Index, EndedReplicate>& ended, const Until& until, Index most, bool timing);
 

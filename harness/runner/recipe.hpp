@@ -1,24 +1,102 @@
-// Recipes: published figures as configurations. One says what to run, how to draw it and what its numbers say of the
-// published statement; the store keeps all of it.
+// Recipes: published figures and statements as configurations. A recipe says once what it runs; figures and statements
+// select from those cells.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/runner/cells.hpp"
 #include "harness/runner/figure.hpp"
-#include "harness/runner/verdict.hpp"
+#include "harness/runner/judge.hpp"
+#include "harness/runner/plan.hpp"
 
 namespace attnbench {
 
+// smoke: shows that everything runs and claims nothing; quick: a few seconds a recipe; full: the published sizes.
 enum class RecipeSize { smoke, quick, full };
+std::string to_string(RecipeSize size);
+
+// A parameter's value, wherever a method, input or experiment of a recipe has the parameter and the recipe leaves it at
+// its default. Values and axes that the recipe sets are never changed.
+struct Setting {
+  std::string name, value;
+};
+
+class Recipe {
+ public:
+  // name: of the recipe. It makes its timings cells of its own: a length that another recipe has timed would not be of
+  // the same blocks as the lengths beside it.
+  explicit Recipe(RecipeSize size, const std::string& name = {}, std::vector<Setting> settings = {},
+                  std::uint64_t further_seed = 0);
+  Recipe(const Recipe&) = delete;  // rules refer to it
+  Recipe& operator=(const Recipe&) = delete;
+
+  RecipeSize size() const { return size_; }
+  bool smoke() const { return size_ == RecipeSize::smoke; }
+  // One value for each size.
+  template <class T>
+  T sized(T of_smoke, T of_quick, T of_full) const {
+    return size_ == RecipeSize::smoke ? of_smoke : size_ == RecipeSize::quick ? of_quick : of_full;
+  }
+  // Quick and full alike.
+  template <class T>
+  T sized(T of_smoke, T otherwise) const {
+    return smoke() ? of_smoke : otherwise;
+  }
+
+  // Adds cells to what the recipe runs and returns their handle.
+  Cells run(RunRequest request);
+  // Adds a figure. Specs in any spelling.
+  void figure(std::string name, std::string title, std::string caption, const std::vector<Panel>& panels);
+  // Adds a statement with the rule that judges it, which is called once its cells have run. The rule may read
+  // measurements of any handle.
+  void judge(Statement statement, std::function<Finding()> rule);
+  // The share of one of so many intervals that a verdict rests on. At smoke sizes 1: nothing is claimed there.
+  double error_rate(size_t comparisons) const;
+
+  // One request of the recipe with its cells.
+  struct Run {
+    RunRequest request;
+    std::vector<RecipeCell> cells;
+  };
+  const std::vector<Run>& runs() const { return runs_; }
+  Cells cells() const { return table_.all(); }
+  // Drawn by these cells alone, with the recipe's summary and question above them.
+  std::vector<Figure> figures(const Description& section) const;
+  std::vector<Statement> statements() const;
+  // Judges every statement. Throws std::logic_error when a rule asks for an interval that cannot exist.
+  std::vector<Verdict> verdicts(const Measurements& measurements);
+
+ private:
+  struct NamedFigure {
+    std::string name, title, caption;
+    std::vector<Panel> panels;
+  };
+  struct Judged {
+    Statement statement;
+    std::function<Finding()> rule;
+  };
+
+  RecipeSize size_;
+  std::vector<Setting> settings_;
+  std::uint64_t further_seed_, seed_of_timings_;
+  CellTable table_;
+  std::vector<Run> runs_;
+  std::vector<NamedFigure> figures_;
+  std::vector<Judged> judged_;
+};
 
 struct RecipeEntry {
   static constexpr const char* kind = "recipe";
   static constexpr const char* plural = "recipes";
 
-  Description text;  // summary: the statement in a sentence
+  Description text;  // formula: the question that the recipe answers; reference: its main source
   std::vector<Parameter> parameters = {};
-  std::function<std::vector<RunRequest>(RecipeSize)> runs;
-  std::function<std::vector<Figure>(RecipeSize)> figures;
-  // One verdict a statement, from the measurements of `runs`. Empty: nothing is judged.
-  std::function<std::vector<Verdict>(const Results&, RecipeSize)> judge = {};
+  std::function<void(Recipe&)> write;
 };
+
+// The settings that change no cell.
+std::vector<Setting> without_effect(const std::vector<Setting>& settings, const std::vector<RecipeCell>& cells);
 
 }  // namespace attnbench

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/runner/verdict.hpp"
+#include "harness/statistics/estimate.hpp"
 
 namespace attnbench {
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "harness/runner/cells.hpp"
 #include "harness/runner/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
 #include "harness/store/environment.hpp"
@@ -39,6 +40,13 @@ struct Measured {
   Estimate error;
   double least = 0;  // of its replicates on the head where that is greatest
 };
+
+// A first look takes three replicates, of which a recipe would refuse to judge a mean.
+Estimate mean_of_few(const Samples& samples, double error_rate) {
+  Moments all;
+  for (const auto& [replicate, value] : samples) all.add(value);
+  return {all.mean, mean_interval(all, error_rate), static_cast<Index>(samples.size())};
+}
 
 // The method without its budget: what a search over budgets holds fixed.
 std::string idea_of(Params method) {
@@ -101,9 +109,9 @@ class Measuring {
     request.methods.clear();
     for (const Params& method : methods) request.methods.push_back(method.spec());
     if (!run_all(request)) return std::nullopt;
-    const Results results(store_, {request});
+    const Cells cells = cells_of(request, measurements_);
     for (const Params& method : methods)
-      if (const auto one = on_the_worst_head(results, method, rate))
+      if (const auto one = on_the_worst_head(cells.method(method.spec()), rate, method))
         all.push_back(*one);
       else
         ++found_.unmeasured;
@@ -125,16 +133,16 @@ class Measuring {
   }
 
   // The mean error on the head where it is greatest, which lies between the greatest ends of the heads' intervals.
-  std::optional<Measured> on_the_worst_head(const Results& results, const Params& method, double rate) const {
+  std::optional<Measured> on_the_worst_head(const Cells& cells, double rate, const Params& method) const {
     Measured worst{.method = method, .error = {0, {-infinity, -infinity}, 0}};
     for (const std::string& input : heads_.inputs) {
-      const Samples samples = results.scalar({{"method", method.spec()}, {"input", input}}, "relative_output_error");
+      const Samples samples = cells.input(input).scalar("relative_output_error");
       if (samples.empty()) return std::nullopt;
-      const auto [value, interval, replicates] = mean(samples, rate / static_cast<double>(heads_.inputs.size()));
+      const auto [value, interval, replicates] = mean_of_few(samples, rate / static_cast<double>(heads_.inputs.size()));
       worst.error.value = std::max(worst.error.value, value);
       worst.error.interval.low = std::max(worst.error.interval.low, interval.low);
       worst.error.interval.high = std::max(worst.error.interval.high, interval.high);
-      worst.error.replicates = replicates;
+      worst.error.count = replicates;
       double least = infinity;
       for (const auto& [replicate, error] : samples) least = std::min(least, error);
       worst.least = std::max(worst.least, least);
@@ -173,15 +181,15 @@ class Measuring {
     request.methods = {"softmax"};
     for (const Measured& one : methods) request.methods.push_back(one.method.spec());
     if (!run_all(request)) return false;
-    const Results results(store_, {request});
+    const Cells cells = cells_of(request, measurements_);
     const auto timed = [&](const std::string& method, const Estimate& error) -> std::optional<Candidate> {
-      const nlohmann::json where = {{"method", method}};
-      const auto seconds = results.array(where, "seconds");
+      const Cells cell = cells.method(method);
+      const auto seconds = cell.turns("seconds");
       if (seconds.empty()) return std::nullopt;
       std::vector<double> times;
-      for (const double speedup : results.array(where, "speedup")) times.push_back(1 / speedup);
+      for (const double speedup : cell.turns("speedup")) times.push_back(1 / speedup);
       Candidate candidate{.method = method, .error = error, .time = median_of(times, rate), .seconds = median(seconds)};
-      const auto bytes = results.scalar(where, "peak_bytes");
+      const auto bytes = cell.scalar("peak_bytes");
       if (!bytes.empty()) candidate.bytes = bytes.begin()->second;
       return candidate;
     };
@@ -213,6 +221,7 @@ class Measuring {
   const RunRequest& heads_;
   const Needs& needs_;
   Store& store_;
+  StoredMeasurements measurements_{store_};
   std::int64_t run_id_;
   Shape shape_;
   MeasuredCandidates found_ = {};

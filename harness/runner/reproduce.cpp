@@ -13,57 +13,24 @@ namespace attnbench {
 
 namespace {
 
-// What a panel's conditions and curves call a method, input or experiment.
-constexpr std::pair<const char*, const char*> named_in_where[] = {
-    {"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}};
-constexpr const char* methods_of_panels[] = {"references", "ratio", "ratio_to", "bound"};
-
-bool is_default(const Params& params, const std::string& name) {
-  const auto& declared = params.declared();
-  const auto parameter =
-      std::find_if(declared.begin(), declared.end(), [&](const Parameter& p) { return p.name == name; });
-  return parameter != declared.end() && params.text(name) == parameter->default_value;
+bool is_timing(const RunRequest& request) {
+  return find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
 }
 
-Params varied(Params params, const std::vector<Setting>& settings) {
-  for (const Setting& setting : settings)
-    if (params.has(setting.name) && is_default(params, setting.name)) params = params.with(setting.name, setting.value);
-  return params;
-}
+// A request as it is run: its cells that differ.
+struct Asked {
+  RunRequest request;
+  std::vector<Cell> cells;
+};
 
-Cell varied(Cell cell, const std::vector<Setting>& settings) {
-  for (Params* params : {&cell.experiment, &cell.method, &cell.input}) *params = varied(*params, settings);
-  return cell;
-}
-
-nlohmann::json varied(nlohmann::json specs, const char* plural, const std::vector<Setting>& settings) {
-  if (specs.is_array()) {
-    for (auto& spec : specs) spec = varied(spec, plural, settings);
-    return specs;
-  }
-  const auto spec = specs.get<std::string>();
-  return spec.empty() ? spec : varied(Params(plural, spec), settings).spec();
-}
-
-// Its conditions follow the cells.
-Figure varied(Figure figure, const std::vector<Setting>& settings) {
-  if (settings.empty()) return figure;
-  auto description = nlohmann::json::parse(figure.json);
-  for (auto& panel : description["panels"]) {
-    for (const auto& [column, plural] : named_in_where)
-      if (panel["where"].contains(column)) panel["where"][column] = varied(panel["where"][column], plural, settings);
-    for (const char* field : methods_of_panels) panel[field] = varied(panel[field], "methods", settings);
-  }
-  figure.json = description.dump();
-  return figure;
-}
-
-// Those that differ, as they are run.
-std::vector<Cell> to_run(const std::vector<RecipeCell>& cells, bool timing) {
-  std::vector<Cell> all;
-  std::set<std::string> seen;
-  for (const RecipeCell& cell : cells)
-    if (seen.insert(cell.run.row(timing).key).second) all.push_back(cell.run);
+// seen: keys that are left out; those of this run are added.
+Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
+  const bool timing = is_timing(run.request);
+  Asked all{run.request, {}};
+  // Timings are of one thread: ratios then do not depend on how many cores the machine happens to have.
+  all.request.threads = timing ? 1 : allowed_cores();
+  for (const RecipeCell& cell : run.cells)
+    if (seen.insert(cell.run.row(timing).key).second) all.cells.push_back(cell.run);
   return all;
 }
 
@@ -84,59 +51,64 @@ std::string command_of(const RecipeEntry& recipe, RecipeSize size, const Variati
 
 }  // namespace
 
-std::string to_string(RecipeSize size) {
-  return size == RecipeSize::smoke ? "smoke" : size == RecipeSize::quick ? "quick" : "full";
+bool measures_time(const Recipe& recipe) {
+  return std::any_of(recipe.runs().begin(), recipe.runs().end(),
+                     [](const auto& run) { return is_timing(run.request); });
 }
 
-std::vector<RecipeCell> cells_of(const std::vector<RunRequest>& requests, const std::vector<Setting>& settings) {
-  std::vector<RecipeCell> all;
-  for (const RunRequest& request : requests)
-    for (const Cell& cell : expand(request)) all.push_back({cell, varied(cell, settings)});
-  return all;
+std::unique_ptr<Recipe> written(const RecipeEntry& entry, RecipeSize size, const std::vector<Setting>& settings,
+                                std::uint64_t further_seed) {
+  auto recipe = std::make_unique<Recipe>(size, entry.text.name, settings, further_seed);
+  entry.write(*recipe);
+  return recipe;
 }
 
-std::vector<Setting> without_effect(const std::vector<Setting>& settings, const std::vector<RecipeCell>& cells) {
-  std::vector<Setting> none;
-  for (const Setting& setting : settings)
-    if (std::none_of(cells.begin(), cells.end(), [&](const RecipeCell& cell) {
-          return varied(cell.asked, {setting}).row(false).key != cell.asked.row(false).key;
-        }))
-      none.push_back(setting);
-  return none;
+RunEstimate forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize size, const Variation& variation,
+                     const Store& store, const std::filesystem::path& results) {
+  RunEstimate total{.by_past = true};
+  std::set<std::string> seen;  // cells that several recipes share run once
+  std::map<std::string, std::vector<PastCell>> past;
+  const EndedUnits ended = store.ended();
+  for (const RecipeEntry* entry : recipes)
+    for (Index seed = 0; seed < variation.seeds; ++seed) {
+      const auto recipe = written(*entry, size, variation.settings, static_cast<std::uint64_t>(seed));
+      for (const Recipe::Run& run : recipe->runs()) {
+        const auto [request, cells] = asked(run, seen);
+        const std::string experiment = parse_spec(request.experiment).name;
+        if (!past.contains(experiment)) past[experiment] = past_cells(results, experiment);
+        total += estimate(request, backlog_of(request, cells, ended, &store), past[experiment]);
+      }
+    }
+  return total;
 }
 
-std::optional<Reproduction> reproduce(const RecipeEntry& recipe, RecipeSize size, const Variation& variation,
+std::optional<Reproduction> reproduce(const RecipeEntry& entry, RecipeSize size, const Variation& variation,
                                       Store& store, std::int64_t run_id, RunSummary& total) {
   const auto started = std::chrono::steady_clock::now();
-  Reproduction done{.recipe = recipe.text.name,
+  Reproduction done{.recipe = entry.text.name,
                     .size = to_string(size),
-                    .command = command_of(recipe, size, variation),
+                    .command = command_of(entry, size, variation),
                     .verdicts = {}};
+  const StoredMeasurements measurements(store);
   std::vector<std::vector<Verdict>> by_seed;
+  std::set<std::string> keys;
   for (Index seed = 0; seed < variation.seeds; ++seed) {
-    std::vector<RecipeCell> all;
-    for (RunRequest request : recipe.runs(size)) {
-      // Timings are of one thread: ratios then do not depend on how many cores the machine happens to have.
-      const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
-      request.threads = timing ? 1 : allowed_cores();
-      auto cells = cells_of({request}, variation.settings);
-      for (RecipeCell& cell : cells) cell.run.seed += static_cast<std::uint64_t>(seed);
-      add(total, run(request, to_run(cells, timing), store, run_id, {}));
+    const auto recipe = written(entry, size, variation.settings, static_cast<std::uint64_t>(seed));
+    for (const Recipe::Run& one : recipe->runs()) {
+      std::set<std::string> seen;
+      const auto [request, cells] = asked(one, seen);
+      add(total, run(request, cells, store, run_id, {}));
       if (total.interrupted) return std::nullopt;
-      all.insert(all.end(), cells.begin(), cells.end());
     }
-    const Results results(store, all);
-    const auto keys = results.keys();
-    done.cells.insert(done.cells.end(), keys.begin(), keys.end());
-    if (recipe.judge) by_seed.push_back(recipe.judge(results, size));
+    for (const std::string& key : recipe->cells().keys())
+      if (keys.insert(key).second) done.cells.push_back(key);
+    by_seed.push_back(recipe->verdicts(measurements));
     if (seed > 0) continue;
     Index position = 0;
-    for (const Figure& figure : recipe.figures(size))
-      store.put_figure(recipe.text.name, figure.name, position++, drawn_from(varied(figure, variation.settings), keys));
+    for (const Figure& figure : recipe->figures(entry.text))
+      store.put_figure(entry.text.name, figure.name, position++, figure.json);
   }
-  if (recipe.judge) done.verdicts = agreed(by_seed);
-  for (Verdict& verdict : done.verdicts)
-    if (verdict.statement.source.empty()) verdict.statement.source = recipe.text.reference;
+  done.verdicts = agreed(by_seed);
   done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   store.put_reproduction(done);
   return done;

@@ -1,6 +1,7 @@
 // Runs a recipe and judges it: as it is, or with other seeds and settings to see what its verdicts depend on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,23 +11,23 @@
 
 namespace attnbench {
 
-// A parameter's value, wherever a method, input or experiment of a recipe has it and the recipe leaves it as it is by
-// default. What a recipe states, its axes among it, stays.
-struct Setting {
-  std::string name, value;
-};
-
 struct Variation {
-  Index seeds = 1;  // each verdict is made anew with so many
+  Index seeds = 1;  // every verdict is made again with so many
   std::vector<Setting> settings = {};
 };
 
-std::string to_string(RecipeSize size);
+// The recipe's statements and cells at that size, with its first seed. Throws Misuse for a value that a parameter
+// cannot have.
+std::unique_ptr<Recipe> written(const RecipeEntry& entry, RecipeSize size, const std::vector<Setting>& settings = {},
+                                std::uint64_t further_seed = 0);
 
-// The recipe's cells with its first seed, varied. Throws Misuse for a value that a parameter cannot have.
-std::vector<RecipeCell> cells_of(const std::vector<RunRequest>& requests, const std::vector<Setting>& settings);
-// The settings that change no cell.
-std::vector<Setting> without_effect(const std::vector<Setting>& settings, const std::vector<RecipeCell>& cells);
+// Whether an experiment that the recipe runs measures time.
+bool measures_time(const Recipe& recipe);
+
+// The time that the missing cells of these recipes will take together; cells that they share count once. results: the
+// store's file.
+RunEstimate forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize size, const Variation& variation,
+                     const Store& store, const std::filesystem::path& results);
 
 // Runs what the store lacks, keeps figures (of the first seed) and verdicts in it, and adds to `total`. Nothing when it
 // was interrupted: half of the numbers judge nothing.

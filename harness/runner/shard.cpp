@@ -8,6 +8,7 @@
 #include <map>
 
 #include "harness/runner/cost_model.hpp"
+#include "harness/runner/session.hpp"
 
 namespace attnbench {
 
@@ -64,15 +65,16 @@ std::vector<bool> units_of_shard(const std::vector<Cell>& cells, Index replicate
   std::map<std::string, size_t> places;
   std::vector<std::int64_t> weights;
   std::int64_t total = 0;
+  const bool timing = find<ExperimentEntry>(cells.front().experiment.name()).timing();
   for (size_t cell = 0; cell < cells.size(); ++cell) {
-    const auto [place, fresh] =
-        places.try_emplace(cells[cell].experiment.spec() + "\n" + cells[cell].input_key(), groups.size());
+    const std::string together =
+        timing ? session_key(cells[cell]) : cells[cell].experiment.spec() + "\n" + cells[cell].input_key();
+    const auto [place, fresh] = places.try_emplace(together, groups.size());
     if (fresh) groups.emplace_back();
     groups[place->second].push_back(cell);
     weights.push_back(weight_of(cells[cell]));
     total += weights.back() * replicates;
   }
-  const bool timing = find<ExperimentEntry>(cells.front().experiment.name()).timing();
   std::vector<Part> parts;
   for (const auto& group : groups)
     add_parts(weights, group, static_cast<size_t>(replicates), timing ? whole : total / (4 * shard.count), parts);

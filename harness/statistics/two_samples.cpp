@@ -44,33 +44,29 @@ size_t pairs_left_out(size_t n, size_t m, double miss) {
 
 }  // namespace
 
-Interval difference_interval(const Moments& a, const Moments& b, double confidence) {
+Interval difference_interval(const Moments& a, const Moments& b, double error_rate) {
   assert(a.count > 1 && b.count > 1);
   const double va = a.variance() / a.count, vb = b.variance() / b.count, difference = b.mean - a.mean;
   if (va + vb == 0) return {difference, difference};
   const double freedom = (va + vb) * (va + vb) / (va * va / (a.count - 1) + vb * vb / (b.count - 1));
   const boost::math::students_t t(freedom);
-  const double half = boost::math::quantile(boost::math::complement(t, (1 - confidence) / 2)) * std::sqrt(va + vb);
+  const double half = boost::math::quantile(boost::math::complement(t, error_rate / 2)) * std::sqrt(va + vb);
   return {difference - half, difference + half};
 }
 
-Interval ratio_interval(const std::vector<double>& a, const std::vector<double>& b, double confidence) {
+Interval ratio_interval(const std::vector<double>& a, const std::vector<double>& b, double error_rate) {
   std::vector<double> ratios;
   for (const double x : a)
     for (const double y : b) ratios.push_back(y / x);
   std::sort(ratios.begin(), ratios.end());
-  const size_t out = std::min(pairs_left_out(a.size(), b.size(), (1 - confidence) / 2), (ratios.size() - 1) / 2);
+  const size_t out = std::min(pairs_left_out(a.size(), b.size(), error_rate / 2), (ratios.size() - 1) / 2);
   return {ratios[out], ratios[ratios.size() - 1 - out]};
 }
 
-bool enough_for_ratio(size_t of_a, size_t of_b, double confidence) {
+bool enough_for_ratio(size_t of_a, size_t of_b, double error_rate) {
   const auto n = static_cast<double>(of_a), m = static_cast<double>(of_b);
   const double log_arrangements = std::lgamma(n + m + 1) - std::lgamma(n + 1) - std::lgamma(m + 1);
-  return std::log(2) - log_arrangements <= std::log(1 - confidence);
-}
-
-bool enough_for_median(size_t values, double confidence) {
-  return std::ldexp(1.0, 1 - static_cast<int>(values)) <= 1 - confidence;
+  return std::log(2) - log_arrangements <= std::log(error_rate);
 }
 
 }  // namespace attnbench

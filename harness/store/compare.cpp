@@ -55,11 +55,11 @@ ComparedFiles compare(const std::filesystem::path& path_a, const std::filesystem
   }
   for (const auto& [name, cell] : b)
     if (!a.contains(name)) comparison.only_b.push_back(name);
-  const double confidence = 1 - comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));
+  const double error_rate = comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto& [of_a, of_b] = pairs[i];
     const bool timings = !of_a->samples.empty() && !of_b->samples.empty();
-    (timings ? compare_sessions : compare_numbers)(*of_a, *of_b, confidence, comparison.metrics[i]);
+    (timings ? compare_sessions : compare_numbers)(*of_a, *of_b, error_rate, comparison.metrics[i]);
   }
   return comparison;
 }

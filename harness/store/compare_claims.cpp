@@ -14,10 +14,9 @@ namespace attnbench {
 namespace {
 
 using Of = ComparedClaim::Outcome;
-using Outcome = Verdict::Outcome;
 
 struct Judged {
-  Outcome outcome, expected;
+  Ruling outcome, expected;
 };
 
 struct Claims {
@@ -25,12 +24,12 @@ struct Claims {
   std::map<std::string, std::string> sizes;                      // by recipe
 };
 
-Outcome verdict_outcome(const std::string& word) {
-  for (const auto outcome : {Outcome::pass, Outcome::fail, Outcome::ambiguous, Outcome::conditional})
+Ruling verdict_outcome(const std::string& word) {
+  for (const auto outcome : {Ruling::pass, Ruling::fail, Ruling::ambiguous, Ruling::conditional, Ruling::measured})
     if (to_string(outcome) == word) return outcome;
   throw Misuse(
-      fmt::format("a verdict is '{}'; expected PASS, FAIL, AMBIGUOUS or CONDITIONAL: the results file is "
-                  "damaged or of another program",
+      fmt::format("a verdict is '{}'; expected PASS, FAIL, AMBIGUOUS, CONDITIONAL or MEASURED: the results "
+                  "file is damaged or of another program",
                   word));
 }
 
@@ -53,7 +52,7 @@ Claims read_claims(const std::filesystem::path& path) {
 
 Of outcome_of(const ComparedClaim& claim) {
   if (claim.a == claim.b) return Of::same;
-  if (claim.a == Outcome::ambiguous || claim.b == Outcome::ambiguous) return Of::ambiguous;
+  if (claim.a == Ruling::ambiguous || claim.b == Ruling::ambiguous) return Of::ambiguous;
   return claim.b == claim.expected ? Of::better : claim.a == claim.expected ? Of::worse : Of::differs;
 }
 
@@ -74,7 +73,7 @@ ComparedClaims compare_claims(const std::filesystem::path& path_a, const std::fi
                         .statement = key.second,
                         .a = of_a.outcome,
                         .b = of_b.outcome,
-                        .expected = of_b.expected == Outcome::ambiguous ? of_a.expected : of_b.expected,
+                        .expected = of_b.expected == Ruling::ambiguous ? of_a.expected : of_b.expected,
                         .size_a = a.sizes[key.first],
                         .size_b = b.sizes[key.first]};
     claim.outcome = outcome_of(claim);

@@ -19,7 +19,7 @@ struct ComparedClaim {
     ambiguous,  // only one of them is decided
   };
   std::string recipe, statement;
-  Verdict::Outcome a, b, expected;
+  Ruling a, b, expected;
   Outcome outcome = Outcome::same;
   std::string size_a, size_b;  // "quick"; empty: nobody noted it
 };

@@ -102,11 +102,11 @@ bool took_turns(const MeasuredCell& a, const MeasuredCell& b) {
   });
 }
 
-void compare_one(const PlacedNumbers& a, const PlacedNumbers& b, bool blocks, double confidence, ComparedMetric& to) {
+void compare_one(const PlacedNumbers& a, const PlacedNumbers& b, bool blocks, double error_rate, ComparedMetric& to) {
   if (a.samples.empty() || b.samples.empty())
-    compare_numbers(a, b, confidence, to);
+    compare_numbers(a, b, error_rate, to);
   else
-    (blocks ? compare_blocks : compare_sessions)(a, b, confidence, to);
+    (blocks ? compare_blocks : compare_sessions)(a, b, error_rate, to);
   // Of two methods an interval that holds no difference says nothing, unless all of it is rounding.
   const double unchanged = to.timing ? 1 : 0, scale = to.timing ? 1 : std::max(std::abs(to.a), std::abs(to.b));
   const double most = std::max(std::abs(to.interval.low - unchanged), std::abs(to.interval.high - unchanged));
@@ -159,9 +159,9 @@ ComparedMethods compare_methods(const std::filesystem::path& path, const std::st
                              known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
   std::ranges::stable_sort(pairs, {}, [](const auto& pair) { return pair.first.metric; });
-  const double confidence = 1 - comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));
+  const double error_rate = comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));
   for (auto& [compared, of] : pairs) {
-    compare_one(*of.a, *of.b, of.blocks, confidence, compared);
+    compare_one(*of.a, *of.b, of.blocks, error_rate, compared);
     comparison.metrics.push_back(std::move(compared));
   }
   return comparison;

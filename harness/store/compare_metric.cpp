@@ -60,7 +60,7 @@ Preference preference_of(const std::string& metric, const std::string& unit) {
   return unit == "1/s" || more.contains(metric) ? Preference::more : Preference::none;
 }
 
-void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to) {
+void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to) {
   Moments of_a, of_b, differences;
   bool equal = true;
   for (const auto& [place, number] : a.numbers) {
@@ -89,23 +89,23 @@ void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double conf
   else if (of_a.count < 2 || of_b.count < 2)
     to.outcome = Outcome::ambiguous;
   else {
-    to.interval = to.pairs > 0 ? mean_interval(differences, confidence) : difference_interval(of_a, of_b, confidence);
+    to.interval = to.pairs > 0 ? mean_interval(differences, error_rate) : difference_interval(of_a, of_b, error_rate);
     to.outcome = decided(to, 0);
   }
 }
 
-void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to) {
+void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to) {
   const auto of_a = a.all_samples(), of_b = b.all_samples();
   to.timing = true;
   to.a = median(of_a);
   to.b = median(of_b);
   to.change = to.b / to.a;
-  to.interval = ratio_interval(of_a, of_b, confidence);
+  to.interval = ratio_interval(of_a, of_b, error_rate);
   to.equal = of_a == of_b;
   if (to.equal) return;  // the same measurements
   const double resolution = to.metric.ends_with("speedup") ? resolution_of_speedups : resolution_of_seconds;
   const auto& [low, high] = to.interval;
-  if (!enough_for_ratio(of_a.size(), of_b.size(), confidence))
+  if (!enough_for_ratio(of_a.size(), of_b.size(), error_rate))
     to.outcome = Outcome::ambiguous;
   else if (low > resolution || high < 1 / resolution)
     to.outcome = changed(to, low > 1);
@@ -113,7 +113,7 @@ void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double con
     to.outcome = low >= 1 / resolution && high <= resolution ? Outcome::same : Outcome::ambiguous;
 }
 
-void compare_blocks(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to) {
+void compare_blocks(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to) {
   std::vector<double> of_a, of_b, ratios;
   for (const auto& [place, samples] : a.samples) {
     const auto& others = b.samples.at(place);
@@ -128,8 +128,11 @@ void compare_blocks(const PlacedNumbers& a, const PlacedNumbers& b, double confi
   to.a = median(of_a);
   to.b = median(of_b);
   to.change = median(ratios);
-  to.interval = median_interval(ratios, confidence);
-  to.outcome = enough_for_median(ratios.size(), confidence) ? decided(to, 1) : Outcome::ambiguous;
+  to.interval = {to.change, to.change};
+  to.outcome = Outcome::ambiguous;
+  if (ratios.size() < least_for_median(error_rate)) return;
+  to.interval = median_interval(ratios, error_rate);
+  to.outcome = decided(to, 1);
 }
 
 }  // namespace attnbench

@@ -38,11 +38,11 @@ struct ComparedMetric {
 inline constexpr double resolution_of_seconds = 1.25, resolution_of_speedups = 1.1;
 
 // Statistics: over replicates, as pairs where both have the same seed and replicate (which then saw the same input and
-// draws). confidence: of the interval.
-void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to);
+// draws). error_rate: of the interval.
+void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to);
 // Timings of two sessions by all their samples, beyond the resolution.
-void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to);
+void compare_sessions(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to);
 // Timings that took turns: the median of the ratios within a block.
-void compare_blocks(const PlacedNumbers& a, const PlacedNumbers& b, double confidence, ComparedMetric& to);
+void compare_blocks(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to);
 
 }  // namespace attnbench

@@ -34,24 +34,4 @@ Ending::Kind ending_kind(std::string_view name) {
 
 bool settled(Ending::Kind kind) { return kind == Kind::done || kind == Kind::skipped || kind == Kind::invalid; }
 
-std::string to_string(Verdict::Outcome outcome) {
-  switch (outcome) {
-    case Verdict::Outcome::pass:
-      return "PASS";
-    case Verdict::Outcome::fail:
-      return "FAIL";
-    case Verdict::Outcome::ambiguous:
-      return "AMBIGUOUS";
-    case Verdict::Outcome::conditional:
-      return "CONDITIONAL";
-  }
-  throw std::logic_error("a verdict of no known outcome");
-}
-
-bool contradicts_expectation(const Verdict& verdict) {
-  using Outcome = Verdict::Outcome;
-  return verdict.outcome != Outcome::ambiguous && verdict.statement.expected != Outcome::ambiguous &&
-         verdict.outcome != verdict.statement.expected;
-}
-
 }  // namespace attnbench

@@ -128,8 +128,19 @@ void add_reproductions(SQLite::Database& database) {
     INSERT INTO reproduction SELECT recipe, '', '', 0, '[]', max(written) FROM verdict GROUP BY recipe)sql");
 }
 
+// A verdict carries its statement as data, and every comparison that it rests on.
+void add_statements(SQLite::Database& database) {
+  database.exec(R"sql(
+    ALTER TABLE verdict ADD COLUMN quotation TEXT NOT NULL DEFAULT '';
+    ALTER TABLE verdict ADD COLUMN paraphrase TEXT NOT NULL DEFAULT '';
+    ALTER TABLE verdict ADD COLUMN definition TEXT NOT NULL DEFAULT '';
+    ALTER TABLE verdict ADD COLUMN threshold TEXT NOT NULL DEFAULT '';
+    ALTER TABLE verdict ADD COLUMN because TEXT NOT NULL DEFAULT '';
+    ALTER TABLE verdict ADD COLUMN compared TEXT NOT NULL DEFAULT '[]')sql");
+}
+
 // What each schema has beyond the one before it, from 2 on: a new file takes all of it, an older file what it lacks.
-constexpr std::array additions{add_verdicts, add_machines_and_counts, add_reproductions};
+constexpr std::array additions{add_verdicts, add_machines_and_counts, add_reproductions, add_statements};
 constexpr std::int64_t schema_version = additions.size() + 1;
 
 }  // namespace

@@ -187,6 +187,18 @@ void Store::put_figure(const std::string& recipe, const std::string& name, Index
   });
 }
 
+namespace {
+
+// Numbers that JSON cannot hold (an end of the whole line) are null.
+std::string json_of(const std::vector<Compared>& all) {
+  auto list = nlohmann::json::array();
+  for (const auto& [what, side, value, low, high, count] : all)
+    list.push_back({{"what", what}, {"side", side}, {"value", value}, {"low", low}, {"high", high}, {"count", count}});
+  return list.dump();
+}
+
+}  // namespace
+
 void Store::put_reproduction(const Reproduction& reproduction) {
   const std::lock_guard lock(implementation_->mutex);
   explained(implementation_->path, [&] {
@@ -209,18 +221,23 @@ void Store::put_reproduction(const Reproduction& reproduction) {
     whole.exec();
     SQLite::Statement insert(database,
                              "INSERT INTO verdict(recipe, position, outcome, statement, numbers, region, expected, "
-                             "source, written) VALUES(?,?,?,?,?,?,?,?,?)");
+                             "source, written, quotation, paraphrase, definition, threshold, because, compared) "
+                             "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     std::int64_t position = 0;
-    for (const Verdict& verdict : reproduction.verdicts) {
-      insert.bind(1, reproduction.recipe);
-      insert.bind(2, position++);
-      insert.bind(3, to_string(verdict.outcome));
-      insert.bind(4, verdict.statement.text);
-      insert.bind(5, verdict.numbers);
-      insert.bind(6, verdict.region);
-      insert.bind(7, to_string(verdict.statement.expected));
-      insert.bind(8, verdict.statement.source);
-      insert.bind(9, written);
+    for (const auto& [statement, finding] : reproduction.verdicts) {
+      int column = 0;
+      const auto bind = [&](const std::string& text) { insert.bind(++column, text); };
+      bind(reproduction.recipe);
+      insert.bind(++column, position++);
+      bind(to_string(finding.ruling));
+      bind(statement.text);
+      bind(finding.numbers);
+      bind(finding.region);
+      bind(to_string(statement.expected));
+      for (const std::string& text : {statement.source, written, statement.quotation, statement.paraphrase,
+                                      statement.definition, statement.threshold, statement.because})
+        bind(text);
+      bind(json_of(finding.compared));
       insert.exec();
       insert.reset();
     }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/core/problem.hpp"
+#include "harness/store/verdict.hpp"
 
 namespace attnbench {
 
@@ -34,32 +35,6 @@ Ending::Kind ending_kind(std::string_view name);  // throws std::invalid_argumen
 // Done, skipped or invalid: the same again whenever it is tried. The others (failed, crashed, timed out, out of memory)
 // may be the machine's doing, and are replaced by what comes of another try.
 bool settled(Ending::Kind kind);
-
-// What a recipe's measurements say of one of its statements.
-struct Verdict {
-  enum class Outcome { pass, fail, ambiguous, conditional };
-
-  // One that is made of its text alone is expected to hold and has its recipe's source.
-  struct Statement {
-    std::string text;
-    Outcome expected = Outcome::pass;  // by proof, closed form or publication; ambiguous: nothing is known beforehand
-    std::string source = {};           // document, figure or equation; empty: the recipe's reference
-
-    Statement(std::string text_) : text(std::move(text_)) {}
-    Statement(const char* text_) : text(text_) {}
-    Statement(std::string text_, Outcome expected_, std::string source_ = {})
-        : text(std::move(text_)), expected(expected_), source(std::move(source_)) {}
-  };
-
-  Outcome outcome;
-  Statement statement;
-  std::string numbers;      // what decided, in one sentence
-  std::string region = {};  // where it holds and where it does not; empty: everywhere, or nowhere
-};
-using Statement = Verdict::Statement;
-std::string to_string(Verdict::Outcome outcome);
-// Decided, and otherwise than expected.
-bool contradicts_expectation(const Verdict& verdict);
 
 // One recipe, run and judged.
 struct Reproduction {

@@ -86,8 +86,10 @@ constexpr const char* unite_figures_and_verdicts = R"sql(
     WHERE t.theirs = 1 AND (o.recipe IS NULL OR (t.written, t.said) > (o.written, o.said));
   DELETE FROM main.verdict WHERE recipe IN (SELECT recipe FROM newer);
   DELETE FROM main.reproduction WHERE recipe IN (SELECT recipe FROM newer);
-  INSERT INTO main.verdict(recipe, position, outcome, statement, numbers, region, expected, source, written)
-    SELECT recipe, position, outcome, statement, numbers, region, expected, source, written FROM part.verdict
+  INSERT INTO main.verdict(recipe, position, outcome, statement, numbers, region, expected, source, written, quotation,
+                           paraphrase, definition, threshold, because, compared)
+    SELECT recipe, position, outcome, statement, numbers, region, expected, source, written, quotation, paraphrase,
+           definition, threshold, because, compared FROM part.verdict
     WHERE recipe IN (SELECT recipe FROM newer);
   INSERT INTO main.reproduction(recipe, size, command, seconds, cells, written)
     SELECT recipe, size, command, seconds, cells, written FROM part.reproduction

@@ -110,6 +110,15 @@ Turn take_turn(TimedCall& subject, Index iterations, int threads) {
           threads == 1 ? run.processor_seconds < 0.95 * run.seconds : preemptions() > before, handed};
 }
 
+std::vector<double> slower_turns(const std::vector<double>& seconds) {
+  if (seconds.empty()) return {};
+  std::vector<double> sorted = seconds, marks;
+  const auto quarter = sorted.begin() + (std::ssize(sorted) - 1) / 4;
+  std::nth_element(sorted.begin(), quarter, sorted.end());
+  for (const double one : seconds) marks.push_back(one > 1.15 * *quarter ? 1 : 0);
+  return marks;
+}
+
 std::vector<Parameter> turn_parameters() {
   return {Parameter::integer("blocks", 12, "blocks: samples of each method", 2, 100000),
           Parameter::real("turn", 20, "least length of a turn in milliseconds", 0.01, 1e6),
@@ -117,20 +126,27 @@ std::vector<Parameter> turn_parameters() {
 }
 
 std::vector<Metric> turn_metrics() {
-  return {{"seconds", "s", "seconds per call, one sample a block"},
-          {"speedup", "1", "seconds of exact softmax over seconds, in the same block"},
-          {"disturbed", "1",
-           "1 where something else had the processor during that block's turn: one thread, its processor time below "
-           "95 % of the wall time; several, one was preempted"},
-          {"iterations", "1", "calls in a turn"},
-          {"conversion_seconds", "s",
-           "methods in Python: of a call, the making of views and the copying of results, which are not in seconds"},
-          {"interpreter_seconds", "s",
-           "methods in Python: what so many calls of a method that does nothing take; they are in seconds"},
-          {"load", "1", "cores that other processes kept busy just before the turns began"},
-          {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
-          {"peer_speedup", "1", "seconds of the peer over seconds, in the same block"},
-          {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"}};
+  return {
+      {"seconds", "s", "seconds per call, one sample a block"},
+      {"speedup", "1", "seconds of exact softmax over seconds, in the same block"},
+      {"disturbed", "1",
+       "1 where something else may have slowed that block's turn: it had the processor (one thread, its processor time "
+       "below "
+       "95 % of the wall time; several, one was preempted), or kept a quarter of another core busy, or the turn took "
+       "15 % longer than the fastest quarter of the cell's turns"},
+      {"iterations", "1", "calls in a turn"},
+      {"conversion_seconds", "s",
+       "methods in Python: of a call, the making of views and the copying of results, which are not in seconds"},
+      {"interpreter_seconds", "s",
+       "methods in Python: what so many calls of a method that does nothing take; they are in seconds"},
+      {"load", "1",
+       "cores beside the measured ones that other processes kept busy around that block's turn; where turns take all "
+       "cores, before the session"},
+      {"session", "s",
+       "when the blocks began, in seconds since 1970: of cells that share it, the same blocks are of the same moment"},
+      {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
+      {"peer_speedup", "1", "seconds of the peer over seconds, in the same block"},
+      {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"}};
 }
 
 TimedMember::TimedMember(const Timing& timing, const Task& task)
@@ -145,27 +161,36 @@ TimedMember::TimedMember(const Timing& timing, const Task& task)
 
 double TimedMember::turn(Whose whose) {
   Member& member = whose == Whose::own ? own_ : peer_;
+  if (member.seconds.empty() || member.seconds.back() < warmed_below) member.subject->warm_up();
   member.subject->before_turn(member.iterations);
   const Turn turn = take_turn(*member.subject, member.iterations, task_.context.threads());
   member.seconds.push_back(turn.seconds);
-  member.disturbed.push_back(turn.disturbed ? 1 : 0);
+  member.preempted.push_back(turn.preempted ? 1 : 0);
   member.handovers.push_back(turn.handover);
   return turn.seconds;
 }
 
-void TimedMember::record(const std::vector<double>& exact, double load, const Rates& rates, Recorder& record) {
-  own_.rates = rates;
+std::vector<double> TimedMember::disturbed(const std::vector<double>& beside) const {
+  std::vector<double> marks = slower_turns(own_.seconds);
+  for (size_t block = 0; block < marks.size(); ++block)
+    if (own_.preempted[block] == 1 || beside.at(block) == 1) marks[block] = 1;
+  return marks;
+}
+
+void TimedMember::record(const Surroundings& around, Recorder& record) {
+  own_.rates = around.rates;
   for (const auto& note : noted_.notes()) record.note(note);
   const auto count = static_cast<Index>(own_.seconds.size());
   record.array("seconds", "s", {count}, own_.seconds);
-  if (!exact.empty()) record.array("speedup", "1", {count}, ratios(exact, own_.seconds));
+  if (!around.exact.empty()) record.array("speedup", "1", {count}, ratios(around.exact, own_.seconds));
   if (has_peer()) {
     record.array("peer_seconds", "s", {count}, peer_.seconds);
     record.array("peer_speedup", "1", {count}, ratios(peer_.seconds, own_.seconds));
   }
-  record.array("disturbed", "1", {count}, own_.disturbed);
+  record.array("disturbed", "1", {count}, disturbed(around.beside));
   record.scalar("iterations", "1", static_cast<double>(own_.iterations));
-  record.scalar("load", "1", load);
+  record.array("load", "1", {count}, around.load);
+  record.scalar("session", "s", around.session);
   record_handovers(own_, task_.cell.method.spec(), record);
   if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
     record.scalar("peak_bytes", "B", *bytes);

@@ -1,6 +1,8 @@
 #include "harness/workers/load.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +38,7 @@ void set_cores(const std::vector<int>& cores) {
 }
 
 struct Ticks {
-  double busy = 0, all = 0;
+  double busy = 0, all = 0, stolen = 0;  // stolen: other machines on the host had the processor; it is in busy, too
 };
 
 // Since the start of the machine, by core: "cpu0 user nice system idle iowait irq softirq steal ...".
@@ -52,6 +54,7 @@ std::map<int, Ticks> ticks() {
     for (int column = 0; column < 8 && words >> value; ++column) {
       one.all += value;
       if (column != 3 && column != 4) one.busy += value;
+      if (column == 7) one.stolen += value;
     }
   }
   return cores;
@@ -66,6 +69,17 @@ std::map<int, double> busy_for(double seconds) {
     if (const auto found = before.find(core); found != before.end() && after.all > found->second.all)
       busy[core] = (after.busy - found->second.busy) / (after.all - found->second.all);
   return busy;
+}
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+// Seconds that this process has had the processor.
+double own_work() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
 }  // namespace
@@ -84,6 +98,36 @@ Load load_of_others(std::optional<double> wait) {
     load.quiet = false;
     if (std::chrono::duration<double>(Clock::now() - start).count() > *wait) return load;
   }
+}
+
+double OthersWork::cores(double from, double to) const {
+  if (readings_.size() < 2) return 0;
+  const double begin = readings_.begin()->first, end = readings_.rbegin()->first;
+  const double wider = std::max(0.0, least_seconds - (to - from)) / 2;
+  from -= wider;
+  to += wider;
+  if (from < begin) to += begin - from;
+  if (to > end) from -= to - end;
+  auto first = readings_.upper_bound(from), last = readings_.lower_bound(to);
+  if (first != readings_.begin()) --first;
+  if (last == readings_.end()) --last;
+  if (first == last) --first;  // both are the last one
+  return std::max(0.0, (last->second - first->second) / (last->first - first->first));
+}
+
+bool disturbs(double cores) { return cores >= 0.25; }
+
+std::optional<double> work_of_others(const std::vector<int>& all, const std::vector<int>& measured) {
+  const auto is_measured = [&](int core) {
+    return std::find(measured.begin(), measured.end(), core) != measured.end();
+  };
+  if (measured.empty() || std::all_of(all.begin(), all.end(), is_measured)) return std::nullopt;
+  const auto of_cores = ticks();
+  double sum = 0;
+  for (const int core : all)
+    if (const auto found = of_cores.find(core); found != of_cores.end())
+      sum += is_measured(core) ? found->second.stolen : found->second.busy;
+  return sum / static_cast<double>(sysconf(_SC_CLK_TCK)) - own_work();
 }
 
 KeptOff::KeptOff(const std::vector<int>& cores) : before_(own_cores()) {

@@ -18,10 +18,28 @@ namespace {
 
 using Units = std::vector<const Unit*>;
 
-std::vector<std::string> inputs_of(const Units& units) {
-  std::vector<std::string> inputs;
-  for (const Unit* unit : units) inputs.push_back(fmt::format("{} {}", unit->cell.input_key(), unit->replicate));
-  return inputs;
+std::vector<UnitQueue::Group> groups_of(const Units& units) {
+  std::vector<UnitQueue::Group> groups;
+  for (const Unit* unit : units)
+    groups.push_back({fmt::format("{} {}", unit->cell.input_key(), unit->replicate), unit->replicate});
+  return groups;
+}
+
+// Workers without work, each with the bytes that it was started for.
+struct Idle {
+  std::vector<std::pair<double, std::unique_ptr<Worker>>> workers;
+  size_t inputs = 0;  // numbers that were given to inputs: a worker knows its last input by its number
+};
+std::unique_ptr<Idle> kept;
+
+// One that was started for so many bytes and is still fit, or nothing. Others are of a run with another limit.
+std::unique_ptr<Worker> take_kept(double bytes) {
+  while (kept && !kept->workers.empty()) {
+    auto [size, worker] = std::move(kept->workers.back());
+    kept->workers.pop_back();
+    if (size == bytes && worker->fit()) return std::move(worker);
+  }
+  return nullptr;
 }
 
 // Workers of one size, and the units that they do.
@@ -29,11 +47,18 @@ class Pool {
  public:
   Pool(const Units& units, size_t workers, int threads_each, Allowance allowance, const RecordOutcome& record)
       : units_(units),
-        queue_(inputs_of(units), workers),
+        queue_(groups_of(units), workers),
         places_(workers),
         threads_each_(threads_each),
         allowance_(allowance),
-        record_(record) {}
+        record_(record) {
+    if (kept) kept->inputs += units.size();
+  }
+  ~Pool() {
+    for (Place& place : places_)
+      if (kept && place.worker && !place.worker->busy() && place.worker->fit())
+        kept->workers.emplace_back(allowance_.bytes, std::move(place.worker));
+  }
 
   void go() {
     while (!Interrupts::asked()) {
@@ -61,12 +86,13 @@ class Pool {
     const auto next = queue_.next(w);
     if (!next) return;
     Place& place = places_[w];
+    if (!place.worker) place.worker = take_kept(allowance_.bytes);
     if (!place.worker) start(place);
     place.unit = units_[next->unit];
     place.worker->ask({{"do", "unit"},
                        {"cell", to_message(place.unit->cell)},
                        {"replicate", place.unit->replicate},
-                       {"input", next->input},
+                       {"input", first_input_ + next->input},
                        {"threads", threads_each_}},
                       allowance_, "measuring");
   }
@@ -84,6 +110,7 @@ class Pool {
   }
 
   const Units& units_;
+  const size_t first_input_ = kept ? kept->inputs : 0;
   UnitQueue queue_;
   std::vector<Place> places_;
   int threads_each_;
@@ -92,6 +119,9 @@ class Pool {
 };
 
 }  // namespace
+
+KeptWorkers::KeptWorkers() { kept = std::make_unique<Idle>(); }
+KeptWorkers::~KeptWorkers() { kept.reset(); }
 
 double memory_of_workers() {
   static const double bytes = 0.9 * total_memory();

@@ -17,6 +17,17 @@ double memory_of_workers();
 // Units on `threads` workers, or, when there are fewer than that, one after the other with all threads. A unit that
 // takes more than half of a worker's share of the memory has all of it, and all threads, after the others. Ends early
 // when the run is interrupted.
+// While a KeptWorkers lives, workers stay for the next call.
 void run_side_by_side(const std::vector<Unit>& units, int threads, const Limits& limits, const RecordOutcome& record);
+
+// For commands that call run_side_by_side many times: starting a worker takes as long as a hundred small units. One at
+// a time; workers end with it. The environment must not change meanwhile, since workers have that of their start.
+class KeptWorkers {
+ public:
+  KeptWorkers();
+  ~KeptWorkers();
+  KeptWorkers(const KeptWorkers&) = delete;
+  KeptWorkers& operator=(const KeptWorkers&) = delete;
+};
 
 }  // namespace attnbench

@@ -28,7 +28,8 @@ namespace attnbench {
 
 namespace {
 
-constexpr int channel = 3;  // where Process puts the socket
+constexpr int channel = 3;           // where Process puts the socket
+constexpr int kept_free = 64 << 20;  // bytes of freed memory that a worker keeps for what it measures next
 
 // What an exception says about a cell. Misuse inside a cell is a failure of that cell: the request itself was checked.
 Ending ending_of_current_exception() {
@@ -175,8 +176,12 @@ class Server {
       } else if (wanted == "record") {
         Recorder recorder;
         const auto& all = request.at("rates");
-        member_->record(request.at("exact").get<std::vector<double>>(), request.at("load"),
-                        {.fma_peak = all.at(0), .exp_rate = all.at(1), .bandwidth = all.at(2)}, recorder);
+        member_->record({.exact = request.at("exact"),
+                         .load = request.at("load"),
+                         .beside = request.at("beside"),
+                         .session = request.at("session"),
+                         .rates = {.fma_peak = all.at(0), .exp_rate = all.at(1), .bandwidth = all.at(2)}},
+                        recorder);
         doing("recording");
         outcome = outcome_of(recorder);
       } else {
@@ -208,7 +213,7 @@ class Server {
     // What is exact is kept for one input: what is left of another would count as this one's memory.
     if (const size_t input = request.at("input"); !exact_ || input != input_) {
       exact_ = std::make_unique<ExactCache>();
-      malloc_trim(0);
+      if (mallinfo2().fordblks > kept_free) malloc_trim(0);
       input_ = input;
     }
     const Cell cell = cell_of(request.at("cell"));
@@ -231,7 +236,7 @@ class Server {
   std::string refusal_;  // why they could not be loaded
   std::unique_ptr<ExactCache> exact_;
   size_t input_ = 0;
-  // Of a member of a group of timings.
+  // Of a member of a session of timing.
   std::optional<Cell> cell_;
   Context context_;
   std::optional<TimedMember> member_;
@@ -249,6 +254,10 @@ std::optional<int> serve_if_worker(int argc, char** argv) {
     return 2;
   }
   fcntl(channel, F_SETFD, FD_CLOEXEC);
+  // Memory that one replicate frees serves the next: giving it back and faulting it in again took a quarter of the time
+  // of a run over heads of the model.
+  mallopt(M_TRIM_THRESHOLD, kept_free);
+  mallopt(M_MMAP_THRESHOLD, kept_free / 2);
   try {
     return Server().go();
   } catch (const std::exception& e) {  // the runner is gone, or what connects to it

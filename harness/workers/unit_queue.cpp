@@ -4,29 +4,57 @@
 
 namespace attnbench {
 
-UnitQueue::UnitQueue(std::span<const std::string> inputs, size_t workers) : places_(workers) {
+UnitQueue::UnitQueue(std::span<const Group> groups, size_t workers) : places_(workers) {
   std::unordered_map<std::string, size_t> numbers;
-  for (size_t unit = 0; unit < inputs.size(); ++unit) {
-    const auto [place, fresh] = numbers.try_emplace(inputs[unit], inputs_.size());
-    if (fresh) inputs_.emplace_back();
-    inputs_[place->second].units.push_back(unit);
+  std::unordered_map<long, size_t> replicates;
+  for (size_t unit = 0; unit < groups.size(); ++unit) {
+    const auto& [name, replicate] = groups[unit];
+    const auto [input, fresh] = numbers.try_emplace(name, inputs_.size());
+    if (fresh) {
+      const auto [place, first] = replicates.try_emplace(replicate, replicates_.size());
+      if (first) replicates_.emplace_back();
+      replicates_[place->second].inputs.push_back(inputs_.size());
+      inputs_.emplace_back();
+    }
+    inputs_[input->second].units.push_back(unit);
   }
   for (Input& input : inputs_) input.last = input.units.size();
 }
 
-std::optional<UnitQueue::Next> UnitQueue::next(size_t worker) {
-  Place& place = places_[worker];
-  if (!place.input || inputs_[*place.input].left() == 0) {
-    if (begun_ < inputs_.size()) {
-      place = {begun_++, false};
+// An input that no worker has begun. Those that are left are of replicates that some worker has, or of none.
+bool UnitQueue::begin_input(Place& place) {
+  if (!place.replicate || replicates_[*place.replicate].left() == 0) {
+    if (begun_ < replicates_.size()) {
+      place.replicate = begun_++;
     } else {
-      const Place* most = nullptr;  // whatever is left is some worker's
       for (const Place& other : places_)
-        if (other.input && (!most || inputs_[*other.input].left() > inputs_[*most->input].left())) most = &other;
-      if (!most || inputs_[*most->input].left() == 0) return std::nullopt;
-      place = {most->input, true};
+        if (other.replicate &&
+            (!place.replicate || replicates_[*other.replicate].left() > replicates_[*place.replicate].left()))
+          place.replicate = other.replicate;
+      if (!place.replicate || replicates_[*place.replicate].left() == 0) return false;
     }
   }
+  Replicate& replicate = replicates_[*place.replicate];
+  place.input = replicate.inputs[replicate.begun++];
+  place.from_the_back = false;
+  return true;
+}
+
+// An input that another worker has begun.
+bool UnitQueue::share_input(Place& place) const {
+  const Place* most = nullptr;
+  for (const Place& other : places_)
+    if (other.input && (!most || inputs_[*other.input].left() > inputs_[*most->input].left())) most = &other;
+  if (!most || inputs_[*most->input].left() == 0) return false;
+  place.input = most->input;
+  place.from_the_back = true;
+  return true;
+}
+
+std::optional<UnitQueue::Next> UnitQueue::next(size_t worker) {
+  Place& place = places_[worker];
+  if ((!place.input || inputs_[*place.input].left() == 0) && !begin_input(place) && !share_input(place))
+    return std::nullopt;
   Input& input = inputs_[*place.input];
   return Next{input.units[place.from_the_back ? --input.last : input.first++], *place.input};
 }

@@ -47,7 +47,9 @@ def _why_not(error: ImportError) -> str:
         return f"{Path(__file__).parent} holds no built module; build the CMake target attnbench_python"
     own = sys.implementation.cache_tag
     if all(own not in tag for tag in built):
-        return f"built for {built[0]}, and {sys.executable} is {own}; take that Python, or build with -DATTNBENCH_PYTHON"
+        return (
+            f"built for {built[0]}, and {sys.executable} is {own}; take that Python, or build with -DATTNBENCH_PYTHON"
+        )
     return f"its extension module cannot be loaded: {error}"
 
 

@@ -43,7 +43,9 @@ def attend(
 ) -> NDArray[Any]:
     """what: "out", "attention" or "kernel". Arrays are [batch, heads, n, d]."""
 
-def theory(spec: str, q: NDArray[Any], k: NDArray[Any]) -> tuple[str, NDArray[Any], NDArray[Any] | None, bool] | None: ...
+def theory(
+    spec: str, q: NDArray[Any], k: NDArray[Any]
+) -> tuple[str, NDArray[Any], NDArray[Any] | None, bool] | None: ...
 def check(specs: list[str], seed: int, error_rate: float, threads: int) -> tuple[str, str]:
     """The report as JSON and as text."""
 

@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def is_method(cls: type) -> bool:
 class Declaration:
     """A class as a method of the registry. What the extension module reads is public."""
 
-    def __init__(self, cls: type, file: str) -> None:
+    def __init__(self, cls: type[Any], file: str) -> None:
         self.cls = cls
         self.file = file
         self.where = f"{Path(file).name}: class {cls.__name__}"
@@ -63,7 +63,9 @@ class Declaration:
         self.attends = _own(cls, "attend") is not None
         self.maps = _own(cls, "features_q") is not None and _own(cls, "features_k") is not None
         if not (self.attends or self.maps):
-            raise Misuse(f"{self.where} has neither attend(self, q, k, v, causal) nor features_q and features_k(self, x)")
+            raise Misuse(
+                f"{self.where} has neither attend(self, q, k, v, causal) nor features_q and features_k(self, x)"
+            )
         self.exponents = bool(getattr(cls, "exponents", False))
         self.takes_causal = self.attends and self._takes_causal()
         self._read_constructor()
@@ -78,7 +80,9 @@ class Declaration:
         self.has_variance = self.has_theory and self._variance is not None
         self.target = "exp(q.k)" if self._mean is None else "kernel_mean(q, k)"
         if self.has_theory and not self.maps:
-            raise Misuse(f"{self.where} says what its kernel estimates and has no features_q and features_k to see it by")
+            raise Misuse(
+                f"{self.where} says what its kernel estimates and has no features_q and features_k to see it by"
+            )
         self._read_cost_text()
 
     def _takes_causal(self) -> bool:
@@ -105,7 +109,7 @@ class Declaration:
         self._all_parameters = False
         declared: dict[str, Any] = dict(getattr(self.cls, "parameters", None) or {})
         try:
-            signature = inspect.signature(self.cls).parameters.values()
+            signature: Iterable[inspect.Parameter] = inspect.signature(self.cls).parameters.values()
         except (TypeError, ValueError):
             signature = ()
         for p in signature:
@@ -162,11 +166,13 @@ class Declaration:
 
     def _function(self, name: str, arguments: int) -> Callable[..., Any] | None:
         """A function of the class: static, of the class, or with a self that is the class."""
-        function = getattr(self.cls, name, None)
+        function: object = getattr(self.cls, name, None)
         if function is None:
             return None
         if not callable(function):
-            raise Misuse(f"{self.where}: {name} is a {type(function).__name__}; expected a function of {arguments} arguments")
+            raise Misuse(
+                f"{self.where}: {name} is a {type(function).__name__}; expected a function of {arguments} arguments"
+            )
         try:
             places = len(inspect.signature(function).parameters)
         except (TypeError, ValueError):
@@ -194,7 +200,9 @@ class Declaration:
 
     def _checked_claims(self, said: Any) -> dict[str, Any]:
         if not isinstance(said, Mapping):
-            raise Misuse(f"{self.where}: claims is a {type(said).__name__}; expected a dict, or a function that gives one")
+            raise Misuse(
+                f"{self.where}: claims is a {type(said).__name__}; expected a dict, or a function that gives one"
+            )
         checked = {}
         for name, value in said.items():
             if name not in CLAIMS:
@@ -204,7 +212,8 @@ class Declaration:
             if value is None:
                 continue
             wanted = CLAIMS[name]
-            if not isinstance(value, (wanted, np.bool_) if wanted is bool else (int, np.integer) if wanted is int else wanted):
+            accepted = (wanted, np.bool_) if wanted is bool else (int, np.integer) if wanted is int else wanted
+            if not isinstance(value, accepted):
                 raise Misuse(f"{self.where}: claim {name} = {value!r}; expected {wanted.__name__}")
             checked[name] = wanted(value)
         return checked

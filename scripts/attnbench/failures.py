@@ -27,7 +27,9 @@ def _place(error: BaseException, trace: TracebackType | None, file: str | None) 
         return Path(file).name if file else ""
     own = [f for f in frames if file and f.filename == file]
     shown = [*own[-1:], *(f for f in frames[-1:] if f not in own[-1:])]
-    return ", ".join(f"{Path(f.filename).name}:{f.lineno}" + ("" if f.name == "<module>" else f" in {f.name}") for f in shown)
+    return ", ".join(
+        f"{Path(f.filename).name}:{f.lineno}" + ("" if f.name == "<module>" else f" in {f.name}") for f in shown
+    )
 
 
 def one_line(error: BaseException, trace: TracebackType | None = None, file: str | None = None) -> str:

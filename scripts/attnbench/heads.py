@@ -27,9 +27,10 @@ def _arrays(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Arr
     for array, name in zip(given, "qkv"):
         if array.dtype.kind not in "fiu":
             raise Misuse(f"{name} is of type {array.dtype}; expected numbers")
-    dtype = np.float32 if all(x.dtype.itemsize <= 4 and x.dtype.kind == "f" for x in given) else np.float64
-    q, k, v = (np.ascontiguousarray(x, dtype=dtype) for x in given)
-    return q, k, v
+    single = all(x.dtype.itemsize <= 4 and x.dtype.kind == "f" for x in given)
+    dtype: type[np.floating[Any]] = np.float32 if single else np.float64
+    queries, keys, values = (np.ascontiguousarray(x, dtype=dtype) for x in given)
+    return queries, keys, values
 
 
 def _applied(
@@ -49,7 +50,9 @@ def _applied(
     if len({q.ndim, k.ndim, v.ndim}) > 1:
         raise Misuse(f"q, k and v have {q.ndim}, {k.ndim} and {v.ndim} axes; expected the same number")
     if calibration is None and _native.fitted(spec) and state is None:
-        warnings.warn(f"{spec} learns from the input itself (in sample); calibration=(q, k, v) is another", stacklevel=3)
+        warnings.warn(
+            f"{spec} learns from the input itself (in sample); calibration=(q, k, v) is another", stacklevel=3
+        )
     learnt = None
     if calibration is not None:
         if len(calibration) != 3:

@@ -43,10 +43,14 @@ def _register_file(file: str, again: bool) -> list[str]:
     from attnbench.declaration import Declaration, is_method
 
     module = _module_of(file)
-    classes = [c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__ and is_method(c)]
+    classes = [
+        c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__ and is_method(c)
+    ]
     declared = [Declaration(cls, file) for cls in dict.fromkeys(classes)]
     if not declared:
-        raise Misuse("it defines no class with attend(self, q, k, v, causal), or with features_q and features_k(self, x)")
+        raise Misuse(
+            "it defines no class with attend(self, q, k, v, causal), or with features_q and features_k(self, x)"
+        )
     names = [d.name for d in declared]
     for name in names:
         if names.count(name) > 1:

@@ -20,8 +20,7 @@ from attnbench.loading import load_in_worker, share_symbols  # noqa: E402
 def _others_run() -> bool:
     """Whether a method has left a thread behind. Those of C++ that passed through Python do not count."""
     return any(
-        t is not threading.current_thread() and not isinstance(t, threading._DummyThread)  # type: ignore[attr-defined]
-        for t in threading.enumerate()
+        t is not threading.current_thread() and not isinstance(t, threading._DummyThread) for t in threading.enumerate()
     )
 
 

@@ -44,7 +44,9 @@ def numpy_mse(d: int, m: int, draws: int, pairs: int, scale: float, seed: int) -
     return float(total.mean() / draws)
 
 
-def run_attnbench(program: Path, results: Path, d: int, m: int, draws: int, pairs: int, scale: float, seed: int) -> None:
+def run_attnbench(
+    program: Path, results: Path, d: int, m: int, draws: int, pairs: int, scale: float, seed: int
+) -> None:
     command = [str(program), "run", f"kernel-error:draws={draws},pairs={pairs},precision=0"]
     command += ["--method", f"performer:m={m}", "--input", f"gaussian:scale={scale}", "-n", str(pairs), "-d", str(d)]
     subprocess.run([*command, "--seed", str(seed), "--results", str(results)], check=True, stdout=subprocess.DEVNULL)

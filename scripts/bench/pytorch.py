@@ -34,7 +34,7 @@ try:
     import torch
     from torch import Tensor
 except ImportError:
-    torch = None  # type: ignore[assignment]
+    torch = None
 
 Tensors = dict[str, "Tensor"]
 Method = Callable[[Tensors, "Options"], "Tensor"]
@@ -125,7 +125,9 @@ def performer(t: Tensors, o: Options) -> Tensor:
     half = (t["k"] * t["k"]).sum(-1, keepdim=True).mul_(0.5)
     if o.get("features", "positive") == "trig":
         scale = half.sub_(half.amax((1, 2), keepdim=True)).exp_()
-        return linear_attention(torch.cat([q.cos(), q.sin()], -1), torch.cat([k.cos(), k.sin()], -1).mul_(scale), t["v"], o)
+        return linear_attention(
+            torch.cat([q.cos(), q.sin()], -1), torch.cat([k.cos(), k.sin()], -1).mul_(scale), t["v"], o
+        )
     q = q.sub_(q.amax(-1, keepdim=True)).exp_()
     k = k.sub_(half)
     k = k.sub_(k.amax((1, 2), keepdim=True)).exp_()
@@ -158,10 +160,14 @@ def nystrom(t: Tensors, o: Options) -> Tensor:
 
 def vq(t: Tensors, _: Options) -> Tensor:
     codebook = t["codebook"]
-    distances = torch.baddbmm((codebook * codebook).sum(-1).mul_(0.5).unsqueeze(1), t["k"], codebook.transpose(1, 2), alpha=-1)
+    distances = torch.baddbmm(
+        (codebook * codebook).sum(-1).mul_(0.5).unsqueeze(1), t["k"], codebook.transpose(1, 2), alpha=-1
+    )
     codes = distances.argmin(-1)
     heads, count, _ = codebook.shape
-    values = torch.zeros(heads, count, t["v"].shape[-1]).scatter_add_(1, codes.unsqueeze(-1).expand(t["v"].shape), t["v"])
+    values = torch.zeros(heads, count, t["v"].shape[-1]).scatter_add_(
+        1, codes.unsqueeze(-1).expand(t["v"].shape), t["v"]
+    )
     counts = torch.zeros(heads, count).scatter_add_(1, codes, torch.ones_like(codes, dtype=torch.float32))
     weights = torch.bmm(t["q"], codebook.transpose(1, 2))
     weights = weights.sub_(weights.amax(-1, keepdim=True)).exp_()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import intervals
@@ -38,7 +39,7 @@ class Line:
 
     what: str
     asked: float | None
-    values: np.ndarray
+    values: NDArray[np.float64]
     more: bool = True
     unit: str = ""
 
@@ -60,7 +61,7 @@ class Table:
     def __init__(self, path: Path) -> None:
         self.all = results.read([path])
 
-    def values(self, metric: str, **where: Any) -> np.ndarray:
+    def values(self, metric: str, **where: Any) -> NDArray[np.float64]:
         """All samples of a metric of the cells that agree, blocks and replicates one after the other."""
         keys = results.select(self.all.cells, where).index
         found = self.all.measurements
@@ -85,11 +86,19 @@ class Table:
             ("linear", 1, None),
             ("softmax", 1, None),
         ):
-            found = self.values("roofline_fraction", experiment="speed", method=method, causal=causal, threads=1, **HEADS)
+            found = self.values(
+                "roofline_fraction", experiment="speed", method=method, causal=causal, threads=1, **HEADS
+            )
             yield Line(f"fraction of the roofline: {title(method, causal)}", asked, found)
 
     def peers(self) -> Iterator[Line]:
-        targets = {("softmax", 0): 2.7, ("performer", 0): 3.8, ("performer", 1): 3.3, ("linear", 0): 2.5, ("linear", 1): 2.5}
+        targets = {
+            ("softmax", 0): 2.7,
+            ("performer", 0): 3.8,
+            ("performer", 1): 3.3,
+            ("linear", 0): 2.5,
+            ("linear", 1): 2.5,
+        }
         targets |= {("vq", 0): 3.0, ("local", 0): 3.0}
         cells = results.select(self.all.cells, {"experiment": "speed", "threads": 1, **HEADS})
         for causal in (0, 1):
@@ -98,7 +107,9 @@ class Table:
                     "peer_speedup", experiment="speed", method=method, causal=causal, threads=1, **HEADS
                 )
                 if len(found) or (method, causal) in targets:
-                    yield Line(f"times faster than PyTorch: {title(method, causal)}", targets.get((method, causal), 1.5), found)
+                    yield Line(
+                        f"times faster than PyTorch: {title(method, causal)}", targets.get((method, causal), 1.5), found
+                    )
 
     def threads(self) -> Iterator[Line]:
         for method in ("softmax", "performer", "linear"):
@@ -107,9 +118,11 @@ class Table:
                 count = min(len(one), len(two))
                 yield Line(f"two threads against one: {title(method, causal)}", 1.8, one[:count] / two[:count])
 
-    def turns_of_threads(self, method: str, causal: int, threads: int) -> np.ndarray:
+    def turns_of_threads(self, method: str, causal: int, threads: int) -> NDArray[np.float64]:
         """Of the runs with five blocks, which alternate between one thread and two."""
-        return self.values("seconds", experiment="speed", method=method, causal=causal, threads=threads, blocks=5, **HEADS)
+        return self.values(
+            "seconds", experiment="speed", method=method, causal=causal, threads=threads, blocks=5, **HEADS
+        )
 
     def lengths(self) -> Iterator[Line]:
         cells = results.select(self.all.cells, {"experiment": "speed", "heads": 1, "pair": True})
@@ -139,8 +152,11 @@ class Table:
         where = {"experiment": "speed", "heads": 1, "pair": False}
         cells = results.select(self.all.cells, where)
         names = cells["method"].map(lambda spec: results.without_parameters(spec, BUDGETS))
-        for name, of_name in cells.groupby(names):
-            seconds = [self.values("seconds", method=m, n=n, **where) for n, m in sorted(zip(of_name["n"], of_name["method"]))]
+        for key, of_name in cells.groupby(names):
+            name = str(key)
+            seconds = [
+                self.values("seconds", method=m, n=n, **where) for n, m in sorted(zip(of_name["n"], of_name["method"]))
+            ]
             sizes = sorted(of_name["n"])
             count = min(map(len, seconds))
             if len(sizes) < 2 or count == 0:

@@ -48,7 +48,7 @@ count() {{
 }}
 
 stop() {{
-  echo "told to stop"
+  echo "told to stop" >&2  # the signal may come while publish writes its output into a file
   stopped=1 due=1  # what runs may need longer to end than Slurm waits, so what there is is published at once
   [ -z "$running" ] || kill "$running"
 }}

@@ -101,9 +101,7 @@ def report(submission: Submission, options: argparse.Namespace) -> int:
     return summary(submission, counts, queue, options.resubmit)
 
 
-def summary(
-    submission: Submission, counts: dict[int, Count | None], queue: list[Job] | None, resubmitted: bool
-) -> int:
+def summary(submission: Submission, counts: dict[int, Count | None], queue: list[Job] | None, resubmitted: bool) -> int:
     """What is merged and what to do next, as text; the exit code."""
     unmerged = submission.unmerged()
     there = submission.merged.exists()

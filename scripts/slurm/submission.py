@@ -122,9 +122,7 @@ class Submission:
         try:
             return cls(folder=folder.resolve(), **json.loads(path.read_text()))
         except (OSError, ValueError, TypeError) as error:
-            raise Misuse(
-                f"{path}: {error}; expected the folder that submit.py was given with --results"
-            ) from None
+            raise Misuse(f"{path}: {error}; expected the folder that submit.py was given with --results") from None
 
     def submit(self, shards: Sequence[int]) -> dict[str, Any]:
         """Queues these shards, and a merge once they have ended in whatever way. Adds to the record and returns it."""

@@ -1,6 +1,8 @@
 // Experiments that cost nothing: what is left is the runner.
 #include <signal.h>
 
+#include <chrono>
+
 #include "harness/timing/turns.hpp"
 
 namespace attnbench {
@@ -21,7 +23,20 @@ const bool statistics = add(ExperimentEntry{
 class Nothing final : public TimedCall {
  public:
   void call() override {}
+  void before_turn(Index) override {
+    when_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  }
+  void record(Recorder& recorder) const override { recorder.array("when", "s", {std::ssize(when_)}, when_); }
+
+ private:
+  std::vector<double> when_;
 };
+
+std::vector<Metric> metrics() {
+  auto all = turn_metrics();
+  all.push_back({"when", "s", "when each turn began, by a clock that all processes share"});
+  return all;
+}
 
 const bool timing = add(ExperimentEntry{
     .text = {.name = "timed-no-op",
@@ -35,7 +50,7 @@ const bool timing = add(ExperimentEntry{
           all.push_back(Parameter::flag("exact", true, "softmax can be made"));
           return all;
         }(),
-    .metrics = turn_metrics(),
+    .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds"},
     .timed = Timing{.make = [](const Task& task) -> std::unique_ptr<TimedCall> {
       if (task.cell.method.name() == "softmax" && !task.cell.experiment.flag("exact")) raise(SIGKILL);

@@ -146,16 +146,16 @@ struct Decomposition {
 };
 
 Decomposition decompose(const Table& A) {
-  const Index m = A.rows;
+  const Index m = A.columns;
   Decomposition of{A, Table(m, m), {}};
   for (Index i = 0; i < m; ++i) of.V(i, i) = 1;
   const auto product_of_columns = [&](Index a, Index b) {
     Real sum = 0;
-    for (Index i = 0; i < m; ++i) sum += of.U(i, a) * of.U(i, b);
+    for (Index i = 0; i < of.U.rows; ++i) sum += of.U(i, a) * of.U(i, b);
     return sum;
   };
-  const auto turn = [m](Table& X, Index a, Index b, Real cosine, Real sine) {
-    for (Index i = 0; i < m; ++i) {
+  const auto turn = [](Table& X, Index a, Index b, Real cosine, Real sine) {
+    for (Index i = 0; i < X.rows; ++i) {
       const Real left = X(i, a), right = X(i, b);
       X(i, a) = cosine * left - sine * right;
       X(i, b) = sine * left + cosine * right;
@@ -256,11 +256,84 @@ double distance_to_cut(const Params& params, const Tensors&, const HeadData<doub
   return static_cast<double>(closest / (moved * static_cast<Real>(eps)));
 }
 
-const bool registered =
-    add({.method = "linformer", .attention = linformer}) && add({.method = "nystrom",
-                                                                 .attention = nystrom,
-                                                                 .jumps = cuts_singular_values,
-                                                                 .distance_to_jump = distance_to_cut});
+// The left singular vectors of the unpadded keys as rows of E, largest first, their entries summing to no less than 0.
+struct Principal {
+  Index keys = 0;
+  Table E{0, 0};
+  Real gap = INFINITY;   // the least distance of a kept singular value to another one, over the largest
+  Real sums = INFINITY;  // the least sum of a row of E
+};
+
+Principal principal_of(const Params& params, const HeadData<double>& head, Mask mask) {
+  const Index nk = head.K.rows(), d = head.K.cols();
+  Principal found{.keys = mask.keys < 0 ? nk : std::min(mask.keys, nk)};
+  const Decomposition of = decompose(table(head.K.topRows(found.keys)));
+  std::vector<size_t> order(of.sigma.size());
+  for (size_t a = 0; a < order.size(); ++a) order[a] = a;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return of.sigma[a] > of.sigma[b]; });
+  const Index r = std::min({params.integer("r"), d, found.keys});
+  found.E = Table(r, found.keys);
+  const Real largest = of.sigma[order[0]];
+  for (Index a = 0; a < r; ++a) {
+    const auto place = static_cast<size_t>(a);
+    const Real sigma = of.sigma[order[place]];
+    const Real next = place + 1 < order.size() ? of.sigma[order[place + 1]] : 0;
+    found.gap = std::min(found.gap, (sigma - next) / largest);
+    Real sum = 0;
+    for (Index j = 0; j < found.keys; ++j) sum += of.U(j, static_cast<Index>(order[place])) / sigma;
+    for (Index j = 0; j < found.keys; ++j)
+      found.E(a, j) = (sum < 0 ? -1 : 1) * of.U(j, static_cast<Index>(order[place])) / sigma;
+    found.sums = std::min(found.sums, std::abs(sum));
+  }
+  return found;
+}
+
+// softmax(q (E k)^T) E with the projection above, of keys without exact dependencies.
+Answer principal_keys(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Index nq = head.Q.rows(), nk = head.K.rows();
+  Answer answer{Matrix<double>::Zero(nq, nk), Matrix<double>::Zero(nq, head.V.cols()),
+                std::vector<double>(static_cast<size_t>(nq), 1)};
+  if (mask.keys == 0) return answer;
+  const Principal of = principal_of(params, head, mask);
+  const Table Q = table(head.Q), Ek = product(of.E, table(head.K.topRows(of.keys)));
+  const Table weights = softmax_of(Q, Ek, of.E.rows), A = product(weights, of.E);
+  for (Index i = 0; i < nq; ++i) {
+    Real largest = 0, absolute = 0;
+    for (Index a = 0; a < of.E.rows; ++a) largest = std::max(largest, std::abs(dot(Q, i, Ek, a)));
+    for (Index j = 0; j < of.keys; ++j) {
+      answer.A(i, j) = static_cast<double>(A(i, j));
+      for (Index a = 0; a < of.E.rows; ++a) absolute += weights(i, a) * std::abs(of.E(a, j));
+    }
+    // Rounding turns a singular vector by its size over the gap to the next, which moves its logit and its value.
+    answer.condition[static_cast<size_t>(i)] =
+        static_cast<double>(std::max(Real(1), absolute) * (1 + largest) * std::max(Real(1), 1 / of.gap));
+    for (Index l = 0; l < head.V.cols(); ++l) {
+      Real out = 0;
+      for (Index j = 0; j < of.keys; ++j) out += A(i, j) * static_cast<Real>(head.V(j, l));
+      answer.out(i, l) = static_cast<double>(out);
+    }
+  }
+  return answer;
+}
+
+// The sign of a component is that of a sum, which rounding may cross.
+bool turns_components(const Params&) { return true; }
+double distance_to_turn(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask, double eps) {
+  if (mask.keys == 0) return INFINITY;
+  const Principal of = principal_of(params, head, mask);
+  const Real moved = std::sqrt(static_cast<Real>(of.keys)) * static_cast<Real>(eps) / of.gap;
+  return static_cast<double>(of.sums / moved);
+}
+
+const bool registered = add({.method = "linformer", .attention = linformer}) &&
+                        add({.method = "nystrom",
+                             .attention = nystrom,
+                             .jumps = cuts_singular_values,
+                             .distance_to_jump = distance_to_cut}) &&
+                        add({.method = "principal-keys",
+                             .attention = principal_keys,
+                             .jumps = turns_components,
+                             .distance_to_jump = distance_to_turn});
 
 }  // namespace
 

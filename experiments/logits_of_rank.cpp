@@ -1,0 +1,58 @@
+// How far softmax attention is from that of logits of lower rank: what a head with a smaller key size could do at best
+// in the Frobenius norm of its logits. The key size bounds the rank of Q K^T, and softmax of what is left of it is all
+// that such a head has (Bhojanapalli et al. 2020). The logits are truncated before the mask, as queries and keys are.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "harness/inputs/key_directions.hpp"
+#include "harness/linalg/products.hpp"
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+namespace {
+
+void check_cell(const Cell& cell) {
+  if (cell.method.name() != "softmax")
+    throw Misuse("logits-of-rank with --method " + cell.method.spec() + ": expected --method softmax");
+  const auto& shape = cell.problem.shape;
+  const Index most = std::min({shape.d, shape.nq, shape.nk});
+  if (cell.experiment.integer("rank") > most)
+    throw Misuse(fmt::format("{} and logits of rank {} at most; give a rank up to that", cell.experiment.spec(), most));
+}
+
+void measure(const Task& task, Recorder& record) {
+  const auto exact = task.exact.get(task.cell, task.replicate);
+  const auto& shape = task.cell.problem.shape;
+  const HeadData<double>& head = exact->head;
+  const KeyDirections best = best_directions(head.Q, head.K, task.cell.experiment.integer("rank"));
+  const HeadData<double> truncated{head.Q * best.of_queries, head.K * best.of_keys, head.V};
+  Shape of_rank = shape;
+  of_rank.d = truncated.Q.cols();
+  Matrix<double> output(shape.nq, shape.dv);
+  make_approximation<double>({.shape = of_rank, .params = task.cell.method, .streams = Streams(task.cell.seed)})
+      ->attend(truncated.view(), shape.mask, task.context, output);
+  Matrix<double> logits(shape.nq, shape.nk), left(shape.nq, shape.nk);
+  multiply_transposed<double>(task.context, head.Q, head.K, logits);
+  multiply_transposed<double>(task.context, truncated.Q, truncated.K, left);
+  record.scalar("relative_logits_error", "1", (left - logits).norm() / logits.norm());
+  record.scalar("relative_output_error", "1", (output - exact->output).norm() / exact->output.norm());
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "logits-of-rank",
+             .summary = "error of softmax attention when its logits are truncated to a rank",
+             .formula = "|A_r V - A V|_F / |A V|_F, A_r = softmax(S_r), S_r the best approximation of Q K^T of rank r",
+             .reference = "Bhojanapalli et al. 2020, arXiv:2002.07028; Eckart and Young 1936",
+             .cost = "O(n^2 d), and O(n d^2) for the directions"},
+    .parameters = {Parameter::integer("rank", 16, "r, at most d: the key size of a head with such logits", 1)},
+    .metrics = {{"relative_output_error", "1", "|A_r V - A V|_F / |A V|_F"},
+                {"relative_logits_error", "1", "|S_r - Q K^T|_F / |Q K^T|_F, without a mask"}},
+    .headline = {.metric = "relative_output_error", .label = "|A_r V - A V| / |A V|  (Frobenius)"},
+    .check = check_cell,
+    .bytes = [](const Cell& cell) { return 3 * matrix_bytes(cell); },
+    .run = measure,
+});
+
+}  // namespace
+}  // namespace attnbench

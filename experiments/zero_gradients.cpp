@@ -1,0 +1,63 @@
+// Which share of the gradients of queries and keys is exactly zero: what a map like ReLU leaves untrained. Of tokens
+// that have a gradient: the query of a row that sees one value alone, such as the first under a causal mask, moves
+// nothing whatever the map, but for rounding.
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+namespace {
+
+struct Count {
+  double entries = 0, zero = 0, negative = 0;
+
+  // X and the gradient with respect to it, a token a row.
+  void add(const Matrix<double>& X, const Matrix<double>& gradient) {
+    constexpr double rounding = 1e-12;
+    const double least = rounding * gradient.cwiseAbs().maxCoeff();
+    for (Index i = 0; i < X.rows(); ++i) {
+      if (gradient.row(i).cwiseAbs().maxCoeff() <= least) continue;
+      entries += static_cast<double>(X.cols());
+      zero += static_cast<double>((gradient.row(i).array() == 0).count());
+      negative += static_cast<double>((X.row(i).array() < 0).count());
+    }
+  }
+};
+
+void measure(const Task& task, Recorder& record) {
+  const auto method = task.method<double>(0, task.replicate);
+  const auto* differentiable = method->differentiable();
+  if (!differentiable) throw Skip(task.cell.method.spec() + " has no gradients here");
+  const auto& mask = task.cell.problem.shape.mask;
+  const auto head = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
+  Generator of_loss = Streams(task.cell.seed).stream("loss", head.Q.rows(), head.V.cols(), 0, task.replicate);
+  const Matrix<double> G = standard_normal(of_loss, head.Q.rows(), head.V.cols());
+  Matrix<double> out(head.Q.rows(), head.V.cols());
+  std::vector<double> saved;
+  HeadData<double> gradients = head;  // its numbers are written over
+  differentiable->forward(head.view(), mask, task.context, out, saved);
+  differentiable->backward(head.view(), mask, out, saved, G, task.context, {gradients.Q, gradients.K, gradients.V});
+
+  Count count;
+  count.add(head.Q, gradients.Q);
+  count.add(head.K, gradients.K);
+  if (count.entries == 0) throw Skip(task.cell.method.spec() + ": no query and no key has a gradient");
+  record.scalar("zero_gradients", "1", count.zero / count.entries);
+  record.scalar("negative_entries", "1", count.negative / count.entries);
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "zero-gradients",
+             .summary = "share of the gradients of queries and keys that is exactly zero",
+             .formula =
+                 "#{c: d loss / d x_ic = 0} / #{c}, x_i each query and key with a gradient; loss = <G, out>, G normal",
+             .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.2.1",
+             .cost = "one forward and one backward pass"},
+    .parameters = {},
+    .metrics = {{"zero_gradients", "1",
+                 "share of the gradient's entries that are 0, over queries and keys with a gradient"},
+                {"negative_entries", "1", "share of the entries below 0, of the same queries and keys"}},
+    .headline = {.metric = "zero_gradients", .label = "share of zero gradients"},
+    .run = measure,
+});
+
+}  // namespace
+}  // namespace attnbench

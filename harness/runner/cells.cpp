@@ -1,0 +1,204 @@
+#include "harness/runner/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "harness/runner/experiment.hpp"
+
+namespace attnbench {
+
+class Cells::Table {
+ public:
+  struct Row {
+    RecipeCell cell;
+    nlohmann::json columns;  // of the cell as it was asked for
+    std::string key;         // of the cell that runs
+  };
+  std::vector<Row> rows;
+  std::unordered_map<std::string, size_t> by_asked_key;
+  const Measurements* measurements = nullptr;
+};
+
+namespace {
+
+// The conditions that a cell can be asked for, spelled as in the store.
+nlohmann::json columns_of(const CellRow& row) {
+  auto columns = nlohmann::json::parse(row.parameters);
+  columns.update({{"experiment", row.experiment},
+                  {"method", row.method},
+                  {"input", row.input},
+                  {"nq", row.shape.nq},
+                  {"n", row.shape.nk},
+                  {"d", row.shape.d},
+                  {"dv", row.shape.dv},
+                  {"causal", row.shape.mask.causal ? 1 : 0},
+                  {"logit_scale", row.logit_scale}});
+  return columns;
+}
+
+// Lists of values, with specs in their canonical spelling.
+nlohmann::json canonical(const nlohmann::json& conditions) {
+  nlohmann::json lists = nlohmann::json::object();
+  for (const auto& [name, value] : conditions.items()) {
+    nlohmann::json list = value.is_array() ? value : nlohmann::json::array({value});
+    for (const auto& [column, plural] :
+         {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}})
+      if (name == column)
+        for (auto& spec : list) spec = Params(plural, spec.get<std::string>()).spec();
+    lists[name] = std::move(list);
+  }
+  return lists;
+}
+
+bool agrees(const std::string& name, const nlohmann::json& found, const nlohmann::json& wanted) {
+  if (name == "experiment" && wanted.get_ref<const std::string&>().find(':') == std::string::npos)
+    return parse_spec(found.get<std::string>()).name == wanted;
+  return found == wanted;
+}
+
+bool agrees(const nlohmann::json& columns, const nlohmann::json& lists) {
+  for (const auto& [name, list] : lists.items()) {
+    const auto found = columns.find(name);
+    if (found == columns.end()) return false;
+    if (std::none_of(list.begin(), list.end(),
+                     [&, &column = name](const auto& one) { return agrees(column, *found, one); }))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Samples StoredMeasurements::scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const {
+  Samples samples = store_.scalars(key, metric);
+  // Another recipe may have measured more replicates: a verdict must not depend on what else is in the file.
+  samples.erase(samples.lower_bound(cell.replicates), samples.end());
+  if (samples.size() < static_cast<size_t>(cell.replicates)) samples.clear();
+  return samples;
+}
+
+std::map<Index, std::vector<double>> StoredMeasurements::arrays(const RecipeCell& cell, const std::string& key,
+                                                                const std::string& metric, size_t length) const {
+  auto arrays = store_.arrays(key, metric);
+  arrays.erase(arrays.lower_bound(cell.replicates), arrays.end());
+  if (arrays.size() < static_cast<size_t>(cell.replicates)) arrays.clear();
+  for (const auto& [replicate, values] : arrays)
+    if (values.size() != length)
+      throw std::logic_error(fmt::format("{} of {} has {} elements; the recipe expects {}", metric,
+                                         cell.run.method.spec(), values.size(), length));
+  return arrays;
+}
+
+Cells Cells::where(const nlohmann::json& conditions) const {
+  const nlohmann::json lists = canonical(conditions);
+  std::vector<size_t> found;
+  for (const size_t row : rows_)
+    if (agrees(table_->rows[row].columns, lists)) found.push_back(row);
+  if (found.empty())
+    throw std::logic_error(
+        fmt::format("none of the {} cells that the recipe selects from agrees with {}", rows_.size(), lists.dump()));
+  return {table_, std::move(found)};
+}
+
+Cells Cells::operator+(const Cells& other) const {
+  if (!table_) return other;
+  if (!other.table_) return *this;
+  if (table_ != other.table_) throw std::logic_error("cells of two recipes cannot be joined");
+  std::vector<size_t> both = rows_;
+  for (const size_t row : other.rows_)
+    if (std::find(rows_.begin(), rows_.end(), row) == rows_.end()) both.push_back(row);
+  return {table_, std::move(both)};
+}
+
+std::vector<std::string> Cells::keys() const {
+  std::vector<std::string> keys;
+  for (const size_t row : rows_) keys.push_back(table_->rows[row].key);
+  return keys;
+}
+
+std::vector<RecipeCell> Cells::all() const {
+  std::vector<RecipeCell> cells;
+  for (const size_t row : rows_) cells.push_back(table_->rows[row].cell);
+  return cells;
+}
+
+size_t Cells::only() const {
+  if (rows_.size() != 1) {
+    std::string names;
+    for (size_t i = 0; i < std::min<size_t>(rows_.size(), 4); ++i) {
+      const Cell& cell = table_->rows[rows_[i]].cell.asked;
+      names += fmt::format("\n  {} {} {} n={} d={}", cell.experiment.spec(), cell.method.spec(), cell.input.spec(),
+                           cell.problem.shape.nk, cell.problem.shape.d);
+    }
+    throw std::logic_error(
+        fmt::format("a measurement is asked of one cell, and the selection has {}:{}", rows_.size(), names));
+  }
+  if (!table_->measurements) throw std::logic_error("a recipe read a measurement before its cells had run");
+  return rows_.front();
+}
+
+Samples Cells::scalar(const std::string& metric) const {
+  const Table::Row& row = table_->rows[only()];
+  return table_->measurements->scalars(row.cell, row.key, metric);
+}
+
+std::vector<double> Cells::turns(const std::string& metric) const {
+  const Table::Row& row = table_->rows[only()];
+  const auto blocks = static_cast<size_t>(row.cell.run.experiment.integer("blocks"));
+  std::vector<double> all;
+  for (const auto& [replicate, values] : table_->measurements->arrays(row.cell, row.key, metric, blocks))
+    all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+
+std::vector<std::vector<double>> Cells::arrays(const std::string& metric, size_t length) const {
+  const Table::Row& row = table_->rows[only()];
+  std::vector<std::vector<double>> all;
+  for (auto& [replicate, values] : table_->measurements->arrays(row.cell, row.key, metric, length))
+    all.push_back(std::move(values));
+  return all;
+}
+
+Samples Cells::element(const std::string& metric, size_t length, size_t place) const {
+  Samples samples;
+  for (const auto& values : arrays(metric, length)) samples[static_cast<Index>(samples.size())] = values.at(place);
+  return samples;
+}
+
+CellTable::CellTable() : table_(std::make_shared<Cells::Table>()) {}
+
+Cells CellTable::add(const std::vector<RecipeCell>& cells) {
+  std::vector<size_t> rows;
+  for (const RecipeCell& cell : cells) {
+    const bool timing = find<ExperimentEntry>(cell.asked.experiment.name()).timing();
+    const CellRow asked = cell.asked.row(timing);
+    const auto [place, fresh] = table_->by_asked_key.try_emplace(asked.key, table_->rows.size());
+    if (fresh) table_->rows.push_back({cell, columns_of(asked), cell.run.row(timing).key});
+    Index& replicates = table_->rows[place->second].cell.replicates;
+    replicates = std::max(replicates, cell.replicates);
+    rows.push_back(place->second);
+  }
+  return {table_, std::move(rows)};
+}
+
+Cells CellTable::all() const {
+  std::vector<size_t> rows(table_->rows.size());
+  std::iota(rows.begin(), rows.end(), size_t{0});
+  return {table_, std::move(rows)};
+}
+
+void CellTable::read(const Measurements& measurements) { table_->measurements = &measurements; }
+
+Cells cells_of(const RunRequest& request, const Measurements& measurements) {
+  CellTable table;
+  std::vector<RecipeCell> cells;
+  for (const Cell& cell : expand(request)) cells.push_back({cell, cell, request.replicates});
+  table.read(measurements);
+  return table.add(cells);
+}
+
+}  // namespace attnbench

@@ -1,0 +1,102 @@
+// The cells that a recipe runs, as a handle: `run` returns it, and figures and verdicts narrow it. A selection that
+// matches nothing throws where it is written, before anything has run.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/runner/plan.hpp"
+#include "harness/statistics/estimate.hpp"
+
+namespace attnbench {
+
+// A cell as the recipe writes it, and the one that runs: the same unless seeds or settings are varied.
+struct RecipeCell {
+  Cell asked, run;
+  Index replicates = 1;
+};
+
+// Measurements by cell. A recipe's own are in a results file; tests make some up.
+class Measurements {
+ public:
+  virtual ~Measurements() = default;
+  // Of the planned replicates. Empty unless each of them has the metric: the replicates where it could be estimated are
+  // a biased subset.
+  virtual Samples scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const = 0;
+  // Likewise; each array has `length` elements.
+  virtual std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string& key,
+                                                      const std::string& metric, size_t length) const = 0;
+};
+
+class StoredMeasurements final : public Measurements {
+ public:
+  explicit StoredMeasurements(const Store& store) : store_(store) {}
+  Samples scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const override;
+  std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string& key, const std::string& metric,
+                                              size_t length) const override;
+
+ private:
+  const Store& store_;
+};
+
+class Cells {
+ public:
+  // All cells of one recipe, or of one request, which selections share.
+  class Table;
+
+  Cells() = default;
+
+  // Those that agree with every condition: columns of the store's table `cell` and parameters, each with a value or a
+  // list of which any will do. `experiment` matches by its name unless the condition has options; method and input
+  // match by their specs in any spelling. Throws std::logic_error when no cell agrees.
+  Cells where(const nlohmann::json& conditions) const;
+  Cells method(const std::string& spec) const { return where({{"method", spec}}); }
+  Cells methods(const std::vector<std::string>& specs) const { return where({{"method", specs}}); }
+  Cells input(const std::string& spec) const { return where({{"input", spec}}); }
+  Cells n(Index keys) const { return where({{"n", keys}}); }
+  // Both, each cell once. Of one recipe.
+  Cells operator+(const Cells& other) const;
+
+  size_t size() const { return rows_.size(); }
+  std::vector<std::string> keys() const;  // of the cells that run
+  std::vector<RecipeCell> all() const;
+
+  // Measurements of the only cell; std::logic_error when there are several. Empty when it ended without a number.
+  Samples scalar(const std::string& metric) const;
+  // One number a block of turns (timing experiments).
+  std::vector<double> turns(const std::string& metric) const;
+  // One array a replicate, such as a number a layer or a row. Throws std::logic_error when one has another length.
+  std::vector<std::vector<double>> arrays(const std::string& metric, size_t length) const;
+  // One element of it, by replicate.
+  Samples element(const std::string& metric, size_t length, size_t place) const;
+
+ private:
+  friend class CellTable;
+  Cells(std::shared_ptr<const Table> table, std::vector<size_t> rows)
+      : table_(std::move(table)), rows_(std::move(rows)) {}
+  size_t only() const;
+
+  std::shared_ptr<const Table> table_;
+  std::vector<size_t> rows_;
+};
+
+// Owns the cells that handles refer to, and gives them their measurements once these are there.
+class CellTable {
+ public:
+  CellTable();
+  // The handle of these cells. One that is there already is not added again; it keeps the larger number of replicates.
+  Cells add(const std::vector<RecipeCell>& cells);
+  Cells all() const;
+  // `measurements` must outlive what is read from the handles.
+  void read(const Measurements& measurements);
+
+ private:
+  std::shared_ptr<Cells::Table> table_;
+};
+
+// The cells of one request with what was measured of them.
+Cells cells_of(const RunRequest& request, const Measurements& measurements);
+
+}  // namespace attnbench

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""Tests of scripts/compose.py: where the panels, the legend and the title of a figure stand, and how series look.
+
+Run as tests/scripts/compose_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import re
+import unittest
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.transforms import Bbox
+
+from example_stores import CURVE, InTemporaryDirectory, figure_of
+
+import aggregate
+import compose
+import plot
+import results
+import style
+
+
+class Composing(InTemporaryDirectory):
+    def test_places_in_a_figure_are_those_of_every_run(self) -> None:
+        figure = self.every_kind()
+        read = results.read([self.directory / "kinds.db"])
+        with matplotlib.rc_context(style.STYLE):
+            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+        self.addCleanup(plt.close, picture)
+        # The layout's solver errs in the last bits, otherwise in each process, and names in an SVG file hold them all.
+        for axes in picture.axes:
+            bounds = axes.get_position(original=True).bounds
+            rounded = Bbox.from_bounds(*np.round(bounds, 6))
+            self.assertEqual(bounds, rounded.bounds)
+
+    def test_looks_are_the_same_in_all_panels_and_different_between_series(self) -> None:
+        with self.store() as store:
+            for i in range(40):
+                store.cell(f"local:window={i},m=4", [1.0], m=4)
+        panel = self.panel(store, CURVE)
+        looks = compose.series_looks([panel, panel])
+        self.assertEqual(len({(look.colour, look.marker, str(look.line)) for look in looks.values()}), 40)
+
+    def test_nothing_lies_over_anything_else(self) -> None:
+        panel = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
+        with matplotlib.rc_context(style.STYLE):
+            picture = compose.compose([panel] * 3)
+            renderer = picture.canvas.get_renderer()
+            parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
+            parts += [picture.legends[0].get_window_extent(renderer), picture.texts[0].get_window_extent(renderer)]
+            plt.close(picture)
+        for i, part in enumerate(parts):
+            self.assertTrue(
+                part.x0 >= 0 and part.y0 >= 0 and part.x1 <= picture.bbox.x1 + 1 and part.y1 <= picture.bbox.y1 + 1, i
+            )
+            for j, other in enumerate(parts[:i]):
+                apart = part.x1 <= other.x0 or other.x1 <= part.x0 or part.y1 <= other.y0 or other.y1 <= part.y0
+                self.assertTrue(apart, (i, j))
+
+    def test_the_panels_of_a_figure_with_maps_do_not_overlap(self) -> None:
+        figure = results.read([self.maps().path]).figures[0]
+        read = results.read([self.directory / "results.db"])
+        with matplotlib.rc_context(style.STYLE):
+            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+            renderer = picture.canvas.get_renderer()
+            parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
+            plt.close(picture)
+        self.assertEqual(len(parts), 5)  # four panels and a colour bar
+        for i, part in enumerate(parts):
+            for j, other in enumerate(parts[:i]):
+                apart = part.x1 <= other.x0 or other.x1 <= part.x0 or part.y1 <= other.y0 or other.y1 <= part.y0
+                self.assertTrue(apart, (i, j))
+
+    def test_a_single_panel_is_as_wide_as_a_column_and_has_no_title(self) -> None:
+        self.every_kind()
+        read = results.read([self.directory / "kinds.db"])
+        drawn = plot.draw(read, figure_of(CURVE), ["svg", "py"], style.IN_PAPER)
+        width = float(re.findall(r'viewBox="0 0 (\S+) ', drawn.files["svg"].decode())[0])
+        self.assertAlmostEqual(width / 72, 3.35)
+        many = compose._arrangement(drawn.panels, style.IN_PAPER, series=13)
+        self.assertEqual(many[1], 6.9)  # a legend of so many rows would be longer than the panel
+        self.assertNotIn("'title': 'panel'", drawn.files["py"].decode())
+        self.assertIn("Student t", drawn.files["py"].decode())  # the notes are there for the caption
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,247 @@
+"""Small results files that the tests of scripts/ read, and the class that these tests derive from.
+
+Import it before the scripts themselves: it puts their folder on the path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sqlite3
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import aggregate
+import results
+
+SCHEMA = """
+PRAGMA application_id = 0x61746e62; PRAGMA user_version = 4;
+CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
+CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
+  nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
+  heads INTEGER, logit_scale REAL, seed TEXT, threads INTEGER, parameters TEXT, source_version TEXT,
+  machine TEXT);
+CREATE TABLE replicate(cell INTEGER, replicate INTEGER, run INTEGER, ending TEXT, reason TEXT, seconds REAL,
+  finished TEXT, PRIMARY KEY(cell, replicate));
+CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT, shape TEXT, value REAL, array BLOB,
+  PRIMARY KEY(cell, replicate, metric));
+CREATE TABLE figure(recipe TEXT, name TEXT, position INTEGER, json TEXT, PRIMARY KEY(recipe, name));
+CREATE TABLE verdict(recipe TEXT, position INTEGER, outcome TEXT, statement TEXT, numbers TEXT,
+  written TEXT NOT NULL DEFAULT '', region TEXT NOT NULL DEFAULT '', expected TEXT NOT NULL DEFAULT 'AMBIGUOUS',
+  source TEXT NOT NULL DEFAULT '', PRIMARY KEY(recipe, position));
+CREATE TABLE reproduction(recipe TEXT PRIMARY KEY, size TEXT, command TEXT, seconds REAL, cells TEXT, written TEXT);
+INSERT INTO run VALUES(1, '2026-01-05T10:00:00Z', 'attnbench run <x>', '{"cpu": {"model": "M"}, "clean": true}');
+"""
+MAP = {
+    "title": "map",
+    "kind": "map",
+    "where": {"experiment": "error"},
+    "x": ["angle"],
+    "y_axis": ["length"],
+    "y": "mse",
+    "ratio": ["a", "b"],
+}
+CURVE = {
+    "title": "panel",
+    "kind": "curve",
+    "where": {"experiment": "error"},
+    "x": "m",
+    "x_scale": "log2",
+    "y": "mse",
+    "y_scale": "log10",
+    "interval": "mean",
+}
+
+
+class Store:
+    """A results file under construction."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connection = sqlite3.connect(path)
+        self.connection.executescript(SCHEMA)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.commit()
+        self.connection.close()
+
+    def cell(
+        self,
+        method: str,
+        values: list[Any],
+        metric: str = "mse",
+        experiment: str = "error:draws=8",
+        n: int = 64,
+        unit: str = "1",
+        seed: str = "0",
+        version: str = "v1",
+        finished: str = "2026-01-05T10:00:00Z",
+        ending: tuple[str, str] = ("done", ""),
+        theory: float | None = None,
+        machine: str = "",
+        **parameters: Any,
+    ) -> None:
+        """One cell with one replicate for each of the values: a number or an array."""
+        key = repr((experiment, method, n, seed, version, machine))
+        cell = self.connection.execute(
+            "INSERT INTO cell VALUES(NULL,?,?,?,'gaussian',?,?,16,16,0,0,-1,'f32',1,1,?,0,?,?,?)",
+            [key, experiment, method, n, n, seed, json.dumps(parameters), version, machine],
+        ).lastrowid
+        for r, value in enumerate(values):
+            self.connection.execute("INSERT INTO replicate VALUES(?,?,1,?,?,0.1,?)", [cell, r, *ending, finished])
+            if value is not None:
+                self._measure(cell, r, metric, unit, value)
+            if theory is not None:
+                self._measure(cell, r, f"{metric}_theory", unit, theory)
+
+    def _measure(self, cell: int | None, r: int, metric: str, unit: str, value: Any) -> None:
+        array = np.asarray(value, "<f8")
+        scalar = array.ndim == 0
+        self.connection.execute(
+            "INSERT INTO measurement VALUES(?,?,?,?,?,?,?)",
+            [
+                cell,
+                r,
+                metric,
+                unit,
+                json.dumps(array.shape),
+                float(value) if scalar else None,
+                None if scalar else array.tobytes(),
+            ],
+        )
+
+    def figure(self, name: str, *descriptions: dict[str, Any], recipe: str = "recipe", **more: Any) -> None:
+        text = json.dumps({"title": f"Title of {name}", "caption": "A <caption> \\1.", "panels": descriptions, **more})
+        self.connection.execute("INSERT INTO figure VALUES(?,?,1,?)", [recipe, name, text])
+
+    def verdicts(self, *verdicts: results.Verdict, size: str) -> None:
+        """Those of one recipe."""
+        recipe = verdicts[0].recipe
+        self.connection.execute(
+            "INSERT INTO reproduction VALUES(?,?,?,1.5,'[]','2026-01-05T10:00:00Z')",
+            [recipe, size, f"attnbench reproduce {recipe}"],
+        )
+        for i, v in enumerate(verdicts):
+            self.connection.execute(
+                "INSERT INTO verdict(recipe, position, outcome, statement, numbers, region, expected, source) "
+                "VALUES(?,?,?,?,?,?,?,?)",
+                [recipe, i, v.outcome, v.statement, v.numbers, v.region, v.expected, v.source],
+            )
+
+
+def figure_of(*descriptions: dict[str, Any]) -> results.Figure:
+    return results.Figure("recipe", "figure", 1, {"title": "t", "caption": "c", "panels": list(descriptions)})
+
+
+class InTemporaryDirectory(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def store(self, name: str = "results.db") -> Store:
+        return Store(self.directory / name)
+
+    def example(self) -> Store:
+        """Theory, an ending, a reference, points that a log axis cannot show, and a panel without data."""
+        with self.store() as store:
+            for m in (16, 32, 64):
+                store.cell(f"performer:m={m}", [1 / m, 1.1 / m, 1.2 / m], m=m, theory=1.1 / m)
+                store.cell(f"performer:m={m},projection=iid", [2 / m, -1.0], m=m)
+            store.cell("performer:m=128", [None], m=128, ending=("crashed", "signal 11"))
+            store.cell("uniform", [0.05, 0.06])
+            store.figure(
+                "curves",
+                {**CURVE, "theory": "mse_theory", "references": ["uniform"], "slope": True},
+                {**CURVE, "where": {"experiment": "none"}},
+                recipe_title="The recipe",
+                statement="It holds & more.",
+            )
+            store.figure("one point", {**CURVE, "where": {"experiment": "error", "m": 16}})
+        return store
+
+    def every_kind(self) -> results.Figure:
+        """A store with a figure of every kind of panel; together they have all that a panel can draw."""
+        with self.store("kinds.db") as store:
+            for i in range(1, 5):
+                for name in ("a", "b"):
+                    store.cell(f"{name}:m={2**i}", [1.0 / i, 1.5 / i, 1.1 / i], theory=1.2 / i, m=2**i, layer=i)
+                    times = [[1e-3 * i, 2e-3, 3e-3]]
+                    store.cell(f"{name}:m={2**i}", times, "seconds", "speed:", unit="s", m=2**i, layer=i)
+                    place: dict[str, Any] = {"angle": 0.5 + i % 2, "length": 1 + i // 3}
+                    spec = f"{name}:angle={place['angle']},length={place['length']}"
+                    store.cell(spec, [1.0, 1.1, i * (name == "a")], experiment="grid:", theory=10.0 ** (i - 2), **place)
+                store.cell(f"v:angle={i},length={i}", [i], experiment="tiles:", angle=i, length=i)
+                store.cell(f"a:m={2**i}", [[0.1 * i, 0.5, 0.9]], "row", "rows:", m=2**i)
+            store.cell("c:m=64", [None], m=64, ending=("crashed", "signal 11"))
+            store.cell("uniform", [0.5, 0.6])
+            store.cell("map", [[[1.0, 0.0], [0.75, -0.25]]], "attention", "map")
+            curve = {**CURVE, "references": ["uniform"]}
+            grid = {**MAP, "where": {"experiment": "grid"}}
+            image = {"title": "i", "kind": "image", "where": {"experiment": "map"}, "y": "attention"}
+            trade = {"title": "t", "kind": "trade", "where": {}, "y": "mse", "x_metric": "seconds", "y_scale": "log10"}
+            histogram = {"title": "h", "kind": "histogram", "where": {"experiment": "rows"}, "x": [], "y": "row"}
+            store.figure(
+                "kinds",
+                {**curve, "theory": "mse_theory"},
+                {**curve, "series": ["layer"], "slope": True},
+                {**grid, "value_label": "a / b"},
+                {**grid, "ratio": [], "winner": True},
+                {**MAP, "ratio": [], "where": {"experiment": "tiles"}},
+                {**MAP, "where": {"experiment": "none"}},
+                {**trade, "x": ["m"]},
+                {**trade, "x": [], "area": "seconds", "area_label": "time", "upside_down": True},
+                {**histogram, "mark": 0.5, "mark_label": "half"},
+                {**image, "floor": 1e-3},
+                image,
+            )
+            store.figure("curve", CURVE)
+        return next(figure for figure in results.read([store.path]).figures if figure.name == "kinds")
+
+    def maps(self) -> Store:
+        """A figure with a map of ratios, one of winners, a curve and a map without data."""
+        with self.store() as store:
+            for i, angle in enumerate((0.5, 1.0, 1.5, 2.0)):
+                for j, length in enumerate((0.5, 1.0, 1.5)):
+                    place: dict[str, Any] = {"angle": angle, "length": length}
+                    store.cell(f"a:angle={angle},length={length}", [1.0, 1.1], theory=10.0 ** (i - j), **place)
+                    store.cell(f"b:angle={angle},length={length}", [2.0, 0.9], theory=1.0, **place)
+            store.figure(
+                "maps",
+                {**MAP, "theory": "mse_theory", "value_label": "a / b"},
+                {**MAP, "winner": True},
+                {**CURVE, "x": "angle", "where": {"experiment": "error", "length": 1.0}, "x_scale": "linear"},
+                {**MAP, "where": {"experiment": "none"}},
+            )
+        return store
+
+    def panel(self, store: Store, description: dict[str, Any]) -> aggregate.Panel:
+        return aggregate.aggregate(results.read([store.path]), description)
+
+    def run_script(self, script: ModuleType, *words: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of a script's main."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            mock.patch.object(sys, "argv", [script.__name__, *words]),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                code = script.main()
+            except SystemExit as stop:
+                code = int(stop.code or 0)
+        return code, out.getvalue(), err.getvalue()

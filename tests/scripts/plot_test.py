@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+"""Tests of scripts/plot.py: the files that it writes for a figure, and that equal results give equal files.
+
+Run as tests/scripts/plot_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from example_stores import SCRIPTS, InTemporaryDirectory
+
+import plot
+
+
+class Drawing(InTemporaryDirectory):
+    def test_the_csv_has_what_is_drawn(self) -> None:
+        store = self.example()
+        code, out, _ = self.run_script(
+            plot, str(store.path), "-o", str(self.directory / "figures"), "--figure", "curves", "--format", "png"
+        )
+        self.assertEqual(code, 0)
+        self.assertEqual([Path(line).name for line in out.split()], ["recipe.curves.csv", "recipe.curves.png"])
+        with open(self.directory / "figures" / "recipe.curves.csv") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["role"] for row in rows], ["ending"] + ["measured"] * 6 + ["reference"])
+        first = rows[1]
+        self.assertEqual(
+            (first["panel"], first["series"], first["x"], first["replicates"]), ("1", "performer", "16.0", "3")
+        )
+        self.assertAlmostEqual(float(first["y"]), 1.1 / 16)
+        self.assertAlmostEqual(float(first["high"]), (1.1 + 4.302653 * 0.1 / 3**0.5) / 16, places=7)
+        self.assertAlmostEqual(float(first["exponent"]), -1)
+        self.assertEqual({row["note"] for row in rows if row["series"].endswith("iid")}, {"not positive on a log axis"})
+
+    def test_equal_results_give_equal_bytes(self) -> None:
+        self.every_kind()
+        programs = {"page": ["report.py"], "paper": ["plot.py", "--style", "paper", "--table", "latex"]}
+        for run in ("1", "2"):  # sets of strings have another order in each, and the second draws in one process
+            one = {min(os.sched_getaffinity(0))} if run == "2" else os.sched_getaffinity(0)
+            for folder, (script, *words) in programs.items():
+                files = [str(self.directory / "kinds.db"), "-o", str(self.directory / folder / run)]
+                subprocess.run(
+                    [sys.executable, str(SCRIPTS / script), *files, *words],
+                    check=True,
+                    env={**os.environ, "PYTHONHASHSEED": run, "OPENBLAS_NUM_THREADS": run},
+                    stdout=subprocess.DEVNULL,
+                    preexec_fn=lambda: os.sched_setaffinity(0, one),
+                )
+        for folder, files in (
+            ("page", ["index.html", *(f"recipe.{n}.{e}" for n in ("curve", "kinds") for e in ("csv", "pdf", "svg"))]),
+            ("paper", [f"recipe.curve.{ending}" for ending in ("csv", "pdf", "py", "svg", "tex")]),
+        ):
+            written = sorted(path.name for path in (self.directory / folder / "1").iterdir())
+            self.assertLessEqual(set(files), set(written))
+            for name in written:
+                first, second = ((self.directory / folder / run / name).read_bytes() for run in "12")
+                self.assertEqual(first, second, name)
+
+    def test_maps_are_drawn_in_every_format_and_their_values_are_in_the_csv(self) -> None:
+        store = self.maps()
+        code, out, err = self.run_script(
+            plot, str(store.path), "-o", str(self.directory / "figures"), "--format", "svg,pdf,png"
+        )
+        self.assertEqual((code, err), (0, ""))
+        with open(self.directory / "figures" / "recipe.maps.csv") as file:
+            rows = list(csv.DictReader(file))
+        ratios = [row for row in rows if row["role"] == "ratio"]
+        self.assertEqual(len(ratios), 12)
+        self.assertEqual({row["series"] for row in ratios}, {"a / b"})
+        self.assertEqual(float(ratios[0]["value"]), 0)
+        self.assertEqual({row["series"] for row in rows if row["role"] == "winner"}, {"a"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""Tests of scripts/report.py: the page that it writes. tests/page_test.py looks at the page in a browser.
+
+Run as tests/scripts/report_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unittest
+from pathlib import Path
+
+from example_stores import InTemporaryDirectory
+
+import report
+
+
+class Page(InTemporaryDirectory):
+    def test_verdicts_stand_at_the_head_of_their_recipe(self) -> None:
+        store = self.example()
+        connection = sqlite3.connect(store.path)
+        connection.executemany(
+            "INSERT INTO verdict(recipe, position, outcome, statement, numbers) VALUES('recipe',?,?,?,?)",
+            [(1, "FAIL", "second <claim>", "2 & 3"), (0, "CONDITIONAL", "first claim: at a", "1")],
+        )
+        connection.commit()
+        connection.close()
+        self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        page = (self.directory / "page" / "index.html").read_text()
+        in_order = ("It holds", "first claim: at a", "second &lt;claim&gt;", "2 &amp; 3", "<figure")
+        section = page[page.index('id="recipe-recipe"') :]
+        places = [section.index(words) for words in in_order]
+        self.assertEqual(places, sorted(places))
+        self.assertIn('<span class="outcome fail">FAIL</span>', page)
+
+    def test_the_page_is_whole_and_asks_for_nothing(self) -> None:
+        store = self.example()
+        code, out, _ = self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        self.assertEqual(code, 0)
+        self.assertEqual(out.strip(), str(self.directory / "page" / "index.html"))
+        page = Path(out.strip()).read_text()
+        self.assertIsNone(re.search(r"https?://|<link|src=|@import", page))
+        ids = re.findall(r'\bid="([^"]*)"', page)
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertLessEqual(set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)), set(ids))
+        for words in (
+            "The recipe",
+            "It holds &amp; more.",
+            'aria-label="Title of curves. A &lt;caption&gt; \\1."',
+            "signal 11",
+            "attnbench run none",
+            "attnbench run &lt;x&gt;",
+            "cpu.model",
+            'href="recipe.curves.csv"',
+        ):
+            self.assertIn(words, page)
+        for link in re.findall(r'href="([^"#]+)"', page):
+            self.assertTrue((self.directory / "page" / link).exists(), link)
+
+    def test_an_empty_store_says_how_to_fill_it(self) -> None:
+        with self.store() as store:
+            pass
+        code, out, _ = self.run_script(report, str(store.path), "-o", str(self.directory))
+        self.assertEqual(code, 0)
+        self.assertIn("attnbench reproduce", Path(out.strip()).read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

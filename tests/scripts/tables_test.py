@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+"""Tests of scripts/verdicts.py, number_table.py and tables.py: verdicts and numbers in CSV, Markdown and LaTeX.
+
+Run as tests/scripts/tables_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import collections
+import csv
+import io
+import re
+import unittest
+
+from example_stores import SCRIPTS, InTemporaryDirectory
+
+import plot
+import results
+import tables
+import verdicts
+
+NEGATIVE = results.Verdict(
+    "bold*claim", "FAIL", "half of a_b | c", "50 % & 2^3 ≤ {9}", expected="PASS", source="A et al.\n2020, $x$"
+)
+
+
+class Verdicts(InTemporaryDirectory):
+    def judged(self, size: str) -> results.Results:
+        with self.store(f"{size}.db") as store:
+            conditional = results.Verdict("bold*claim", "CONDITIONAL", "Faster", "1", "n > 8", "CONDITIONAL", "B")
+            store.verdicts(NEGATIVE, conditional, size=size)
+        return results.read([store.path])
+
+    def test_the_csv_of_verdicts_has_every_field_as_it_is(self) -> None:
+        rows = list(csv.DictReader(io.StringIO(verdicts.as_csv(self.judged("quick")))))
+        self.assertEqual([row["contradicts"] for row in rows], ["yes", "no"])
+        self.assertEqual(rows[0]["source"], NEGATIVE.source)
+        self.assertEqual((rows[1]["region"], rows[1]["expected"], rows[1]["size"]), ("n > 8", "CONDITIONAL", "quick"))
+
+    def test_words_are_escaped_in_markdown_and_in_latex(self) -> None:
+        read = self.judged("quick")
+        self.assertIn("1 not as expected", verdicts.heading(read))
+        rows = verdicts.as_markdown(read).splitlines()[4:]
+        self.assertEqual([len(re.findall(r"(?<!\\)\|", row)) for row in rows], [7, 7])
+        self.assertIn(r"| half of a\_b \| c | 50 % & 2^3 ≤ {9} | A et al. 2020, \$x\$ | bold\*claim |", rows[0])
+        self.assertIn(r"Faster: n \> 8", rows[1])
+        latex = verdicts.as_latex(read)
+        self.assertIn(r"half of a\_b \textbar{} c & 50 \% \& 2\textasciicircum{}3 $\leq$ \{9\}", latex)
+        lines = latex.splitlines()
+        self.assertEqual([len(re.findall(r"(?<!\\)&", row)) for row in (lines[3], *lines[5:7])], [5] * 3)
+        self.assertEqual(latex.count("{") - latex.count(r"\{"), latex.count("}") - latex.count(r"\}"))
+        odd = r"\textbackslash{}\textasciitilde{}\textless{}1e$-$3$\times$10$^{-}$$^{2}$"
+        self.assertEqual(tables.latex_text("\\~<1e−3×10⁻²"), odd)
+
+    def test_verdicts_of_the_smoke_sizes_say_that_they_show_nothing(self) -> None:
+        read = self.judged("smoke")
+        for text in (verdicts.as_markdown(read), verdicts.as_latex(read)):
+            self.assertIn("All are of the smoke sizes", text)
+            self.assertIn("0 not as expected", text)
+            self.assertNotIn("(not as expected)", text)
+            self.assertEqual(text.count("none: smoke"), 2)
+        self.assertNotIn("smoke", verdicts.as_markdown(self.judged("quick")))
+
+    def test_the_program_prints_each_format(self) -> None:
+        self.judged("quick")
+        path = str(self.directory / "quick.db")
+        for words, begin in (
+            ([], "2 verdicts: 1 CONDITIONAL"),
+            (["--format", "latex"], "% 2 verdicts"),
+            (["--format", "csv"], "recipe,size,outcome"),
+        ):
+            code, out, err = self.run_script(verdicts, path, *words)
+            self.assertEqual((code, err), (0, ""))
+            self.assertTrue(out.startswith(begin), out)
+        with self.store("none.db"):
+            pass
+        self.assertIn("'attnbench reproduce' makes them", self.run_script(verdicts, str(self.directory / "none.db"))[1])
+        self.assertEqual(self.run_script(verdicts, str(self.directory / "missing.db"))[0], 2)
+
+    def test_the_verdicts_of_the_readme_are_those_of_the_reference(self) -> None:
+        root = SCRIPTS.parent
+        readme = (root / "README.md").read_text()
+        with open(root / "results/reference/verdicts.csv") as file:
+            rows = list(csv.DictReader(file))
+        counts = collections.Counter(row["outcome"] for row in rows)
+        self.assertIn(
+            f"Of its {len(rows)} statements {counts['PASS']} hold, {counts['CONDITIONAL']} hold in a stated region, "
+            f"{counts['FAIL']} do not hold, {counts['MEASURED']} are values without a threshold, and "
+            f"{counts['AMBIGUOUS']} stay open.",
+            " ".join(readme.split()),
+        )
+        known = {
+            (row["outcome"], ": ".join(filter(None, (row["statement"], row["region"]))), row["source"], row["recipe"])
+            for row in rows
+        }
+        begin = (
+            "<!-- verdicts: results/reference/verdicts.csv -->\n"
+            "| verdict | statement | source | recipe |\n"
+            "|---|---|---|---|\n"
+        )
+        table = readme.partition(begin)[2].partition("<!-- end of verdicts -->")[0].splitlines()
+        self.assertGreaterEqual(len(table), 10)
+        for line in table:
+            outcome, statement, source, recipe = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
+            with self.subTest(recipe):
+                self.assertIn((outcome, statement.replace("\\|", "|"), source, recipe.strip("`")), known)
+
+
+class Numbers(InTemporaryDirectory):
+    def test_numbers_are_tabulated_with_the_reason_of_what_was_not_done(self) -> None:
+        read = results.read([self.example().path])
+        files = plot.draw(read, read.figures[0], ["tex", "md"]).files
+        markdown, latex = files["md"].decode(), files["tex"].decode()
+        self.assertIn("| panel | performer | 16 | 0.06875 | 0.05322 to 0.08428 | 0.06875 |", markdown)
+        self.assertIn("| panel | performer | 128 | crashed: signal 11 | – | – |", markdown)
+        self.assertIn(r"panel & performer & 16 & 0.06875 & 0.05322 to 0.08428 & 0.06875 \\", latex)
+
+
+if __name__ == "__main__":
+    unittest.main()
