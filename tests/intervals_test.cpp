@@ -69,6 +69,12 @@ TEST_CASE("quantiles are linear between order statistics", "[unit]") {
   CHECK(median({5, 1, 3}) == 3);
   CHECK(median({5, 1, 3, 2}) == 2.5);
   CHECK(median({4}) == 4);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CHECK(median({1, infinity, 2}) == 2);
+  CHECK(median({1, infinity, infinity}) == infinity);
+  CHECK(median({1, infinity, infinity, infinity}) == infinity);
+  CHECK(median({1, 2, infinity, infinity}) == infinity);
+  CHECK(median({-infinity, -infinity, 2, 3}) == -infinity);
 }
 
 // With k order statistics left out at each end, the interval misses a continuous law's median when at most k values lie

@@ -53,7 +53,10 @@ double quantile(std::span<const double> sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(position);
   const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+  const double weight = position - static_cast<double>(below);
+  // Infinite samples are allowed: neither 0 times infinity nor their difference may make the quantile NaN.
+  if (weight == 0 || sorted[below] == sorted[above] || std::isinf(sorted[below])) return sorted[below];
+  return sorted[below] + weight * (sorted[above] - sorted[below]);
 }
 
 double median(std::vector<double> values) {
