@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,16 +25,34 @@ struct Description {
   std::string family;     // selects what a parameter may name: "linear", "sparse" ...
 };
 
-// A kind of entry as seen by name: what specs, `list` and `describe` need.
+// The entries of one kind by name. What does not depend on the type of an entry is compiled once, in registry.cpp:
+// nearly every file of the project reads a registry.
 class Catalogue {
  public:
-  virtual ~Catalogue() = default;
-  virtual std::string kind() const = 0;    // "method", "feature map", ...
-  virtual std::string plural() const = 0;  // the word of `list`: "methods", "features", ...
-  virtual std::vector<std::string> names() const = 0;
-  virtual const Description& description(const std::string& name) const = 0;  // throws Misuse with the nearest names
-  virtual const std::vector<Parameter>& parameters(const std::string& name) const = 0;
-  virtual const std::string& source_file(const std::string& name) const = 0;
+  Catalogue(std::string kind, std::string plural);  // known to catalogues() from then on
+  Catalogue(const Catalogue&) = delete;
+  Catalogue& operator=(const Catalogue&) = delete;
+
+  const std::string& kind() const { return kind_; }      // "method", "feature map", ...
+  const std::string& plural() const { return plural_; }  // the word of `list`: "methods", "features", ...
+  std::vector<std::string> names() const;
+  const Description& description(const std::string& name) const;  // throws Misuse with the nearest names
+  const std::vector<Parameter>& parameters(const std::string& name) const;
+  const std::string& source_file(const std::string& name) const;
+
+ protected:
+  struct Stored {
+    std::shared_ptr<const void> entry;
+    const Description* text;  // of the entry, as its parameters
+    const std::vector<Parameter>* parameters;
+    std::string file;
+  };
+  bool store(Stored entry);  // false for a name that is there already
+  const Stored& stored(const std::string& name) const;
+
+ private:
+  std::string kind_, plural_;
+  std::map<std::string, Stored> entries_;
 };
 
 // Every catalogue by plural. Filled by the registries themselves.
@@ -53,44 +72,14 @@ class Registry final : public Catalogue {
   }
 
   bool add(Entry entry, std::string file) {
-    const std::string name = entry.text.name;
-    const auto [place, fresh] = entries_.try_emplace(name, Stored{std::move(entry), file});
-    if (!fresh)
-      duplicate_registrations().push_back(kind() + " '" + name + "' (" + place->second.file + ", " + file + ")");
-    return fresh;
+    const auto kept = std::make_shared<const Entry>(std::move(entry));
+    return store({kept, &kept->text, &kept->parameters, std::move(file)});
   }
 
-  const Entry& find(const std::string& name) const { return stored(name).entry; }
-
-  std::string kind() const override { return Entry::kind; }
-  std::string plural() const override { return Entry::plural; }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> all;
-    for (const auto& [name, stored] : entries_) all.push_back(name);
-    return all;
-  }
-  const Description& description(const std::string& name) const override { return find(name).text; }
-  const std::vector<Parameter>& parameters(const std::string& name) const override { return find(name).parameters; }
-  const std::string& source_file(const std::string& name) const override { return stored(name).file; }
+  const Entry& find(const std::string& name) const { return *static_cast<const Entry*>(stored(name).entry.get()); }
 
  private:
-  struct Stored {
-    Entry entry;
-    std::string file;
-  };
-
-  Registry() { catalogues()[Entry::plural] = this; }
-
-  const Stored& stored(const std::string& name) const {
-    const auto found = entries_.find(name);
-    if (found == entries_.end()) {
-      const auto known = names();
-      throw Misuse("unknown " + kind() + " '" + name + "'" + nearest_names(name, known));
-    }
-    return found->second;
-  }
-
-  std::map<std::string, Stored> entries_;
+  Registry() : Catalogue(Entry::kind, Entry::plural) {}
 };
 
 template <class Entry>

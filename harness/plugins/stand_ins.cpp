@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "harness/plugins/entry_message.hpp"
 #include "harness/plugins/plugins.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_map>
@@ -40,11 +41,12 @@ nlohmann::json columns_of(const CellRow& row) {
   return columns;
 }
 
-// Lists of values, with specs in their canonical spelling.
-nlohmann::json canonical(const nlohmann::json& conditions) {
+// Lists of values by column, with specs in their canonical spelling.
+nlohmann::json canonical(const std::vector<Condition>& conditions) {
   nlohmann::json lists = nlohmann::json::object();
-  for (const auto& [name, value] : conditions.items()) {
-    nlohmann::json list = value.is_array() ? value : nlohmann::json::array({value});
+  for (const auto& [name, wanted] : conditions) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const AnyOf::Value& value : wanted.values) std::visit([&](const auto& one) { list.push_back(one); }, value);
     for (const auto& [column, plural] :
          {std::pair{"experiment", "experiments"}, {"method", "methods"}, {"input", "inputs"}})
       if (name == column)
@@ -93,7 +95,7 @@ std::map<Index, std::vector<double>> StoredMeasurements::arrays(const RecipeCell
   return arrays;
 }
 
-Cells Cells::where(const nlohmann::json& conditions) const {
+Cells Cells::where(const std::vector<Condition>& conditions) const {
   const nlohmann::json lists = canonical(conditions);
   std::vector<size_t> found;
   for (const size_t row : rows_)

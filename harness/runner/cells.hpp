@@ -2,9 +2,10 @@
 // matches nothing throws where it is written, before anything has run.
 #pragma once
 
+#include <concepts>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "harness/runner/plan.hpp"
@@ -41,6 +42,24 @@ class StoredMeasurements final : public Measurements {
   const Store& store_;
 };
 
+// What a column must be: a value, or any of a list of values.
+struct AnyOf {
+  using Value = std::variant<bool, Index, double, std::string>;
+
+  template <class T>
+  requires std::constructible_from<Value, T> AnyOf(T value) : values{Value(std::move(value))} {}
+  AnyOf(const char* value) : values{std::string(value)} {}
+  template <class T>
+  AnyOf(const std::vector<T>& list) : values(list.begin(), list.end()) {}
+
+  std::vector<Value> values;
+};
+
+struct Condition {
+  std::string column;
+  AnyOf wanted;
+};
+
 class Cells {
  public:
   // All cells of one recipe, or of one request, which selections share.
@@ -51,7 +70,7 @@ class Cells {
   // Those that agree with every condition: columns of the store's table `cell` and parameters, each with a value or a
   // list of which any will do. `experiment` matches by its name unless the condition has options; method and input
   // match by their specs in any spelling. Throws std::logic_error when no cell agrees.
-  Cells where(const nlohmann::json& conditions) const;
+  Cells where(const std::vector<Condition>& conditions) const;
   Cells method(const std::string& spec) const { return where({{"method", spec}}); }
   Cells methods(const std::vector<std::string>& specs) const { return where({{"method", specs}}); }
   Cells input(const std::string& spec) const { return where({{"input", spec}}); }

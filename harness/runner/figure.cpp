@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "harness/runner/experiment.hpp"
 
 namespace attnbench {

@@ -2,8 +2,6 @@
 // store and knows no recipe.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "harness/runner/cells.hpp"
 #include "harness/runner/plan.hpp"
 

@@ -2,7 +2,7 @@
 // bytes, so that every double comes back as it was.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 

@@ -18,6 +18,7 @@
 #include <limits>
 #include <locale>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "harness/plugins/tell.hpp"
 #include "harness/timing/turns.hpp"

@@ -1,6 +1,7 @@
 // The runner's side of a worker: what it is asked, what it may take, and how it ended.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
