@@ -1,7 +1,5 @@
 #include "harness/plugins/entry_message.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace attnbench {
 
 // Taken apart by name, so that a member that is added elsewhere does not compile here until it is told as well.

@@ -1,6 +1,8 @@
 // What is plain of entries, as messages between a worker that has loaded plugins and a runner that has not.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include "harness/core/approximation.hpp"
 #include "harness/core/feature_map.hpp"
 #include "harness/inputs/input.hpp"
