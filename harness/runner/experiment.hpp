@@ -3,7 +3,6 @@
 
 #include "harness/core/approximation.hpp"
 #include "harness/runner/exact.hpp"
-#include "harness/store/measurement.hpp"
 
 namespace attnbench {
 

@@ -32,17 +32,14 @@ if(top STREQUAL SOURCE_DIR)
   endif()
 endif()
 
-set(sources "")
+set(hashes "")
 set(headers "")
 foreach(folder harness approximations experiments)
   file(GLOB_RECURSE files RELATIVE "${SOURCE_DIR}" "${SOURCE_DIR}/${folder}/*.cpp" "${SOURCE_DIR}/${folder}/*.hpp")
   list(SORT files)
   foreach(path IN LISTS files)
     file(SHA256 "${SOURCE_DIR}/${path}" hash)
-    file(STRINGS "${SOURCE_DIR}/${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]*\"")
-    list(TRANSFORM includes REPLACE "^[^\"]*(\"[^\"]*\").*$" "\\1")
-    list(JOIN includes ", " includes)
-    string(APPEND sources "      {\"${path}\", {\"${hash}\", {${includes}}}},\n")
+    string(APPEND hashes "      {\"${path}\", \"${hash}\"},\n")
     if(path MATCHES "\\.hpp$")
       string(APPEND headers "${path} ${hash}\n")
     endif()
@@ -69,10 +66,10 @@ const BuildFacts& build_facts() {
   return facts;
 }
 
-const Sources& sources() {
-  static const Sources all{
-${sources}  };
-  return all;
+const std::map<std::string, std::string>& source_hashes() {
+  static const std::map<std::string, std::string> hashes{
+${hashes}  };
+  return hashes;
 }
 
 }  // namespace attnbench

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace attnbench {
 
@@ -16,13 +15,8 @@ struct BuildFacts {
 };
 const BuildFacts& build_facts();
 
-struct SourceFile {
-  std::string hash;                   // SHA-256, hexadecimal
-  std::vector<std::string> includes;  // of #include "...", as written
-};
-// By the path relative to the project's root, as includes are written.
-using Sources = std::map<std::string, SourceFile>;
-// Every source file under harness/, approximations/ and experiments/.
-const Sources& sources();
+// SHA-256 (hexadecimal) of every source file under harness/, approximations/ and experiments/, by its path relative to
+// the project's root.
+const std::map<std::string, std::string>& source_hashes();
 
 }  // namespace attnbench

@@ -1,10 +1,11 @@
-#include "harness/store/ending.hpp"
-
+// The names of endings and of outcomes, as the results file has them.
 #include <fmt/format.h>
 
 #include <array>
 #include <stdexcept>
 #include <utility>
+
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 
