@@ -72,7 +72,7 @@ class Registry final : public Catalogue {
   }
 
   bool add(Entry entry, std::string file) {
-    const auto kept = std::make_shared<const Entry>(std::move(entry));
+    const auto kept = std::make_shared<Entry>(std::move(entry));
     return store({kept, &kept->text, &kept->parameters, std::move(file)});
   }
 

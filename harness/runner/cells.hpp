@@ -42,7 +42,7 @@ class StoredMeasurements final : public Measurements {
   const Store& store_;
 };
 
-// What a column must be: a value, or any of a list of values.
+// The values that a condition takes: one, or any of a list.
 struct AnyOf {
   using Value = std::variant<bool, Index, double, std::string>;
 
