@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "harness/core/error.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/run.hpp"
 #include "tests/catch.hpp"
@@ -104,7 +105,7 @@ TEST_CASE("stored measurements are those of the planned replicates, or none", "[
         5);
     more.replicates = 6;
     const Cells six = cells_of(more, measurements).method("performer:m=4").input("pair:length=0.1");
-    store.record(id, six.all().at(0).run.row(false), 5, {}, 1, {});
+    store.record(id, row_of(six.all().at(0).run, false), 5, {}, 1, {});
     CHECK(six.scalar("relative_bias").empty());
     CHECK(six.arrays("pair_bias", 1).empty());
     CHECK(other.scalar("relative_bias").size() == 3);

@@ -10,6 +10,7 @@
 
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/random/streams.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -249,14 +250,14 @@ TEST_CASE("half precision is an axis, and without it a cell is what it was", "[u
   const auto cells = expand(request({"softmax"}, {{"round", {"none", "bf16", "f16"}}}));
   REQUIRE(cells.size() == 3);
   std::set<std::string> keys;
-  for (const Cell& cell : cells) keys.insert(cell.row(false).key);
+  for (const Cell& cell : cells) keys.insert(row_of(cell, false).key);
   CHECK(keys.size() == 3);
-  CHECK(cells[0].row(false).key == expand(request({"softmax"}))[0].row(false).key);
-  CHECK_FALSE(contains(cells[0].row(false).parameters, "round"));
-  CHECK(contains(cells[1].row(false).parameters, R"("round":"bf16")"));
+  CHECK(row_of(cells[0], false).key == row_of(expand(request({"softmax"}))[0], false).key);
+  CHECK_FALSE(contains(row_of(cells[0], false).parameters, "round"));
+  CHECK(contains(row_of(cells[1], false).parameters, R"("round":"bf16")"));
   RunRequest whole = request({"softmax"});
   whole.rounding = Rounding::f16;
-  CHECK(expand(whole)[0].row(false).key == cells[2].row(false).key);
+  CHECK(row_of(expand(whole)[0], false).key == row_of(cells[2], false).key);
   CHECK(contains(misuse_of_request(request({"softmax"}, {{"round", {"fp16"}}})), "expected none, f16 or bf16"));
   whole.experiment = "speed";
   CHECK(contains(misuse_of_request(whole), "speed would time the emulation"));

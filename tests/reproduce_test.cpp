@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/command.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "harness/store/store.hpp"
 #include "tests/misuse.hpp"
 
@@ -73,8 +74,9 @@ TEST_CASE("settings change what a recipe leaves at its default, and nothing that
     return written(recipe, RecipeSize::smoke, settings)->cells().all();
   };
   const auto as_it_is = cells_with({});
-  CHECK(std::all_of(as_it_is.begin(), as_it_is.end(),
-                    [](const RecipeCell& cell) { return cell.asked.row(false).key == cell.run.row(false).key; }));
+  CHECK(std::all_of(as_it_is.begin(), as_it_is.end(), [](const RecipeCell& cell) {
+    return row_of(cell.asked, false).key == row_of(cell.run, false).key;
+  }));
   const auto cells = cells_with({{"scale", "0.7"}, {"m", "8"}, {"projection", "simplex"}, {"draws", "128"}});
   REQUIRE(cells.size() == 4);
   for (const RecipeCell& cell : cells) {

@@ -10,6 +10,7 @@
 
 #include "harness/cli/request.hpp"
 #include "harness/runner/backlog.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -310,7 +311,7 @@ namespace {
 struct Four {
   RunRequest wanted = request({"performer", "uniform"}, {{"n", {"16", "32"}}});
   std::vector<Cell> cells = expand(wanted);
-  std::string key(size_t cell) const { return cells[cell].row(false).key; }
+  std::string key(size_t cell) const { return row_of(cells[cell], false).key; }
 };
 
 }  // namespace
@@ -331,7 +332,7 @@ TEST_CASE("a retry does again what may end otherwise, and nothing else", "[unit]
   const Folder folder;
   Four four;
   four.wanted.replicates = 7;
-  const CellRow row = four.cells[0].row(false);
+  const CellRow row = row_of(four.cells[0], false);
   Store store(folder / "r.db");
   const auto run = store.begin_run("", "{}");
   using Kind = Ending::Kind;
@@ -354,9 +355,9 @@ TEST_CASE("with a precision, a cell asks for its own next stage and is whole in 
   const auto run = store.begin_run("", "{}");
   for (Index r = 0; r < 5; ++r) {
     const double spread = static_cast<double>(r % 2);
-    store.record(run, four.cells[0].row(false), r, {}, 1, {{"effective_rank", "1", {}, {10 + 0.1 * spread}}});
-    store.record(run, four.cells[1].row(false), r, {}, 1, {{"effective_rank", "1", {}, {10 + 5 * spread}}});
-    store.record(run, four.cells[2].row(false), r, {Ending::Kind::skipped, "no form"}, 1, {});
+    store.record(run, row_of(four.cells[0], false), r, {}, 1, {{"effective_rank", "1", {}, {10 + 0.1 * spread}}});
+    store.record(run, row_of(four.cells[1], false), r, {}, 1, {{"effective_rank", "1", {}, {10 + 5 * spread}}});
+    store.record(run, row_of(four.cells[2], false), r, {Ending::Kind::skipped, "no form"}, 1, {});
   }
   const Backlog backlog = backlog_of(four.wanted, four.cells, ended_units(four.wanted, store), &store);
   CHECK(backlog.entries[0].stopping->state == Stopping::State::precise);
@@ -437,9 +438,9 @@ TEST_CASE("the past of a results file is what was done there, of that experiment
   Four four;
   Store store(folder / "r.db");
   const auto run = store.begin_run("", "{}");
-  store.record(run, four.cells[0].row(false), 0, {}, 2, {});
-  store.record(run, four.cells[0].row(false), 1, {}, 4, {});
-  store.record(run, four.cells[1].row(false), 0, {Ending::Kind::failed, "so"}, 100, {});
+  store.record(run, row_of(four.cells[0], false), 0, {}, 2, {});
+  store.record(run, row_of(four.cells[0], false), 1, {}, 4, {});
+  store.record(run, row_of(four.cells[1], false), 0, {Ending::Kind::failed, "so"}, 100, {});
   const auto past = past_cells(folder / "r.db", "rank");
   REQUIRE(past.size() == 1);
   CHECK(past[0].method == "performer");

@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "harness/core/error.hpp"
+#include "harness/machine/resources.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/environment.hpp"
 #include "harness/store/export_columns.hpp"
-#include "harness/store/source_version.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/results_file.hpp"
@@ -656,58 +656,6 @@ TEST_CASE("a file of schema 2 gets its timings' machines, in the cells' keys and
   CHECK(reader.execAndGet("SELECT json FROM figure").getString() == R"({"cells":[")" + here + R"(","softmax/32"]})");
   CHECK(reader.execAndGet("SELECT group_concat(measurements) FROM replicate").getString() == "1,2,1");
   CHECK(reader.execAndGet("SELECT count(*) FROM pragma_foreign_key_check").getInt() == 0);
-}
-
-TEST_CASE("adding a method, an input or a store file changes nobody's source version", "[unit]") {
-  std::map<std::string, std::string> hashes = {{"harness/core/spec.cpp", "1"},
-                                               {"harness/inputs/gqa.cpp", "2"},
-                                               {"harness/store/store.cpp", "3"},
-                                               {"harness/main.cpp", "4"},
-                                               {"harness/inputs/laws/gaussian.cpp", "5"},
-                                               {"harness/inputs/file.cpp", "6"},
-                                               {"approximations/linear/linear_attention.hpp", "7"},
-                                               {"approximations/linear/linear_attention.cpp", "8"},
-                                               {"approximations/linear/performer.cpp", "9"},
-                                               {"experiments/kernel_error.cpp", "10"}};
-  const std::vector<std::string> files = {"/home/me/attnbench/approximations/linear/performer.cpp",
-                                          "../experiments/kernel_error.cpp"};
-  const std::string before = source_version(hashes, files);
-  CHECK(before.size() == 16);
-  const auto after = [&](const std::string& path) {
-    auto changed = hashes;
-    changed[path] = "changed";
-    return source_version(changed, files);
-  };
-  for (const char* path : {"approximations/linear/another.cpp", "harness/store/store.cpp", "harness/main.cpp",
-                           "harness/inputs/laws/gaussian.cpp", "harness/inputs/laws/new.cpp", "harness/inputs/file.cpp",
-                           "harness/inputs/model.cpp", "experiments/another.cpp"}) {
-    CAPTURE(path);
-    CHECK(after(path) == before);
-  }
-  for (const char* path : {"harness/core/spec.cpp", "harness/core/new.cpp", "harness/inputs/gqa.cpp",
-                           "approximations/linear/linear_attention.hpp", "approximations/linear/linear_attention.cpp",
-                           "approximations/linear/performer.cpp", "experiments/kernel_error.cpp"}) {
-    CAPTURE(path);
-    CHECK(after(path) != before);
-  }
-  CHECK(source_version(hashes, {files[1], "./approximations/linear/performer.cpp", files[0]}) == before);
-  CHECK(source_version(hashes, {}) != before);
-  CHECK_THROWS_AS(source_version(hashes, {"/elsewhere/plugin.cpp"}), std::logic_error);
-  CHECK_THROWS_AS(source_version(hashes, {"/elsewhere/not_harness/core/spec.cpp2"}), std::logic_error);
-}
-
-TEST_CASE("what calls methods in Python counts for their cells alone", "[unit]") {
-  const std::map<std::string, std::string> hashes{{"harness/python/method.cpp", "1"}, {"harness/core/spec.cpp", "2"}};
-  auto changed = hashes;
-  changed["harness/python/method.cpp"] = "changed";
-  const std::vector<std::string> plugin{ATTNBENCH_SOURCE_DIR "/tests/plugins/python/means.py"};
-  CHECK(source_version(hashes, plugin) != source_version(changed, plugin));
-  CHECK(source_version(hashes, {"harness/core/spec.cpp"}) == source_version(changed, {"harness/core/spec.cpp"}));
-}
-
-TEST_CASE("the sources of this build have a version", "[unit]") {
-  CHECK(source_version({}).size() == 16);
-  CHECK(source_version({"harness/store/store.cpp"}) != source_version({}));
 }
 
 TEST_CASE("the environment is a JSON object of known facts", "[unit]") {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "harness/random/streams.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "harness/runner/plan.hpp"
 #include "harness/workers/message.hpp"
 #include "harness/workers/scratch_folder.hpp"
@@ -105,7 +106,7 @@ TEST_CASE("a cell is the same cell on the other side", "[unit]") {
     Inbox inbox;
     REQUIRE(inbox.receive(connection.ends[1], true));
     const Cell got = cell_of(inbox.next().value());
-    CHECK(got.row(true).key == cell.row(true).key);
+    CHECK(row_of(got, true).key == row_of(cell, true).key);
   }
 }
 

@@ -8,8 +8,8 @@
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/linalg/rounding.hpp"
+#include "harness/machine/resources.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 namespace {

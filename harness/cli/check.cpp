@@ -6,7 +6,7 @@
 
 #include "harness/claims/print.hpp"
 #include "harness/cli/command.hpp"
-#include "harness/store/environment.hpp"
+#include "harness/machine/resources.hpp"
 
 namespace attnbench {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/machine/rates.hpp"
-#include "harness/store/environment.hpp"
+#include "harness/machine/resources.hpp"
 
 namespace attnbench {
 namespace {

@@ -74,7 +74,7 @@ void require_free_name(const Kind& kind, const std::string& name) {
     const auto names = catalogue(plural).names();
     if (std::find(names.begin(), names.end(), name) != names.end())
       throw Misuse(fmt::format("new {}: the name '{}' is taken by {}; give another", kind.name, name,
-                               catalogue(plural).source_file(name)));
+                               catalogue(plural).source_files(name).front()));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/core/bibliography.hpp"
+#include "harness/machine/resources.hpp"
 #include "harness/runner/method_page.hpp"
 #include "harness/runner/run.hpp"
 #include "harness/store/citable.hpp"

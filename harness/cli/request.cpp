@@ -11,7 +11,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/config.hpp"
 #include "harness/cli/option_error.hpp"
-#include "harness/store/environment.hpp"
+#include "harness/machine/resources.hpp"
 
 namespace attnbench {
 

@@ -293,12 +293,12 @@ std::string Params::spec() const {
 }
 
 std::vector<std::string> Params::source_files() const {
-  std::vector<std::string> files{catalogue(content_->plural).source_file(name())};
+  std::vector<std::string> files = catalogue(content_->plural).source_files(name());
+  const auto take = [&](const std::vector<std::string>& more) { files.insert(files.end(), more.begin(), more.end()); };
   for (const auto& p : declared()) {
-    if (p.kind == Parameter::Kind::entry) files.push_back(catalogue(p.catalogue).source_file(text(p.name)));
+    if (p.kind == Parameter::Kind::entry) take(catalogue(p.catalogue).source_files(text(p.name)));
     if (p.kind != Parameter::Kind::specs) continue;
-    for (const Params& inner : all_nested(p.name))
-      for (auto& file : inner.source_files()) files.push_back(std::move(file));
+    for (const Params& inner : all_nested(p.name)) take(inner.source_files());
   }
   return files;
 }

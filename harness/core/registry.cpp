@@ -16,13 +16,18 @@ const Description& Catalogue::description(const std::string& name) const { retur
 
 const std::vector<Parameter>& Catalogue::parameters(const std::string& name) const { return *stored(name).parameters; }
 
-const std::string& Catalogue::source_file(const std::string& name) const { return stored(name).file; }
+const std::vector<std::string>& Catalogue::source_files(const std::string& name) const { return stored(name).files; }
+
+void Catalogue::set_files(const std::string& name, std::vector<std::string> files) {
+  entries_.at(name).files = std::move(files);
+}
 
 bool Catalogue::store(Stored entry) {
   const std::string& name = entry.text->name;
   const auto [place, fresh] = entries_.try_emplace(name, entry);
   if (!fresh)
-    duplicate_registrations().push_back(kind_ + " '" + name + "' (" + place->second.file + ", " + entry.file + ")");
+    duplicate_registrations().push_back(kind_ + " '" + name + "' (" + place->second.files.front() + ", " +
+                                        entry.files.front() + ")");
   return fresh;
 }
 

@@ -38,17 +38,19 @@ class Catalogue {
   std::vector<std::string> names() const;
   const Description& description(const std::string& name) const;  // throws Misuse with the nearest names
   const std::vector<Parameter>& parameters(const std::string& name) const;
-  const std::string& source_file(const std::string& name) const;
+  // The file that registers the entry, and what that file says it takes in beside the project's own sources.
+  const std::vector<std::string>& source_files(const std::string& name) const;
 
  protected:
   struct Stored {
-    std::shared_ptr<const void> entry;
+    std::shared_ptr<void> entry;
     const Description* text;  // of the entry, as its parameters
     const std::vector<Parameter>* parameters;
-    std::string file;
+    std::vector<std::string> files;
   };
   bool store(Stored entry);  // false for a name that is there already
   const Stored& stored(const std::string& name) const;
+  void set_files(const std::string& name, std::vector<std::string> files);
 
  private:
   std::string kind_, plural_;
@@ -71,9 +73,15 @@ class Registry final : public Catalogue {
     return registry;
   }
 
-  bool add(Entry entry, std::string file) {
+  bool add(Entry entry, std::vector<std::string> files) {
     const auto kept = std::make_shared<Entry>(std::move(entry));
-    return store({kept, &kept->text, &kept->parameters, std::move(file)});
+    return store({kept, &kept->text, &kept->parameters, std::move(files)});
+  }
+  // In the place of the entry of that name: references to it stay valid.
+  void replace(Entry entry, std::vector<std::string> files) {
+    const std::string name = entry.text.name;
+    *static_cast<Entry*>(stored(name).entry.get()) = std::move(entry);
+    set_files(name, std::move(files));
   }
 
   const Entry& find(const std::string& name) const { return *static_cast<const Entry*>(stored(name).entry.get()); }
@@ -85,7 +93,7 @@ class Registry final : public Catalogue {
 template <class Entry>
 bool add(Entry entry,
          const char* file = __builtin_FILE()) {  // std::source_location is not in clang 14 with libstdc++ 12
-  return Registry<Entry>::instance().add(std::move(entry), file);
+  return Registry<Entry>::instance().add(std::move(entry), {file});
 }
 
 template <class Entry>

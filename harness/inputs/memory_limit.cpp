@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
-#include "harness/store/environment.hpp"
+#include "harness/machine/resources.hpp"
 
 namespace attnbench {
 

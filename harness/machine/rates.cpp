@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/linalg/products.hpp"
-#include "harness/store/environment.hpp"
+#include "harness/machine/resources.hpp"
 
 namespace attnbench {
 

@@ -90,7 +90,7 @@ template <class Entry>
 void add_stand_in(Entry entry, const Message& plain) {
   entry.text = plain.at("text");
   entry.parameters = plain.at("parameters");
-  add(std::move(entry), plain.at("file").get<std::string>().c_str());
+  Registry<Entry>::instance().add(std::move(entry), plain.at("files"));
 }
 
 void add_method(const Message& plain, const Asking& asking) {

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "harness/claims/print.hpp"
+#include "harness/machine/resources.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 

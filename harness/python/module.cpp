@@ -90,31 +90,32 @@ DeclaredClass declared_class(const py::object& object) {
   declared.has_theory = flag("has_theory");
   declared.has_variance = flag("has_variance");
   declared.file = text("file");
+  declared.files = object.attr("files").cast<std::vector<std::string>>();
   declared.object = py::object(object).release().ptr();
   return std::make_shared<const Declared>(std::move(declared));
 }
 
 // A notebook's cell is run again, and its class has changed: the entry of the same file is replaced.
 template <class Entry>
-void put(Entry entry, const std::string& file, bool again) {
+void put(Entry entry, const Declared& declared, bool again) {
   const auto& name = entry.text.name;
   const auto names = catalogue(Entry::plural).names();
   const bool there = std::find(names.begin(), names.end(), name) != names.end();
-  if (there && again && catalogue(Entry::plural).source_file(name) == file)
-    const_cast<Entry&>(find<Entry>(name)) = std::move(entry);
+  if (there && again && catalogue(Entry::plural).source_files(name).front() == declared.file)
+    Registry<Entry>::instance().replace(std::move(entry), declared.files);
   else if (there && again)
     throw Misuse(fmt::format("the name of {} '{}' is taken ({}); give it another", Entry::kind, name,
-                             catalogue(Entry::plural).source_file(name)));
+                             catalogue(Entry::plural).source_files(name).front()));
   else
-    add(std::move(entry), file.c_str());
+    Registry<Entry>::instance().add(std::move(entry), declared.files);
 }
 
 // again: an entry that the same file has made is replaced, and a name that is taken is Misuse; otherwise it is noted
 // among the duplicate registrations, which whoever loads the plugin looks at.
 void register_class(const py::object& object, bool again) {
   const DeclaredClass declared = declared_class(object);
-  if (declared->maps) put(features_entry(declared), declared->file, again);
-  put(declared->attends ? method_with_attend(declared) : method_of_features(declared), declared->file, again);
+  if (declared->maps) put(features_entry(declared), *declared, again);
+  put(declared->attends ? method_with_attend(declared) : method_of_features(declared), *declared, again);
 }
 
 void set_loader(const py::function& load) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/runner/cell_row.hpp"
 #include "harness/runner/experiment.hpp"
 
 namespace attnbench {
@@ -57,7 +58,7 @@ Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, co
   for (size_t place = 0; place < cells.size(); ++place) {
     const auto first = mine.begin() + static_cast<std::ptrdiff_t>(place) * asked;
     if (std::find(first, first + asked, true) == first + asked) continue;
-    Backlog::Entry one{&cells[place], cells[place].row(entry.timing()).key};
+    Backlog::Entry one{&cells[place], row_of(cells[place], entry.timing()).key};
     const auto found = ended.find(one.key);
     const auto& there = found == ended.end() ? none : found->second;
     Index wanted = asked;

@@ -6,7 +6,6 @@
 #include "harness/core/problem.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/linalg/rounding.hpp"
-#include "harness/store/store.hpp"
 
 namespace attnbench {
 
@@ -26,8 +25,6 @@ struct Cell {
 
   // Everything that decides the measured head (head 0), for grouping and for caching what is exact.
   std::string input_key() const;
-  // The row of the store. timing: threads and this machine belong to the cell.
-  CellRow row(bool timing) const;
 };
 
 // Draws head `head` of a cell's input for one replicate, scaled, and rounded as the problem says: what is exact is then

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "harness/runner/cell_row.hpp"
 #include "harness/runner/experiment.hpp"
 
 namespace attnbench {
@@ -177,9 +178,9 @@ Cells CellTable::add(const std::vector<RecipeCell>& cells) {
   std::vector<size_t> rows;
   for (const RecipeCell& cell : cells) {
     const bool timing = find<ExperimentEntry>(cell.asked.experiment.name()).timing();
-    const CellRow asked = cell.asked.row(timing);
+    const CellRow asked = row_of(cell.asked, timing);
     const auto [place, fresh] = table_->by_asked_key.try_emplace(asked.key, table_->rows.size());
-    if (fresh) table_->rows.push_back({cell, columns_of(asked), cell.run.row(timing).key});
+    if (fresh) table_->rows.push_back({cell, columns_of(asked), row_of(cell.run, timing).key});
     Index& replicates = table_->rows[place->second].cell.replicates;
     replicates = std::max(replicates, cell.replicates);
     rows.push_back(place->second);

@@ -3,6 +3,7 @@
 
 #include "harness/core/approximation.hpp"
 #include "harness/runner/exact.hpp"
+#include "harness/store/measurement.hpp"
 
 namespace attnbench {
 

@@ -12,8 +12,8 @@
 #include "harness/core/approximation.hpp"
 #include "harness/core/error.hpp"
 #include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/resources.hpp"
 #include "harness/runner/experiment.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "harness/random/streams.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "harness/runner/experiment.hpp"
 
 namespace attnbench {
@@ -113,7 +114,7 @@ std::vector<Setting> without_effect(const std::vector<Setting>& settings, const 
   std::vector<Setting> idle;
   for (const Setting& setting : settings)
     if (std::none_of(cells.begin(), cells.end(), [&](const RecipeCell& cell) {
-          return varied(cell.asked, {setting}).row(false).key != cell.asked.row(false).key;
+          return row_of(varied(cell.asked, {setting}), false).key != row_of(cell.asked, false).key;
         }))
       idle.push_back(setting);
   return idle;

@@ -8,10 +8,10 @@
 #include <set>
 #include <tuple>
 
+#include "harness/machine/resources.hpp"
 #include "harness/runner/cells.hpp"
 #include "harness/runner/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 

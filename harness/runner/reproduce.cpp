@@ -6,8 +6,9 @@
 #include <chrono>
 #include <set>
 
+#include "harness/machine/resources.hpp"
+#include "harness/runner/cell_row.hpp"
 #include "harness/runner/experiment.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 
@@ -30,7 +31,7 @@ Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
   // Timings are of one thread: ratios then do not depend on how many cores the machine happens to have.
   all.request.threads = timing ? 1 : allowed_cores();
   for (const RecipeCell& cell : run.cells)
-    if (seen.insert(cell.run.row(timing).key).second) all.cells.push_back(cell.run);
+    if (seen.insert(row_of(cell.run, timing).key).second) all.cells.push_back(cell.run);
   return all;
 }
 

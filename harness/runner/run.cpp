@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/runner/cell_row.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -10,7 +12,7 @@ std::vector<Unit> units_of(const Backlog& backlog, bool timing) {
   std::vector<Unit> units;
   for (const auto& entry : backlog.entries) {
     if (entry.missing.empty()) continue;
-    const CellRow row = entry.cell->row(timing);
+    const CellRow row = row_of(*entry.cell, timing);
     for (const Index replicate : entry.missing) units.push_back({*entry.cell, row, replicate});
   }
   return units;

@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 
+#include "harness/machine/resources.hpp"
 #include "harness/runner/plan.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 

@@ -32,14 +32,17 @@ if(top STREQUAL SOURCE_DIR)
   endif()
 endif()
 
-set(hashes "")
+set(sources "")
 set(headers "")
 foreach(folder harness approximations experiments)
   file(GLOB_RECURSE files RELATIVE "${SOURCE_DIR}" "${SOURCE_DIR}/${folder}/*.cpp" "${SOURCE_DIR}/${folder}/*.hpp")
   list(SORT files)
   foreach(path IN LISTS files)
     file(SHA256 "${SOURCE_DIR}/${path}" hash)
-    string(APPEND hashes "      {\"${path}\", \"${hash}\"},\n")
+    file(STRINGS "${SOURCE_DIR}/${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]*\"")
+    list(TRANSFORM includes REPLACE "^[^\"]*(\"[^\"]*\").*$" "\\1")
+    list(JOIN includes ", " includes)
+    string(APPEND sources "      {\"${path}\", {\"${hash}\", {${includes}}}},\n")
     if(path MATCHES "\\.hpp$")
       string(APPEND headers "${path} ${hash}\n")
     endif()
@@ -66,10 +69,10 @@ const BuildFacts& build_facts() {
   return facts;
 }
 
-const std::map<std::string, std::string>& source_hashes() {
-  static const std::map<std::string, std::string> hashes{
-${hashes}  };
-  return hashes;
+const Sources& sources() {
+  static const Sources all{
+${sources}  };
+  return all;
 }
 
 }  // namespace attnbench

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace attnbench {
 
@@ -15,8 +16,13 @@ struct BuildFacts {
 };
 const BuildFacts& build_facts();
 
-// SHA-256 (hexadecimal) of every source file under harness/, approximations/ and experiments/, by its path relative to
-// the project's root.
-const std::map<std::string, std::string>& source_hashes();
+struct SourceFile {
+  std::string hash;                   // SHA-256, hexadecimal
+  std::vector<std::string> includes;  // of #include "...", as written
+};
+// By the path relative to the project's root, as includes are written.
+using Sources = std::map<std::string, SourceFile>;
+// Every source file under harness/, approximations/ and experiments/.
+const Sources& sources();
 
 }  // namespace attnbench

@@ -1,11 +1,10 @@
-// The names of endings and of outcomes, as the results file has them.
+#include "harness/store/ending.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <stdexcept>
 #include <utility>
-
-#include "harness/store/store.hpp"
 
 namespace attnbench {
 

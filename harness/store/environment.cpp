@@ -3,7 +3,6 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
-#include <sched.h>
 #include <sqlite3.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,22 +12,19 @@
 #include <array>
 #include <boost/process.hpp>
 #include <boost/version.hpp>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <sstream>
 #include <string_view>
 
 #include "harness/core/installed.hpp"
+#include "harness/machine/resources.hpp"
+#include "harness/machine/system_files.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/build_facts.hpp"
@@ -40,74 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// What follows `name` on the first line of the file that starts with it; empty when there is none.
-std::string entry(const fs::path& path, std::string_view name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(name)) {
-      const size_t value = line.find_first_not_of(" \t:", name.size());
-      return value == std::string::npos ? "" : line.substr(value);
-    }
-  return "";
-}
-
-// The number that the text starts with; none for "max" and for what is not there.
-std::optional<double> number(const std::string& text) {
-  std::istringstream stream(text);
-  double value;
-  return stream >> value ? std::optional(value) : std::nullopt;
-}
-
-std::optional<double> memory_entry(std::string_view name) {
-  const auto kibibytes = number(entry("/proc/meminfo", name));
-  return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
-}
-
-// Where one generation of control groups keeps its numbers. controller: its name in /proc/self/cgroup.
-struct MemoryGroups {
-  std::string controller;
-  fs::path mount;
-  std::string limit, used, reclaimable;
-};
-
-const std::array<MemoryGroups, 2> generations = {
-    {{"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
-     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}}};
-
-// Path of this process's group. Its lines read "number:controller:/path", and the second generation has no controller.
-std::optional<fs::path> own_group(const MemoryGroups& groups) {
-  const std::string before_path = fmt::format(":{}:", groups.controller);
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);)
-    if (const size_t colon = line.find(':'); colon != std::string::npos)
-      if (line.compare(colon, before_path.size(), before_path) == 0) return line.substr(colon + before_path.size());
-  return std::nullopt;
-}
-
-// The limit of a group holds for all below it, so the least of what is left on the way to the root counts; folders that
-// a container does not see are passed over. Cached file pages count as used, but are given back when memory is short.
-// when_empty: what would be left if nothing were used.
-double left_in_groups(const MemoryGroups& groups, bool when_empty = false) {
-  double least = std::numeric_limits<double>::infinity();
-  const auto group = own_group(groups);
-  if (!group) return least;
-  for (fs::path path = *group;; path = path.parent_path()) {
-    const fs::path folder = groups.mount / path.relative_path();
-    const auto limit = number(first_line(folder / groups.limit));
-    const auto used = when_empty ? 0.0 : number(first_line(folder / groups.used));
-    const double cached = number(entry(folder / "memory.stat", groups.reclaimable)).value_or(0);
-    if (limit && used) least = std::min(least, std::max(0.0, *limit - std::max(0.0, *used - cached)));
-    if (path == path.parent_path()) return least;
-  }
-}
 
 json caches() {
   json found = json::object();
@@ -122,7 +50,7 @@ json caches() {
 
 json processor() {
   json facts;
-  facts["model"] = entry("/proc/cpuinfo", "model name");
+  facts["model"] = line_after("/proc/cpuinfo", "model name");
   facts["governor"] = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   facts["caches"] = caches();
   facts["cores_online"] = sysconf(_SC_NPROCESSORS_ONLN);
@@ -132,7 +60,8 @@ json processor() {
 
 json memory() {
   json facts;
-  if (const auto total = memory_entry("MemTotal:")) facts["total_bytes"] = std::llround(*total);
+  const std::string kibibytes = line_after("/proc/meminfo", "MemTotal:");
+  if (const auto total = std::strtoll(kibibytes.c_str(), nullptr, 10)) facts["total_bytes"] = 1024 * total;
   if (const double available = available_memory(); std::isfinite(available))
     facts["available_bytes"] = std::llround(available);
   return facts;
@@ -193,7 +122,7 @@ json host() {
     facts["name"] = system.nodename;
     facts["system"] = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   }
-  std::string distribution = entry("/etc/os-release", "PRETTY_NAME=");
+  std::string distribution = line_after("/etc/os-release", "PRETTY_NAME=");
   std::erase(distribution, '"');
   facts["distribution"] = distribution;
   return facts;
@@ -255,51 +184,19 @@ const std::string& this_machine() {
   return name;
 }
 
-double available_memory() {
-  double available = memory_entry("MemAvailable:").value_or(std::numeric_limits<double>::infinity());
-  for (const MemoryGroups& groups : generations) available = std::min(available, left_in_groups(groups));
-  return available;
-}
-
-double total_memory() {
-  double total = memory_entry("MemTotal:").value_or(std::numeric_limits<double>::infinity());
-  for (const MemoryGroups& groups : generations) total = std::min(total, left_in_groups(groups, true));
-  return total;
-}
-
-namespace {
-int cores_of_affinity() {
-  // The kernel refuses a set that is smaller than its own, which exceeds cpu_set_t's 1024 on the largest machines.
-  for (size_t cores = CPU_SETSIZE; cores <= (size_t{1} << 20); cores *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cores), [](cpu_set_t* s) { CPU_FREE(s); });
-    const size_t bytes = CPU_ALLOC_SIZE(cores);
-    CPU_ZERO_S(bytes, set.get());
-    if (sched_getaffinity(0, bytes, set.get()) == 0) return std::max(1, CPU_COUNT_S(bytes, set.get()));
-  }
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
-}  // namespace
-
-int allowed_cores() {
-  const int cores = cores_of_affinity();
-  const char* variable = std::getenv("SLURM_CPUS_PER_TASK");
-  const std::string granted = variable ? variable : "";
-  int slurm = 0;
-  const auto [end, error] = std::from_chars(granted.data(), granted.data() + granted.size(), slurm);
-  return error == std::errc() && end == granted.data() + granted.size() && slurm >= 1 ? std::min(cores, slurm) : cores;
-}
-
-std::string source_version(const std::vector<std::string>& files) {
+std::string source_version(const std::vector<std::string>& files, const std::vector<std::string>& alone) {
   // The cells of a sweep share a few lists of files, and hashing one takes longer than looking up a cell.
   static std::mutex mutex;
   static std::map<std::vector<std::string>, std::string> known;
   auto key = files;
+  key.push_back("alone");
+  key.insert(key.end(), alone.begin(), alone.end());
   for (const std::string& file : files)  // a notebook keeps the process, and its plugin is written anew meanwhile
     if (std::error_code gone; file.ends_with(".py"))
       key.push_back(std::to_string(fs::last_write_time(file, gone).time_since_epoch().count()));
   const std::lock_guard lock(mutex);
   std::string& version = known[std::move(key)];
-  if (version.empty()) version = source_version(source_hashes(), files);
+  if (version.empty()) version = source_version(sources(), files, alone);
   return version;
 }
 

@@ -7,34 +7,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "harness/core/problem.hpp"
+#include "harness/store/ending.hpp"
+#include "harness/store/measurement.hpp"
 #include "harness/store/verdict.hpp"
 
 namespace attnbench {
-
-// One number (shape empty, one value) or one array (spectrum, per-row measure, time samples) with its shape, row-major.
-struct Measurement {
-  std::string metric;
-  std::string unit;  // "1" for ratios and counts, "s", "B", ...
-  std::vector<Index> shape;
-  std::vector<double> values;
-};
-
-struct Ending {
-  enum class Kind { done, skipped, failed, crashed, timed_out, out_of_memory, invalid };
-  Kind kind = Kind::done;
-  std::string reason;  // empty when done
-};
-std::string to_string(Ending::Kind kind);
-Ending::Kind ending_kind(std::string_view name);  // throws std::invalid_argument for what to_string does not give
-// Done, skipped or invalid: the same again whenever it is tried. The others (failed, crashed, timed out, out of memory)
-// may be the machine's doing, and are replaced by what comes of another try.
-bool settled(Ending::Kind kind);
 
 // One recipe, run and judged.
 struct Reproduction {

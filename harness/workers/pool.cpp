@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/resources.hpp"
 #include "harness/runner/plan.hpp"
-#include "harness/store/environment.hpp"
 #include "harness/workers/interrupts.hpp"
 #include "harness/workers/unit_queue.hpp"
 #include "harness/workers/worker.hpp"

@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterable, Mapping
 import numpy as np
 
 from attnbench._native import Misuse
+from attnbench.imported import imported_files
 from attnbench.method import Calibration, Method, Parameter, Shape
 
 CLAIMS: dict[str, type] = {
@@ -56,6 +57,7 @@ class Declaration:
     def __init__(self, cls: type[Any], file: str) -> None:
         self.cls = cls
         self.file = file
+        self.files = [file, *imported_files(file)]
         self.where = f"{Path(file).name}: class {cls.__name__}"
         self.name = getattr(cls, "name", None) or kebab(cls.__name__)
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):

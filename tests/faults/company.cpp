@@ -4,8 +4,8 @@
 
 #include <fstream>
 
+#include "harness/machine/resources.hpp"
 #include "harness/runner/experiment.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,0 +1,89 @@
+"""The files that decide what a plugin in Python computes, beside its own."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import site
+import sys
+import sysconfig
+from functools import cache
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Iterator
+
+
+def imported_files(file: str) -> list[str]:
+    """The modules that a file imports from outside the interpreter's own folders, and those that these import: sorted.
+
+    The source is read, not run: an import inside a function counts, and so does a module that was imported before.
+    Empty for what is no file.
+    """
+    found: set[str] = set()
+    todo = [(file, "")]
+    while todo:
+        path, module = todo.pop()
+        for name in _names(path, module):
+            place = _file_of(name)
+            if place and place not in found and place != file:
+                found.add(place)
+                todo.append((place, name))
+    return sorted(found)
+
+
+def _names(path: str, module: str) -> Iterator[str]:
+    """Of all modules that the source at `path` may import, with the packages around them."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    package = module if Path(path).name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _with_packages(alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            name = node.module or ""
+            if node.level:
+                try:
+                    name = importlib.util.resolve_name("." * node.level + name, package)
+                except ImportError:  # the file is not in a package: Python itself would refuse it
+                    continue
+            yield from _with_packages(name)
+            yield from (f"{name}.{alias.name}" for alias in node.names)  # of which some are modules
+
+
+def _with_packages(name: str) -> Iterator[str]:
+    words = name.split(".")
+    yield from (".".join(words[: count + 1]) for count in range(len(words)))
+
+
+def _file_of(name: str) -> str | None:
+    """The source of a module that lies outside the interpreter's own folders."""
+    if not _is_outside(name.split(".")[0]):  # asked first: looking a submodule up imports the packages around it
+        return None
+    loaded = getattr(sys.modules.get(name), "__file__", None)
+    origin = loaded or getattr(_spec(name), "origin", None)
+    return str(Path(origin).resolve()) if origin and Path(origin).is_file() else None
+
+
+@cache
+def _is_outside(package: str) -> bool:
+    spec = _spec(package)
+    if spec is None or package in sys.stdlib_module_names:
+        return False
+    places = [spec.origin] if spec.has_location else spec.submodule_search_locations
+    inside = _interpreter_folders()
+    return any(not set(inside) & set(Path(place).resolve().parents) for place in places or [] if place)
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def _interpreter_folders() -> list[Path]:
+    own = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return [Path(folder).resolve() for folder in (*own, *site.getsitepackages(), site.getusersitepackages())]
