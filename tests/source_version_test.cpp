@@ -186,7 +186,7 @@ Names registering_sources() {
 TEST_CASE("every source that the linker needs for a cell goes stale with it", "[unit]") {
   const Objects objects = objects_of_this_build();
   const Names registering = registering_sources();
-  REQUIRE(registering.size() > 100);
+  REQUIRE(registering.size() > 90);
   std::map<std::string, std::string> missing;  // source -> one of those that need it
   size_t needed = 0;
   for (const std::string& file : registering) {
@@ -196,7 +196,7 @@ TEST_CASE("every source that the linker needs for a cell goes stale with it", "[
     for (const std::string& path : linked)
       if (!counted.contains(path)) missing.emplace(path, file);
   }
-  CHECK(needed > 10 * registering.size());
+  CHECK(needed > 5 * registering.size());
   std::string words;
   for (const auto& [path, file] : missing) words += path + " is needed by " + file + "\n";
   CHECK(words == "");
@@ -208,7 +208,7 @@ TEST_CASE("a change of one source makes those cells stale that it decides, and n
   };
   const std::vector<std::string> parts[] = {cell("rank", "linear", "gaussian").experiment.source_files(),
                                             cell("rank", "performer", "gaussian").method.source_files(),
-                                            cell("rank", "nystromformer", "gaussian").method.source_files(),
+                                            cell("rank", "nystrom", "gaussian").method.source_files(),
                                             cell("rank", "linear", "gaussian").input.source_files()};
   std::vector<Names> stale_by(std::size(parts));
   for (size_t i = 0; i < std::size(parts); ++i) {
