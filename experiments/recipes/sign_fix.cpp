@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/field.hpp"
 
-namespace attnbench {
+namespace attnbench::sign_fix_recipe {
 namespace {
 
 struct Direction {
@@ -124,4 +124,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sign_fix_recipe

@@ -11,7 +11,7 @@
 #include "harness/machine/resources.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
-namespace attnbench {
+namespace attnbench::attend_command {
 namespace {
 
 struct Arguments {
@@ -162,4 +162,4 @@ const bool registered = add(CommandEntry{.text = {.name = "attend",
                                          .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::attend_command

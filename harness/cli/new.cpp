@@ -11,7 +11,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/core/installed.hpp"
 
-namespace attnbench {
+namespace attnbench::new_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ const bool registered =
                      .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::new_command

@@ -12,7 +12,7 @@
 #include "harness/runner/recommend_measured.hpp"
 #include "harness/store/environment.hpp"
 
-namespace attnbench {
+namespace attnbench::recommend_command {
 namespace {
 
 double limit_of_error(const std::string& text) {
@@ -143,4 +143,4 @@ const bool registered = add(CommandEntry{
     .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::recommend_command

@@ -15,7 +15,7 @@
 #include "harness/store/citable.hpp"
 #include "harness/store/environment.hpp"
 
-namespace attnbench {
+namespace attnbench::report_command {
 namespace {
 
 // Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
@@ -113,4 +113,4 @@ const bool registered = add(CommandEntry{
     .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::report_command

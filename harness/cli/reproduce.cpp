@@ -12,7 +12,7 @@
 #include "harness/store/environment.hpp"
 #include "harness/workers/pool.hpp"
 
-namespace attnbench {
+namespace attnbench::reproduce_command {
 namespace {
 
 std::vector<Setting> parse_settings(const std::vector<std::string>& words) {
@@ -194,4 +194,4 @@ const bool registered =
                      .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::reproduce_command

@@ -11,7 +11,7 @@
 #include "harness/runner/figure.hpp"
 #include "harness/store/environment.hpp"
 
-namespace attnbench {
+namespace attnbench::run_command {
 namespace {
 
 constexpr double worth_telling = 60;  // seconds
@@ -92,4 +92,4 @@ const bool registered =
                      .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::run_command
