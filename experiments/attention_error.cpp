@@ -5,10 +5,10 @@
 #include <limits>
 #include <numeric>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"
 #include "harness/measures/retrieval.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 #include "harness/theory/delta_method.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <numbers>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 

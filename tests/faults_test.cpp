@@ -17,8 +17,8 @@
 #include <sstream>
 #include <thread>
 
+#include "harness/machine/load.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/workers/load.hpp"
 #include "tests/catch.hpp"
 
 using namespace attnbench;

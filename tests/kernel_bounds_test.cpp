@@ -3,8 +3,8 @@
 #include <map>
 #include <numbers>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
 
 using namespace attnbench;

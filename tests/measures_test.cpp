@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "harness/claims/check.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/waves.hpp"

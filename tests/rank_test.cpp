@@ -3,11 +3,11 @@
 #include <cmath>
 #include <map>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/linear_map.hpp"
 #include "harness/measures/spectrum.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"

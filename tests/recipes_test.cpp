@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/reproduce.hpp"
 #include "tests/catch.hpp"

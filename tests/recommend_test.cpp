@@ -1,13 +1,12 @@
 // What is recommended, from planted numbers; which budgets are looked at; and the commands that choose and compare.
-#include "harness/runner/recommend.hpp"
-
 #include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
 
-#include "harness/runner/search_space.hpp"
+#include "experiments/commands/recommendation.hpp"
+#include "experiments/commands/search_space.hpp"
 #include "tests/misuse.hpp"
 #include "tests/results_file.hpp"
 

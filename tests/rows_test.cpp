@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/peak_memory.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/retrieval.hpp"
 #include "harness/measures/sparsity.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"

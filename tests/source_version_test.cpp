@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "harness/core/registry.hpp"
-#include "harness/runner/cell_row.hpp"
+#include "harness/experiment/cell_row.hpp"
 #include "harness/store/environment.hpp"
 #include "tests/catch.hpp"
 #include "tests/results_file.hpp"
@@ -221,8 +221,9 @@ TEST_CASE("a change of one source makes those cells stale that it decides, and n
     }
   }
   const auto& [rank, performer, nystrom, gaussian] = std::tie(stale_by[0], stale_by[1], stale_by[2], stale_by[3]);
-  for (const char* path : {"experiments/rank.cpp", "experiments/rank_records.cpp", "experiments/rank_records.hpp",
-                           "harness/runner/cell.cpp", "harness/runner/exact.cpp", "harness/measures/spectrum.cpp"}) {
+  for (const char* path :
+       {"experiments/rank.cpp", "experiments/rank_records.cpp", "experiments/rank_records.hpp",
+        "harness/experiment/cell.cpp", "harness/experiment/exact.cpp", "harness/measures/spectrum.cpp"}) {
     CAPTURE(path);
     CHECK(rank.contains(path));
     CHECK_FALSE(performer.contains(path));

@@ -3,7 +3,7 @@
 #include <map>
 #include <numbers>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 

@@ -23,7 +23,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/environment.hpp"

@@ -8,13 +8,13 @@
 #include <limits>
 #include <thread>
 
+#include "harness/machine/load.hpp"
 #include "harness/machine/peak_memory.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/power_law.hpp"
 #include "harness/timing/roofline.hpp"
 #include "harness/timing/turns.hpp"
-#include "harness/workers/load.hpp"
 #include "tests/catch.hpp"
 
 using namespace attnbench;

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "harness/core/approximation.hpp"
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/input.hpp"
 #include "tests/catch.hpp"

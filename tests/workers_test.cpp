@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/message.hpp"
+#include "harness/machine/scratch_folder.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/cell_row.hpp"
 #include "harness/runner/plan.hpp"
-#include "harness/workers/message.hpp"
-#include "harness/workers/scratch_folder.hpp"
 #include "harness/workers/unit_queue.hpp"
 #include "tests/catch.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <lapacke.h>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/core/registry.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 
@@ -34,7 +35,9 @@ std::optional<options::variables_map> parse_arguments(const std::string& command
                                                       const std::vector<std::pair<const char*, int>>& positional,
                                                       const MoreValues& more = {});
 
-// The command line as it was typed, quoted for a shell; kept with every run.
-extern std::string command_line;
+// Keeps the command line as it was typed, quoted for a shell.
+void keep_command_line(std::string words);
+// Begins a run of that command line, in the environment of this process. Returns the run's number.
+std::int64_t begin_run(Store& store);
 
 }  // namespace attnbench

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "harness/cli/option_error.hpp"
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

@@ -8,7 +8,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/pattern_drawing.hpp"
 #include "harness/core/approximation.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

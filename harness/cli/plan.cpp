@@ -6,7 +6,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/runner/backlog.hpp"
 
 namespace attnbench {

@@ -10,8 +10,8 @@
 #include "harness/cli/plugin_options.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/plugins/plugins.hpp"
-#include "harness/plugins/stand_ins.hpp"
 #include "harness/workers/serve.hpp"
+#include "harness/workers/stand_ins.hpp"
 
 namespace attnbench {
 
@@ -68,7 +68,7 @@ int dispatch_in_worker(const std::vector<std::string>& words) {
 }  // namespace
 
 int run_command(const std::vector<std::string>& words) {
-  command_line = as_typed(words);
+  keep_command_line(as_typed(words));
   return dispatch(words);
 }
 
@@ -77,7 +77,7 @@ int run_program(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool worker = !words.empty() && words[0] == "worker";
   if (worker) words.erase(words.begin());
-  command_line = as_typed(words);
+  keep_command_line(as_typed(words));
   try {
     return worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
   } catch (const Misuse& e) {

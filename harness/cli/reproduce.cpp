@@ -9,7 +9,6 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
-#include "harness/store/environment.hpp"
 #include "harness/workers/pool.hpp"
 
 namespace attnbench {
@@ -162,7 +161,7 @@ int run_command(const std::vector<std::string>& words) {
       std::cout << fmt::format("{} recipes: {}; the page after them takes about a minute\n", names.size(),
                                expected.text())
                 << std::flush;
-    const auto run_id = store.begin_run(command_line, environment_json());
+    const auto run_id = begin_run(store);
     const KeptWorkers workers;
     for (const auto& name : names) {
       RunSummary total;

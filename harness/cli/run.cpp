@@ -9,7 +9,6 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
 #include "harness/runner/figure.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 namespace {
@@ -67,7 +66,7 @@ int run_command(const std::vector<std::string>& words) {
   const auto cells = expand(request);  // misuse shows before a results file is made
   print_caveats(cells);
   Store store(arguments->results);
-  const auto run_id = store.begin_run(command_line, environment_json());
+  const auto run_id = begin_run(store);
   const auto summary = run(request, cells, store, run_id, arguments->limits,
                            [&](const Backlog& backlog) { print_estimate(request, backlog, arguments->results); });
   const Figure figure = figure_of_run(request);

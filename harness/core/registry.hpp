@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "harness/core/abi.hpp"
-#include "harness/core/error.hpp"
 #include "harness/core/parameters.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

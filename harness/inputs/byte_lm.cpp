@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "harness/core/approximation.hpp"
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/products.hpp"
 
 namespace attnbench {

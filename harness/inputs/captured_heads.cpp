@@ -5,10 +5,10 @@
 
 #include <fstream>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/last_read.hpp"
-#include "harness/inputs/memory_limit.hpp"
 #include "harness/inputs/tensor_formats.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

@@ -2,7 +2,7 @@
 // [batch, heads, n, d]. A smaller n takes the first tokens. The same numbers in every replicate: a file is one sample.
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/captured_heads.hpp"
 
 namespace attnbench {

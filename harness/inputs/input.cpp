@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

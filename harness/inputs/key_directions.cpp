@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/factorisations.hpp"
 
 namespace attnbench {

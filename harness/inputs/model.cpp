@@ -16,8 +16,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "harness/core/error.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/captured_heads.hpp"
 #include "harness/inputs/key_directions.hpp"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/npy_header.hpp"
 
 namespace attnbench {

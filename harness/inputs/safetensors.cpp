@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {

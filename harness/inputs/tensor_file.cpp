@@ -7,7 +7,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/core/error.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/products.hpp"
 
 namespace attnbench {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

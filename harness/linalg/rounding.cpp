@@ -1,6 +1,6 @@
 #include "harness/linalg/rounding.hpp"
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

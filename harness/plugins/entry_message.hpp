@@ -5,9 +5,9 @@
 
 #include "harness/core/approximation.hpp"
 #include "harness/core/feature_map.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/experiment/message.hpp"
 #include "harness/inputs/input.hpp"
-#include "harness/runner/experiment.hpp"
-#include "harness/workers/message.hpp"
 
 namespace attnbench {
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "harness/core/error.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
@@ -85,6 +85,12 @@ Plugins plugins() {
   Plugins all{.files = split(variable(files_variable)), .python = variable(python_variable)};
   if (all.python.empty()) all.python = ATTNBENCH_PYTHON;
   return all;
+}
+
+std::string python_of_plugins() {
+  const auto [files, python] = plugins();
+  const auto in_python = [](const fs::path& file) { return file.extension() == ".py"; };
+  return std::any_of(files.begin(), files.end(), in_python) ? python : "";
 }
 
 void set_plugins(const Plugins& plugins) {

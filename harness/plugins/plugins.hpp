@@ -17,6 +17,8 @@ struct Plugins {
 // Of this process, from the environment that it shares with its workers: ATTNBENCH_PLUGINS (separated by colons) and
 // ATTNBENCH_PYTHON.
 Plugins plugins();
+// The interpreter, when a plugin is in Python; empty otherwise.
+std::string python_of_plugins();
 // Puts them there. Throws Misuse for a file that is not there or is neither .so nor .py, and for an interpreter that
 // cannot be found.
 void set_plugins(const Plugins& plugins);

@@ -92,6 +92,7 @@ Message told(const Message& question) {
   const auto& entry = find<ExperimentEntry>(name);
   const Cell cell = cell_of(question.at("cell"));
   if (what == "bytes") return entry.bytes(cell);
+  if (what == "work") return entry.work(cell);
   return entry.check(cell), Message(true);
 }
 

@@ -4,8 +4,8 @@
 
 #include <span>
 
+#include "harness/experiment/message.hpp"
 #include "harness/plugins/plugins.hpp"
-#include "harness/workers/message.hpp"
 
 namespace attnbench {
 

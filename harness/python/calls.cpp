@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

@@ -15,16 +15,16 @@ namespace attnbench {
 struct Declared {
   Description text;
   std::vector<Parameter> parameters;
-  bool attends = false;       // it has attend
-  bool maps = false;          // it has features_q and features_k
-  bool exponents = false;     // which give the logarithms of features
-  bool takes_causal = false;  // its attend does
-  bool fitted = false;        // its constructor wants the calibration head
-  bool has_theory = false;    // it says what its kernel estimates
-  bool has_variance = false;  // and with which variance
+  bool attends = false;            // it has attend
+  bool maps = false;               // it has features_q and features_k
+  bool exponents = false;          // which give the logarithms of features
+  bool takes_causal = false;       // its attend does
+  bool fitted = false;             // its constructor wants the calibration head
+  bool has_theory = false;         // it says what its kernel estimates
+  bool has_variance = false;       // and with which variance
   std::string file;                // or what stands in its place
   std::vector<std::string> files;  // it, and the modules that it imports from outside the interpreter's folders
-  PyObject* object = nullptr;  // never released: registries outlive the interpreter
+  PyObject* object = nullptr;      // never released: registries outlive the interpreter
 
   // The values of a spec that are this class's own: those of a spec of linear attention hold the engine's as well.
   // The caller holds the interpreter.

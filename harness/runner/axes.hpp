@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/matrix.hpp"
 
 namespace attnbench {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 

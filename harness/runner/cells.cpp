@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 

@@ -1,8 +1,8 @@
 // What a replicate of a cell takes, from formulas alone.
 #pragma once
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/rates.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 
@@ -13,9 +13,8 @@ inline constexpr Rates nominal_rates{.fma_peak = 5e10, .exp_rate = 5e8, .bandwid
 // Measured once a process.
 Rates rates_by_one_product(Precision precision);
 
-// Seconds of one replicate of a cell on machines of those rates: the method's cost formulas times what the experiment
-// does, as far as its options (draws, layers, blocks and turn) and the matrices that it holds tell. It is right within
-// a factor of about ten.
+// Seconds of one replicate of a cell on machines of those rates, by what the experiment's entry says of its work, and
+// by the blocks and turns of timings. It is right within a factor of about ten.
 double seconds_by_model(const Cell& cell, const Rates& rates);
 
 // Bytes at the peak of one replicate: cell_bytes and what the method takes beyond its inputs.

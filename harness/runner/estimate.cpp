@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 
 namespace attnbench {
 

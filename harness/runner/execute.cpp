@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "harness/runner/experiment.hpp"
-#include "harness/workers/interrupts.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/scratch_folder.hpp"
 #include "harness/workers/pool.hpp"
-#include "harness/workers/scratch_folder.hpp"
 #include "harness/workers/timing_session.hpp"
 
 namespace attnbench {

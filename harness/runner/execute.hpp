@@ -6,31 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/unit.hpp"
 #include "harness/store/store.hpp"
 
 namespace attnbench {
-
-// One replicate of one cell: what is done, fails and is resumed as a whole.
-struct Unit {
-  Cell cell;
-  CellRow row;
-  Index replicate;
-};
-
-// What has become of a unit.
-struct UnitOutcome {
-  Ending ending;
-  std::vector<Measurement> measurements = {};
-  std::vector<std::string> notes = {};
-};
-
-// The limits beyond which a unit is ended, and how long a session of timing waits for a quiet machine.
-struct Limits {
-  double seconds = 3600;
-  std::optional<double> bytes = {};       // of one unit; nothing: its share of the machine
-  std::optional<double> wait_quiet = {};  // seconds that timing waits, at most, for other work to end; nothing: none
-};
 
 // Progress with the time left, on stderr when it is a terminal (or when told to), at most a few lines a second.
 class Progress {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 

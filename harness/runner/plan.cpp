@@ -10,10 +10,10 @@
 #include <unordered_set>
 
 #include "harness/core/approximation.hpp"
-#include "harness/core/error.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 
@@ -247,14 +247,6 @@ class Expansion {
 };
 
 }  // namespace
-
-double cell_bytes(const Cell& cell) {
-  const auto& shape = cell.problem.shape;
-  const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);
-  // The head as it was drawn in double, as it is used, and the output.
-  const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
-  return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
-}
 
 Index replicates_of(const RunRequest& request, const Cell& cell) {
   const Index most = find<InputEntry>(cell.input.name()).limits(cell.input).replicates;

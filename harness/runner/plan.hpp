@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/experiment/cell.hpp"
 #include "harness/runner/axes.hpp"
-#include "harness/runner/cell.hpp"
 #include "harness/runner/match.hpp"
 #include "harness/runner/precision.hpp"
 #include "harness/runner/shard.hpp"
@@ -34,9 +34,6 @@ struct RunRequest {
   std::uint64_t seed = 1;
   int threads = 1;
 };
-
-// About how many bytes a cell takes: its heads, and the n x n matrices of its experiment.
-double cell_bytes(const Cell& cell);
 
 // How many replicates the request makes of that cell, with `until` at most: no more than its input has.
 Index replicates_of(const RunRequest& request, const Cell& cell);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/statistics/intervals.hpp"
 
 namespace attnbench {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 

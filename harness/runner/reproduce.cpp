@@ -6,9 +6,9 @@
 #include <chrono>
 #include <set>
 
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/runner/cell_row.hpp"
+#include "harness/experiment/cell_row.hpp"
 
 namespace attnbench {
 

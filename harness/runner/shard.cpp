@@ -8,7 +8,7 @@
 #include <map>
 
 #include "harness/runner/cost_model.hpp"
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 
 namespace attnbench {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/schema.hpp"
 
 namespace attnbench {

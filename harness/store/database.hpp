@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/store.hpp"
 
 namespace attnbench {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <Eigen/Core>
-#include <algorithm>
 #include <array>
 #include <boost/process.hpp>
 #include <boost/version.hpp>
@@ -25,7 +24,6 @@
 #include "harness/core/installed.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/machine/system_files.hpp"
-#include "harness/plugins/plugins.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/build_facts.hpp"
 #include "harness/store/source_version.hpp"
@@ -89,13 +87,11 @@ json library_variables() {
   return set;
 }
 
-// The interpreter of plugins in Python, and what decides their numbers beside them.
-json python() {
+// An interpreter, with the versions of the packages that decide numbers.
+json python_facts(const std::string& python) {
   namespace process = boost::process;
-  const Plugins all = plugins();
-  if (std::none_of(all.files.begin(), all.files.end(), [](const fs::path& f) { return f.extension() == ".py"; }))
-    return {};
-  json facts = {{"executable", all.python}};
+  if (python.empty()) return {};
+  json facts = {{"executable", python}};
   constexpr const char* script = R"python(
 import importlib.metadata as packages, json, platform
 facts = {"version": platform.python_version()}
@@ -107,7 +103,7 @@ for name in ("numpy", "torch"):
 print(json.dumps(facts)))python";
   std::error_code none;
   process::ipstream answer;
-  process::child child(all.python, process::args = {"-c", script}, process::std_out > answer,
+  process::child child(python, process::args = {"-c", script}, process::std_out > answer,
                        process::std_err > process::null, process::std_in < process::null, none);
   std::string line;
   if (!none && std::getline(answer, line))
@@ -153,10 +149,14 @@ json known_only(const json& facts) {
 
 }  // namespace
 
-std::string environment_json() {
-  json environment = {{"build", build()},         {"processor", processor()}, {"memory", memory()},
-                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()},
-                      {"python", python()}};
+std::string environment_json(const std::string& python) {
+  json environment = {{"build", build()},
+                      {"processor", processor()},
+                      {"memory", memory()},
+                      {"libraries", libraries()},
+                      {"host", host()},
+                      {"variables", library_variables()},
+                      {"python", python_facts(python)}};
   if (std::array<double, 3> load; getloadavg(load.data(), 3) == 3) environment["load_average"] = load;
   return known_only(environment).dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -7,8 +7,9 @@
 namespace attnbench {
 
 // A JSON object: git commit and whether the tree was clean, compiler, flags and build type, CPU model and caches, cores
-// allowed, memory, library versions, host system, load average. Facts that cannot be had are left out.
-std::string environment_json();
+// allowed, memory, library versions, host system, load average. python: the interpreter that runs plugins; its version
+// and packages are added. Leaves out facts that the system does not tell.
+std::string environment_json(const std::string& python = "");
 
 // The machine that an environment describes, or this one: host, processor and its cores. What is timed is compared on
 // one machine only. "unknown machine" when nothing is known.

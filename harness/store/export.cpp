@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/export_columns.hpp"
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/environment.hpp"
 #include "harness/store/store.hpp"

@@ -16,7 +16,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/database.hpp"
 
 namespace attnbench {

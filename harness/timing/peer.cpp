@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/inputs/tensor_file.hpp"
-#include "harness/workers/scratch_folder.hpp"
+#include "harness/machine/scratch_folder.hpp"
 
 namespace attnbench {
 

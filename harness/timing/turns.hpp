@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/rates.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/timing/handover.hpp"
 
 namespace attnbench {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/plan.hpp"
-#include "harness/workers/interrupts.hpp"
 #include "harness/workers/unit_queue.hpp"
 #include "harness/workers/worker.hpp"
 

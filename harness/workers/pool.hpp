@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "harness/runner/execute.hpp"
+#include "harness/experiment/unit.hpp"
 
 namespace attnbench {
 

@@ -20,9 +20,9 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "harness/experiment/message.hpp"
 #include "harness/plugins/tell.hpp"
 #include "harness/timing/turns.hpp"
-#include "harness/workers/message.hpp"
 #include "harness/workers/process.hpp"
 
 namespace attnbench {

@@ -11,12 +11,12 @@
 #include <thread>
 #include <unordered_map>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/load.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 #include "harness/timing/turns.hpp"
-#include "harness/workers/interrupts.hpp"
-#include "harness/workers/load.hpp"
 #include "harness/workers/worker.hpp"
 
 namespace attnbench {

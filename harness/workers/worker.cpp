@@ -8,8 +8,8 @@
 #include <chrono>
 #include <fstream>
 
-#include "harness/inputs/memory_limit.hpp"
-#include "harness/workers/interrupts.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

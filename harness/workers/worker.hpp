@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "harness/workers/message.hpp"
+#include "harness/experiment/message.hpp"
+#include "harness/machine/scratch_folder.hpp"
 #include "harness/workers/process.hpp"
-#include "harness/workers/scratch_folder.hpp"
 
 namespace attnbench {
 

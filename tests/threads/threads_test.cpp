@@ -4,7 +4,7 @@
 #include <array>
 #include <thread>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "harness/inputs/laws/input_stream.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

@@ -1,8 +1,8 @@
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/machine/resources.hpp"
 
 namespace attnbench {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/runner/cell.hpp"
+#include "harness/experiment/cell.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "harness/workers/interrupts.hpp"
+#include "harness/machine/interrupts.hpp"
 
 #include <unistd.h>
 

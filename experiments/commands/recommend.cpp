@@ -6,11 +6,10 @@
 #include <cmath>
 #include <iostream>
 
+#include "experiments/commands/measured_candidates.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
-#include "harness/inputs/memory_limit.hpp"
-#include "harness/runner/recommend_measured.hpp"
-#include "harness/store/environment.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 namespace {
@@ -124,7 +123,7 @@ int run_command(const std::vector<std::string>& words) {
                     "head{}",
                     space.without_form.empty() ? "" : fmt::format(" ({})", fmt::join(space.without_form, "; "))));
   Store store(results);
-  const auto run_id = store.begin_run(command_line, environment_json());
+  const auto run_id = begin_run(store);
   const auto found = measure_candidates(heads, space.candidates, needs, store, run_id);
   if (!found) {
     std::cout << "interrupted; the same command goes on\n";

@@ -1,4 +1,4 @@
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 #include "harness/measures/attention_matrix.hpp"
 
@@ -100,6 +100,14 @@ Matrix<double> Task::output() const {
   if (cell.problem.shape.precision == Precision::f32)
     return output_of<float>(*this, *method<float>(0, replicate), head.cast<float>());
   return output_of<double>(*this, *method<double>(0, replicate), head);
+}
+
+double cell_bytes(const Cell& cell) {
+  const auto& shape = cell.problem.shape;
+  const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);
+  // The head as it was drawn in double, as it is used, and the output.
+  const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
+  return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
 }
 
 }  // namespace attnbench

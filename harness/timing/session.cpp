@@ -1,4 +1,4 @@
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/plan.hpp"
 
 namespace attnbench {
 

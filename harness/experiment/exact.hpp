@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "harness/runner/cell.hpp"
+#include "harness/experiment/cell.hpp"
 
 namespace attnbench {
 

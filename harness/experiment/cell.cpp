@@ -1,4 +1,4 @@
-#include "harness/runner/cell.hpp"
+#include "harness/experiment/cell.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "harness/runner/execute.hpp"
+#include "harness/experiment/unit.hpp"
 
 namespace attnbench {
 

@@ -1,11 +1,11 @@
-#include "harness/runner/method_page.hpp"
+#include "experiments/commands/method_page.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "harness/runner/recommend.hpp"
+#include "experiments/commands/recommendation.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "harness/runner/cell_row.hpp"
+#include "harness/experiment/cell_row.hpp"
 
 #include <fmt/format.h>
 
@@ -34,8 +34,8 @@ std::string parameters_json(const Cell& cell) {
 
 // They decide in which order turns are timed and which turns were disturbed. They count alone: of what they include,
 // the workers and the store decide no number, and what times a turn is included by the experiments.
-const std::vector<std::string> timing_sources{"harness/workers/timing_session.cpp", "harness/workers/load.cpp",
-                                              "harness/runner/session.cpp"};
+const std::vector<std::string> timing_sources{"harness/workers/timing_session.cpp", "harness/machine/load.cpp",
+                                              "harness/timing/session.cpp"};
 const std::vector<std::string> none;
 }  // namespace
 

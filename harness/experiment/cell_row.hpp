@@ -1,7 +1,7 @@
 // The row of a cell in a results file.
 #pragma once
 
-#include "harness/runner/cell.hpp"
+#include "harness/experiment/cell.hpp"
 #include "harness/store/store.hpp"
 
 namespace attnbench {

@@ -1,4 +1,4 @@
-#include "harness/workers/load.hpp"
+#include "harness/machine/load.hpp"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include <sstream>
 #include <thread>
 
-#include "harness/workers/interrupts.hpp"
+#include "harness/machine/interrupts.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "harness/plugins/stand_ins.hpp"
+#include "harness/workers/stand_ins.hpp"
 
 #include <fmt/format.h>
 
@@ -166,6 +166,7 @@ void add_experiment(const Message& plain, const Asking& asking) {
   entry.headline = plain.at("headline");
   entry.check = [=](const Cell& cell) { asking.ask<bool>("check", {{"cell", to_message(cell)}}); };
   entry.bytes = [=](const Cell& cell) { return asking.ask<double>("bytes", {{"cell", to_message(cell)}}); };
+  entry.work = [=](const Cell& cell) { return asking.ask<Work>("work", {{"cell", to_message(cell)}}); };
   if (plain.at("timed")) entry.timed = Timing{};
   add_stand_in(std::move(entry), plain);
 }

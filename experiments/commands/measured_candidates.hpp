@@ -1,9 +1,9 @@
 // Measures the candidates of a recommendation: errors of all, times of those that can be the answer.
 #pragma once
 
-#include "harness/runner/recommend.hpp"
+#include "experiments/commands/recommendation.hpp"
+#include "experiments/commands/search_space.hpp"
 #include "harness/runner/run.hpp"
-#include "harness/runner/search_space.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "harness/runner/search_space.hpp"
+#include "experiments/commands/search_space.hpp"
 
 #include <algorithm>
 

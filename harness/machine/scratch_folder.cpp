@@ -1,4 +1,4 @@
-#include "harness/workers/scratch_folder.hpp"
+#include "harness/machine/scratch_folder.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>

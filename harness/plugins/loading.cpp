@@ -10,9 +10,9 @@
 #include <set>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/plugins/plugins.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/store/build_facts.hpp"
 
 namespace attnbench {

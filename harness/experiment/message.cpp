@@ -1,4 +1,4 @@
-#include "harness/workers/message.hpp"
+#include "harness/experiment/message.hpp"
 
 #include <sys/socket.h>
 

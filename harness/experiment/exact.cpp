@@ -1,4 +1,4 @@
-#include "harness/runner/exact.hpp"
+#include "harness/experiment/exact.hpp"
 
 #include <algorithm>
 

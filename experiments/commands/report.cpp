@@ -6,14 +6,13 @@
 #include <optional>
 #include <set>
 
+#include "experiments/commands/method_page.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/core/bibliography.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/method_page.hpp"
 #include "harness/runner/run.hpp"
 #include "harness/store/citable.hpp"
-#include "harness/store/environment.hpp"
 
 namespace attnbench {
 namespace {
@@ -21,7 +20,7 @@ namespace {
 // Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
 std::optional<std::string> measure(const MethodPage& page, const std::string& results) {
   Store store(results);
-  const auto run_id = store.begin_run(command_line, environment_json());
+  const auto run_id = begin_run(store);
   RunSummary total;
   for (auto [request, cells] : page.recipe->runs()) {
     // Timings are of one thread, as in reproduce.

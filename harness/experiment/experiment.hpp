@@ -2,7 +2,8 @@
 #pragma once
 
 #include "harness/core/approximation.hpp"
-#include "harness/runner/exact.hpp"
+#include "harness/experiment/exact.hpp"
+#include "harness/experiment/work.hpp"
 #include "harness/store/measurement.hpp"
 
 namespace attnbench {
@@ -97,9 +98,14 @@ struct ExperimentEntry {
   std::function<void(const Cell&)> check = [](const Cell&) {};
   // Bytes that a cell holds at once beside its heads.
   std::function<double(const Cell&)> bytes = [](const Cell&) { return 0.0; };
+  // What one replicate computes beside drawing its heads (harness/experiment/work.hpp has the parts).
+  std::function<Work(const Cell&)> work = [](const Cell& cell) { return work_of_layers(cell, 1); };
   std::function<void(const Task&, Recorder&)> run = {};
   std::optional<Timing> timed = {};  // instead of `run`
   bool timing() const { return timed.has_value(); }
 };
+
+// About how many bytes a cell takes: its heads, and what its experiment holds beside them.
+double cell_bytes(const Cell& cell);
 
 }  // namespace attnbench

@@ -1,4 +1,4 @@
-#include "harness/runner/recommend_measured.hpp"
+#include "experiments/commands/measured_candidates.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/runner/cells.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
 
 namespace attnbench {
