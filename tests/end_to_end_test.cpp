@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 

@@ -13,6 +13,7 @@
 
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/tensor_bytes.hpp"
 

@@ -10,6 +10,7 @@
 
 #include "harness/experiment/cell_row.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/misuse.hpp"
 

@@ -7,6 +7,7 @@
 #include "harness/core/approximation.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/measures/attention_matrix.hpp"

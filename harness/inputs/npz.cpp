@@ -1,6 +1,8 @@
 // NumPy's .npz (numpy.lib.format): a zip archive of .npy files, each
 //   "\x93NUMPY", version (1.0, 2.0 or 3.0), header length (2 bytes in version 1, else 4), header, numbers.
 // Archives come from anywhere: what an entry declares is checked against the bytes that it has before memory is taken.
+#include "harness/inputs/npz.hpp"
+
 #include <fmt/format.h>
 #include <zip.h>
 

@@ -2,6 +2,8 @@
 //   {"name": {"dtype": "F32", "shape": [n, d], "data_offsets": [begin, end]}, ..., "__metadata__": {"key": "text"}}
 // and the data, row-major and little endian, which the offsets cover without overlap or gap. The header is read as a
 // stream of tokens, so that nothing is built from one that nests deeper, repeats a key or is of another form.
+#include "harness/inputs/safetensors.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "harness/errors/error.hpp"
+#include "harness/inputs/npz.hpp"
+#include "harness/inputs/safetensors.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {

@@ -22,9 +22,6 @@ using NamedTensors = std::map<std::string, Tensor>;
 // more than a constant times the file's size.
 NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only = {});
 
-// Writes float64 or float32 safetensors: to a temporary file beside it, then renamed, so nothing is half-written.
-void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, Precision precision);
-
 // A tensor with 1 or 2 axes as a matrix (1 axis: one row), and back.
 Matrix<double> as_matrix(const Tensor& tensor, const std::string& name);
 Tensor as_tensor(const Matrix<double>& matrix);

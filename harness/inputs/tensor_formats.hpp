@@ -40,7 +40,4 @@ std::vector<std::string> names_to_read(const std::filesystem::path& path, const 
 // Size of a regular file; throws Misuse when there is none that can be read.
 std::uintmax_t size_of_regular_file(const std::filesystem::path& path);
 
-NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only);
-NamedTensors read_npz(const std::filesystem::path& path, const std::vector<std::string>& only);
-
 }  // namespace attnbench

@@ -1,4 +1,6 @@
 // Safetensors as safetensors.cpp reads them: header length, JSON header, data. Written beside the file and renamed.
+#include "harness/inputs/write_safetensors.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,9 +1,10 @@
+#include "harness/measures/top_singular_values.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/measures/randomised_spectrum.hpp"
 
 namespace attnbench {
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "harness/machine/scratch_folder.hpp"
 
 namespace attnbench {

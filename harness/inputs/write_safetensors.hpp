@@ -1,0 +1,11 @@
+// Writing the safetensors format.
+#pragma once
+
+#include "harness/inputs/tensor_file.hpp"
+
+namespace attnbench {
+
+// Writes float64 or float32 safetensors: to a temporary file beside it, then renamed, so nothing is half-written.
+void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, Precision precision);
+
+}  // namespace attnbench
