@@ -248,6 +248,8 @@ class Expansion {
 
 }  // namespace
 
+bool RunRequest::timing() const { return find<ExperimentEntry>(parse_spec(experiment).name).timing(); }
+
 double cell_bytes(const Cell& cell) {
   const auto& shape = cell.problem.shape;
   const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);

@@ -33,6 +33,8 @@ struct RunRequest {
   bool retry = false;               // what failed, crashed, ran out of time or memory counts as missing
   std::uint64_t seed = 1;
   int threads = 1;
+
+  bool timing() const;  // whether its experiment measures time
 };
 
 // About how many bytes a cell takes: its heads, and the n x n matrices of its experiment.
