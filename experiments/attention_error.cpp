@@ -106,20 +106,20 @@ void record_delta_method(const Task& task, const Exact& exact, Recorder& record)
   }
   // Beside the number of summands it depends on the map and the input alone, which specs of other m share.
   const Params single = task.cell.method.with("m", task.cell.method.has("count") ? "2" : "1");
-  const auto error = task.exact.remembered(
-      task.cell, task.replicate, "delta method " + single.spec(), [&](std::vector<double>& squared_and_bias) {
-        squared_and_bias.assign(2, 0);
-        Context in_double(task.context.threads());  // the theory of a rounded problem is not itself rounded
-        for (const Index i : chosen) {
-          const Index seen = task.cell.problem.shape.mask.visible(i, nk);
-          if (seen == 0) continue;
-          const RowError row =
-              delta_method(in_double, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
-          squared_and_bias[0] += row.squared_error;
-          for (const double b : row.bias) squared_and_bias[1] += b * b;
-        }
-        for (double& x : squared_and_bias) x /= static_cast<double>(dv * std::ssize(chosen));
-      });
+  const auto& error = task.exact.remembered(task.cell, task.replicate, "delta method " + single.spec(), [&] {
+    std::vector<double> squared_and_bias(2);
+    Context in_double(task.context.threads());  // the theory of a rounded problem is not itself rounded
+    for (const Index i : chosen) {
+      const Index seen = task.cell.problem.shape.mask.visible(i, nk);
+      if (seen == 0) continue;
+      const RowError row =
+          delta_method(in_double, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
+      squared_and_bias[0] += row.squared_error;
+      for (const double b : row.bias) squared_and_bias[1] += b * b;
+    }
+    for (double& x : squared_and_bias) x /= static_cast<double>(dv * std::ssize(chosen));
+    return squared_and_bias;
+  });
   const double m = static_cast<double>(theory->summands);
   record.scalar("output_mse_theory", "1", error[0] / m);
   record.scalar("output_bias_theory", "1", std::sqrt(error[1]) / m);
