@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-NEWEST_SCHEMA = 5
+SCHEMA = 5
 KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
@@ -91,7 +91,7 @@ class Reproduction:
     """One row of table `reproduction`: a recipe that was run and judged."""
 
     recipe: str
-    size: str  # smoke, quick or full; empty in files of older schemas
+    size: str  # smoke, quick or full
     command: str  # runs it alone, again
     seconds: float
     cells: list[str]  # keys of what it was judged by
@@ -247,11 +247,9 @@ def _open(path: Path) -> sqlite3.Connection:
     if application != APPLICATION_ID:
         connection.close()
         raise Misuse(f"{path}: another program's database; {expected}; check the path")
-    if schema > NEWEST_SCHEMA:
+    if schema != SCHEMA:
         connection.close()
-        raise Misuse(
-            f"{path}: schema {schema}; expected at most {NEWEST_SCHEMA}; use the scripts of the attnbench that wrote it"
-        )
+        raise Misuse(f"{path}: schema {schema}; expected {SCHEMA}; use the scripts of the attnbench that wrote it")
     return connection
 
 
@@ -271,8 +269,6 @@ def _read_file(path: Path) -> _File:
     with closing(_open(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
-            if "machine" not in cells:  # before schema 3
-                cells["machine"] = ""
             replicates = pd.read_sql(
                 "SELECT c.key, r.replicate, r.run, r.ending, r.reason, r.seconds, r.finished "
                 "FROM replicate r JOIN cell c ON c.id = r.cell ORDER BY c.id, r.replicate",
@@ -286,16 +282,13 @@ def _read_file(path: Path) -> _File:
             )
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
             rows = connection.execute("SELECT recipe, name, position, json FROM figure").fetchall()
-            (schema,) = connection.execute("PRAGMA user_version").fetchone()
-            judged, reproduced = [], []
-            if schema > 1:  # the first schema has no verdicts, and those before the fourth no expectations
-                columns = "recipe, outcome, statement, numbers" + (", region, expected, source" if schema > 3 else "")
-                columns += ", quotation, paraphrase, definition, threshold, because, compared" if schema > 4 else ""
-                judged = connection.execute(f"SELECT {columns} FROM verdict ORDER BY recipe, position").fetchall()
-            if schema > 3:
-                reproduced = connection.execute(
-                    "SELECT recipe, size, command, seconds, cells, written FROM reproduction ORDER BY recipe"
-                ).fetchall()
+            judged = connection.execute(
+                "SELECT recipe, outcome, statement, numbers, region, expected, source, quotation, paraphrase, definition, "
+                "threshold, because, compared FROM verdict ORDER BY recipe, position"
+            ).fetchall()
+            reproduced = connection.execute(
+                "SELECT recipe, size, command, seconds, cells, written FROM reproduction ORDER BY recipe"
+            ).fetchall()
         except (sqlite3.Error, pd.errors.DatabaseError) as error:
             cause = " ".join(str(error.__cause__ or error).split())
             raise Misuse(f"{path}: {cause}; expected the tables of a results file of attnbench; run it again") from None

@@ -21,6 +21,7 @@ BUILD = Path(sys.argv.pop(1)).resolve()
 sys.path[:0] = [str(BUILD / "python"), str(SOURCES)]
 
 import attnbench  # noqa: E402
+from libraries_test import read_safetensors  # noqa: E402
 from means import Leaky, Mean  # noqa: E402
 
 Array = NDArray[Any]
@@ -97,6 +98,28 @@ class AttendTest(unittest.TestCase):
             inside = attnbench.attend("vq:codes=4", q, k, v)
         outside = attnbench.attend("vq:codes=4", q, k, v, calibration=(drawn(), drawn(), drawn()))
         self.assertFalse(np.array_equal(inside, outside))
+
+    def test_the_program_and_the_module_give_the_same_numbers(self) -> None:
+        arrays = {"q": drawn(2), "k": drawn(2), "v": drawn(2, columns=DV)}
+        arrays = {name: x.astype(np.float32) for name, x in arrays.items()}
+        q, k, v = arrays.values()
+        with tempfile.TemporaryDirectory() as folder:
+            given, written = Path(folder) / "in.npz", Path(folder) / "out.safetensors"
+            np.savez(given, **arrays)
+            for spec in ("performer:m=16", "vq:codes=4"):  # drawn, and fitted
+                command = [BUILD / "attnbench", "attend", spec, "--input", given, "--output", written, "--matrix"]
+                subprocess.run([*command, "--kernel"], check=True, capture_output=True)
+                of_program = read_safetensors(written)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # vq learns from the input itself
+                    of_module = {
+                        "out": attnbench.attend(spec, q, k, v),
+                        "attention": attnbench.attention_matrix(spec, q, k),
+                        "kernel": attnbench.kernel(spec, q, k),
+                    }
+                for name, want in of_module.items():
+                    with self.subTest(spec=spec, name=name):
+                        np.testing.assert_array_equal(of_program[name], want)
 
     def test_misuse_is_a_value_error_that_says_what_was_expected(self) -> None:
         q, k, v = drawn(), drawn(), drawn()

@@ -242,6 +242,28 @@ TEST_CASE("needles are found where the weights are, and their share is known for
   CHECK_FALSE(measured(cell_of("attention-error", "softmax", "gaussian", shape)).values.contains("needle_found"));
 }
 
+TEST_CASE("attention-error draws its method once a replicate and in the cell's precision alone", "[methods]") {
+  const MethodEntry original = find<MethodEntry>("performer");
+  const auto files = catalogue("methods").source_files("performer");
+  int in_float = 0, in_double = 0;
+  MethodEntry counting = original;
+  counting.f32 = [&](const Draw& draw) { return ++in_float, original.f32(draw); };
+  counting.f64 = [&](const Draw& draw) { return ++in_double, original.f64(draw); };
+  Registry<MethodEntry>::instance().replace(counting, files);
+  const Shape shape{.nq = 12, .nk = 12, .d = 4, .dv = 2};
+  for (const std::string experiment : {"attention-error", "attention-error:matrix=false"})
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      Cell cell = cell_of(experiment, "performer:features=trig,m=4", "gaussian:scale=3", shape);
+      cell.problem.shape.precision = precision;
+      in_float = in_double = 0;
+      const Measured found = measured(cell);
+      CHECK(found.values.contains("fraction_nonpositive_normalisers"));
+      CHECK(in_float == (precision == Precision::f32 ? 1 : 0));
+      CHECK(in_double == (precision == Precision::f64 ? 1 : 0));
+    }
+  Registry<MethodEntry>::instance().replace(original, files);
+}
+
 TEST_CASE("divergences of rows are stored whole, infinite ones as such", "[methods]") {
   const Shape shape{.nq = 30, .nk = 30, .d = 4, .dv = 2};
   const Measured local = measured(cell_of("attention-error", "local:window=3", "gaussian", shape));

@@ -24,8 +24,7 @@ std::optional<std::string> measure(const MethodPage& page, const std::string& re
   RunSummary total;
   for (auto [request, cells] : page.recipe->runs()) {
     // Timings are of one thread, as in reproduce.
-    const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
-    request.threads = timing ? 1 : allowed_cores();
+    request.threads = request.timing() ? 1 : allowed_cores();
     const auto summary = run(request, store, run_id);
     if (summary.interrupted) return std::nullopt;
     total.ran += summary.ran;

@@ -11,6 +11,7 @@
 
 #include "harness/cli/script.hpp"
 #include "harness/core/approximation.hpp"
+#include "harness/core/scaling.hpp"
 
 namespace attnbench {
 
@@ -26,8 +27,7 @@ using Keys = std::vector<std::vector<Index>>;
 HeadData<double> gaussian_head(Index n, const char* which) {
   const auto entries = [&](const char* what) {
     auto generator = Streams(seed).stream("describe pattern", which, what, n);
-    // Scaled by d^-1/4, as every method is given it.
-    return (std::pow(static_cast<double>(d), -0.25) * standard_normal(generator, n, d)).eval();
+    return (edge_scale(d) * standard_normal(generator, n, d)).eval();
   };
   return {entries("Q"), entries("K"), entries("V")};
 }

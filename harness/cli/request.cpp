@@ -103,8 +103,7 @@ void read_problem(const Words& words, const std::string& command, RunRequest& re
     throw Misuse(command + ": --causal and --bidirectional exclude each other; keep one");
   if (words.causal) request.causal = true;
   if (words.bidirectional) request.causal = false;
-  const bool timing = find<ExperimentEntry>(parse_spec(words.experiment).name).timing();
-  const std::string precision = !words.precision.empty() ? words.precision : timing ? "f32" : "f64";
+  const std::string precision = !words.precision.empty() ? words.precision : request.timing() ? "f32" : "f64";
   if (precision != "f32" && precision != "f64") throw Misuse("--precision " + precision + ": expected f32 or f64");
   request.precision = precision == "f32" ? Precision::f32 : Precision::f64;
   request.rounding = parse_rounding(words.round);
@@ -135,13 +134,12 @@ void read_axes(const Words& words, RunRequest& request) {
 
 // How much of it is done, and where.
 void read_extent(const Words& words, RunRequest& request) {
-  const bool timing = find<ExperimentEntry>(parse_spec(words.experiment).name).timing();
   if (!words.match.empty()) request.match = parse_match(words.match);
   if (!words.until.empty()) request.until = parse_until(words.until);
   request.replicates = !words.replicates.empty() ? count_of("replicates", words.replicates)
                        : request.until           ? until_replicates
                                                  : 1;
-  if (request.until && request.until->seconds && !timing)
+  if (request.until && request.until->seconds && !request.timing())
     throw Misuse(
         fmt::format("--until {}: {} measures no time, and a cap in seconds would make its rows depend on the "
                     "clock; cap it with --replicates",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/experiment/experiment.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -18,6 +20,8 @@ std::string Cell::input_key() const {
   return fmt::format("{} {} {} seed={}", input.spec(), find<InputEntry>(input.name()).content(input),
                      problem_key(problem), seed);
 }
+
+bool Cell::timing() const { return find<ExperimentEntry>(experiment.name()).timing(); }
 
 namespace {
 InputRequest input_request(const Cell& cell, Index replicate, Index head, Purpose purpose) {

@@ -25,6 +25,7 @@ struct Cell {
 
   // Everything that decides the measured head (head 0), for grouping and for caching what is exact.
   std::string input_key() const;
+  bool timing() const;  // whether its experiment measures time
 };
 
 // Draws head `head` of a cell's input for one replicate, scaled, and rounded as the problem says: what is exact is then

@@ -1,15 +1,11 @@
 #include "harness/experiment/exact.hpp"
 
-#include <algorithm>
-
 #include "harness/core/approximation.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
 namespace attnbench {
 
 namespace {
-constexpr size_t kept = 4;  // cells are sorted by input, so two threads need two, and a few more cost little
-
 std::unique_ptr<Approximation<double>> softmax(const Shape& shape) {
   const Params params("methods", "softmax");
   return make_approximation<double>({.shape = shape, .params = params, .streams = Streams(0)});  // draws nothing
@@ -24,45 +20,30 @@ Exact::Exact(const Cell& cell, Index replicate)
 }
 
 const Matrix<double>& Exact::attention() const {
-  std::call_once(once_, [&] {
-    Context context;
-    // Row by row costs n^2 d; attend with V = I, which is proved equal, would cost n^3.
-    attention_.resize(head.Q.rows(), head.K.rows());
-    softmax(shape_)->rows()->attention_rows(head.view(), shape_.mask, 0, context, attention_);
-    require_finite<double>(attention_, "exact attention matrix");
-  });
-  return attention_;
+  if (attention_) return *attention_;
+  Context context;
+  // Row by row costs n^2 d; attend with V = I, which is proved equal, would cost n^3.
+  Matrix<double> A(head.Q.rows(), head.K.rows());
+  softmax(shape_)->rows()->attention_rows(head.view(), shape_.mask, 0, context, A);
+  require_finite<double>(A, "exact attention matrix");
+  return attention_.emplace(std::move(A));
 }
+
+namespace {
+std::string key_of(const Cell& cell, Index replicate) {
+  return cell.input_key() + " replicate=" + std::to_string(replicate);
+}
+}  // namespace
 
 std::shared_ptr<const Exact> ExactCache::get(const Cell& cell, Index replicate) {
-  const std::string key = cell.input_key() + " replicate=" + std::to_string(replicate);
-  Slot slot;
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.key == key; });
-    if (found == slots_.end()) {
-      slot.key = key;
-      slots_.push_front(slot);
-      if (slots_.size() > kept) slots_.pop_back();
-    } else {
-      slot = *found;
-    }
-  }
-  std::call_once(*slot.once, [&] { *slot.value = std::make_shared<const Exact>(cell, replicate); });
-  return *slot.value;
+  return exact_.get(key_of(cell, replicate), [&] { return std::make_shared<const Exact>(cell, replicate); });
 }
 
-std::vector<double> ExactCache::remembered(const Cell& cell, Index replicate, const std::string& name,
-                                           const std::function<void(std::vector<double>&)>& compute) {
-  std::shared_ptr<Numbers> numbers;
-  {
-    const std::scoped_lock lock(mutex_);
-    auto& slot = numbers_[cell.input_key() + " replicate=" + std::to_string(replicate) + " " + name];
-    if (!slot) slot = std::make_shared<Numbers>();
-    numbers = slot;
-  }
-  std::call_once(numbers->once, [&] { compute(numbers->values); });
-  return numbers->values;
+const std::vector<double>& ExactCache::remembered(const Cell& cell, Index replicate, const std::string& name,
+                                                  const std::function<std::vector<double>()>& compute) {
+  const std::string key = key_of(cell, replicate) + " " + name;
+  const auto found = numbers_.find(key);
+  return found != numbers_.end() ? found->second : numbers_.emplace(key, compute()).first->second;
 }
 
 }  // namespace attnbench

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 
 #include "harness/experiment/cell.hpp"
+#include "harness/inputs/last_read.hpp"
 
 namespace attnbench {
 
@@ -17,36 +17,26 @@ class Exact {
 
   const HeadData<double> head;  // scaled
   Matrix<double> output;        // nq x dv
-  // nq x nk, made when it is first asked for; safe to call from several threads.
+  // nq x nk, made when it is first asked for.
   const Matrix<double>& attention() const;
 
  private:
   Shape shape_;
-  mutable std::once_flag once_;
-  mutable Matrix<double> attention_;
+  mutable std::optional<Matrix<double>> attention_;
 };
 
-// Keeps the last few; safe to call from several threads, which then wait for the one that computes.
+// Keeps the last ones. Of one thread: a worker does one unit after the other, on its main thread.
 class ExactCache {
  public:
   std::shared_ptr<const Exact> get(const Cell& cell, Index replicate);
   // Numbers that some cells of one input share: computed by the first that asks under that name.
-  std::vector<double> remembered(const Cell& cell, Index replicate, const std::string& name,
-                                 const std::function<void(std::vector<double>&)>& compute);
+  const std::vector<double>& remembered(const Cell& cell, Index replicate, const std::string& name,
+                                        const std::function<std::vector<double>()>& compute);
 
  private:
-  struct Slot {
-    std::string key;
-    std::shared_ptr<std::once_flag> once = std::make_shared<std::once_flag>();
-    std::shared_ptr<std::shared_ptr<const Exact>> value = std::make_shared<std::shared_ptr<const Exact>>();
-  };
-  struct Numbers {
-    std::once_flag once;
-    std::vector<double> values;
-  };
-  std::mutex mutex_;
-  std::list<Slot> slots_;
-  std::map<std::string, std::shared_ptr<Numbers>> numbers_;
+  // Units come by input, until a worker takes single units of two inputs in turns at the end of a run.
+  LastRead<std::shared_ptr<const Exact>, 2> exact_;
+  std::map<std::string, std::vector<double>> numbers_;
 };
 
 }  // namespace attnbench

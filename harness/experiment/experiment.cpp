@@ -72,19 +72,13 @@ template std::unique_ptr<Approximation<double>> Task::method<double>(Index, Inde
 
 namespace {
 template <class T>
-Matrix<double> output_of(const Task& task, const Approximation<T>& method, const HeadData<T>& head) {
-  Matrix<T> output(head.Q.rows(), head.V.cols());
-  method.attend(head.view(), task.cell.problem.shape.mask, task.context, output);
-  require_finite<T>(output, "output");
-  return output.template cast<double>();
-}
-
-template <class T>
 Task::Applied apply(const Task& task) {
-  const HeadData<T> head = task.exact.get(task.cell, task.replicate)->head.template cast<T>();
-  const auto method = task.method<T>(0, task.replicate);
-  Matrix<double> output = output_of(task, *method, head);
-  return {attention_matrix(*method, head.view(), task.cell.problem.shape.mask, task.context), std::move(output)};
+  Task::Applied::Instance<T> drawn{task.exact.get(task.cell, task.replicate)->head.template cast<T>(),
+                                   task.method<T>(0, task.replicate)};
+  Matrix<T> output(drawn.head.Q.rows(), drawn.head.V.cols());
+  drawn.method->attend(drawn.head.view(), task.cell.problem.shape.mask, task.context, output);
+  require_finite<T>(output, "output");
+  return {std::move(drawn), output.template cast<double>(), {}};
 }
 }  // namespace
 
@@ -92,14 +86,17 @@ Task::Applied Task::applied() const {
   const auto claims = find<MethodEntry>(cell.method.name()).claims(cell.method, cell.problem.shape);
   if (!claims.no_attention_matrix.empty())
     throw Skip(cell.method.spec() + " has no attention matrix: " + claims.no_attention_matrix);
-  return cell.problem.shape.precision == Precision::f32 ? apply<float>(*this) : apply<double>(*this);
+  Applied made = applied_without_matrix();
+  made.attention = std::visit(
+      [&](const auto& drawn) {
+        return attention_matrix(*drawn.method, drawn.head.view(), cell.problem.shape.mask, context);
+      },
+      made.instance);
+  return made;
 }
 
-Matrix<double> Task::output() const {
-  const auto& head = exact.get(cell, replicate)->head;
-  if (cell.problem.shape.precision == Precision::f32)
-    return output_of<float>(*this, *method<float>(0, replicate), head.cast<float>());
-  return output_of<double>(*this, *method<double>(0, replicate), head);
+Task::Applied Task::applied_without_matrix() const {
+  return cell.problem.shape.precision == Precision::f32 ? apply<float>(*this) : apply<double>(*this);
 }
 
 double cell_bytes(const Cell& cell) {

@@ -1,6 +1,8 @@
 // Experiments: questions asked of a method. One turns a cell into measurements, or says why it has none (Skip).
 #pragma once
 
+#include <variant>
+
 #include "harness/core/approximation.hpp"
 #include "harness/experiment/exact.hpp"
 #include "harness/experiment/work.hpp"
@@ -48,14 +50,23 @@ struct Task {
   std::unique_ptr<Approximation<T>> method(Index head, Index draw) const;
   // What the method's kernel estimates, given what it learns from.
   std::optional<KernelTheory> theory(Index head) const;
-  // The attention matrix of the method in the cell's precision, and its output, from the same instance.
+  // The method as it was drawn in the cell's precision, with the head that it was given and what it made of it: an
+  // experiment that reports more of the method asks this instance, so that all its numbers are of one.
   struct Applied {
-    Matrix<double> attention;  // nq x nk
+    template <class T>
+    struct Instance {
+      HeadData<T> head;
+      std::unique_ptr<Approximation<T>> method;
+    };
+    std::variant<Instance<float>, Instance<double>> instance;
     Matrix<double> output;     // nq x dv
+    Matrix<double> attention;  // nq x nk; empty without matrix
   };
+  // Throws Skip where the method has no attention matrix.
   Applied applied() const;
-  // That output alone, which takes no n x n matrix.
-  Matrix<double> output() const;
+  // Takes no n x n matrix.
+  Applied applied_without_matrix() const;
+  Matrix<double> output() const { return applied_without_matrix().output; }
 };
 
 // Bytes of one nq x nk matrix in double.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "harness/core/approximation.hpp"
+#include "harness/core/scaling.hpp"
 #include "harness/errors/error.hpp"
 #include "harness/linalg/products.hpp"
 
@@ -167,7 +168,7 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
   const Shape shape{.nq = n, .nk = n, .d = d, .dv = dv, .mask = {.causal = true}, .precision = Precision::f64};
   const Params params("methods", "softmax");
   const auto softmax = make_approximation<double>({.shape = shape, .params = params, .streams = Streams(0)});
-  const double scale = std::pow(static_cast<double>(d), -0.25);
+  const double scale = edge_scale(d);
   const auto keep = [&](const HeadData<double>& head) {
     for (const auto& [tensor, X] : {std::pair{&file.q, &head.Q}, {&file.k, &head.K}, {&file.v, &head.V}})
       tensor->values.insert(tensor->values.end(), X->data(), X->data() + X->size());

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "harness/core/scaling.hpp"
 #include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
@@ -78,7 +79,7 @@ HeadData<double> draw_head(const Params& input, const InputRequest& request, dou
   require_shape(input, "Q", head.Q, request.nq, request.d);
   require_shape(input, "K", head.K, request.nk, request.d);
   require_shape(input, "V", head.V, request.nk, request.dv);
-  const double scale = std::sqrt(logit_scale) * std::pow(static_cast<double>(request.d), -0.25);
+  const double scale = std::sqrt(logit_scale) * edge_scale(request.d);
   head.Q *= scale;
   head.K *= scale;
   refuse_non_finite(input, "Q", head.Q);

@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "harness/experiment/cell_row.hpp"
-#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 
@@ -177,7 +176,7 @@ CellTable::CellTable() : table_(std::make_shared<Cells::Table>()) {}
 Cells CellTable::add(const std::vector<RecipeCell>& cells) {
   std::vector<size_t> rows;
   for (const RecipeCell& cell : cells) {
-    const bool timing = find<ExperimentEntry>(cell.asked.experiment.name()).timing();
+    const bool timing = cell.asked.timing();
     const CellRow asked = row_of(cell.asked, timing);
     const auto [place, fresh] = table_->by_asked_key.try_emplace(asked.key, table_->rows.size());
     if (fresh) table_->rows.push_back({cell, columns_of(asked), row_of(cell.run, timing).key});

@@ -157,7 +157,7 @@ RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const st
                      const std::function<Rates(Precision)>& rates) {
   RunEstimate total;
   if (missing.empty()) return total;
-  const bool timing = find<ExperimentEntry>(missing.front().cell->experiment.name()).timing();
+  const bool timing = missing.front().cell->timing();
   Past past(past_cells);
   total.by_past = true;
   double longest = 0;

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "harness/experiment/experiment.hpp"
 #include "harness/machine/interrupts.hpp"
 #include "harness/machine/scratch_folder.hpp"
 #include "harness/workers/pool.hpp"
@@ -98,7 +97,7 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
     if (outcome.ending.kind != Ending::Kind::done) add_ending(summary, unit, outcome.ending);
     progress.step(fmt::format("{} {} n={}", unit.row.experiment, unit.row.method, unit.row.shape.nk));
   };
-  if (find<ExperimentEntry>(units.front().cell.experiment.name()).timing())
+  if (units.front().cell.timing())
     run_in_sessions(units, limits, record,
                     [&](double cells, const std::string& what) { progress.within(cells, what); });
   else

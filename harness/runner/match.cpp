@@ -8,6 +8,8 @@
 #include <cmath>
 #include <mutex>
 
+#include "harness/core/scaling.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -22,7 +24,7 @@ double seconds_of_call(const Params& method, Shape shape) {
   const Streams streams(1);
   const auto normal = [&](const char* what, Index rows, Index columns) {
     auto generator = streams.stream("match", what, rows, columns);
-    return Matrix<double>(standard_normal(generator, rows, columns) * std::pow(static_cast<double>(shape.d), -0.25));
+    return Matrix<double>(standard_normal(generator, rows, columns) * edge_scale(shape.d));
   };
   const HeadData<double> calibration{normal("Q", shape.nq, shape.d), normal("K", shape.nk, shape.d),
                                      normal("V", shape.nk, shape.dv)};

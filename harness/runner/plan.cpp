@@ -248,6 +248,8 @@ class Expansion {
 
 }  // namespace
 
+bool RunRequest::timing() const { return find<ExperimentEntry>(parse_spec(experiment).name).timing(); }
+
 Index replicates_of(const RunRequest& request, const Cell& cell) {
   const Index most = find<InputEntry>(cell.input.name()).limits(cell.input).replicates;
   return most > 0 ? std::min(most, request.replicates) : request.replicates;

@@ -33,6 +33,8 @@ struct RunRequest {
   bool retry = false;               // what failed, crashed, ran out of time or memory counts as missing
   std::uint64_t seed = 1;
   int threads = 1;
+
+  bool timing() const;  // whether its experiment measures time
 };
 
 // How many replicates the request makes of that cell, with `until` at most: no more than its input has.

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "harness/experiment/cell_row.hpp"
-#include "harness/experiment/experiment.hpp"
 #include "harness/random/streams.hpp"
 
 namespace attnbench {
@@ -56,7 +55,7 @@ Recipe::Recipe(RecipeSize size, const std::string& name, std::vector<Setting> se
       seed_of_timings_(name.empty() ? 0 : hash_bytes(name) % 1'000'000) {}
 
 Cells Recipe::run(RunRequest request) {
-  const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
+  const bool timing = request.timing();
   std::vector<RecipeCell> cells;
   for (const Cell& cell : expand(request)) {
     cells.push_back({cell, varied(cell, settings_), request.replicates});

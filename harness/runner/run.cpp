@@ -33,7 +33,7 @@ RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id, con
 
 RunSummary run(const RunRequest& request, const std::vector<Cell>& cells, Store& store, std::int64_t run_id,
                const Limits& limits, const std::function<void(const Backlog&)>& before) {
-  const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
+  const bool timing = request.timing();
   RunSummary summary;
   std::vector<std::pair<std::string, Index>> tried;  // has ended, even where a retry would do it again
   for (bool first = true;; first = false) {

@@ -65,7 +65,7 @@ std::vector<bool> units_of_shard(const std::vector<Cell>& cells, Index replicate
   std::map<std::string, size_t> places;
   std::vector<std::int64_t> weights;
   std::int64_t total = 0;
-  const bool timing = find<ExperimentEntry>(cells.front().experiment.name()).timing();
+  const bool timing = cells.front().timing();
   for (size_t cell = 0; cell < cells.size(); ++cell) {
     const std::string together =
         timing ? session_key(cells[cell]) : cells[cell].experiment.spec() + "\n" + cells[cell].input_key();

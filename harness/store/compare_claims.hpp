@@ -21,7 +21,7 @@ struct ComparedClaim {
   std::string recipe, statement;
   Ruling a, b, expected;
   Outcome outcome = Outcome::same;
-  std::string size_a, size_b;  // "quick"; empty: nobody noted it
+  std::string size_a, size_b;  // "quick"
 };
 
 struct ComparedClaims {
@@ -29,8 +29,7 @@ struct ComparedClaims {
   std::vector<std::string> only_a, only_b;  // "recipe: statement"
 };
 
-// By recipe and statement. What is expected is what B says, or A where B's file is of a schema that did not know it.
-// Throws Misuse when a path is no results file.
+// By recipe and statement. What is expected is what B says. Throws Misuse when a path is no results file.
 ComparedClaims compare_claims(const std::filesystem::path& a, const std::filesystem::path& b);
 
 }  // namespace attnbench

@@ -210,7 +210,7 @@ SQLite::Database open_for_writing(const fs::path& given, std::chrono::millisecon
       throw SQLite::Exception("no write permission", SQLITE_READONLY);
     database.setBusyTimeout(static_cast<int>(wait.count()));
     if (filled) require_integrity(path, database);
-    create_or_update_schema(path, database);
+    require_or_create_schema(path, database);
     database.exec("PRAGMA foreign_keys = ON");
     return database;
   });
@@ -254,7 +254,6 @@ SQLite::Database open_for_reading(const fs::path& given, std::chrono::millisecon
     require_integrity(path, database);
     require_our_schema(path, database.execAndGet("PRAGMA application_id").getInt64(),
                        database.execAndGet("PRAGMA user_version").getInt64());
-    read_as_this_schema(database);
     database.exec("PRAGMA query_only = ON");
     return database;
   });

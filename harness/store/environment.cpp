@@ -162,6 +162,7 @@ std::string environment_json(const std::string& python) {
 }
 
 namespace {
+// The host, its processor and its cores; "unknown machine" when nothing is known.
 std::string machine_of(const json& environment) {
   std::string name;
   for (const char* fact : {"/host/name", "/processor/model", "/processor/cores_online"}) {
@@ -173,11 +174,6 @@ std::string machine_of(const json& environment) {
   return name.empty() ? "unknown machine" : name;
 }
 }  // namespace
-
-std::string machine_of(const std::string& environment) {
-  const json parsed = json::parse(environment, nullptr, false);
-  return machine_of(parsed.is_object() ? parsed : json::object());
-}
 
 const std::string& this_machine() {
   static const std::string name = machine_of(known_only({{"host", host()}, {"processor", processor()}}));

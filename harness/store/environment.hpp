@@ -11,9 +11,7 @@ namespace attnbench {
 // and packages are added. Leaves out facts that the system does not tell.
 std::string environment_json(const std::string& python = "");
 
-// The machine that an environment describes, or this one: host, processor and its cores. What is timed is compared on
-// one machine only. "unknown machine" when nothing is known.
-std::string machine_of(const std::string& environment);
+// Host, processor and its cores: what is timed is compared on one machine only.
 const std::string& this_machine();
 
 // source_version (harness/store/source_version.hpp) of this build's sources.

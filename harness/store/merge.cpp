@@ -8,11 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "harness/store/database.hpp"
-#include "harness/store/schema.hpp"
 #include "harness/store/unite.hpp"
 
 namespace attnbench {
@@ -21,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A path of its own beside another, or for a copy; whatever is there is removed at the end.
+// A path of its own beside another; whatever is there is removed at the end.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& beside) : path_(beside.string() + suffix()) { remove(); }
@@ -44,23 +42,13 @@ class TemporaryFile {
   fs::path path_;
 };
 
-// A results file to be read under the name `part`; an older one as a copy that has been brought up to date.
+// A results file to be read under the name `part`.
 class Part {
  public:
   Part(SQLite::Database& database, const fs::path& path) : database_(database) {
-    SQLite::Database reader = open_for_reading(path);
-    fs::path readable = path;
-    if (is_older_schema(reader)) {
-      copy_.emplace(fs::temp_directory_path() / "attnbench-merge.db");
-      SQLite::Statement vacuum(reader, "VACUUM main INTO ?");
-      vacuum.bind(1, copy_->path().string());
-      reader.exec("PRAGMA query_only = OFF");
-      vacuum.exec();
-      open_for_writing(copy_->path());
-      readable = copy_->path();
-    }
+    open_for_reading(path);  // refuses what is no results file of this schema
     SQLite::Statement attach(database_, "ATTACH ? AS part");
-    attach.bind(1, name_for_reading(readable));
+    attach.bind(1, name_for_reading(path));
     attach.exec();
   }
   ~Part() { database_.tryExec("DETACH part"); }
@@ -69,7 +57,6 @@ class Part {
 
  private:
   SQLite::Database& database_;
-  std::optional<TemporaryFile> copy_;
 };
 
 void reach_the_disk(const fs::path& path) {

@@ -17,6 +17,7 @@
 #include <stdexcept>
 
 #include "harness/errors/error.hpp"
+#include "harness/random/streams.hpp"
 #include "harness/store/database.hpp"
 
 namespace attnbench {
@@ -131,6 +132,10 @@ void put_measurements(SQLite::Database& database, std::int64_t cell, Index repli
 }
 
 }  // namespace
+
+std::string key_on(const std::string& key, const std::string& machine) {
+  return fmt::format("{}-{:016x}", key, hash_bytes(machine));
+}
 
 Store::Store(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 

@@ -50,9 +50,9 @@ std::string key_on(const std::string& key, const std::string& machine);
 class Store {
  public:
   // Opens or creates. Throws Misuse when the path cannot be written, or is a file that is no results file (which is
-  // then left untouched), or was written by a newer schema. A file of an older schema is brought up to date.
+  // then left untouched), or has another schema.
   explicit Store(const std::filesystem::path& path);
-  // Opens an existing results file, of this schema or an older one, for reading; throws Misuse when there is none.
+  // Opens an existing results file of this schema for reading; throws Misuse when there is none.
   static Store open_existing(const std::filesystem::path& path);
   ~Store();
   Store(Store&&) noexcept;
