@@ -105,6 +105,21 @@ class Verdicts(InTemporaryDirectory):
             with self.subTest(recipe):
                 self.assertIn((outcome, statement.replace("\\|", "|"), source, recipe.strip("`")), known)
 
+    def test_the_figures_of_the_reference_are_those_that_the_documents_show(self) -> None:
+        root = SCRIPTS.parent
+        folder = root / "results/reference"
+        shown = {
+            (document.parent / path).resolve()
+            for document in (root / "README.md", *root.glob("docs/**/*.md"))
+            for path in re.findall(r"!\[[^\]]*\]\(([^)]+\.svg)\)", document.read_text())
+        }
+        self.assertEqual(
+            sorted(path.name for path in shown if path.parent == folder.resolve()),
+            sorted(path.name for path in folder.glob("*.svg")),
+        )
+        for figure in folder.glob("*.svg"):
+            self.assertTrue(figure.with_suffix(".csv").exists(), figure.name)
+
 
 class Numbers(InTemporaryDirectory):
     def test_numbers_are_tabulated_with_the_reason_of_what_was_not_done(self) -> None:
