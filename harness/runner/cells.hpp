@@ -10,6 +10,7 @@
 
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/estimate.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 
