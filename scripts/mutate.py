@@ -111,7 +111,7 @@ class Runner:
     def command(self, test: str) -> list[str]:
         python = self.tests.python(test)
         if python is not None:
-            name = ["-k", python.name] if python.name else []
+            name = ["-k", f"*.{python.name}"] if python.name else []
             return ["/usr/bin/python3", str(python.path), *self._arguments(python.path), *name]
         spec = "".join(f"\\{letter}" if letter in '\\,["' else letter for letter in test)
         everything = "*" if self.tests.cpp[test].template else ""
