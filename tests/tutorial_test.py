@@ -79,5 +79,5 @@ class PagesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD = Path(sys.argv.pop())
+    BUILD = Path(sys.argv.pop(1))
     unittest.main()
