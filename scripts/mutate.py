@@ -70,11 +70,13 @@ class Runner:
     log: Path
     built: set[str] = field(default_factory=set)
 
-    def run(self, command: list[str], limit: float | None = None) -> int | None:
+    def run(self, command: list[str], limit: float | None = None, only: str = "") -> int | None:
         """The exit code, or None beyond the limit in seconds. No process of it stays."""
         with tempfile.TemporaryDirectory() as cache, open(self.log, "ab") as log:
             # Of two versions of a file that were written in one second, Python would take the bytecode of the first.
             environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
+            if only:
+                environment["ATTNBENCH_TEST_ONLY"] = only
             log.write(f"\n$ {' '.join(command)}\n".encode())
             log.flush()
             with subprocess.Popen(
@@ -150,28 +152,29 @@ class Trial:
     """Tries mutations; knows what each test does without a mistake."""
 
     runner: Runner
-    seconds: dict[str, float] = field(default_factory=dict)  # of tests that are green without a mistake
-    unusable: dict[str, str] = field(default_factory=dict)  # why a test cannot judge
+    # By test, and what it is narrowed to.
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)  # of those that are green without a mistake
+    unusable: dict[tuple[str, str], str] = field(default_factory=dict)  # why others cannot judge
 
     def without_mistake(self, mutations: list[Mutation]) -> None:
-        tests = sorted({test for mutation in mutations for test in mutation.tests})
-        targets = {target for test in tests for target in self.runner.targets(test)}
+        tests = sorted({(test, mutation.only) for mutation in mutations for test in mutation.tests})
+        targets = {target for test, _ in tests for target in self.runner.targets(test)}
         if not self.runner.make(targets):
             raise Misuse(f"{' '.join(sorted(targets))}: cannot be built without a mistake, see {self.runner.log}")
-        for test in tests:
+        for test, only in tests:
             begin = time.monotonic()
-            code = self.runner.run(self.runner.command(test))
+            code = self.runner.run(self.runner.command(test), only=only)
             if code == SKIPPED:
-                self.unusable[test] = NOT_RUN
+                self.unusable[test, only] = NOT_RUN
             elif code != 0:
-                self.unusable[test] = RED_BEFORE
+                self.unusable[test, only] = RED_BEFORE
             else:
-                self.seconds[test] = time.monotonic() - begin
+                self.seconds[test, only] = time.monotonic() - begin
 
     def judge(self, mutation: Mutation) -> Outcome:
         for test in mutation.tests:
-            if test in self.unusable:
-                return Outcome(mutation, self.unusable[test], test)
+            if (test, mutation.only) in self.unusable:
+                return Outcome(mutation, self.unusable[test, mutation.only], test)
         outcome = Outcome(mutation, KILLED)
         begin = time.monotonic()
         with planted(mutation, self.runner.root):
@@ -181,7 +184,7 @@ class Trial:
             if not made:
                 outcome.result, outcome.why = NOT_BUILT, f"see {self.runner.log}"
                 return outcome
-            green = [test for test in mutation.tests if self._passes(test)]
+            green = [test for test in mutation.tests if self._passes(test, mutation.only)]
         outcome.test_seconds = time.monotonic() - begin - outcome.build_seconds
         if green and mutation.survives:
             outcome.result, outcome.why = ARGUED, mutation.survives
@@ -191,8 +194,9 @@ class Trial:
             outcome.why = "although its record argues that it survives"
         return outcome
 
-    def _passes(self, test: str) -> bool:
-        return self.runner.run(self.runner.command(test), 60 + 10 * self.seconds[test]) in (0, SKIPPED)
+    def _passes(self, test: str, only: str) -> bool:
+        limit = 60 + 10 * self.seconds[test, only]
+        return self.runner.run(self.runner.command(test), limit, only) in (0, SKIPPED)
 
 
 def refuse_changed(mutations: list[Mutation], root: Path) -> None:

@@ -7,6 +7,7 @@
     before = "t_quantile(1 - error / 2, n - 1)"  # stands exactly once in the file
     after = "normal_quantile(1 - error / 2)"
     tests = ["an interval of the mean is Student's"]  # each must go red
+    only = "nystrom"                         # optional: of tests over all methods, only for specs with this text
     survives = "..."                         # only where no test can see it: the reason
 
 A test is the name of a TEST_CASE, or a file of Python tests with the name of one: "intervals_test.py: test_name". Files of
@@ -36,6 +37,7 @@ class Mutation:
     before: str
     after: str
     tests: tuple[str, ...]
+    only: str = ""  # given to the tests as ATTNBENCH_TEST_ONLY
     survives: str = ""
 
     def problems(self, root: Path, tests: Tests) -> list[str]:
@@ -78,7 +80,7 @@ def _mutation(record: dict[str, object], where: str) -> Mutation:
     for key, value in record.items():
         if key not in types or not isinstance(value, types[key]):
             raise Misuse(f"{where}: {name}: {key} = {value!r}; expected text in {', '.join(types)}, and tests as a list")
-    lacking = [key for key in types if key not in record and key != "survives"]
+    lacking = [key for key in types if key not in record and key not in ("only", "survives")]
     if lacking:
         raise Misuse(f"{where}: {name} lacks {', '.join(lacking)}")
     tests = record["tests"]
