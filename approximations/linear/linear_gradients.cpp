@@ -76,9 +76,8 @@ class LinearAttention<T>::Backward {
   void causal_by_recomputation() {
     std::vector<Chunk> chunks;
     std::vector<std::vector<T>> scales;
-    LinearState<T> states(map_, head_.V.cols());
-    Index absorbed = 0;
-    owner_.scan(head_, mask_, {G_, out_, gradients_.Q}, 0, head_.Q.rows(), states, absorbed, context_,
+    Streamed streamed{LinearState<T>(map_, head_.V.cols())};
+    owner_.scan(head_, mask_, {G_, out_, gradients_.Q}, 0, head_.Q.rows(), streamed, context_,
                 [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
                   chunks.push_back(c);
                   scales.push_back(state.scale);
