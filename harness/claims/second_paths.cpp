@@ -11,7 +11,7 @@ namespace attnbench {
 namespace {
 
 constexpr const char* claim = "second-paths";
-// Rounding gives 1e-12 times the row's condition at most (tests/methods_test.cpp).
+// Rounding gives 1e-12 times the row's condition at most (tests/approximations/methods_test.cpp).
 constexpr double tolerance = 1e-10;
 
 Matrix<double> normalised(const ScaledKernel& K, Mask mask) {

@@ -4,7 +4,7 @@
 //   weights=trained  text 0 and the calibration text, the same for every replicate, as captured in float16:
 //                    measured.safetensors and calibration.safetensors, q, k and v of shape [layers, heads, n, d], q and
 //                    k after the rotary rotation and unscaled. The other texts are computed here in double: captures
-//                    differ from that by 4e-4 at most (relative, Frobenius; tests/transformer_test.cpp).
+//                    differ from that by 4e-4 at most (relative, Frobenius; tests/inputs/transformer_test.cpp).
 //   weights=initial  the same texts read by the untrained model (initial.safetensors), computed here
 // With key_size, queries and keys have fewer dimensions: those whose logits are nearest to the head's own over the
 // whole measured text, scaled so that logits stay what they are under the smaller key size's square root. A smaller n

@@ -29,9 +29,9 @@ Interval mean_interval(const Moments& sample, double error_rate);
 // values know their skewness badly. A sample whose skewness is more than four standard errors above 0.3 is surely far
 // from normal: it has no interval (the whole line).
 // It then misses at most as often as it says, at rates from 1e-2 to 1e-6, where the draws are normal, lognormal with
-// sigma up to 1, Student's t with 3 degrees of freedom or more, or of two far modes (tests/intervals_test.cpp has the
-// simulation, and a lognormal law with sigma = 1.5 for which it fails). The premise matters: of 64 single draws, of
-// which a tenth lie far off, all lie near with probability 0.9^64 = 1e-3.
+// sigma up to 1, Student's t with 3 degrees of freedom or more, or of two far modes
+// (tests/statistics/intervals_test.cpp has the simulation, and a lognormal law with sigma = 1.5 for which it fails).
+// The premise matters: of 64 single draws, of which a tenth lie far off, all lie near with probability 0.9^64 = 1e-3.
 Interval interval_of_averages(const Moments& replicates, double error_rate);
 
 // The median's interval between two order statistics (David and Nagaraja, Order Statistics, 7.1): the narrowest
