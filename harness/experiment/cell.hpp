@@ -1,5 +1,5 @@
-// A cell: experiment x method spec x problem x input. The unit of work, of failure and of resuming (with the
-// replicate).
+// A cell is experiment x method spec x problem x input. One replicate of a cell is the unit of work, of failure and of
+// resuming.
 #pragma once
 
 #include "harness/core/parameters.hpp"
@@ -13,8 +13,8 @@ namespace attnbench {
 struct Problem {
   Shape shape;
   Index heads = 1;
-  double logit_scale = 1;              // the logits are multiplied by it: an axis, because orderings flip with it
-  Rounding rounding = Rounding::none;  // of the inputs, and of what the method computes: half precision, emulated
+  double logit_scale = 1;              // multiplies the logits; an axis, because the ranking of methods changes with it
+  Rounding rounding = Rounding::none;  // of inputs and of all that the method computes: emulated half precision
 };
 
 struct Cell {
@@ -23,15 +23,15 @@ struct Cell {
   std::uint64_t seed = 1;
   int threads = 1;
 
-  // Everything that decides the measured head (head 0), for grouping and for caching what is exact.
+  // Identifies the measured head (head 0). Cells with the same key are grouped and share the cached exact results.
   std::string input_key() const;
   bool timing() const;  // whether its experiment measures time
 };
 
-// Draws head `head` of a cell's input for one replicate, scaled, and rounded as the problem says: what is exact is then
-// exact for the inputs that the method gets, and the error is that of its arithmetic.
+// Draws head `head` of a cell's input for one replicate, scales it and rounds it as the problem says. The exact result
+// is computed from the same rounded inputs, so the error of a method does not contain the rounding of its inputs.
 HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose);
-// The keys that the queries of the measured head 0 are aimed at; empty when the input has no such keys.
+// The keys at which the queries of the measured head 0 are aimed; empty when the input has no such keys.
 std::vector<Index> needles_of(const Cell& cell, Index replicate);
 
 }  // namespace attnbench

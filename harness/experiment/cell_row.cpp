@@ -10,14 +10,14 @@
 namespace attnbench {
 
 namespace {
-// Every parameter with its value; when two of the three parts share a name, method goes before input before experiment.
-// Fitted methods also say what they learnt from, and half precision is a parameter as well.
+// Every parameter with its value. If two parts share a parameter name, the method's value wins over the input's, and
+// the input's over the experiment's. Also records what a fitted method learnt from, and emulated half precision.
 std::string parameters_json(const Cell& cell) {
   auto object = nlohmann::json::object();
   const auto add = [&](const Params& params) {
     for (const auto& [name, value] : params.values())
       if (!object.contains(name)) {
-        // Most values are words; asking the parser about each would be half of the time of a row.
+        // Most values are words, and passing each to the JSON parser would take half of the time per row.
         const bool may_be_number = !value.empty() && (value[0] == '-' || (value[0] >= '0' && value[0] <= '9'));
         const auto number = may_be_number ? nlohmann::json::parse(value, nullptr, false) : nlohmann::json();
         object[name] = number.is_number() ? number : nlohmann::json(value);
@@ -32,8 +32,8 @@ std::string parameters_json(const Cell& cell) {
   return object.dump();
 }
 
-// They decide in which order turns are timed and which turns were disturbed. They count alone: of what they include,
-// the workers and the store decide no number, and what times a turn is included by the experiments.
+// These files decide the order of the turns and which turns count as disturbed. Their own includes are not followed:
+// the workers and the store decide no number, and the experiments' sources already include the code that times a turn.
 const std::vector<std::string> timing_sources{"harness/workers/timing_session.cpp", "harness/machine/load.cpp",
                                               "harness/timing/session.cpp"};
 const std::vector<std::string> none;
@@ -41,7 +41,7 @@ const std::vector<std::string> none;
 
 CellRow row_of(const Cell& cell, bool timing) {
   auto files = cell.method.source_files();
-  // Errors are against softmax, and speedups over it.
+  // Every cell depends on softmax: errors are against it, and speedups are over it.
   static const Params exact("methods", "softmax");
   for (const auto& part : {cell.experiment.source_files(), cell.input.source_files(), exact.source_files()})
     files.insert(files.end(), part.begin(), part.end());

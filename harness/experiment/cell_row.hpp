@@ -6,7 +6,7 @@
 
 namespace attnbench {
 
-// timing: threads and this machine belong to the cell.
+// timing: the cell's key includes the number of threads and this machine.
 CellRow row_of(const Cell& cell, bool timing);
 
 }  // namespace attnbench

@@ -22,7 +22,7 @@ Exact::Exact(const Cell& cell, Index replicate)
 const Matrix<double>& Exact::attention() const {
   if (attention_) return *attention_;
   Context context;
-  // Row by row costs n^2 d; attend with V = I, which is proved equal, would cost n^3.
+  // Row by row this costs n^2 d. Calling attend with V = I, which is proved equal, would cost n^3.
   Matrix<double> A(head.Q.rows(), head.K.rows());
   softmax(shape_)->rows()->attention_rows(head.view(), shape_.mask, 0, context, A);
   require_finite<double>(A, "exact attention matrix");

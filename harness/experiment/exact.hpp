@@ -1,4 +1,4 @@
-// What is exact for one input: computed once for all the cells that share it.
+// The exact results for one input, computed once for all the cells that share it.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class Exact {
 
   const HeadData<double> head;  // scaled
   Matrix<double> output;        // nq x dv
-  // nq x nk, made when it is first asked for.
+  // nq x nk, computed on the first call.
   const Matrix<double>& attention() const;
 
  private:
@@ -25,16 +25,17 @@ class Exact {
   mutable std::optional<Matrix<double>> attention_;
 };
 
-// Keeps the last ones. Of one thread: a worker does one unit after the other, on its main thread.
+// Keeps the results of the last inputs. Not thread-safe: a worker runs one unit at a time, on its main thread.
 class ExactCache {
  public:
   std::shared_ptr<const Exact> get(const Cell& cell, Index replicate);
-  // Numbers that some cells of one input share: computed by the first that asks under that name.
+  // Numbers that some cells of one input share. The first call under a name computes them.
   const std::vector<double>& remembered(const Cell& cell, Index replicate, const std::string& name,
                                         const std::function<std::vector<double>()>& compute);
 
  private:
-  // Units come by input, until a worker takes single units of two inputs in turns at the end of a run.
+  // Two, because at the end of a run a worker may alternate between units of two inputs. Before that, units come sorted
+  // by input.
   LastRead<std::shared_ptr<const Exact>, 2> exact_;
   std::map<std::string, std::vector<double>> numbers_;
 };

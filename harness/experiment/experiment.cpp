@@ -18,7 +18,7 @@ void Recorder::array(std::string metric, std::string unit, std::vector<Index> sh
 }
 
 namespace {
-// The head that a fitted method learns from; nothing for others.
+// The head that a fitted method learns from; nullopt for other methods.
 std::optional<HeadData<double>> calibration_of(const Cell& cell, Index replicate, Index head) {
   if (!find<MethodEntry>(cell.method.name()).fitted(cell.method)) return std::nullopt;
   return draw_cell_head(cell, replicate, head, Purpose::calibration);
@@ -102,7 +102,7 @@ Task::Applied Task::applied_without_matrix() const {
 double cell_bytes(const Cell& cell) {
   const auto& shape = cell.problem.shape;
   const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);
-  // The head as it was drawn in double, as it is used, and the output.
+  // Counts the head drawn in double, the head in the cell's precision, and the output.
   const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
   return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
 }

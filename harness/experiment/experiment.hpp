@@ -1,4 +1,5 @@
-// Experiments: questions asked of a method. One turns a cell into measurements, or says why it has none (Skip).
+// Experiments are questions asked of a method. An experiment turns a cell into measurements, or throws Skip with the
+// reason why it cannot.
 #pragma once
 
 #include <variant>
@@ -14,7 +15,7 @@ class Recorder {
  public:
   void scalar(std::string metric, std::string unit, double value);
   void array(std::string metric, std::string unit, std::vector<Index> shape, std::vector<double> values);
-  // What a user should be told once the run is over, such as a number that could not be estimated.
+  // Records a message that the user sees after the run, such as a number that could not be estimated.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   std::vector<Measurement> take() { return std::move(measurements_); }
   const std::vector<std::string>& notes() const { return notes_; }
@@ -24,7 +25,8 @@ class Recorder {
   std::vector<std::string> notes_;
 };
 
-// Many draws of a cell's method for one head, fitted once: what two draws share is what was fitted.
+// Draws a cell's method for one head many times but fits it once. Tensors that are equal in two draws are taken as
+// fitted.
 class MethodDraws {
  public:
   MethodDraws(const Cell& cell, Index replicate, Index head);
@@ -42,16 +44,16 @@ struct Task {
   Index replicate;
   Context& context;
   ExactCache& exact;
-  // Told what is being done ("drawing"), so that the runner can say where a method died; may be empty.
+  // Called with the current step ("drawing"), so that the runner can report where a method died; may be empty.
   std::function<void(const char*)> doing = {};
 
-  // The method, drawn for that head with that draw's streams. Fitted methods learn from the calibration head.
+  // Draws the method for head `head` with the streams of draw `draw`. Fitted methods learn from the calibration head.
   template <class T>
   std::unique_ptr<Approximation<T>> method(Index head, Index draw) const;
-  // What the method's kernel estimates, given what it learns from.
+  // The theory of the method's kernel, after the method has learnt from the calibration head.
   std::optional<KernelTheory> theory(Index head) const;
-  // The method as it was drawn in the cell's precision, with the head that it was given and what it made of it: an
-  // experiment that reports more of the method asks this instance, so that all its numbers are of one.
+  // The method drawn in the cell's precision, with the head that it was given and its output. An experiment that
+  // reports more about the method asks this instance, so that all its numbers belong to one draw.
   struct Applied {
     template <class T>
     struct Instance {
@@ -62,9 +64,9 @@ struct Task {
     Matrix<double> output;     // nq x dv
     Matrix<double> attention;  // nq x nk; empty without matrix
   };
-  // Throws Skip where the method has no attention matrix.
+  // Throws Skip if the method has no attention matrix.
   Applied applied() const;
-  // Takes no n x n matrix.
+  // Leaves `attention` empty, so it needs no n x n memory.
   Applied applied_without_matrix() const;
   Matrix<double> output() const { return applied_without_matrix().output; }
 };
@@ -76,24 +78,24 @@ struct Metric {
   std::string name, unit, text;
 };
 
-// What a figure of a run shows first.
+// The metric that a figure of a run shows first.
 struct Headline {
   std::string metric, label;
-  std::string theory = {};  // a metric that is its closed form
+  std::string theory = {};  // the metric that is its closed form
 };
 
 class TimedCall;
 struct Member;
 
-// How an experiment measures time: cells that differ in method and length alone are measured together, in turns, alone
-// on the machine, each in a worker of its own (harness/timing/turns.hpp).
+// How an experiment measures time. Cells that differ only in method and length are timed together: they take turns,
+// each in its own worker, with nothing else running on the machine (harness/timing/turns.hpp).
 struct Timing {
-  // Draws and checks what is timed of a cell. Skip and NumericallyInvalid end that cell alone.
+  // Draws and checks the call that is timed. Skip and NumericallyInvalid end only this cell.
   std::function<std::unique_ptr<TimedCall>(const Task&)> make;
-  // Adds to what the turns gave.
+  // Adds measurements to those of the turns.
   std::function<void(const Task&, const Member&, Recorder&)> record = {};
-  // The same as `ours` in another implementation, to take turns as well; null: none was asked for. A Skip, whose reason
-  // is noted: it has none.
+  // Makes another implementation of the same computation as `ours`, which takes turns as well. Returns null if none was
+  // requested. Throws Skip if there is none for this cell; the reason becomes a note.
   std::function<std::unique_ptr<TimedCall>(const Task&, TimedCall& ours)> peer = {};
 };
 
@@ -105,18 +107,18 @@ struct ExperimentEntry {
   std::vector<Parameter> parameters;
   std::vector<Metric> metrics;
   Headline headline;
-  // Throws Misuse for options, sizes or a precision that cannot be, before anything runs.
+  // Throws Misuse for impossible options, sizes or precisions, before anything runs.
   std::function<void(const Cell&)> check = [](const Cell&) {};
-  // Bytes that a cell holds at once beside its heads.
+  // Bytes that a cell holds at once in addition to its heads.
   std::function<double(const Cell&)> bytes = [](const Cell&) { return 0.0; };
-  // What one replicate computes beside drawing its heads (harness/experiment/work.hpp has the parts).
+  // Work of one replicate in addition to drawing its heads (harness/experiment/work.hpp has the parts).
   std::function<Work(const Cell&)> work = [](const Cell& cell) { return work_of_layers(cell, 1); };
   std::function<void(const Task&, Recorder&)> run = {};
   std::optional<Timing> timed = {};  // instead of `run`
   bool timing() const { return timed.has_value(); }
 };
 
-// About how many bytes a cell takes: its heads, and what its experiment holds beside them.
+// Approximate bytes of a cell: its heads and what its experiment holds in addition to them.
 double cell_bytes(const Cell& cell);
 
 }  // namespace attnbench

@@ -42,7 +42,7 @@ std::optional<Message> Inbox::next() {
   const auto first = bytes_.begin() + sizeof(length), last = first + static_cast<std::ptrdiff_t>(length);
   Message message = nlohmann::json::from_cbor(first, last);
   bytes_.erase(bytes_.begin(), last);
-  if (bytes_.empty()) bytes_.shrink_to_fit();  // the largest message is no measure of the others
+  if (bytes_.empty()) bytes_.shrink_to_fit();  // one large message must not keep its memory for the rest of the run
   return message;
 }
 

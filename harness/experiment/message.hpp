@@ -1,5 +1,5 @@
-// What the runner and its workers say to each other: CBOR objects behind their length, over a socket. Arrays travel as
-// bytes, so that every double comes back as it was.
+// Messages between the runner and its workers: CBOR objects over a socket, each preceded by its length. Arrays travel
+// as raw bytes, so every double arrives unchanged.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,15 +12,17 @@ namespace attnbench {
 
 using Message = nlohmann::json;
 
-// Sends all of it. Throws std::system_error when the other side is gone.
+// Sends the whole message. Throws std::system_error when the other side is gone.
 void send(int socket, const Message& message);
 
-// The messages that arrive at a socket, put together from their pieces.
+// Reassembles the messages that arrive at a socket in pieces.
 class Inbox {
  public:
-  // Takes in what has arrived; blocking: waits for something. False when the other side has closed.
+  // Reads what has arrived; with `blocking`, waits until something arrives. Returns false once the other side has
+  // closed.
   bool receive(int socket, bool blocking);
-  // The next whole message. Throws nlohmann::json::exception when it is none: its sender is broken.
+  // The next complete message, if there is one. Throws nlohmann::json::exception if it is malformed: its sender is
+  // broken.
   std::optional<Message> next();
 
  private:

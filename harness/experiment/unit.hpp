@@ -1,4 +1,4 @@
-// Units of work: one replicate of one cell, with its limits and its outcome.
+// Units of work, with their limits and outcomes.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,25 @@
 
 namespace attnbench {
 
-// One replicate of one cell: it is done, fails and is resumed as a whole.
+// One replicate of one cell. It runs, fails and is resumed as a whole.
 struct Unit {
   Cell cell;
   CellRow row;
   Index replicate;
 };
 
-// How a unit ended, with its measurements when it is done.
+// How a unit ended, with its measurements if it ended `done`.
 struct UnitOutcome {
   Ending ending;
   std::vector<Measurement> measurements = {};
   std::vector<std::string> notes = {};
 };
 
-// A unit ends when it exceeds these limits. wait_quiet: how long a session of timing waits for a quiet machine.
+// A unit that exceeds these limits is ended.
 struct Limits {
   double seconds = 3600;
-  std::optional<double> bytes = {};       // of one unit; nothing: its share of the machine
-  std::optional<double> wait_quiet = {};  // seconds that timing waits, at most, for other work to end; nothing: none
+  std::optional<double> bytes = {};       // of one unit; nullopt: its share of the machine's memory
+  std::optional<double> wait_quiet = {};  // seconds that timing waits for other work to end; nullopt: no wait
 };
 
 }  // namespace attnbench

@@ -14,8 +14,8 @@ Work work_at(const Cell& cell, const Shape& shape) {
   return find<MethodEntry>(cell.method.name()).cost(cell.method, shape);
 }
 
-// A decomposition of nk x k numbers takes nk k min(nk, k) multiply-adds. A matrix as large as A is A, and reading it
-// off takes a call with V = I.
+// Decomposing nk x k numbers takes nk k min(nk, k) multiply-adds. A matrix with as many columns as A is A itself, and
+// reading it off takes a call with V = I.
 Work work_of_matrices(const Cell& cell) {
   Shape shape = cell.problem.shape;
   const auto n = static_cast<double>(shape.nk);
@@ -42,7 +42,7 @@ Work work_of_layers(const Cell& cell, Index layers) {
   return static_cast<double>(layers) * layer;
 }
 
-// A draw makes random vectors, makes them orthogonal, and computes the features of its pairs.
+// A draw generates random vectors, orthogonalises them, and computes the features of its pairs.
 Work work_of_draws(const Cell& cell, Index draws, Index pairs) {
   Shape shape = cell.problem.shape;
   const auto claims = find<MethodEntry>(cell.method.name()).claims(cell.method, shape);

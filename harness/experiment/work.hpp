@@ -1,5 +1,5 @@
-// What experiments compute in a replicate, from formulas alone: the runner estimates seconds from it. An experiment
-// adds up these parts in its ExperimentEntry::work.
+// Formulas for the work of one replicate, from which the runner estimates seconds. An experiment adds up these parts in
+// its ExperimentEntry::work.
 #pragma once
 
 #include "harness/core/approximation.hpp"
@@ -9,13 +9,13 @@ namespace attnbench {
 
 // One call of the method on the cell's head.
 Work work_of_call(const Cell& cell);
-// So many layers, each with the method, its exact counterpart, and a decomposition of what the experiment holds beside
-// the heads.
+// `layers` layers, each with the method, its exact counterpart, and a decomposition of what the experiment holds in
+// addition to the heads.
 Work work_of_layers(const Cell& cell, Index layers);
-// So many draws of the method, each applied to so many pairs (q_i, k_i).
+// `draws` draws of the method, each applied to `pairs` pairs (q_i, k_i).
 Work work_of_draws(const Cell& cell, Index draws, Index pairs);
 
-// Exponentials that a normal random number costs.
+// Cost of one normal random number, in exponentials.
 inline constexpr double exponentials_of_a_normal = 10;
 
 }  // namespace attnbench

@@ -16,7 +16,7 @@ class Cells::Table {
  public:
   struct Row {
     RecipeCell cell;
-    nlohmann::json columns;  // of the cell as it was asked for
+    nlohmann::json columns;  // of the cell as requested
     std::string key;         // of the cell that runs
   };
   std::vector<Row> rows;
@@ -26,7 +26,7 @@ class Cells::Table {
 
 namespace {
 
-// The conditions that a cell can be asked for, spelled as in the store.
+// The columns by which conditions select a cell, spelled as in the store.
 nlohmann::json columns_of(const CellRow& row) {
   auto columns = nlohmann::json::parse(row.parameters);
   columns.update({{"experiment", row.experiment},
@@ -41,7 +41,7 @@ nlohmann::json columns_of(const CellRow& row) {
   return columns;
 }
 
-// Lists of values by column, with specs in their canonical spelling.
+// Lists of accepted values by column, with specs in their canonical spelling.
 nlohmann::json canonical(const std::vector<Condition>& conditions) {
   nlohmann::json lists = nlohmann::json::object();
   for (const auto& [name, wanted] : conditions) {
@@ -77,7 +77,7 @@ bool agrees(const nlohmann::json& columns, const nlohmann::json& lists) {
 
 Samples StoredMeasurements::scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const {
   Samples samples = store_.scalars(key, metric);
-  // Another recipe may have measured more replicates: a verdict must not depend on what else is in the file.
+  // Another recipe may have measured more replicates, and a verdict must not depend on what else is in the file.
   samples.erase(samples.lower_bound(cell.replicates), samples.end());
   if (samples.size() < static_cast<size_t>(cell.replicates)) samples.clear();
   return samples;

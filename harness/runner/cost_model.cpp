@@ -10,10 +10,10 @@ namespace attnbench {
 
 namespace {
 
-constexpr double overhead = 5e-3;  // seconds of a replicate beside its work: a transaction, a message to a worker
-constexpr double of_the_peak = 2;  // the peak over what products reach
+constexpr double overhead = 5e-3;  // seconds per replicate beside its work: a transaction, a message to a worker
+constexpr double of_the_peak = 2;  // the peak rate over the rate that matrix products reach
 
-// Drawing the heads, and what the experiment does with them.
+// Drawing the heads, and the experiment's own work.
 Work work_of_replicate(const Cell& cell) {
   const auto& shape = cell.problem.shape;
   const auto nq = static_cast<double>(shape.nq), nk = static_cast<double>(shape.nk), d = static_cast<double>(shape.d),
@@ -27,7 +27,7 @@ double seconds_of(const Work& work, const Rates& rates) {
   return of_the_peak * work.flops / rates.fma_peak + work.exps / rates.exp_rate;
 }
 
-// Turns of the method and of the softmax that it is paired with, and a few calls before them.
+// The blocks of turns, a few calls before them, and the experiment's own work.
 double seconds_of_turns(const Cell& cell, const Rates& rates) {
   const auto heads = static_cast<double>(cell.problem.heads);
   const double call = heads * seconds_of(work_of_call(cell), rates);
@@ -39,7 +39,7 @@ double seconds_of_turns(const Cell& cell, const Rates& rates) {
 }  // namespace
 
 Rates rates_by_one_product(Precision precision) {
-  static std::map<Precision, double> known;  // a plan of many requests asks again and again
+  static std::map<Precision, double> known;  // kept, because a plan of many requests asks for it repeatedly
   const auto [place, fresh] = known.try_emplace(precision, 0);
   if (fresh) place->second = of_the_peak * product_rate(precision, 1, Product::multiply, 256, 256, 256);
   const double rate = place->second;

@@ -88,7 +88,7 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
   const auto record = [&](const Unit& unit, UnitOutcome outcome, double seconds) {
     try {
       store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, outcome.measurements);
-    } catch (const std::logic_error& e) {  // measurements that break a rule are this cell's failure, not the run's
+    } catch (const std::logic_error& e) {  // measurements that break a rule fail this cell, not the run
       outcome = {{Ending::Kind::failed, e.what()}};
       store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, {});
     }

@@ -34,7 +34,7 @@ std::string varied_method(const std::string& spec, const std::vector<Setting>& s
   return spec.empty() ? spec : varied(Params("methods", spec), settings).spec();
 }
 
-// A panel names methods beside its cells: they are varied as the cells are.
+// A panel also names methods outside its cells. They vary like the cells.
 Panel varied(Panel panel, const std::vector<Setting>& settings) {
   for (auto* methods : {&panel.references, &panel.ratio, &panel.bound})
     for (auto& spec : *methods) spec = varied_method(spec, settings);

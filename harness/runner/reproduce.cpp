@@ -13,17 +13,17 @@ namespace attnbench {
 
 namespace {
 
-// A request as it is run: its cells that differ.
+// A request with the cells that it runs, without duplicates.
 struct Asked {
   RunRequest request;
   std::vector<Cell> cells;
 };
 
-// seen: keys that are left out; those of this run are added.
+// Leaves out cells whose keys are in `seen`, and adds the keys of the others to it.
 Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
   const bool timing = run.request.timing();
   Asked all{run.request, {}};
-  // Timings are of one thread: ratios then do not depend on how many cores the machine happens to have.
+  // Timings use one thread, so that ratios do not depend on how many cores the machine has.
   all.request.threads = timing ? 1 : allowed_cores();
   for (const RecipeCell& cell : run.cells)
     if (seen.insert(row_of(cell.run, timing).key).second) all.cells.push_back(cell.run);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Allowance for_a_question{60, 8e9};
 
-// A worker that has the plugins. What it answered once is not asked again: a sweep asks the same of every cell.
+// A worker that has loaded the plugins. It caches its answers, because a sweep asks the same question for every cell.
 class Informant {
  public:
   Message ask(const Message& question) {
@@ -56,7 +56,7 @@ class Informant {
   std::map<std::string, Message> known_;
 };
 
-// Asks about one entry: by what, with what else the question holds.
+// Asks about one entry. `what` names the question, `arguments` hold the rest of it.
 class Asking {
  public:
   Asking(std::shared_ptr<Informant> informant, std::string plural, std::string name)
@@ -73,11 +73,11 @@ class Asking {
     return ask<Result>(what, {{"params", params.spec()}, {"shape", to_message(shape)}});
   }
 
-  // What cannot be asked for.
+  // Replaces functions that only a worker may call.
   template <class... Arguments>
   auto elsewhere() const {
     return [name = name_](Arguments...) -> decltype(nullptr) {
-      throw std::logic_error("'" + name + "' of a plugin was to be used outside a worker");
+      throw std::logic_error("'" + name + "' of a plugin was called outside a worker");
     };
   }
 
@@ -134,9 +134,9 @@ void add_map(const Message& plain, const Asking& asking) {
 void add_projection(const Message& plain, const Asking& asking) {
   ProjectionEntry entry;
   entry.draw = [](const Draw&, Index, Index) -> Matrix<double> {
-    throw std::logic_error("a plugin's projection was to be drawn outside a worker");
+    throw std::logic_error("a plugin's projection was drawn outside a worker");
   };
-  entry.law = [](const Params&, Index) { return EnsembleLaw{}; };  // what depends on it is worked out in workers
+  entry.law = [](const Params&, Index) { return EnsembleLaw{}; };  // workers compute everything that depends on it
   entry.caveats = [=](const Params& p, Index m, Index d) {
     return asking.ask<std::vector<std::string>>("caveats", {{"params", p.spec()}, {"m", m}, {"d", d}});
   };
@@ -145,7 +145,7 @@ void add_projection(const Message& plain, const Asking& asking) {
 
 void add_input(const Message& plain, const Asking& asking) {
   const auto nowhere = [](const Params&, const InputRequest&) -> HeadData<double> {
-    throw std::logic_error("a plugin's input was to be drawn outside a worker");
+    throw std::logic_error("a plugin's input was drawn outside a worker");
   };
   InputEntry entry;
   entry.draw = nowhere;

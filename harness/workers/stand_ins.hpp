@@ -1,11 +1,12 @@
-// The runner's side of plugins: entries that stand for those of a plugin, which it has not loaded.
+// The runner's side of plugins: stand-ins for the entries of plugins, which the runner itself does not load.
 #pragma once
 
 namespace attnbench {
 
-// Has a worker load this process's plugins and registers, for each of their entries, one of the same name, text and
-// parameters, whose functions ask that worker. What makes and runs methods throws std::logic_error: it belongs in a
-// worker. Throws Misuse when the plugins cannot be loaded, and std::runtime_error where one dies of it.
+// Makes a worker load this process's plugins and registers a stand-in for each of their entries, with the same name,
+// text and parameters. The functions of a stand-in ask that worker. Functions that make or run methods throw
+// std::logic_error: only workers may call them. Throws Misuse when the plugins cannot be loaded, and std::runtime_error
+// when a plugin kills the worker.
 void register_stand_ins();
 
 }  // namespace attnbench
