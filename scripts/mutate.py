@@ -93,7 +93,9 @@ class Runner:
         if not targets:
             return True
         if not (self.build / "build.ninja").exists():
-            raise Misuse(f"--build-dir {self.build}: no build.ninja, expected a folder that scripts/build.sh has built in")
+            raise Misuse(
+                f"--build-dir {self.build}: no build.ninja, expected a folder that scripts/build.sh has built in"
+            )
         self.built |= targets
         return self.run(["ninja", f"-j{self.jobs}", "-C", str(self.build), *sorted(targets)]) == 0
 
@@ -102,7 +104,7 @@ class Runner:
         if python is None:
             faulty = {"attnbench_faulty"} if self.tests.cpp[test].starts_faulty else set()
             return {"attnbench_tests"} | faulty
-        arguments = [Path(argument).resolve() for argument in self._arguments(python.path)]
+        arguments = [Path(argument).resolve() for argument in self._started(python.path)[2:]]
         return {
             target
             for path in arguments
@@ -114,13 +116,13 @@ class Runner:
         python = self.tests.python(test)
         if python is not None:
             name = ["-k", f"*.{python.name}"] if python.name else []
-            return ["/usr/bin/python3", str(python.path), *self._arguments(python.path), *name]
+            return [*self._started(python.path), *name]
         spec = "".join(f"\\{letter}" if letter in '\\,["' else letter for letter in test)
         everything = "*" if self.tests.cpp[test].template else ""
         return [str(self.build / "attnbench_tests"), spec + everything, "--abort", "--warn", "NoTests"]
 
-    def _arguments(self, path: Path) -> list[str]:
-        """What ctest hands to a file of Python tests."""
+    def _started(self, path: Path) -> list[str]:
+        """How ctest starts a file of Python tests: an interpreter, the file and its arguments."""
         if not hasattr(self, "_entries"):
             self._entries: list[list[str]] = []
             if (self.build / "CTestTestfile.cmake").exists():
@@ -129,8 +131,8 @@ class Runner:
                 self._entries = [entry.get("command", []) for entry in described["tests"]]
         for command in self._entries:
             if len(command) > 1 and Path(command[1]).name == path.name:
-                return command[2:]
-        return []
+                return command
+        return [sys.executable, str(path)]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -212,7 +214,9 @@ def refuse_changed(mutations: list[Mutation], root: Path) -> None:
 
 
 def table(outcomes: list[Outcome]) -> str:
-    counts = {result: sum(outcome.result == result for outcome in outcomes) for result in (KILLED, *FAILURES, ARGUED, NOT_RUN)}
+    counts = {
+        result: sum(outcome.result == result for outcome in outcomes) for result in (KILLED, *FAILURES, ARGUED, NOT_RUN)
+    }
     said = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
     lines = [
         f"{len(outcomes)} mistakes, one at a time: {said}.",
@@ -263,7 +267,10 @@ def try_all(chosen: list[Mutation], options: argparse.Namespace) -> list[Outcome
             if options.report:
                 options.report.write_text(table(outcomes))
     except KeyboardInterrupt:
-        print(f"mutate.py: interrupted; sources are as they were, {options.build_dir} is not: build it again", file=sys.stderr)
+        print(
+            f"mutate.py: interrupted; sources are as they were, {options.build_dir} is not: build it again",
+            file=sys.stderr,
+        )
         raise
     if not runner.make(runner.built):
         raise Misuse(f"{options.build_dir}: cannot be built after the last mistake, see {log}")
@@ -280,9 +287,13 @@ def main() -> int:
     )
     parser.add_argument("--list", action="store_true", help="print what the chosen records say, and do nothing")
     parser.add_argument("--check", action="store_true", help="say which records no longer apply or name unknown tests")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="an id or a pattern of ids; repeatable")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="ID", help="an id or a pattern of ids; repeatable"
+    )
     parser.add_argument("--folder", action="append", default=[], metavar="DIR", help="files in this folder; repeatable")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="of ninja (default: all cores)")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="of ninja (default: all cores)"
+    )
     parser.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/release")
     parser.add_argument("--report", type=Path, metavar="FILE", help="a table in Markdown, written after each mistake")
     parser.add_argument("--allow-dirty", action="store_true", help="also in files that git's index has otherwise")

@@ -79,7 +79,9 @@ def _mutation(record: dict[str, object], where: str) -> Mutation:
     types = {field.name: list if field.name == "tests" else str for field in fields(Mutation)}
     for key, value in record.items():
         if key not in types or not isinstance(value, types[key]):
-            raise Misuse(f"{where}: {name}: {key} = {value!r}; expected text in {', '.join(types)}, and tests as a list")
+            raise Misuse(
+                f"{where}: {name}: {key} = {value!r}; expected text in {', '.join(types)}, and tests as a list"
+            )
     lacking = [key for key in types if key not in record and key not in ("only", "survives")]
     if lacking:
         raise Misuse(f"{where}: {name} lacks {', '.join(lacking)}")

@@ -48,8 +48,12 @@ build attnbench_tests: compile {}
 """
 
 
+Fields = dict[str, str | list[str]]
+HALF: Fields = {"before": "x / 2", "after": "x / 3", "tests": ["source_test.py: test_half_is_a_number"]}
+
+
 def record(name: str, **fields: str | list[str]) -> str:
-    whole: dict[str, str | list[str]] = {
+    whole: Fields = {
         "id": name,
         "file": "scripts/source.py",
         "mistake": "it is wrong",
@@ -104,11 +108,10 @@ class Mutate(unittest.TestCase):
         return code, {row[0].removeprefix("| "): row[3] for row in rows}
 
     def test_what_comes_of_a_mistake(self) -> None:
-        half = {"before": "x / 2", "after": "x / 3", "tests": ["source_test.py: test_half_is_a_number"]}
         self.catalogue(
             record("seen"),
-            record("unseen", **half),
-            record("argued", **half, survives="any number will do"),
+            record("unseen", **HALF),
+            record("argued", **HALF, survives="any number will do"),
             record("seen-though-argued", survives="nobody looks"),
             record("seen-by-one-of-two", tests=["source_test.py: test_twice", "source_test.py: test_half_is_a_number"]),
             record("moved", before="4 * x"),
@@ -129,13 +132,14 @@ class Mutate(unittest.TestCase):
         self.assertIn("red without it", outcomes["by-the-whole-file"])
 
     def test_only_failures_make_its_exit_code(self) -> None:
-        half = {"before": "x / 2", "after": "x / 3", "tests": ["source_test.py: test_half_is_a_number"]}
-        self.catalogue(record("seen"), record("argued", **half, survives="any number will do"), record("unseen", **half))
+        self.catalogue(
+            record("seen"), record("argued", **HALF, survives="any number will do"), record("unseen", **HALF)
+        )
         self.assertEqual(self.outcomes("--only", "seen", "--only", "arg*")[0], 0)
         self.assertEqual(self.outcomes("--only", "unseen")[0], 1)
 
     def test_what_is_built_is_built_anew_for_each_mistake_and_after_the_last(self) -> None:
-        program = {"file": "harness/program.sh", "before": "= 2\n", "tests": ["one, two"]}
+        program: Fields = {"file": "harness/program.sh", "before": "= 2\n", "tests": ["one, two"]}
         self.catalogue(
             record("seen", **program, after="= 3\n"),
             record("unseen", **program, after="= 2 # two\n"),
