@@ -25,12 +25,12 @@ BEGIN = r"(?:^|(?<=[.!?:;|] )|(?<=[.!?]\n)|(?<=\n\n)|(?<=# )|(?<=[-*] )|(?<=\*\*
 
 PHRASES = [
     Phrase(
-        re.compile(r"\b(?:is|are|was|were|be) none\b"),
+        re.compile(r"\b(?:is|are|was|were|be)\s+none\b"),
         "say what it is: NaN, missing, empty",
-        ("Numbers that are none throw.", "a number is none", "a line that was none"),
+        ("Numbers that are none throw.", "a number is none", "a line that was\nnone"),
     ),
     Phrase(
-        re.compile(r"\b(?:that|which|this|these|it|they|what) (?:is|are) no\b(?! longer| more| less)", re.IGNORECASE),
+        re.compile(r"\b(?:that|which|this|these|it|they|what)\s+(?:is|are)\s+no\b(?!\s+longer|\s+more|\s+less)", re.IGNORECASE),
         '"is not a ..."',
         ("A file that is no plugin is refused.", "They are no sample of one."),
     ),
@@ -52,7 +52,7 @@ PHRASES = [
         re.compile(r"\bmend(?:s|ed|ing)?\b", re.IGNORECASE), "fix, repair", ("how to mend it", "The command mends it.")
     ),
     Phrase(
-        re.compile(r"\bst(?:ands?|anding|ood)\b(?!-ins?\b| for\b)", re.IGNORECASE),
+        re.compile(r"\bst(?:ands?|anding|ood)\b(?!-ins?\b|\s+for\b)", re.IGNORECASE),
         "is, is written",
         ("The text stands in its file.", "It stands with the statement.", "as they stand"),
     ),
@@ -61,9 +61,9 @@ PHRASES = [
         "otherwise, and the condition",
         ("Else a Krylov space is used.",),
     ),
-    Phrase(re.compile(r"\bbelongs? into\b"), "belongs in", ("It belongs into the folder.",)),
-    Phrase(re.compile(r"\bha(?:s|ve) not got\b"), "lacks", ("A cell that has not got it",)),
-    Phrase(re.compile(r"\bof which what\b"), "two sentences", ("of which what it says takes the place",)),
+    Phrase(re.compile(r"\bbelongs?\s+into\b"), "belongs in", ("It belongs into the folder.",)),
+    Phrase(re.compile(r"\bha(?:s|ve)\s+not\s+got\b"), "lacks", ("A cell that has not got it",)),
+    Phrase(re.compile(r"\bof\s+which\s+what\b"), "two sentences", ("of which what it says takes the place",)),
 ]
 
 QUOTATION = re.compile(r'"[^"]*"')
