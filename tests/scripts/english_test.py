@@ -30,7 +30,9 @@ PHRASES = [
         ("Numbers that are none throw.", "a number is none", "a line that was\nnone"),
     ),
     Phrase(
-        re.compile(r"\b(?:that|which|this|these|it|they|what)\s+(?:is|are)\s+no\b(?!\s+longer|\s+more|\s+less)", re.IGNORECASE),
+        re.compile(
+            r"\b(?:that|which|this|these|it|they|what)\s+(?:is|are)\s+no\b(?!\s+longer|\s+more|\s+less)", re.IGNORECASE
+        ),
         '"is not a ..."',
         ("A file that is no plugin is refused.", "They are no sample of one."),
     ),

@@ -30,7 +30,7 @@ def wrong(link: Link, root: Path) -> str | None:
 
 class Links(unittest.TestCase):
     def test_every_relative_link_leads_to_a_file_and_a_place_in_it(self) -> None:
-        found = []
+        found: list[Link] = []
         for path in tracked_files(".md"):
             found += links(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
         self.assertGreaterEqual(len(found), 250, "the pattern finds fewer links than there are")
@@ -68,7 +68,10 @@ class Links(unittest.TestCase):
 
     def test_code_has_no_links_and_no_headings(self) -> None:
         self.assertEqual(list(links("a.md", "`a[0](b)`\n```sh\n[x](y)\n```\n")), [])
-        self.assertEqual(places("# One `word`, twice\n```sh\n# two\n```\n## One word twice\n"), {"one-word-twice", "one-word-twice-1"})
+        self.assertEqual(
+            places("# One `word`, twice\n```sh\n# two\n```\n## One word twice\n"),
+            {"one-word-twice", "one-word-twice-1"},
+        )
 
 
 if __name__ == "__main__":

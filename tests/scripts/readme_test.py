@@ -111,7 +111,13 @@ class Readme(unittest.TestCase):
         self.assertEqual(set(re.findall(r"(\d+) methods", self.text)), {str(len(methods))})
 
     def test_a_wrong_number_an_outcome_that_is_not_it_and_another_recipe_are_found(self) -> None:
-        verdict = {"recipe": "decode", "outcome": "PASS", "numbers": "5013 (4931 to 5149)", "region": "", "statement": "3,072"}
+        verdict = {
+            "recipe": "decode",
+            "outcome": "PASS",
+            "numbers": "5013 (4931 to 5149)",
+            "region": "",
+            "statement": "3,072",
+        }
         for about, numbers, recipe, outcome, expected in (
             ("3,072 tokens", "5013", "decode", "PASS", True),
             ("", "5014", "decode", "PASS", False),
