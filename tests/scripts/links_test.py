@@ -37,6 +37,13 @@ class Links(unittest.TestCase):
         self.assertGreaterEqual(sum("#" in link.target for link in found), 150)
         self.assertEqual([reason for link in found if (reason := wrong(link, ROOT))], [])
 
+    def test_the_index_of_the_documents_names_each_of_them(self) -> None:
+        index = ROOT / "docs/README.md"
+        named = {link.target for link in links("docs/README.md", index.read_text(encoding="utf-8"))}
+        pages = {path.name for path in index.parent.glob("*.md") if path != index}
+        self.assertGreaterEqual(len(pages), 10)
+        self.assertEqual(sorted(pages - named), [])
+
     def test_a_link_that_leads_nowhere_is_found(self) -> None:
         for text, expected in (
             ("[x](docs/nowhere.md)", "leads to no file"),
