@@ -55,7 +55,7 @@ std::int64_t big_endian(std::string_view bytes) {
 }
 
 // The first 100 bytes (https://sqlite.org/fileformat.html, 1.3), read through SQLite's own descriptor but before it
-// looks at the file: closing a second descriptor would drop the locks that another Store of this process holds.
+// inspects the file. Closing a second descriptor would drop the locks that another Store of this process holds.
 std::string file_header(const SQLite::Database& database) {
   sqlite3_file* file = nullptr;
   sqlite3_file_control(database.getHandle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
