@@ -1,4 +1,4 @@
-// attnbench attend: one method on the heads of a file.
+// attnbench attend: applies one method to the heads of a file.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -22,7 +22,7 @@ struct Arguments {
   std::uint64_t seed = 1;
 };
 
-// A tensor whose last two axes are each head's matrix.
+// A tensor whose last two axes are the matrix of each head.
 template <class T>
 Tensor tensor_of(const std::vector<Index>& leading, Index rows, Index columns, const std::vector<T>& numbers) {
   std::vector<Index> shape = leading;

@@ -1,4 +1,4 @@
-// attnbench describe: all about one entry, or about one configuration of it.
+// attnbench describe: prints everything about one entry, or about one configuration of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -59,8 +59,8 @@ void print_parameters(const std::vector<Parameter>& parameters, bool published, 
   }
 }
 
-// Relative mean squared errors of the kernel estimate with each ensemble that has a closed form, for pairs of unit
-// vectors: what a choice of ensemble is worth, and which ones do harm.
+// Relative mean squared errors of the kernel estimate for pairs of unit vectors, with each ensemble that has a closed
+// form. They show what a choice of ensemble gains, and which ensembles do harm.
 void print_ensembles(const Params& params) {
   constexpr Index d = 64;
   constexpr double cosines[] = {1, 0.5, 0, -0.5, -1};

@@ -1,4 +1,4 @@
-// attnbench merge: several results files as one.
+// attnbench merge: unites several results files into one.
 #include "harness/store/merge.hpp"
 
 #include <fmt/format.h>

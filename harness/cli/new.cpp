@@ -1,4 +1,5 @@
-// attnbench new: a file to start from, which compiles, is registered and asks the questions that its header answers.
+// attnbench new: writes a file to start from, which compiles, is registered, and asks the questions that its header
+// answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,10 +19,10 @@ namespace fs = std::filesystem;
 
 struct Kind {
   const char* name;
-  std::vector<const char*> plurals;  // catalogues whose names are taken
-  const char* folder;                // of the source tree; families have their own
-  const char* next;                  // what shows that it works; {} is the name
-  bool plugin = true;                // whether a plugin can have it
+  std::vector<const char*> plurals;  // catalogues in which the name must be free
+  const char* folder;                // in the source tree; empty for methods, whose families have folders
+  const char* next;                  // the command that shows that it works; {} is the name
+  bool plugin = true;                // whether plugins can contain it
 };
 
 struct Family {
@@ -78,7 +79,7 @@ void require_free_name(const Kind& kind, const std::string& name) {
   }
 }
 
-// "my-map" as "MyMap".
+// "my-map" becomes "MyMap".
 std::string class_name(const std::string& name) {
   std::string words;
   bool first = true;

@@ -1,4 +1,4 @@
-// attnbench plan: what a run would do, how much of it is done, what the rest will take.
+// attnbench plan: prints what a run would do, how much of it is done, and how long the rest will take.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace attnbench {
 namespace {
 
-constexpr size_t most_printed = 40, ends_printed = 16;  // of a longer list, its two ends
+constexpr size_t most_printed = 40, ends_printed = 16;  // of a longer list, print both ends
 
 void print_cell(const Cell& cell, const std::optional<Match>& match) {
   const auto& [shape, heads, logit_scale, rounding] = cell.problem;

@@ -50,16 +50,16 @@ int dispatch(const std::vector<std::string>& words) {
   return find<CommandEntry>(words[0]).run({words.begin() + 1, words.end()});
 }
 
-// As a command that was given no plugins.
+// Strips --plugin, then runs the command as if it had not been given. Commands that construct methods run in a worker.
 int dispatch_with_plugins(std::vector<std::string> words) {
   const bool any = take_plugins(words);
   const auto names = catalogue("commands").names();
   if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
-  register_stand_ins();  // what cannot be loaded shows here, whatever the command
+  register_stand_ins();  // a plugin that fails to load shows here, for every command
   return find<CommandEntry>(words[0]).makes_methods ? run_in_worker(words) : dispatch(words);
 }
 
-// `worker COMMAND ...`: where run_in_worker has it run.
+// `worker COMMAND ...`: the process that run_in_worker starts.
 int dispatch_in_worker(const std::vector<std::string>& words) {
   load_plugins();
   return dispatch(words);

@@ -17,10 +17,10 @@ namespace attnbench {
 
 namespace {
 
-// Of all axes together: a file of 4 KB that sweeps 100,000 values in every line took 9 s and a gigabyte.
+// Limit over all axes together: a file of 4 KB that swept 100,000 values in every line took 9 s and a gigabyte.
 constexpr size_t most_axis_values = 300'000;
 
-// Numbers are read strictly: "12x" and "-3" are refused where a count is meant.
+// Parses a count strictly: refuses "12x" and "-3".
 Index count_of(const std::string& option, const std::string& text) {
   Index value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -37,7 +37,7 @@ double seconds_of(const std::string& option, const std::string& text) {
   return value;
 }
 
-// What is typed, before it means anything.
+// The words as typed, before they are interpreted.
 struct Words {
   std::string experiment;
   std::vector<std::string> methods, inputs, n, d, sweeps, zips;
@@ -46,7 +46,7 @@ struct Words {
   bool causal = false, bidirectional = false, retry = false, all = false;
 };
 
-// in_file: the options that a file can hold.
+// in_file: only the options that a file may contain.
 options::options_description options_of(Words& words, bool plan, bool in_file) {
   options::options_description known("options");
   const auto list = [](std::vector<std::string>& values) { return options::value(&values); };
@@ -120,7 +120,7 @@ void read_axes(const Words& words, RunRequest& request) {
                                text, values, most_axis_values));
   }
   for (const auto& text : words.zips) request.zip.push_back(parse_zip(text));
-  // One size twice would be one of the two, in silence.
+  // Refuse a size given both as an option and as a sweep: one of them would be ignored silently.
   const auto refuse_twice = [&](const std::string& axis, const std::string& option, bool given) {
     for (const Axis& swept : request.sweep)
       if (given && swept.name == axis)
@@ -132,7 +132,7 @@ void read_axes(const Words& words, RunRequest& request) {
   refuse_twice("logit_scale", "--logit-scale", !words.logit_scale.empty());
 }
 
-// How much of it is done, and where.
+// Reads how many replicates run, and which part of them.
 void read_extent(const Words& words, RunRequest& request) {
   if (!words.match.empty()) request.match = parse_match(words.match);
   if (!words.until.empty()) request.until = parse_until(words.until);
@@ -173,7 +173,7 @@ RunArguments meaning_of(const Words& words, const std::string& command) {
   return arguments;
 }
 
-// The options of a file that none of the command line's replaces. --causal replaces bidirectional as well, and so on.
+// Drops the options of a file that the command line replaces. --causal also replaces bidirectional, and vice versa.
 void drop_replaced(const options::variables_map& given, options::parsed_options& file) {
   const auto has = [&](const std::string& name) { return given.contains(name) && !given[name].defaulted(); };
   const auto replaced = [&](const std::string& name) {

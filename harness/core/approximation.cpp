@@ -22,7 +22,7 @@ void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> val
 template <class T>
 void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
                             std::span<T> log_scale) const {
-  // Blocks have enough rows to repay what a method does for each of them: vq quantises all keys.
+  // Blocks have enough rows to pay for the work that a method repeats per block: vq quantises all keys.
   const Index nq = head.Q.rows(), nk = head.K.rows(), block = std::clamp<Index>((Index{1} << 20) / nk, 16, 256);
   Matrix<T> memory(std::min(block, nq), nk);
   Eigen::Array<T, 1, Eigen::Dynamic> log_columns(nk);
@@ -52,8 +52,8 @@ template class Kernel<double>;
 
 template <class T>
 void Rows<T>::transposed_times(const Head<T>& head, Mask mask, const In<T>& G, Context& context, Out<T> out) const {
-  // A fixed number of partial sums, added in order: the same bits for any number of threads. Blocks have enough rows to
-  // repay what a method does for each of them, such as the features of all keys.
+  // A fixed number of partial sums, added in order, gives the same bits for any number of threads. Blocks have enough
+  // rows to pay for the work that a method repeats per block, such as the features of all keys.
   constexpr Index partial_sums = 4;
   const Index nq = head.Q.rows(), nk = head.K.rows(), share = (nq + partial_sums - 1) / partial_sums;
   const Index block = std::clamp<Index>((Index{1} << 22) / nk, 16, 256);

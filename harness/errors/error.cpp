@@ -9,7 +9,8 @@
 namespace attnbench {
 
 namespace {
-// Edits that turn a into b: an insertion, a deletion, a replacement or a swap of neighbours counts one.
+// The number of edits that turn a into b. An insertion, a deletion, a replacement or a swap of neighbours counts as
+// one.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> edits(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) edits[i][0] = i;
@@ -26,7 +27,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string nearest_names(const std::string& given, std::span<const std::string> known) {
   if (known.empty()) return "; none are known here";
-  constexpr size_t longest_compared = 64;  // a name that long is near to nothing, and the table above is quadratic
+  constexpr size_t longest_compared = 64;  // a longer name resembles none, and the table above is quadratic
   std::vector<std::string> near;
   for (const auto& name : known) {
     const bool prefix = !given.empty() && (name.starts_with(given) || given.starts_with(name));

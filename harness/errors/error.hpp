@@ -1,4 +1,4 @@
-// The exceptions of attnbench. Everything else that is thrown is a defect or a failing method.
+// The exceptions of attnbench. Any other exception is a defect or a failing method.
 #pragma once
 
 #include <span>
@@ -7,25 +7,25 @@
 
 namespace attnbench {
 
-// The user asked for something that cannot be: says what was given, what was expected and how to mend it. Exit code 2.
+// The user asked for something impossible. Says what was given, what was expected and how to fix it. Exit code 2.
 class Misuse : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A cell that makes no sense for this method or input: recorded as "skipped" with the reason, never as a failure.
+// A cell that makes no sense for this method or input. Recorded as `skipped` with the reason, never as a failure.
 class Skip : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A method produced numbers that are none: recorded as "invalid" with the kind and the first place.
+// A method produced NaN or infinity. Recorded as `invalid`, with which of the two and where it first occurs.
 class NumericallyInvalid : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// "; did you mean a, b?" from the names nearest to what was given, or "; known: ..." when none is near.
+// "; did you mean a, b?" with the names nearest to the given one, or "; known: ..." if none is near.
 std::string nearest_names(const std::string& given, std::span<const std::string> known);
 
 }  // namespace attnbench

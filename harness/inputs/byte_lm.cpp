@@ -15,8 +15,9 @@ namespace attnbench {
 namespace {
 
 constexpr Index alphabet = 256;
-// Captures are rounded to float16, the weights they are compared through as well: the nearest byte lies within 0.06 %
-// of the distance of the next one (measured on both captures). Any other model's lie as far as the next.
+// Captures are rounded to float16, and so are the weights that they are compared with. The nearest byte lies within
+// 0.06 % of the distance of the next one (measured on both captures). With any other model it lies about as far as the
+// next.
 constexpr double nearest_share = 0.05;
 
 class Weights {
@@ -65,7 +66,7 @@ TransformerLayer layer_of(const Weights& weights, const std::string& layer, Inde
           .down_shift = weights.matrix(layer + "down.bias", 1, width)};
 }
 
-// Runs the model on one token of every kind as far as the first layer's values: 256 x width, head after head.
+// Runs the model on one token of every byte up to the first layer's values: 256 x width, head after head.
 Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
   Transformer first = *model.transformer;
   first.layers.resize(1);
@@ -173,7 +174,7 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
     for (const auto& [tensor, X] : {std::pair{&file.q, &head.Q}, {&file.k, &head.K}, {&file.v, &head.V}})
       tensor->values.insert(tensor->values.end(), X->data(), X->data() + X->size());
   };
-  // Nobody reads the tokens after the last layer: without its attention and feed-forward part a quarter of the work.
+  // Nobody reads the tokens after the last layer. Its attention and feed-forward part would be a quarter of the work.
   hidden_states(context, transformer, embedded(model, bytes), {.last_feed_forward = false},
                 [&](Index layer, Index, const HeadData<double>& head, Out<double> out) {
                   keep(head);

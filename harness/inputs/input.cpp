@@ -14,7 +14,7 @@ namespace {
 constexpr double bytes_per_number = sizeof(double);
 constexpr double block_rows = 64;  // rows of the attention matrix in one block of work
 
-// In double: n = 10^18 must not overflow on its way to being refused.
+// In double, so that n = 10^18 does not overflow before we refuse it.
 double head_bytes(double nq, double nk, double d, double dv) {
   const double head = nq * d + nk * d + nk * dv, output = nq * dv, block = block_rows * nk;
   return bytes_per_number * (head + output + block);

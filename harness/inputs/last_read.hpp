@@ -1,4 +1,4 @@
-// What was read or made last, kept by what it was made from: every cell of an input draws the same head. Not locked:
+// Caches the values read or made last, keyed by their origin: every cell of an input draws the same head. Not locked:
 // the program reads inputs on one thread, and a method's threads (Context::for_blocks) read none.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace attnbench {
 template <class Value, size_t most_kept>
 class LastRead {
  public:
-  // The value kept under that key, or what make() gives.
+  // The value cached under that key, otherwise the result of make().
   template <class Make>
   Value get(const std::string& key, const Make& make) {
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](auto& kept) { return kept.first == key; });

@@ -5,7 +5,7 @@
 
 namespace attnbench {
 
-// As read_tensors, for a .npz file.
+// Like read_tensors, for a .npz file.
 NamedTensors read_npz(const std::filesystem::path& path, const std::vector<std::string>& only);
 
 }  // namespace attnbench

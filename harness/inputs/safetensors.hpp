@@ -5,7 +5,7 @@
 
 namespace attnbench {
 
-// As read_tensors, for a .safetensors file.
+// Like read_tensors, for a .safetensors file.
 NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only);
 
 }  // namespace attnbench

@@ -64,7 +64,7 @@ In<double> matrix_of(const Tensor& tensor, Index position) {
 }  // namespace
 
 NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only) {
-  size_of_regular_file(path);  // refuses what is no file
+  size_of_regular_file(path);  // throws if it is not a regular file
   const std::string start = first_bytes(path);
   const bool zip = start.starts_with("PK"), npz = path.extension() == ".npz";
   if (start.starts_with("\x93NUMPY"))

@@ -1,12 +1,12 @@
-// Ctrl-C and SIGTERM while a run goes on.
+// Handles Ctrl-C and SIGTERM during a run.
 #pragma once
 
 #include <signal.h>
 
 namespace attnbench {
 
-// While one lives, the first SIGINT or SIGTERM is only remembered, so that a run can end between two replicates; the
-// second ends the program at once. Its workers die with it.
+// While an instance lives, the first SIGINT or SIGTERM is only recorded, so that a run can end between two replicates.
+// The second ends the program at once, and its workers die with it.
 class Interrupts {
  public:
   Interrupts();

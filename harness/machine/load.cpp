@@ -38,10 +38,11 @@ void set_cores(const std::vector<int>& cores) {
 }
 
 struct Ticks {
-  double busy = 0, all = 0, stolen = 0;  // stolen: other machines on the host had the processor; it is in busy, too
+  // Stolen: other virtual machines on the host had the processor; busy includes it.
+  double busy = 0, all = 0, stolen = 0;
 };
 
-// Since the start of the machine, by core: "cpu0 user nice system idle iowait irq softirq steal ...".
+// Counted since the machine started, by core: "cpu0 user nice system idle iowait irq softirq steal ...".
 std::map<int, Ticks> ticks() {
   std::map<int, Ticks> cores;
   std::ifstream stat("/proc/stat");
@@ -60,7 +61,7 @@ std::map<int, Ticks> ticks() {
   return cores;
 }
 
-// The share of so many seconds that each core was busy.
+// The share of this time that each core was busy.
 std::map<int, double> busy_for(double seconds) {
   const auto before = ticks();
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -75,7 +76,7 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
-// Seconds that this process has had the processor.
+// Processor seconds of this process.
 double own_work() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -91,7 +92,7 @@ Load load_of_others(std::optional<double> wait) {
     auto busy = busy_for(wait ? 0.5 : 0.25);  // the kernel counts in hundredths of a second
     Load load{.quietest = own};
     for (const int core : own) load.cores += busy[core];
-    // Of equals the last: the first ones are where the kernel puts its own work.
+    // Among equals prefer the last core: the kernel puts its own work on the first ones.
     std::stable_sort(load.quietest.begin(), load.quietest.end(),
                      [&](int a, int b) { return std::pair(busy[a], -a) < std::pair(busy[b], -b); });
     if (!wait || load.cores < 0.1 || Interrupts::asked()) return load;
@@ -111,7 +112,7 @@ double OthersWork::cores(double from, double to) const {
   auto first = readings_.upper_bound(from), last = readings_.lower_bound(to);
   if (first != readings_.begin()) --first;
   if (last == readings_.end()) --last;
-  if (first == last) --first;  // both are the last one
+  if (first == last) --first;  // both are the last reading
   return std::max(0.0, (last->second - first->second) / (last->first - first->first));
 }
 

@@ -1,4 +1,4 @@
-// One refusal for everything that would not fit into memory, made before anything is allocated.
+// Refuses everything that would not fit into memory, before anything is allocated.
 #pragma once
 
 #include <string>

@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* prefix = "attnbench-scratch-";
 
-// A descriptor that holds the folder's lock; -1 when somebody else holds it, or when it cannot be had.
+// Locks the folder and returns the descriptor that holds the lock; -1 if another process holds it or the folder cannot
+// be opened.
 int locked(const fs::path& folder) {
   const int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
@@ -44,7 +45,7 @@ void remove_abandoned_folders() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
     if (!entry.path().filename().string().starts_with(prefix)) continue;
-    // One that is being made right now has no lock yet.
+    // A folder that is being created right now has no lock yet.
     if (fs::file_time_type::clock::now() - entry.last_write_time(ignored) < std::chrono::minutes(1)) continue;
     if (const int lock = locked(entry.path()); lock >= 0) {
       fs::remove_all(entry.path(), ignored);

@@ -1,4 +1,4 @@
-// A folder of one's own under the temporary one, gone with its owner.
+// A private folder inside the temporary one. It is removed with its owner.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ class ScratchFolder {
   std::filesystem::path path;
 
  private:
-  int lock_;  // held while the owner lives, so that others can tell
+  int lock_;  // held while the owner lives, so that other processes see it is in use
 };
 
 // Removes the folders of owners that were killed.

@@ -15,13 +15,13 @@ HeadData<T> rounded(HeadData<T> head, Rounding rounding) {
   return head;
 }
 
-// The `place`-th rows x columns matrix of the caller's memory.
+// Matrix number `place`, rows x columns, in the caller's memory.
 template <class T>
 Out<T> matrix_at(std::span<T> numbers, Index place, Index rows, Index columns) {
   return {numbers.data() + place * rows * columns, rows, columns, columns};
 }
 
-// The kernel with its stabilisers taken out, at `place` of the results.
+// Writes the kernel without its stabilisers to position `place` of the results.
 template <class T>
 void write_kernel(const Kernel<T>& kernel, const Head<T>& head, Index place, Context& context,
                   const AttendResults<T>& results) {

@@ -1,4 +1,5 @@
-// One method on every head of a caller's arrays: `attnbench attend` on files, `attnbench.attend` of Python on arrays.
+// Applies one method to every head of a caller's arrays: `attnbench attend` on files, `attnbench.attend` of Python on
+// arrays.
 #pragma once
 
 #include <functional>
@@ -21,10 +22,10 @@ struct AttendRequest {
   const Params& method;
   bool causal = false;  // the last query sees every key
   std::uint64_t seed = 1;
-  const Tensors* state = nullptr;  // instead of drawing or learning
+  const Tensors* state = nullptr;  // tensors to use instead of drawing or learning them
 };
 
-// The caller's memory, row-major with the axes batch, head, row, column. Empty: the caller does not want it.
+// The caller's memory, row-major with the axes batch, head, row, column. The caller leaves unwanted results empty.
 template <class T>
 struct AttendResults {
   std::span<T> out;                                  // nq x dv
@@ -33,8 +34,8 @@ struct AttendResults {
   std::span<T> kernel_log_rows, kernel_log_columns;  // nq, nk; only with `kernel`
 };
 
-// Rounds the heads to the context's half precision first. Throws Misuse where the method does not have what is wanted,
-// Skip as make_approximation does, and NumericallyInvalid for the first result that is not finite.
+// First rounds the heads to the context's half precision. Throws Misuse if the method cannot give a wanted result, Skip
+// like make_approximation, and NumericallyInvalid for the first result that is NaN or infinite.
 template <class T>
 void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Context& context,
                   const AttendResults<T>& results);

@@ -1,4 +1,4 @@
-// What is plain of entries, as messages between a worker that has loaded plugins and a runner that has not.
+// Sends the plain data of entries from a worker that has loaded plugins to a runner that has not.
 #pragma once
 
 #include <nlohmann/json.hpp>

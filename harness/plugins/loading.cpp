@@ -1,4 +1,4 @@
-// What happens in a worker: plugins are read, compared with this program and loaded.
+// The worker's side: reads plugins, compares them with this program and loads them.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -89,7 +89,7 @@ void load(const fs::path& file) {
   }
 }
 
-// What is missing of an entry, in words; empty: nothing.
+// Names the parts that an entry lacks; empty if it lacks nothing.
 std::string missing_of(const std::string& plural, const std::string& name) {
   std::vector<std::string> missing;
   const auto require = [&](bool there, const char* what) {

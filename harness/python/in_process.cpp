@@ -36,7 +36,7 @@ Array<T> array_of(const py::array& X, const char* name) {
   return array;
 }
 
-// q, k and v of all heads. Fewer heads of keys than of queries are shared by as many queries each.
+// q, k and v of all heads. If k has fewer heads than q, equally many query heads share each of them.
 template <class T>
 struct Heads {
   Heads(const py::array& q, const py::array& k, const py::array& v, double scale)
@@ -136,8 +136,8 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
   }
 }
 
-// What the closed forms say of pairs (q_p, k_p), p x d each: the target, the means, the variances (none: not known),
-// and whether the means are exact. None: nothing is known.
+// Closed forms for pairs (q_p, k_p), p x d each: the target, the means, the variances (None if unknown), and whether
+// the means are exact. Returns None if no theory is known.
 py::object theory_of(const std::string& spec, const Array<double>& q, const Array<double>& k) {
   if (q.ndim() != 2 || k.ndim() != 2 || q.shape(0) != k.shape(0) || q.shape(1) != k.shape(1))
     throw Misuse("theory: expected q and k of one shape [pairs, d]");
@@ -156,7 +156,7 @@ py::object theory_of(const std::string& spec, const Array<double>& q, const Arra
   return py::make_tuple(theory->target, mean, theory->variance ? py::object(variance) : py::none(), theory->exact);
 }
 
-// The report of `attnbench check --json`, and as text.
+// The report of `attnbench check`, as JSON and as text.
 std::pair<std::string, std::string> checked(const std::vector<std::string>& specs, std::uint64_t seed,
                                             double error_rate, int threads) {
   const py::gil_scoped_release released;
@@ -167,7 +167,7 @@ std::pair<std::string, std::string> checked(const std::vector<std::string>& spec
   std::vector<Subject> subjects;
   for (const auto& spec : specs) {
     subjects.push_back(subject_of(Params("methods", spec)));
-    probes(subjects.back(), seed);  // a spec that nothing can be drawn of is misuse
+    probes(subjects.back(), seed);  // refuses a spec that cannot be drawn
   }
   const Report report = check(subjects, {.seed = seed, .error_rate = error_rate, .threads = threads});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -18,7 +18,7 @@ Outcome changed(const ComparedMetric& m, bool rose) {
   return rose == (preference == Preference::more) ? Outcome::better : Outcome::worse;
 }
 
-// The interval decides, unless what it is of is rounding.
+// The interval decides, unless the difference is within rounding.
 Outcome decided(const ComparedMetric& m, double unchanged) {
   constexpr double rounding = 1e-12;
   const bool rose = m.interval.low > unchanged, fell = m.interval.high < unchanged;
@@ -70,7 +70,7 @@ void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double erro
     equal &= same;
     of_a.add(number.value);
     of_b.add(other->second.value);
-    differences.add(same ? 0 : other->second.value - number.value);  // of two infinities, too
+    differences.add(same ? 0 : other->second.value - number.value);  // also for two infinities
   }
   to.pairs = static_cast<size_t>(differences.count);
   if (to.pairs == 0) {
@@ -85,7 +85,7 @@ void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double erro
   to.equal = equal;
   if (equal) return;
   if (!std::isfinite(to.change))
-    to.outcome = to.pairs > 0 ? Outcome::differs : Outcome::ambiguous;  // an infinity that the other has not
+    to.outcome = to.pairs > 0 ? Outcome::differs : Outcome::ambiguous;  // only one of them is infinite
   else if (of_a.count < 2 || of_b.count < 2)
     to.outcome = Outcome::ambiguous;
   else {

@@ -78,7 +78,8 @@ json libraries() {
   };
 }
 
-// Variables that decide how many threads and which kernels the libraries take. OPENBLAS_CORETYPE alone is worth 5x.
+// Variables that decide the number of threads and the kernels of the libraries. OPENBLAS_CORETYPE alone changes speed
+// by 5x.
 json library_variables() {
   json set = json::object();
   for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OPENBLAS_NUM_THREADS",
@@ -87,7 +88,7 @@ json library_variables() {
   return set;
 }
 
-// An interpreter, with the versions of the packages that decide numbers.
+// The interpreter and the versions of the packages that influence numbers.
 json python_facts(const std::string& python) {
   namespace process = boost::process;
   if (python.empty()) return {};
@@ -131,12 +132,12 @@ json build() {
     facts["commit"] = known.commit;
     facts["clean"] = known.clean;
   }
-  if (std::ifstream binary(library_file(), std::ios::binary); binary)  // all of the program but its main
+  if (std::ifstream binary(library_file(), std::ios::binary); binary)  // contains the whole program except main
     facts["binary"] = fmt::format("{:016x}", hash_bytes(std::string(std::istreambuf_iterator<char>(binary), {})));
   return facts;
 }
 
-// Fields without content are facts that could not be had.
+// Drops empty fields: facts that the system did not give.
 json known_only(const json& facts) {
   json known = json::object();
   for (const auto& [name, value] : facts.items()) {
@@ -162,7 +163,7 @@ std::string environment_json(const std::string& python) {
 }
 
 namespace {
-// The host, its processor and its cores; "unknown machine" when nothing is known.
+// The host, its processor and its cores; "unknown machine" if none is known.
 std::string machine_of(const json& environment) {
   std::string name;
   for (const char* fact : {"/host/name", "/processor/model", "/processor/cores_online"}) {
@@ -187,7 +188,7 @@ std::string source_version(const std::vector<std::string>& files, const std::vec
   auto key = files;
   key.push_back("alone");
   key.insert(key.end(), alone.begin(), alone.end());
-  for (const std::string& file : files)  // a notebook keeps the process, and its plugin is written anew meanwhile
+  for (const std::string& file : files)  // in a notebook the process lives on while its plugin is rewritten
     if (std::error_code gone; file.ends_with(".py"))
       key.push_back(std::to_string(fs::last_write_time(file, gone).time_since_epoch().count()));
   const std::lock_guard lock(mutex);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A path of its own beside another; whatever is there is removed at the end.
+// A unique path beside another; the destructor removes every file there.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& beside) : path_(beside.string() + suffix()) { remove(); }
@@ -29,7 +29,7 @@ class TemporaryFile {
   const fs::path& path() const { return path_; }
 
  private:
-  // Two machines that share a folder may give their processes one number.
+  // Two machines that share a folder may have processes with the same id.
   static std::string suffix() {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
@@ -42,11 +42,11 @@ class TemporaryFile {
   fs::path path_;
 };
 
-// A results file to be read under the name `part`.
+// Attaches a results file for reading, under the name `part`.
 class Part {
  public:
   Part(SQLite::Database& database, const fs::path& path) : database_(database) {
-    open_for_reading(path);  // refuses what is no results file of this schema
+    open_for_reading(path);  // throws if it is not a results file of this schema
     SQLite::Statement attach(database_, "ATTACH ? AS part");
     attach.bind(1, name_for_reading(path));
     attach.exec();
@@ -66,7 +66,7 @@ void reach_the_disk(const fs::path& path) {
   close(file);
 }
 
-// Gives the file its name unless another one has it by now; false then. Some file systems have no links.
+// Gives the file its final name. Returns false if another file has that name by now. Some file systems have no links.
 bool publish(const fs::path& file, const fs::path& out) {
   reach_the_disk(file);
   if (link(file.c_str(), out.c_str()) == 0 || (errno != EEXIST && rename(file.c_str(), out.c_str()) == 0)) {
@@ -89,8 +89,8 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
   if (given.empty()) throw Misuse("merge: the name of the file to write is empty; expected one such as all.db");
   const fs::path out = fs::absolute(fs::weakly_canonical(given));
   Merged merged;
-  // All other files first, in one that nobody sees yet: a write to `out` is then one transaction, whatever their
-  // number.
+  // First unite all other files in a temporary one that nobody sees. Writing to `out` is then a single transaction, for
+  // any number of files.
   const TemporaryFile fresh(out);
   return explained(out, [&] {
     {

@@ -11,9 +11,9 @@ namespace attnbench {
 namespace {
 
 constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
-constexpr std::int64_t schema_version = 5;           // a table or column more makes the next one
+constexpr std::int64_t schema_version = 5;           // increased with every new table or column
 
-// WITHOUT ROWID keeps the measurements of a replicate side by side in the order of export, which then sorts nothing.
+// WITHOUT ROWID keeps the measurements of a replicate together in the order of export, which then needs no sorting.
 constexpr const char* tables = R"sql(
   CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT NOT NULL, command TEXT NOT NULL, environment TEXT NOT NULL);
   CREATE TABLE cell(
@@ -60,8 +60,8 @@ void require_our_schema(const std::filesystem::path& path, std::int64_t applicat
                                                     : "use the older attnbench that wrote it"));
 }
 
-// The schema is one transaction in rollback mode, so that the file's header names us before a log can exist, and two
-// runs that start together agree on who creates it.
+// Creates the schema in one transaction in rollback mode, so that the file's header names us before a log can exist,
+// and two runs that start together agree on who creates it.
 void require_or_create_schema(const std::filesystem::path& path, SQLite::Database& database) {
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;

@@ -34,7 +34,7 @@ struct Peer::Process {
   }
   ~Process() {
     requests.close();
-    requests.pipe().close();  // the end of its input ends it
+    requests.pipe().close();  // the peer ends when its input ends
     std::error_code ignored;
     child.wait(ignored);
   }
@@ -54,7 +54,7 @@ struct Peer::Process {
   int prepared = 0;
 };
 
-// One prepared method; a turn is one request, timed on the other side.
+// One prepared method. A turn is one request, which the other side times.
 class Peer::Call final : public TimedCall {
  public:
   Call(std::shared_ptr<Process> process, int id) : process_(std::move(process)), id_(id) {}

@@ -13,17 +13,17 @@ namespace attnbench {
 
 namespace {
 
-// Of one worker beside its cell: 20 MB were resident in one that was ready. All but 3 MB are pages that workers share,
-// but what a worker may take is counted with them as well.
+// Memory of one worker besides its cell: a worker that was ready had 20 MB resident. All but 3 MB of them are pages
+// that workers share, but a worker's limit counts those too.
 constexpr double bytes_of_a_worker = 20e6;
-// A worker takes three descriptors of the runner, and a process may have 1024 as a rule.
+// A worker takes three of the runner's descriptors, and a process usually may have 1024.
 constexpr size_t most_workers = 300;
 
-// The memory that the workers of some lengths take.
+// The memory that the workers of some lengths need.
 struct Need {
   size_t workers = 0;
   double waiting = 0;  // bytes that all of them hold
-  double working = 0;  // bytes that one of them takes while it has its turn, at most
+  double working = 0;  // bytes that one of them needs in addition during its turn, at most
 
   void add(const Cell& cell) {
     ++workers;
@@ -43,7 +43,7 @@ struct Length {
 
 std::pair<Index, Index> length_of(const Cell& cell) { return {cell.problem.shape.nk, cell.problem.shape.nq}; }
 
-// The longest first.
+// Longest first.
 using Lengths = std::map<std::pair<Index, Index>, Length, std::greater<>>;
 
 Lengths lengths_of(std::span<const Cell* const> cells) {

@@ -19,7 +19,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Keeps what the one run took; prints nothing.
+// Keeps the times of a single run and prints nothing.
 class OneRun final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -29,10 +29,10 @@ class OneRun final : public benchmark::BenchmarkReporter {
       processor_seconds = run.cpu_accumulated_time;
     }
   }
-  double seconds = 0, processor_seconds = 0;  // of all iterations; the latter summed over the threads of the process
+  double seconds = 0, processor_seconds = 0;  // of all iterations; processor time is summed over the threads
 };
 
-// How often a thread of this process had to give up its core before its time was over.
+// How often a thread of this process lost its core before its time slice ended.
 long preemptions() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -51,7 +51,7 @@ void record_handovers(const Member& member, const std::string& spec, Recorder& r
     conversion.push_back(one.conversion);
     interpreter.push_back(one.interpreter);
   }
-  if (interpreter.empty() || median(interpreter) == 0) return;  // it was never handed over
+  if (interpreter.empty() || median(interpreter) == 0) return;  // no call was handed over
   record.scalar("conversion_seconds", "s", median(conversion));
   record.scalar("interpreter_seconds", "s", median(interpreter));
   record.note(fmt::format("{} is Python: of its seconds, {:.1g} are the interpreter's; conversion is not among them",
@@ -102,7 +102,7 @@ Turn take_turn(TimedCall& subject, Index iterations, int threads) {
   const Handover handed_before = handover();
   benchmark::RunSpecifiedBenchmarks(&run, "all");
   benchmark::ClearRegisteredBenchmarks();
-  // Threads convert side by side, if they do: what is taken out is not more than what passed.
+  // Threads may convert in parallel. Dividing by their number never subtracts more than the time that passed.
   const double calls = static_cast<double>(iterations), conversions = calls * threads;
   const Handover handed{(handover().conversion - handed_before.conversion) / conversions,
                         (handover().interpreter - handed_before.interpreter) / calls};
