@@ -274,6 +274,15 @@ class Aggregation(InTemporaryDirectory):
         apart = self.panel(store, {**trade, "points": ["seed"]}).role("measured")
         self.assertEqual(sorted(zip(apart["x"], np.round(apart["y"].astype(float), 9))), [(1, 10), (2, 20)])
 
+    def test_a_trade_has_the_median_along_x_and_the_geometric_mean_upwards(self) -> None:
+        with self.store() as store:
+            store.cell("a", [1.0, 4.0, 16.0])
+            store.cell("a", [[2.0, 100.0, 3.0]], "seconds", "speed:", unit="s")
+        trade = {"title": "t", "kind": "trade", "where": {}, "x": [], "y": "mse", "x_metric": "seconds"}
+        point = self.panel(store, {**trade, "area": "seconds"}).role("measured").iloc[0]
+        self.assertEqual((point["x"], point["value"]), (3, 3))
+        self.assertAlmostEqual(point["y"], 4)
+
     def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
         with self.store() as store:
             store.cell("performer:m=16", [1.0], m=16)
