@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Writes a program's tests as entries for ctest. Run as tests/discover.py PROGRAM TESTS OUTPUT [--by-file].
 
-An entry is one test, or with --by-file all tests of one file, which costs one start of the program. Its labels are the
-tags and the folder below TESTS. Catch2's own script knows no labels.
+An entry is one test, or with --by-file all tests of one file that have the same tags, which costs one start of the
+program. Its labels are the tags and the folder below TESTS. Catch2's own script knows no labels.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def main() -> None:
     entries: dict[str, tuple[list[str], set[str]]] = {}
     for name, (path, tags) in tests_of(arguments.program).items():
         file = path.relative_to(arguments.tests)
-        names, labels = entries.setdefault(str(file.with_suffix("")) if arguments.by_file else name, ([], set()))
+        group = f"{file.with_suffix('')} {' '.join(sorted(tags))}"
+        names, labels = entries.setdefault(group if arguments.by_file else name, ([], set()))
         names.append(name)
         labels |= tags | {folder for folder in [file.parent.as_posix()] if folder != "."}
     if not entries:

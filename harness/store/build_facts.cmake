@@ -43,9 +43,9 @@ foreach(folder harness approximations experiments)
   foreach(path IN LISTS files)
     file(SHA256 "${SOURCE_DIR}/${path}" hash)
     file(STRINGS "${SOURCE_DIR}/${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]*\"")
-    list(TRANSFORM includes REPLACE "^[^\"]*(\"[^\"]*\").*$" "\\1")
-    list(JOIN includes ", " includes)
-    string(APPEND sources "      {\"${path}\", {\"${hash}\", {${includes}}}},\n")
+    list(TRANSFORM includes REPLACE "^[^\"]*\"([^\"]*)\".*$" "\\1\\\\n")
+    list(JOIN includes "" includes)
+    string(APPEND sources "    {\"${path}\", \"${hash}\", \"${includes}\"},\n")
     if(path MATCHES "\\.hpp$")
       string(APPEND headers "${path} ${hash}\n")
     endif()
@@ -57,6 +57,8 @@ string(SUBSTRING "${headers}" 0 16 headers)
 
 set(content "// Written by harness/store/build_facts.cmake.
 #include \"harness/store/build_facts.hpp\"
+
+#include <sstream>
 
 namespace attnbench {
 
@@ -72,9 +74,24 @@ const BuildFacts& build_facts() {
   return facts;
 }
 
+// Plain characters: one braced list of strings and vectors is a function that a compiler takes half a minute for.
+namespace {
+constexpr const char* listed[][3] = {
+    // path, hash, includes, each with its end of line
+${sources}};
+}  // namespace
+
 const Sources& sources() {
-  static const Sources all{
-${sources}  };
+  static const Sources all = [] {
+    Sources files;
+    for (const auto& [path, hash, includes] : listed) {
+      SourceFile& file = files[path];
+      file.hash = hash;
+      std::istringstream lines(includes);
+      for (std::string line; std::getline(lines, line);) file.includes.push_back(line);
+    }
+    return files;
+  }();
   return all;
 }
 
