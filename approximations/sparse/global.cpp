@@ -22,10 +22,10 @@ class InternalGlobal final : public SparsePattern {
  public:
   InternalGlobal(Index count, bool self) : global_(count), self_(self) {}
 
-  std::vector<Part> parts(Index nq, Mask mask) const override {
+  std::vector<PatternPart> parts(Index nq, Mask mask) const override {
     return global_.parts(nq, mask, self_ ? tile_rows_for(global_.count()) : 64);
   }
-  void keys(size_t part, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     if (part == 0) return runs.push_back(run_between(0, visible));
     runs.push_back(run_between(0, std::min(global_.count(), visible)));
     if (self_ && position >= 0 && position < visible) runs.push_back({position, 1});
