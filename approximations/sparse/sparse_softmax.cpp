@@ -113,7 +113,7 @@ class TileSoftmax {
   void fetch_next(IndexRun rows) const {
     if (rows.step != 1) return;
     const auto following = [&](const In<T>& X, Index end) {
-      return attnbench::rows(X, end, std::clamp<Index>(X.rows() - end, 0, rows.count));
+      return row_block(X, end, std::clamp<Index>(X.rows() - end, 0, rows.count));
     };
     const Index next = rows.first + rows.count;
     std::vector<In<T>> views{following(head_.Q, next), following(In<T>(out_), next)};
@@ -297,7 +297,7 @@ void sparse_softmax_rows(const SparsePattern& pattern, const Head<T>& head, Mask
     Index width = 0;
     for (const IndexRun& run : runs) width += run.count;
     Matrix<T> weights(1, width);
-    const In<T> q = rows(head.Q, first + i, 1);
+    const In<T> q = row_block(head.Q, first + i, 1);
     for (Index column = 0; const IndexRun& run : runs) {
       multiply_transposed<T>(context, q, view(head.K, run), Out<T>(weights.data() + column, 1, run.count, run.count));
       column += run.count;
@@ -346,7 +346,7 @@ class PatternDecoder final : public Decoder<T> {
   }
   void step(const Head<T>& token, Context& context, Out<T> out) override {
     keep(token, 0);
-    const Head<T> head{token.Q, rows(K_, 0, kept_), rows(V_, 0, kept_)};
+    const Head<T> head{token.Q, row_block(K_, 0, kept_), row_block(V_, 0, kept_)};
     sparse_softmax<T>(pattern_, head, {.causal = true, .offset = kept_ - 1}, context, out);
   }
   size_t bytes() const override { return static_cast<size_t>(kept_ * (K_.cols() + V_.cols())) * sizeof(T); }
