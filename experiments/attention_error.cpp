@@ -112,8 +112,8 @@ void record_delta_method(const Task& task, const Exact& exact, Recorder& record)
     for (const Index i : chosen) {
       const Index seen = task.cell.problem.shape.mask.visible(i, nk);
       if (seen == 0) continue;
-      const RowError row =
-          delta_method(in_double, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
+      const RowError row = delta_method(in_double, *theory, row_block(head.Q, i, 1), row_block(head.K, 0, seen),
+                                        row_block(head.V, 0, seen));
       squared_and_bias[0] += row.squared_error;
       for (const double b : row.bias) squared_and_bias[1] += b * b;
     }

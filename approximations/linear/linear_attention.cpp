@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -38,7 +39,7 @@ std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::for_keys(const In<
 template <class T>
 void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
   stream(head, mask, {out}, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
-    divide_rows<T>(numerators, normalisers, attnbench::rows(out, first_row, numerators.rows()));
+    divide_rows<T>(numerators, normalisers, row_block(out, first_row, numerators.rows()));
   });
 }
 
@@ -57,7 +58,7 @@ template <class T>
 void LinearAttention<T>::stream(const Head<T>& head, Mask mask, const RowsAlongside& alongside, Context& context,
                                 const OnRows& on_rows) const {
   const Index unpadded = Mask{.keys = mask.keys}.visible(0, head.K.rows());
-  if (const auto same = for_keys(attnbench::rows(head.K, 0, unpadded), context))
+  if (const auto same = for_keys(row_block(head.K, 0, unpadded), context))
     same->stream(head, mask, alongside, context, on_rows);
   else if (mask.causal)
     stream_causal(head, mask, alongside, context, on_rows);
@@ -74,7 +75,7 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, co
     const Index capacity = std::min(query_block, rows_in_turn), end = first_row + rows_in_turn;
     FeatureBlock<T> queries(*map_, capacity);
     Matrix<T> memory(capacity, dv);
-    std::vector<T> sums(static_cast<size_t>(capacity)), scales(sums.size());
+    PerRow<T> sums(capacity), scales(std::ssize(sums));
     for (Index begin = first_row; begin < end; begin += query_block) {
       const Index count = std::min(query_block, end - begin), next = std::min(query_block, end - begin - count);
       auto numerators = corner(memory, count, dv);
@@ -84,10 +85,10 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, co
         std::fill(normalisers.begin(), normalisers.end(), T(0));
         std::fill(log_scale.begin(), log_scale.end(), lowest<T>);
       } else {
-        queries.map(single, attnbench::rows(head.Q, begin, count), Side::query, begin);
+        queries.map(single, row_block(head.Q, begin, count), Side::query, begin);
         queries.scale_queries(single, state.scale);
-        std::vector<In<T>> wanted{attnbench::rows(head.Q, begin + count, next)};
-        for (const In<T>& view : alongside) wanted.push_back(attnbench::rows(view, begin, count));
+        std::vector<In<T>> wanted{row_block(head.Q, begin + count, next)};
+        for (const In<T>& view : alongside) wanted.push_back(row_block(view, begin, count));
         fetch_during_products<T>(wanted);
         state.read(single, queries.block(), numerators, normalisers);
         std::copy_n(queries.log_scale().begin(), count, log_scale.begin());
@@ -106,23 +107,22 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
   const Index nk = head.K.rows(), dv = head.V.cols();
   if (c.key + c.keys == 0) {
     Matrix<T> numerators = Matrix<T>::Zero(c.rows, dv);
-    std::vector<T> normalisers(static_cast<size_t>(c.rows), T(0)), log_scale(normalisers.size(), lowest<T>);
+    PerRow<T> normalisers(c.rows, T(0)), log_scale(std::ssize(normalisers), lowest<T>);
     return on_rows(c.row, numerators, normalisers, log_scale);
   }
   const Index all = queries.block().rows(), all_keys = keys.block().rows();
   Matrix<T> numerators(all, dv), weights(all, all_keys);
-  std::vector<T> normalisers(static_cast<size_t>(all));
+  PerRow<T> normalisers(all);
   state.read(context, queries.block(), numerators, normalisers);
   multiply_transposed<T>(context, queries.block(), keys.block(), weights);
   for (Index i = 0; i < all; ++i) {
     const Index seen = i < c.rows ? mask.visible(c.row + i, nk) - c.key : 0;
     weights.row(i).tail(all_keys - seen).setZero();
-    normalisers[static_cast<size_t>(i)] += weights.row(i).head(seen).sum();
+    normalisers[i] += weights.row(i).head(seen).sum();
   }
-  multiply_add<T>(context, weights, attnbench::rows(head.V, c.key, all_keys), numerators);
+  multiply_add<T>(context, weights, row_block(head.V, c.key, all_keys), numerators);
   const auto kept = static_cast<size_t>(c.rows);
-  on_rows(c.row, attnbench::rows(numerators, 0, c.rows), std::span(normalisers).first(kept),
-          queries.log_scale().first(kept));
+  on_rows(c.row, row_block(numerators, 0, c.rows), std::span(normalisers).first(kept), queries.log_scale().first(kept));
 }
 
 template <class T>
@@ -196,7 +196,7 @@ class LinearAttention<T>::Scan {
     Index rows = all;
     while (fresh(row + rows - 1) > allowed) --rows;
     const Chunk chunk{row, rows, absorbed_, fresh(row + rows - 1)};
-    queries_.map(context_, attnbench::rows(head_.Q, row, all), Side::query, row);
+    queries_.map(context_, row_block(head_.Q, row, all), Side::query, row);
     queries_.scale_queries(context_, state_.scale);
     fetch(row + rows, end, chunk.key + chunk.keys);
     visit_and_absorb(chunk);
@@ -204,7 +204,7 @@ class LinearAttention<T>::Scan {
   }
 
   void map_keys(Index count, Index seen_by_all) {
-    keys_.map(context_, attnbench::rows(head_.K, absorbed_, count), Side::key, absorbed_);
+    keys_.map(context_, row_block(head_.K, absorbed_, count), Side::key, absorbed_);
     owner_.settle_scale(keys_, seen_by_all, context_, state_);
   }
 
@@ -213,17 +213,16 @@ class LinearAttention<T>::Scan {
     keys_.scale_keys(context_, state_.scale, chunk.keys, sums_);
     on_chunk_(chunk, queries_, keys_, state_);
     for (size_t f = 0; f < sums_.size(); ++f) state_.z_entries()[f] += sums_[f];
-    state_.add_products(context_, attnbench::rows(keys_.block(), 0, chunk.keys),
-                        attnbench::rows(head_.V, chunk.key, chunk.keys));
+    state_.add_products(context_, row_block(keys_.block(), 0, chunk.keys), row_block(head_.V, chunk.key, chunk.keys));
     absorbed_ += chunk.keys;
   }
 
   // The rows and keys of the next chunk.
   void fetch(Index row, Index end, Index key) const {
     const Index count = std::min(causal_chunk, end - row), keys = std::min(causal_chunk, head_.K.rows() - key);
-    std::vector<In<T>> wanted{attnbench::rows(head_.Q, row, count), attnbench::rows(head_.K, key, keys),
-                              attnbench::rows(head_.V, key, keys)};
-    for (const In<T>& view : alongside_) wanted.push_back(attnbench::rows(view, row, count));
+    std::vector<In<T>> wanted{row_block(head_.Q, row, count), row_block(head_.K, key, keys),
+                              row_block(head_.V, key, keys)};
+    for (const In<T>& view : alongside_) wanted.push_back(row_block(view, row, count));
     fetch_during_products<T>(wanted);
   }
 
@@ -284,8 +283,8 @@ bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index
   };
   for_each_chunk([&](Context& single, ChunkWork& work) {
     const Chunk& c = work.chunk;
-    work.keys.map(single, attnbench::rows(head.K, c.key, c.keys), Side::key, c.key);
-    work.queries.map(single, attnbench::rows(head.Q, c.row, c.rows), Side::query, c.row);
+    work.keys.map(single, row_block(head.K, c.key, c.keys), Side::key, c.key);
+    work.queries.map(single, row_block(head.Q, c.row, c.rows), Side::query, c.row);
   });
   settle_scale(all[0].keys, seen_by_all - absorbed, context, state);
   for_each_chunk([&](Context& single, ChunkWork& work) {
@@ -294,7 +293,7 @@ bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index
     if (work.above_scale) return;
     work.keys.scale_keys(single, state.scale, c.keys, work.sums);
     work.queries.scale_queries(single, state.scale);
-    transposed_multiply_add<T>(single, work.keys.block(), attnbench::rows(head.V, c.key, c.keys), work.products);
+    transposed_multiply_add<T>(single, work.keys.block(), row_block(head.V, c.key, c.keys), work.products);
   });
   if (std::any_of(all.begin(), all.end(), [](const ChunkWork& work) { return work.above_scale; })) return false;
   for (ChunkWork& work : all) {
@@ -316,8 +315,8 @@ void LinearAttention<T>::weights(const Head<T>& head, Index i, Index j, Context&
     return same->weights(head, i, j, context, block, log_rows, log_columns);
   FeatureBlock<T> queries(*map_, block.rows()), keys(*map_, block.cols());
   const std::vector<T> unscaled(map_->form() == Form::exponents ? static_cast<size_t>(map_->features()) : 1, T(0));
-  queries.map(context, attnbench::rows(head.Q, i, block.rows()), Side::query, i);
-  keys.map(context, attnbench::rows(head.K, j, block.cols()), Side::key, j);
+  queries.map(context, row_block(head.Q, i, block.rows()), Side::query, i);
+  keys.map(context, row_block(head.K, j, block.cols()), Side::key, j);
   queries.scale_queries(context, unscaled);
   keys.scale_queries(context, unscaled);  // each by its own largest feature: these products are not summed over keys
   multiply_transposed<T>(context, queries.block(), keys.block(), block);
@@ -342,8 +341,8 @@ T LinearAttention<T>::stabilise_row(const Head<T>& head, Index i, Index j, Conte
     return scale;
   }
   FeatureBlock<T> query(*map_, 1), keys(*map_, count);
-  query.map(context, attnbench::rows(head.Q, i, 1), Side::query, i);
-  keys.map(context, attnbench::rows(head.K, j, count), Side::key, j);
+  query.map(context, row_block(head.Q, i, 1), Side::query, i);
+  keys.map(context, row_block(head.K, j, count), Side::key, j);
   for (Index c = 0; c < count; ++c) {
     auto sums = keys.block().row(c).array();
     sums += query.block().row(0).array();
@@ -370,8 +369,8 @@ void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::sp
   FeatureBlock<T> queries(*map_, capacity), keys(*map_, capacity);
   for (Index first_row = 0; first_row < head.Q.rows(); first_row += query_block) {
     const Index count = std::min(query_block, head.Q.rows() - first_row);
-    queries.map(context, attnbench::rows(head.Q, first_row, count), Side::query, first_row);
-    keys.map(context, attnbench::rows(head.K, first_row, count), Side::key, first_row);
+    queries.map(context, row_block(head.Q, first_row, count), Side::query, first_row);
+    keys.map(context, row_block(head.K, first_row, count), Side::key, first_row);
     for (Index i = 0; i < count; ++i) {
       const auto place = static_cast<size_t>(first_row + i), r = static_cast<size_t>(i);
       auto q = queries.block().row(i).array();
@@ -393,14 +392,14 @@ void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::sp
 template <class T>
 void LinearAttention<T>::attention_rows(const Head<T>& head, Mask mask, Index first_row, Context& context,
                                         Out<T> A) const {
-  std::vector<T> log_rows(static_cast<size_t>(A.rows())), log_columns(static_cast<size_t>(A.cols()));
+  PerRow<T> log_rows(A.rows()), log_columns(A.cols());
   weights(head, first_row, 0, context, A, log_rows, log_columns);
   for (Index i = 0; i < A.rows(); ++i) {
     const Index seen = mask.visible(first_row + i, A.cols());
     A.row(i).tail(A.cols() - seen).setZero();
     if (seen == 0) continue;
     const std::span<T> visible(A.data() + i * A.outerStride(), static_cast<size_t>(seen));
-    stabilise_row(head, first_row + i, 0, context, visible, log_rows[static_cast<size_t>(i)], first(log_columns, seen));
+    stabilise_row(head, first_row + i, 0, context, visible, log_rows[i], first(log_columns, seen));
     const T sum = A.row(i).sum();
     if (sum == 0)
       A.row(i).setZero();
@@ -414,19 +413,19 @@ void LinearAttention<T>::factors(const Head<T>& head, Mask mask, Context& contex
   if (mask.causal) throw Skip("a causal attention matrix has no factors of rank F: the mask is applied entry by entry");
   const Index nq = head.Q.rows(), nk = head.K.rows(), F = map_->features();
   const Index visible = mask.visible(0, nk);
-  if (const auto same = for_keys(attnbench::rows(head.K, 0, visible), context))
+  if (const auto same = for_keys(row_block(head.K, 0, visible), context))
     return same->factors(head, mask, context, L, R);
   R = Matrix<T>::Zero(nk, F);
   L = Matrix<T>::Zero(nq, F);
   if (visible == 0) return;
   LinearState<T> state(*map_, 0);  // V has no columns: only z and the scales are wanted
   FeatureBlock<T> keys(*map_, visible), queries(*map_, nq);
-  keys.map(context, attnbench::rows(head.K, 0, visible), Side::key, 0);
+  keys.map(context, row_block(head.K, 0, visible), Side::key, 0);
   state.absorb(context, keys, In<T>(nullptr, visible, 0, 0));
-  attnbench::rows(R, 0, visible) = keys.block();  // absorb left the scaled features in place
+  row_block(R, 0, visible) = keys.block();  // absorb left the scaled features in place
   queries.map(context, head.Q, Side::query, 0);
   queries.scale_queries(context, state.scale);
-  std::vector<T> normalisers(static_cast<size_t>(nq));
+  PerRow<T> normalisers(nq);
   Matrix<T> none(nq, 0);
   state.read(context, queries.block(), none, normalisers);
   divide_rows<T>(queries.block(), normalisers, L);

@@ -96,7 +96,8 @@ void kernel_on_pairs(const Approximation<double>& method, const Pairs& pairs, st
   const Matrix<double> no_values(count, 0);
   std::vector<double> log_scale(values.size());
   Context context;
-  method.kernel()->diagonal({rows(pairs.Q, 0, count), rows(pairs.K, 0, count), no_values}, context, values, log_scale);
+  method.kernel()->diagonal({row_block(pairs.Q, 0, count), row_block(pairs.K, 0, count), no_values}, context, values,
+                            log_scale);
   for (size_t p = 0; p < values.size(); ++p) values[p] *= std::exp(log_scale[p]);
 }
 

@@ -31,7 +31,7 @@ Matrix<double> all_rows(const Rows<double>& rows_of, const Probe& one) {
   Context context;
   for (Index first = 0; first < A.rows(); first += block)
     rows_of.attention_rows(one.head.view(), one.shape.mask, first, context,
-                           rows(A, first, std::min(block, A.rows() - first)));
+                           row_block(A, first, std::min(block, A.rows() - first)));
   return A;
 }
 

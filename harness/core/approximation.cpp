@@ -12,7 +12,7 @@ void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> val
   for (Index i = 0; i < head.Q.rows(); ++i) {
     const auto place = static_cast<size_t>(i);
     T log_column;
-    kernel({rows(head.Q, i, 1), rows(head.K, i, 1), rows(head.V, i, 1), head.extra}, context, one,
+    kernel({row_block(head.Q, i, 1), row_block(head.K, i, 1), row_block(head.V, i, 1), head.extra}, context, one,
            log_scale.subspan(place, 1), {&log_column, 1});
     values[place] = one(0, 0);
     log_scale[place] += log_column;
@@ -29,7 +29,7 @@ void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, st
   for (Index begin = 0; begin < nq; begin += block) {
     const Index count = std::min(block, nq - begin);
     const auto K = corner(memory, count, nk);
-    kernel({rows(head.Q, begin, count), head.K, head.V, head.extra}, context, K,
+    kernel({row_block(head.Q, begin, count), head.K, head.V, head.extra}, context, K,
            log_scale.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
            {log_columns.data(), static_cast<size_t>(nk)});
     for (Index i = 0; i < count; ++i) {
@@ -66,7 +66,7 @@ void Rows<T>::transposed_times(const Head<T>& head, Mask mask, const In<T>& G, C
       const Index height = std::min(block, begin + count - row);
       const auto A = corner(memory, height, nk);
       attention_rows(head, mask, row, single, A);
-      transposed_multiply_add<T>(single, A, rows(G, row, height), sum);
+      transposed_multiply_add<T>(single, A, row_block(G, row, height), sum);
     }
   });
   out.setZero();

@@ -30,7 +30,7 @@ Matrix<double> triangular_factor(const In<double>& X) {
   Columns R = Columns::Zero(F, F), B(panel, F), reflectors(block, F);
   for (Index first = 0; first < X.rows() && F > 0; first += panel) {
     const Index count = std::min(panel, X.rows() - first);
-    B.topRows(count) = rows(X, first, count);
+    B.topRows(count) = row_block(X, first, count);
     require(LAPACKE_dtpqrt(LAPACK_COL_MAJOR, size(count), size(F), 0, block, R.data(), size(F), B.data(), size(panel),
                            reflectors.data(), block),
             "dtpqrt");

@@ -39,20 +39,20 @@ class In : public Eigen::Map<const Matrix<T>, 0, Eigen::OuterStride<>> {
 
 // Rows [first, first + count) of a view, as a view.
 template <class T>
-In<T> rows(const In<T>& m, Index first, Index count) {
+In<T> row_block(const In<T>& m, Index first, Index count) {
   return {m.data() + first * m.outerStride(), count, m.cols(), m.outerStride()};
 }
 template <class T>
-Out<T> rows(Out<T> m, Index first, Index count) {
+Out<T> row_block(Out<T> m, Index first, Index count) {
   return {m.data() + first * m.outerStride(), count, m.cols(), m.outerStride()};
 }
 template <class T>
-In<T> rows(const Matrix<T>& m, Index first, Index count) {
-  return rows(In<T>(m), first, count);
+In<T> row_block(const Matrix<T>& m, Index first, Index count) {
+  return row_block(In<T>(m), first, count);
 }
 template <class T>
-Out<T> rows(Matrix<T>& m, Index first, Index count) {
-  return rows(Out<T>(m), first, count);
+Out<T> row_block(Matrix<T>& m, Index first, Index count) {
+  return row_block(Out<T>(m), first, count);
 }
 
 // The top left rows x columns corner of a scratch matrix, as a view, so that ragged last blocks reuse the full block's

@@ -37,8 +37,7 @@ class PythonMethod final : public Approximation<T> {
     if (keys == 0) return void(out.setZero());
     in_python(declared_->file, [&] {
       Handing handing;
-      const py::object q = view(head.Q), k = view(attnbench::rows(head.K, 0, keys)),
-                       v = view(attnbench::rows(head.V, 0, keys));
+      const py::object q = view(head.Q), k = view(row_block(head.K, 0, keys)), v = view(row_block(head.V, 0, keys));
       PyObject* const causal = mask.causal ? Py_True : Py_False;
       PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
       const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;

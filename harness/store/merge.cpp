@@ -43,17 +43,17 @@ class TemporaryFile {
 };
 
 // Attaches a results file for reading, under the name `part`.
-class Part {
+class Attached {
  public:
-  Part(SQLite::Database& database, const fs::path& path) : database_(database) {
+  Attached(SQLite::Database& database, const fs::path& path) : database_(database) {
     open_for_reading(path);  // throws if it is not a results file of this schema
     SQLite::Statement attach(database_, "ATTACH ? AS part");
     attach.bind(1, name_for_reading(path));
     attach.exec();
   }
-  ~Part() { database_.tryExec("DETACH part"); }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
+  ~Attached() { database_.tryExec("DETACH part"); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
 
  private:
   SQLite::Database& database_;
@@ -98,7 +98,7 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
       database.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
       for (const fs::path& path : files) {
         if (is_the_same(path, out)) continue;
-        const Part part(database, path);
+        const Attached part(database, path);
         unite(database, fmt::format("'{}' and the files before it", path.string()), merged);
       }
       count_all(database, merged);
@@ -106,7 +106,7 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
     }
     if (!fs::exists(out) && publish(fresh.path(), out)) return merged;
     SQLite::Database database = open_for_writing(out);
-    const Part part(database, fresh.path());
+    const Attached part(database, fresh.path());
     unite(database, fmt::format("'{}' and the other files", given.string()), merged);
     count_all(database, merged);
     return merged;

@@ -25,7 +25,7 @@ RowError delta_method(Context& context, const KernelTheory& theory, const In<dou
   for (Index j = 0; j < n; j += keys_at_once) {
     const Index count = std::min(keys_at_once, n - j);
     const auto block = corner(g, count, n);
-    theory.correlation(context, q, rows(K, j, count), K, block);
+    theory.correlation(context, q, row_block(K, j, count), K, block);
     const auto sums = corner(correlated, count, dv + 1);
     multiply<double>(context, block, weighted, sums);
     const auto own = weighted.middleRows(j, count).leftCols(dv);

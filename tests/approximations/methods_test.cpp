@@ -89,7 +89,8 @@ Matrix<double> all_rows(const Rows<double>& rows_of, const HeadData<double>& hea
   Matrix<double> A = Matrix<double>::Constant(head.Q.rows(), head.K.rows(), NAN);
   Context context;
   for (Index first = 0; first < A.rows(); first += 37)
-    rows_of.attention_rows(head.view(), mask, first, context, rows(A, first, std::min<Index>(37, A.rows() - first)));
+    rows_of.attention_rows(head.view(), mask, first, context,
+                           row_block(A, first, std::min<Index>(37, A.rows() - first)));
   return A;
 }
 
