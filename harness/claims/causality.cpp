@@ -45,7 +45,8 @@ ClaimResults test(const Subject& subject, const Probe& one, std::uint64_t seed) 
     far.V.row(j).array() += T(1e6);
     if (own_row < one.shape.nq) far.Q.row(own_row) *= T(-30);
     compare("token", far);
-    // A stabiliser that is a maximum over all keys moves when keys shrink, but may hide a single far token.
+    // A stabiliser that is a maximum over all keys moves when keys shrink. A single far token may lie below it
+    // and leave it unchanged.
     HeadData<T> shrunk = head;
     shrunk.K.bottomRows(n - j) *= T(0.5);
     compare("tokens from", shrunk);

@@ -21,7 +21,7 @@ ClaimResults test_large_norms(const Subject& subject, std::uint64_t seed) {
     head.K *= norm;
     const auto method = drawing.draw<float>(0);
     const Matrix<float> out = attended(*method, head, one.shape.mask);
-    results.push_back(compared(claim, "numbers that are none, " + one.name(),
+    results.push_back(compared(claim, "NaN or infinite numbers, " + one.name(),
                                static_cast<double>((!out.array().isFinite()).count()), 0));
     if (!claims.row_stochastic || !claims.non_negative) continue;
     head.V.setOnes();

@@ -82,15 +82,15 @@ int run(const std::vector<std::string>& words) {
       "causal", options::bool_switch(&arguments.causal), "row i sees no later token")(
       "matrix", options::bool_switch(&arguments.matrix), "also write the attention matrix")(
       "kernel", options::bool_switch(&arguments.kernel),
-      "also write the kernel estimate before normalising, and the logarithms of what stabilised it: a library that "
-      "does not take its stabilisers out again has kernel_ij exp(-kernel_log_rows_i - kernel_log_columns_j)")(
+      "also write the unnormalised kernel and its log stabilisers: a library that leaves its stabilisers in has "
+      "kernel_ij exp(-kernel_log_rows_i - kernel_log_columns_j)")(
       "precision", options::value(&arguments.precision)->default_value("f32"), "f32 or f64")(
       "round", options::value(&round)->default_value("none"),
       "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
       "state", options::value(&arguments.state),
-      "tensors to use instead of drawing or learning: projection [m, d], codebook [c, d], a [1, 1] and what else the "
-      "method has")("calibrate", options::value(&arguments.calibrate),
-                    "file that fitted methods learn from (default: the input)")(
+      "tensors to use instead of drawing or learning: projection [m, d], codebook [c, d], a [1, 1] and the method's "
+      "other tensors")("calibrate", options::value(&arguments.calibrate),
+                       "file that fitted methods learn from (default: the input)")(
       "seed", options::value(&arguments.seed)->default_value(1), "base seed");
   if (!parse_arguments("attend", visible, words, {{"spec", 1}})) return 0;
   for (const auto& [value, name] :

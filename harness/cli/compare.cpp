@@ -46,7 +46,7 @@ const char* word(Of outcome) {
     case Of::ambiguous:
       return "AMBIGUOUS";
   }
-  throw std::logic_error("an outcome of no known kind");
+  throw std::logic_error("an unknown outcome");
 }
 
 // "12 SAME, 0 BETTER, 1 WORSE, 0 DIFFERS, 2 AMBIGUOUS"

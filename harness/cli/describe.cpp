@@ -134,7 +134,7 @@ int run(const std::vector<std::string>& arguments) {
   std::string spec_text;
   PatternDrawing drawing;
   visible.add_options()("name", options::value(&spec_text), "a name of any kind, or a spec such as performer:m=64")(
-      "pattern", "draw which keys the rows of a sparse method see, instead")(
+      "pattern", "instead, draw the keys that each row of a sparse method sees")(
       "tokens,n", options::value(&drawing.n)->value_name("N"), "with --pattern: how many tokens [64]")(
       "causal", options::bool_switch(&drawing.causal), "with --pattern: under a causal mask")(
       "image", options::value(&drawing.image)->value_name("FILE"), "with --pattern: draw it to a .png or .svg as well");

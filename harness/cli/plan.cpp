@@ -75,7 +75,7 @@ int plan_command(const std::vector<std::string>& words) {
 
 const bool registered =
     add(CommandEntry{.text = {.name = "plan",
-                              .summary = "the cells that a run would do, how many are done, what the rest will take",
+                              .summary = "the cells of a run, how many are done, and how long the rest will take",
                               .formula = "plan EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
                      .run = plan_command});
 

@@ -100,7 +100,7 @@ void print(const Tally& tally) {
   }
   std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {}\n", verdicts, tally.seconds, fmt::join(words, ", "),
                            claims(tally.size) ? fmt::format("{} not as expected", tally.contradictions.size())
-                                              : "at these sizes they say nothing");
+                                              : "at these sizes they have no meaning");
   for (const auto& line : tally.contradictions) std::cout << "  " << line << "\n";
 }
 

@@ -70,7 +70,7 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
       "AXIS=VALUES: m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
       "zip", list(words.zips), "AXIS,AXIS: axes of --sweep that move together instead of multiplying (repeatable)")(
       "match", options::value(&words.match),
-      "flops=, bytes=, features= or seconds=VALUE: each method's budget is chosen for that cost of a head and call")(
+      "flops=, bytes=, features= or seconds=VALUE: choose each method's budget for this cost of one call on one head")(
       "replicates,r", options::value(&words.replicates),
       "independent repetitions (default 1); with --until, at most (default 1000)")(
       "until", options::value(&words.until),
@@ -83,7 +83,7 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
       "memory", options::value(&words.memory),
       "SIZE, such as 4GB, that a replicate of a cell may take (default: its share of the machine)")(
       "wait-quiet", options::value(&words.wait_quiet)->implicit_value("600"),
-      "timing: wait for other work on the machine to end, at most so many seconds (600)")(
+      "timing: wait for other work on the machine to end, at most this many seconds (600)")(
       "threads", options::value(&words.threads), "default: all cores of the allowed set")(
       "seed", with_default(words.seed, "1"), "base seed")(
       "results", with_default(words.results, "results/attnbench.db"), "results file");

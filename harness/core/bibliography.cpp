@@ -125,7 +125,7 @@ std::map<std::string, BibliographyEntry> bibliography() {
       const std::string text{std::istreambuf_iterator<char>(stream), {}};
       for (const auto& entry : parse_bibliography(text, found.path().string()))
         if (!all.emplace(entry.key, entry).second)
-          throw Misuse(fmt::format("{}: the key '{}' is there already; expected each once below {}: remove one",
+          throw Misuse(fmt::format("{}: the key '{}' exists already; expected each once below {}: remove one",
                                    found.path().string(), entry.key, root.string()));
     }
   }

@@ -92,8 +92,8 @@ std::vector<std::string> separated(const std::string& owner, const Parameter& p,
   std::vector<std::string> parts;
   for (auto& [key, part] : parse_spec(owner + ":" + value).arguments) {
     if (!key.empty())
-      throw Misuse(fmt::format("{}: {}={} stands among its {}; put brackets around each of them: [{}={}]", owner, key,
-                               part, p.name, key, part));
+      throw Misuse(fmt::format("{}: {}={} is among its {}; put brackets around each of them: [{}={}]", owner, key, part,
+                               p.name, key, part));
     parts.push_back(std::move(part));
   }
   return parts;

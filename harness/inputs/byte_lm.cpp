@@ -122,7 +122,7 @@ std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const At
     }
     if (!(best < nearest_share * next))
       throw Misuse(
-          fmt::format("token {} of the captures is no byte of the trained weights: the nearest is at {:.3g}, "
+          fmt::format("token {} of the captures matches no byte of the trained weights: the nearest is at {:.3g}, "
                       "the next at {:.3g}; make captures and weights in one run of scripts/train_byte_lm.py",
                       i, best, next));
     bytes.push_back(nearest);

@@ -26,7 +26,7 @@ void refuse_non_finite(const Params& input, const char* name, const Matrix<doubl
     for (Index j = 0; j < X.cols(); ++j)
       if (!std::isfinite(X(i, j)))
         throw Misuse(
-            fmt::format("{}: {}({}, {}) is {} once scaled; every value must be finite: mend the input, or "
+            fmt::format("{}: {}({}, {}) is {} once scaled; every value must be finite: fix the input, or "
                         "give a smaller scale",
                         input.spec(), name, i, j, X(i, j)));
 }

@@ -201,20 +201,21 @@ const bool registered = add(InputEntry{
              .summary = "a head of the project's own byte-level causal transformer, trained or not",
              .formula = "q, k, v of one layer and head on held-out texts, one a replicate; causal",
              .reference = "scripts/train_byte_lm.py, harness/inputs/model/model.json",
-             .cost = "text 0 is captured; of another text the whole model is run once in each worker",
+             .cost = "text 0 is captured; for another text each worker runs the whole model once",
              .family = "file"},
     .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
                    Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0),
-                   Parameter::choice("weights", "trained", "those after training, or before its first step",
+                   Parameter::choice("weights", "trained", "the weights after training, or before its first step",
                                      {"trained", "initial"}),
                    Parameter::integer_or("text", "each",
                                          "the text that all replicates read, from 0, which is the captured one; each: "
                                          "replicate r reads text r, and there are as many replicates as texts",
                                          0),
-                   Parameter::integer("key_size", 0,
-                                      "so many dimensions of queries and keys, those that carry the logits best; 0: "
-                                      "all, as captured",
-                                      0)},
+                   Parameter::integer(
+                       "key_size", 0,
+                       "keep this many dimensions of queries and keys, those that carry the logits best; 0: "
+                       "all, as captured",
+                       0)},
     .draw = draw,
     .limits = limits,
     .content = content,

@@ -69,7 +69,7 @@ std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t f
              "entries that lie side by side");
     if (stat.size > largest_entry || stat.size > stat.comp_size * expansion)
       refuse(fmt::format("declares {} bytes out of {} stored", stat.size, stat.comp_size),
-             "at most 64 GiB, and what its compression can give");
+             "at most 64 GiB, and no more than its compression can expand to");
     if (!entries.emplace(std::move(name), Entry{i, stat.size}).second) refuse("is there twice", "each array once");
   }
   if (entries.empty())

@@ -176,8 +176,9 @@ class File {
 
 std::string read_header(File& file, const std::string& name) {
   if (file.size() < length_bytes)
-    throw Misuse(fmt::format("{}: {} bytes are no safetensors file; expected 8 bytes of header length and the header",
-                             name, file.size()));
+    throw Misuse(
+        fmt::format("{}: {} bytes are too few for a safetensors file; expected 8 bytes of header length and the header",
+                    name, file.size()));
   unsigned char bytes[length_bytes];
   file.read(reinterpret_cast<char*>(bytes), length_bytes);
   std::uint64_t length = 0;

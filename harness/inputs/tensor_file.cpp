@@ -51,7 +51,7 @@ void check_finite(const Tensor& tensor, const char* name, const std::string& fil
   std::vector<Index> index(tensor.shape.size());
   for (size_t axis = index.size(); axis-- > 0; place /= tensor.shape[axis]) index[axis] = place % tensor.shape[axis];
   throw Misuse(
-      fmt::format("{}: {}{} is {}; every value must be finite: mend the tensor (padding is given by a mask, "
+      fmt::format("{}: {}{} is {}; every value must be finite: fix the tensor (give padding by a mask, "
                   "not by NaN)",
                   file, name, shown(index), *bad));
 }

@@ -68,7 +68,7 @@ void require_same_abi(const fs::path& file) {
                                         other == theirs.end() ? "none" : other->second, value));
   }
   if (!differences.empty())
-    throw Misuse(fmt::format("it was built for another program ({}); build it anew against the attnbench that loads it",
+    throw Misuse(fmt::format("it was built for another program ({}); rebuild it against the attnbench that loads it",
                              fmt::join(differences, "; ")));
 }
 
@@ -80,7 +80,7 @@ void load_library(const fs::path& file) {
 void load(const fs::path& file) {
   try {
     if (file.extension() == ".so") return load_library(file);
-    if (!load_python) throw std::logic_error("a Python plugin was to be loaded by a process that is no Python");
+    if (!load_python) throw std::logic_error("a process without Python cannot load a Python plugin");
     load_python(file);
   } catch (const Misuse&) {
     throw;

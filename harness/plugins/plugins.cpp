@@ -44,7 +44,8 @@ fs::path required_file(const fs::path& file) {
   if (problem || !fs::is_regular_file(found))
     throw Misuse(fmt::format("--plugin {}: there is no such file", file.string()));
   if (found.string().find(':') != std::string::npos)
-    throw Misuse(fmt::format("--plugin {}: its path holds a colon, which separates plugins; move it", found.string()));
+    throw Misuse(
+        fmt::format("--plugin {}: its path contains a colon, which separates plugins; move it", found.string()));
   return found;
 }
 

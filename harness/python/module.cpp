@@ -144,9 +144,9 @@ void add_exception(py::module_& module, const char* name, PyObject* base, const 
 PYBIND11_MODULE(_native, module) {
   using namespace attnbench;
   add_exception<Misuse>(module, "Misuse", PyExc_ValueError,
-                        "What was asked for cannot be: says what was given, what was expected and how to mend it.");
+                        "The request is impossible: says what was given, what was expected and how to fix it.");
   add_exception<NumericallyInvalid>(module, "NumericallyInvalid", PyExc_ArithmeticError,
-                                    "A method gave numbers that are none; names the first place.");
+                                    "A method gave NaN or infinity; names the first place.");
   module.def("run", run);
   module.def("command", command);
   module.def("rows", [](const std::string& file) {

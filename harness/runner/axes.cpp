@@ -48,7 +48,7 @@ size_t length_of(const std::vector<std::string>& zip, const std::vector<Axis>& s
   const Axis& first = swept(sweep, zip.front(), zip);
   for (const auto& name : zip)
     if (const Axis& axis = swept(sweep, name, zip); axis.values.size() != first.values.size())
-      throw Misuse(fmt::format("--zip {}: {} has {} values and {} has {}; expected as many for each",
+      throw Misuse(fmt::format("--zip {}: {} has {} values and {} has {}; expected the same number for each",
                                fmt::join(zip, ","), first.name, first.values.size(), name, axis.values.size()));
   return first.values.size();
 }

@@ -137,7 +137,7 @@ size_t Cells::only() const {
                            cell.problem.shape.nk, cell.problem.shape.d);
     }
     throw std::logic_error(
-        fmt::format("a measurement is asked of one cell, and the selection has {}:{}", rows_.size(), names));
+        fmt::format("a measurement belongs to one cell, but the selection has {}:{}", rows_.size(), names));
   }
   if (!table_->measurements) throw std::logic_error("a recipe read a measurement before its cells had run");
   return rows_.front();

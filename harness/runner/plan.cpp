@@ -218,7 +218,7 @@ class Expansion {
       refuse_beyond_memory(bytes, entry.text.name + " at n=" + std::to_string(shape.nk), "give a smaller n");
     entry.check(cell);
     if (heads > 1 && !entry.timing())
-      throw Misuse(fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
+      throw Misuse(fmt::format("heads={}: {} measures one head per cell; sweep the input's head or use --replicates",
                                heads, entry.text.name));
     if (rounding != Rounding::none && entry.timing())
       throw Misuse(fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",

@@ -13,7 +13,7 @@
 
 namespace attnbench {
 
-// smoke: shows that everything runs and claims nothing; quick: a few seconds a recipe; full: the published sizes.
+// smoke: shows that everything runs and claims nothing; quick: a few seconds per recipe; full: the published sizes.
 enum class RecipeSize { smoke, quick, full };
 std::string to_string(RecipeSize size);
 

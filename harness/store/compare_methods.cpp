@@ -156,8 +156,8 @@ ComparedMethods compare_methods(const std::filesystem::path& path, const std::st
   if (pairs.empty() && !metric.empty()) {
     std::set<std::string> known;
     for (const ComparedMetric& one : compare_methods(path, a, b, "").metrics) known.insert(one.metric);
-    throw Misuse(fmt::format("--metric {}: {} has it not of both {} and {}; it has {}", metric, path.string(), a, b,
-                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    throw Misuse(fmt::format("--metric {}: {} does not have it for both {} and {}; it has {}", metric, path.string(), a,
+                             b, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
   std::ranges::stable_sort(pairs, {}, [](const auto& pair) { return pair.first.metric; });
   const double error_rate = comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));

@@ -25,7 +25,7 @@ inline constexpr std::array<ExportColumn, 29> export_columns = {{
     {"dv", "integer", "columns of V"},
     {"causal", "integer", "1: row i sees keys j <= i + mask_offset; 0: all keys"},
     {"mask_offset", "integer", "offset of the causal diagonal"},
-    {"mask_keys", "integer", "keys that are no padding; -1: all"},
+    {"mask_keys", "integer", "keys that are not padding; -1: all"},
     {"precision", "text", "f32 or f64"},
     {"heads", "integer", "heads of the problem"},
     {"logit_scale", "real", "factor on the logits q.k"},

@@ -53,7 +53,7 @@ void require_our_schema(const std::filesystem::path& path, std::int64_t applicat
                     "is left untouched: give another path",
                     path.string()));
   if (version == schema_version) return;
-  throw Misuse(fmt::format("'{}' has results schema {}; this attnbench knows schema {} alone; {}, or give another path",
+  throw Misuse(fmt::format("'{}' has results schema {}; this attnbench reads only schema {}; {}, or give another path",
                            path.string(), version, schema_version,
                            version > schema_version ? "use the newer attnbench that wrote it"
                            : version < 1            ? "it may be damaged"

@@ -49,10 +49,10 @@ class Closure {
     if (const std::string* path = known_path(sources_, file)) return add_known(*path);
     std::ifstream stream(file, std::ios::binary);
     if (!stream)
-      throw std::logic_error(
-          fmt::format("'{}' was no source of the project when the program was built, and cannot be read now; expected "
-                      "a file whose content can be hashed",
-                      file));
+      throw std::logic_error(fmt::format(
+          "'{}' was not a source of the project when the program was built, and cannot be read now; expected "
+          "a file whose content can be hashed",
+          file));
     add_foreign(file, std::string(std::istreambuf_iterator<char>(stream), {}));
   }
 

@@ -39,7 +39,7 @@ void require_well_formed(const std::vector<Measurement>& measurements) {
     if (metric.empty()) throw std::logic_error("a measurement has no metric; every measurement needs a name");
     if (!metrics.insert(metric).second)
       throw std::logic_error(
-          fmt::format("metric '{}' is there twice in one replicate; use one array or two names", metric));
+          fmt::format("metric '{}' appears twice in one replicate; use one array or two names", metric));
     const Index elements = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
     if (std::ssize(values) != elements)
       throw std::logic_error(fmt::format("metric '{}' has {} values; its shape [{}] needs {}", metric, values.size(),

@@ -137,8 +137,8 @@ void require_equal_numbers(SQLite::Database& database, const std::string& who) {
   cell.executeStep();
   throw Misuse(fmt::format(
       "{} have different numbers for {} replicates of the same cells, sources and seeds; the first: {}, replicate {}: "
-      "{}; expected equal numbers, and nothing was written; another compiler or processor rounds otherwise: see with "
-      "`attnbench compare` by how much, and leave one file out",
+      "{}; expected equal numbers, and nothing was written; another compiler or processor rounds differently: "
+      "`attnbench compare` shows by how much; leave one file out",
       who, count(database, differ), cell.getColumn(0).getString(), replicate,
       first_difference(database, ours, theirs, replicate)));
 }

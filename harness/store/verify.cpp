@@ -47,7 +47,7 @@ const std::vector<Rule>& rules() {
        "SELECT \"table\" || ' refers to a ' || parent || ' that is not there' FROM pragma_foreign_key_check"},
       {"measurements are missing or too many", missing.c_str()},
       {"done without a measurement", empty.c_str()},
-      {"a reason is missing, or there is one of what is done", silent.c_str()},
+      {"a reason is missing, or a done replicate has one", silent.c_str()},
       {"a cell without a replicate",
        "SELECT experiment || ' ' || method || ' ' || input || ' n=' || n FROM cell c "
        "WHERE NOT EXISTS (SELECT 1 FROM replicate WHERE cell = c.id)"}};
@@ -153,7 +153,7 @@ Verification verify(const std::filesystem::path& path) {
   } catch (const Damage& damage) {
     found.problems.emplace_back(damage.what());
   } catch (const SQLite::Exception& error) {
-    found.problems.push_back(fmt::format("'{}' cannot be read to its end: {}", path.string(), error.what()));
+    found.problems.push_back(fmt::format("'{}' cannot be read completely: {}", path.string(), error.what()));
   }
   return found;
 }

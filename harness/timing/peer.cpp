@@ -19,7 +19,7 @@ namespace process = boost::process;
 void append(Tensor& tensor, const Matrix<double>& of_head) {
   if (tensor.shape.empty()) tensor.shape = {0, of_head.rows(), of_head.cols()};
   if (tensor.shape[1] != of_head.rows() || tensor.shape[2] != of_head.cols())
-    throw Skip("what was drawn for the heads has several sizes, which the peer cannot take");
+    throw Skip("the heads' drawn tensors differ in size, which the peer does not support");
   ++tensor.shape[0];
   tensor.values.insert(tensor.values.end(), of_head.data(), of_head.data() + of_head.size());
 }
@@ -70,8 +70,7 @@ class Peer::Call final : public TimedCall {
 
 void Peer::check(const std::string& program) {
   if (!std::filesystem::is_regular_file(program) || access(program.c_str(), X_OK) != 0)
-    throw Misuse("peer=" + program +
-                 " is no program that can be run; expected a path such as scripts/bench/pytorch.py");
+    throw Misuse("peer=" + program + " is not an executable program; expected a path such as scripts/bench/pytorch.py");
 }
 
 Peer::Peer(const std::string& program) : process_(std::make_shared<Process>(program)) {}

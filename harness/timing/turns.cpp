@@ -122,7 +122,7 @@ std::vector<double> slower_turns(const std::vector<double>& seconds) {
 std::vector<Parameter> turn_parameters() {
   return {Parameter::integer("blocks", 12, "blocks: samples of each method", 2, 100000),
           Parameter::real("turn", 20, "least length of a turn in milliseconds", 0.01, 1e6),
-          Parameter::flag("pair", true, "measure exact softmax in the same blocks when it is no method of the run")};
+          Parameter::flag("pair", true, "measure exact softmax in the same blocks if it is not a method of the run")};
 }
 
 std::vector<Metric> turn_metrics() {
@@ -136,9 +136,9 @@ std::vector<Metric> turn_metrics() {
        "15 % longer than the fastest quarter of the cell's turns"},
       {"iterations", "1", "calls in a turn"},
       {"conversion_seconds", "s",
-       "methods in Python: of a call, the making of views and the copying of results, which are not in seconds"},
+       "methods in Python: time per call to make views and copy results, which `seconds` excludes"},
       {"interpreter_seconds", "s",
-       "methods in Python: what so many calls of a method that does nothing take; they are in seconds"},
+       "methods in Python: time of calls of a method that does nothing, which `seconds` includes"},
       {"load", "1",
        "cores beside the measured ones that other processes kept busy around that block's turn; where turns take all "
        "cores, before the session"},
@@ -195,7 +195,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
     record.scalar("peak_bytes", "B", *bytes);
   else
-    record.note("no peak memory: /proc/self/clear_refs, which sets it back, cannot be written here");
+    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }

@@ -254,7 +254,7 @@ void run_in_parts(const std::vector<const Unit*>& units, const Limits& limits, c
                                ? ""
                                : fmt::format(
                                      "timed in {} sessions, of some lengths each: workers for all {} cells at once "
-                                     "would take {}, and there is {}",
+                                     "would take {}, but {} is available",
                                      parts.size(), cells.size(), memory_size(session_bytes(cells)), memory_size(bytes));
   for (const auto& part : parts) {
     if (Interrupts::asked()) return;

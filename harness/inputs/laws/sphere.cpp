@@ -33,7 +33,7 @@ const bool registered = add(InputEntry{
              .reference = "",
              .cost = "O(n d) to draw",
              .family = "law"},
-    .parameters = {Parameter::real("radius", 0, "norm of the rows of Q and K, unscaled; 0 stands for sqrt(d)", 0, 1e6)},
+    .parameters = {Parameter::real("radius", 0, "norm of the rows of Q and K, unscaled; 0 means sqrt(d)", 0, 1e6)},
     .draw = draw,
 });
 
