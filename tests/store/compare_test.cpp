@@ -92,6 +92,8 @@ TEST_CASE("rounding is no difference, one number is ambiguous, an infinity is on
   record(folder / "larger.db", cell("uniform"), {1 + 1e-9, 1 + 1e-9, 1 + 1e-9});
   record(folder / "one.db", cell("uniform"), {2});
   record(folder / "infinite.db", cell("uniform"), {1, 1, INFINITY});
+  record(folder / "twice.db", cell("uniform"), {1, INFINITY, INFINITY});
+  record(folder / "elsewhere.db", cell("uniform"), {INFINITY, 1, 1});
   const auto outcome = [&](const char* a, const char* b) {
     return only_metric(compare(folder / a, folder / b, "")).outcome;
   };
@@ -101,6 +103,16 @@ TEST_CASE("rounding is no difference, one number is ambiguous, an infinity is on
   CHECK(outcome("a.db", "one.db") == Outcome::ambiguous);
   CHECK(outcome("a.db", "infinite.db") == Outcome::differs);
   CHECK(outcome("infinite.db", "infinite.db") == Outcome::same);
+  const ComparedMetric more = only_metric(compare(folder / "infinite.db", folder / "twice.db", ""));
+  CHECK(more.outcome == Outcome::differs);
+  CHECK(more.a == INFINITY);
+  CHECK(more.b == INFINITY);
+  CHECK(more.change == INFINITY);
+  const ComparedMetric both = only_metric(compare(folder / "infinite.db", folder / "elsewhere.db", ""));
+  CHECK(both.outcome == Outcome::ambiguous);
+  CHECK(both.change == 0);
+  CHECK(both.interval.low == -INFINITY);
+  CHECK(both.interval.high == INFINITY);
 }
 
 TEST_CASE("cells that only one has and endings that differ are named", "[unit]") {
