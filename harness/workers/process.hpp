@@ -12,6 +12,8 @@ namespace attnbench {
 double resident_bytes(pid_t process);
 // Whether it has children that live.
 bool has_children(pid_t process);
+// Whether the kernel is taking it down, or has: a process that still closes its files does not go on.
+bool is_ending(pid_t process);
 
 // The worker's command (harness/plugins), started anew by exec (never a bare fork, which hangs behind OpenMP), in a
 // process group of its own. Its input is empty, its output and its errors go to `output`, TMPDIR is `scratch`; nothing
