@@ -10,12 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
@@ -99,6 +101,19 @@ bool has_children(pid_t process) {
   bool any = false;
   for_children(process, [&](pid_t) { any = true; });
   return any;
+}
+
+bool is_ending(pid_t process) {
+  constexpr unsigned exiting = 4;  // PF_EXITING of the kernel's include/linux/sched.h; proc(5)
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  // The name, in brackets, may hold anything.
+  std::istringstream behind_name(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  std::string word;
+  for (int field = 3; field < 9; ++field) behind_name >> word;
+  unsigned flags = 0;
+  return !(behind_name >> flags) || (flags & exiting) != 0;
 }
 
 Process::Process(const fs::path& output, const fs::path& scratch) {

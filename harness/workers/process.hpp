@@ -12,6 +12,8 @@ namespace attnbench {
 double resident_bytes(pid_t process);
 // Whether the process has live children.
 bool has_children(pid_t process);
+// Whether the kernel is taking it down, or has: a process that still closes its files does not go on.
+bool is_ending(pid_t process);
 
 // Runs the worker's command (harness/plugins) in its own process group, by posix_spawn: a bare fork without exec hangs
 // after OpenMP has been used. Standard input is empty, output and errors go to `output`, TMPDIR is `scratch`. The

@@ -107,7 +107,7 @@ std::optional<Worker::Reply> Worker::look() {
   const double time = now();
   if (!open_) {
     if (closed_ == 0) closed_ = time;
-    if (time - closed_ > to_die)
+    if (time - closed_ > to_die && !is_ending(process_.id()))  // else it is known in a moment what ended it
       return ended(Ending::Kind::crashed, fmt::format("closed its connection to the runner while {}", doing_));
   }
   if (!ready_ && time - started_ > to_load)

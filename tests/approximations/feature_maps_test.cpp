@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 
+#include "approximations/linear/input_transform.hpp"
 #include "approximations/linear/linear_attention.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
@@ -220,6 +221,20 @@ TEST_CASE("relu with Google's epsilon adds it to every feature", "[methods]") {
   };
   CHECK(difference(estimates(*method, problem.head.Q, problem.head.K),
                    features(problem.head.Q) * features(problem.head.K).transpose()) < tolerance);
+}
+
+// Fitted G are symmetric, of which the transpose of the inverse is the inverse.
+TEST_CASE("a transform of inputs leaves every weight alone, whatever invertible G it is of", "[methods]") {
+  const TestHead problem = small_problem();
+  auto generator = Streams(test_seed).stream("transform test");
+  const Matrix<double> G = standard_normal(generator, 6, 6), shift = standard_normal(generator, 1, 6);
+  REQUIRE(difference(G, G.transpose()) > 0.5);
+  const InputTransform transform = transform_of(G, shift);
+  const Matrix<double> Q = transform.of_queries(problem.head.Q), K = transform.of_keys(problem.head.K);
+  const Matrix<double> weights = problem.head.Q * problem.head.K.transpose();
+  Matrix<double> moved = Q * K.transpose();  // q'.k' - q'.c is q.k
+  moved.colwise() -= (Q * shift.transpose()).col(0);
+  CHECK(difference(moved, weights) < 1e-10);
 }
 
 TEST_CASE("injected states that make no instance are refused with a reason", "[methods]") {

@@ -323,6 +323,19 @@ TEST_CASE("Gaussian logits have the entropy, the participation and the distance 
     check_found("scale 1.1", {planted}, threshold(family));
 }
 
+TEST_CASE("errors are relative to what is exact: that of nothing is 1", "[methods]") {
+  const Shape shape{.nq = 30, .nk = 40, .d = 4, .dv = 3};
+  for (const std::string option : {"true", "false"}) {
+    const Measured none = measured(cell_of("attention-error:matrix=" + option, "zero", "gaussian", shape));
+    CHECK(none["relative_output_error"] == 1);
+    if (option == "true") CHECK(none["relative_frobenius"] == 1);
+  }
+  // One key alone has all of the weight; the mean of V over two, of which one is 0, is half of it.
+  const Measured alone =
+      measured(cell_of("attention-error", "uniform", "gaussian", {.nq = 5, .nk = 1, .d = 4, .dv = 3}));
+  CHECK(alone["relative_output_error"] == 0);
+}
+
 TEST_CASE("arrays of rows, pairs and singular values are left out on request, and nothing else", "[methods]") {
   const Shape shape{.nq = 30, .nk = 30, .d = 4, .dv = 2};
   for (const auto& [experiment, option] : {std::pair{"sparsity:", "by_row"},

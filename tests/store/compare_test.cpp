@@ -2,7 +2,9 @@
 // taken for one.
 #include "harness/store/compare.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "harness/random/streams.hpp"
 #include "harness/statistics/two_samples.hpp"
@@ -333,6 +335,26 @@ TEST_CASE("the intervals of two samples miss no difference as rarely as they say
     CHECK(misses(0, scale) < 0.05 + 0.0215);
   }
   CHECK(misses(2, 1) > 0.5);
+}
+
+// The critical values of Mann and Whitney's U for two samples of these sizes, two-sided at 5 %, as tables print them:
+// so many of the ratios are left out at each end. No two of the ratios are equal.
+TEST_CASE("the interval of a ratio ends at the order statistics of the Mann-Whitney table", "[unit]") {
+  struct Entry {
+    size_t n, m, critical;
+  };
+  for (const auto& [n, m, critical] : {Entry{4, 4, 0}, {5, 5, 2}, {5, 8, 6}, {8, 8, 13}, {7, 9, 12}, {10, 10, 23}}) {
+    CAPTURE(n, m);
+    std::vector<double> a, b, ratios;
+    for (size_t i = 0; i < n; ++i) a.push_back(std::exp(0.1 * static_cast<double>(i)));
+    for (size_t j = 0; j < m; ++j) b.push_back(std::exp(std::numbers::sqrt2 * static_cast<double>(j)));
+    for (const double x : a)
+      for (const double y : b) ratios.push_back(y / x);
+    std::sort(ratios.begin(), ratios.end());
+    const Interval interval = ratio_interval(a, b, 0.05);
+    CHECK(interval.low == ratios[critical]);
+    CHECK(interval.high == ratios[n * m - 1 - critical]);
+  }
 }
 
 // Coverage is at least 95 %, and not much more: misses within 2.15 % below 5 %; a ratio of e is seen.
