@@ -251,6 +251,7 @@ TEST_CASE("injected states that make no instance are refused with a reason", "[m
   refuses(maclaurin, {{"degrees", constant(3, 1, 1)}}, "without 'vectors'");
   refuses(maclaurin, {{"degrees", constant(3, 1, 0.5)}}, "whole numbers");
   refuses(maclaurin, {{"degrees", constant(3, 1, 1)}, {"vectors", constant(4, 6, 1)}}, "expected 3 x 6");
+  refuses(maclaurin, {{"degrees", constant(3, 1, 1)}, {"vectors", constant(6, 3, 1)}}, "expected 3 x 6");
   refuses(sketch, {{"buckets", constant(2, 6, 0)}}, "is missing");
   refuses(sketch, {{"buckets", constant(2, 6, 3)}, {"signs", constant(2, 6, 1)}}, "from 0 to 2");
 }

@@ -285,11 +285,13 @@ TEST_CASE("blocks cover each index once for any total, block and number of threa
 }
 
 TEST_CASE("work of one call after another adds up", "[unit]") {
-  Context context(3);
-  context.work.flops = 5;
-  for (int call = 0; call < 2; ++call)
-    context.for_blocks(10, 2, [](Context& own, Index, Index) { own.work.flops += 1; });
-  CHECK(context.work.flops == 15);
+  for (const int threads : {1, 3}) {
+    Context context(threads);
+    context.work.flops = 5;
+    for (int call = 0; call < 2; ++call)
+      context.for_blocks(10, 2, [](Context& own, Index, Index) { own.work.flops += 1; });
+    CHECK(context.work.flops == 15);
+  }
 }
 
 TEST_CASE("an exception of one block ends the call and is thrown again with its type", "[unit]") {

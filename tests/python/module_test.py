@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parents[1] / "plugins/python"
 BUILD = Path(sys.argv.pop(1)).resolve()
-sys.path[:0] = [str(BUILD / "python"), str(SOURCES)]
+sys.path[:0] = [str(BUILD / "python"), str(SOURCES), str(SOURCES.parents[1] / "approximations")]
 
 import attnbench  # noqa: E402
+from attnbench.declaration import kebab  # noqa: E402
 from libraries_test import read_safetensors  # noqa: E402
 from means import Leaky, Mean  # noqa: E402
 
@@ -79,6 +80,7 @@ class AttendTest(unittest.TestCase):
         np.testing.assert_allclose(A @ v, attnbench.attend("performer:m=16", q, k, v, seed=3), atol=1e-12)
         K = attnbench.kernel("performer:m=16", q, k, seed=3)
         np.testing.assert_allclose(K / K.sum(-1, keepdims=True), A, atol=1e-12)
+        self.assertGreater(np.abs(K.sum(-1) - 1).min(), 1e-3)
 
     def test_closed_forms_are_what_draws_give(self) -> None:
         q, k = drawn(rows=3) / 3, drawn(rows=3) / 3
@@ -160,6 +162,8 @@ class ClassTest(unittest.TestCase):
             attnbench.attend(Mean, q, k, v, causal=True), attnbench.attend("uniform", q, k, v, causal=True), atol=1e-12
         )
         self.assertIn("mean", attnbench.list())
+        names = [kebab(name) for name in ("MyPerformer", "FAVORPlus", "mean_of_v")]
+        self.assertEqual(names, ["my-performer", "favor-plus", "mean-of-v"])
         np.testing.assert_allclose(attnbench.attention_matrix("mean", q, k), np.full((N, N), 1 / N), atol=1e-15)
 
     def test_a_class_is_checked(self) -> None:

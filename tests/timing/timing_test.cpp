@@ -242,6 +242,13 @@ TEST_CASE("what handing a call over takes is taken out of a turn, and what the i
       add_handover(4e-3, 1e-6);
     }
   };
+  class HandedForHours final : public TimedCall {
+   public:
+    void call() override { add_handover(1e4, 1e8); }
+  };
+  HandedForHours hours;
+  const double shorter = take_turn(hours, 2, 1).seconds;
+  CHECK((-1.1e4 < shorter && shorter < -0.9e4));
   Handed handed;
   const Turn turn = take_turn(handed, 3, 1);
   CHECK(turn.handover.conversion == Approx(4e-3));
@@ -272,6 +279,8 @@ TEST_CASE("rates are measured once", "[unit]") {
   const Rates& first = rates(Precision::f32, 1);
   CHECK(&rates(Precision::f32, 1) == &first);
   CHECK(&rates(Precision::f64, 1) != &first);
+  const double before = first.fma_peak;  // no two measurements are equal to the last bit
+  CHECK(rates(Precision::f32, 1).fma_peak == before);
   for (const double rate : {first.fma_peak, first.exp_rate, first.bandwidth}) CHECK((rate > 0 && std::isfinite(rate)));
 }
 
