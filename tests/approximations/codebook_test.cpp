@@ -149,7 +149,7 @@ TEST_CASE("ties go to the lowest code, of one row as of many", "[methods]") {
     const Eigen::VectorXd squared = (centres.rowwise() - X.row(i)).rowwise().squaredNorm();
     const Index lowest = std::find(squared.begin(), squared.end(), squared.minCoeff()) - squared.begin();
     ties += std::count(squared.begin(), squared.end(), squared.minCoeff()) > 1;
-    const auto row = rows(In<double>(X), i, 1);
+    const auto row = row_block(In<double>(X), i, 1);
     CHECK(together[static_cast<size_t>(i)] == lowest);
     CHECK(in_float[static_cast<size_t>(i)] == lowest);
     CHECK(nearest_codes<double>(context, row, centres) == std::vector<Index>{lowest});
