@@ -82,7 +82,8 @@ class Panel:
 
     def role(self, name: str) -> pd.DataFrame:
         """Rows of one role that are drawn."""
-        return self.points[(self.points["role"] == name) & ((self.points["note"] == "") | (name == "ending"))]
+        chosen = (self.points["role"] == name).to_numpy()
+        return self.points[chosen if name == "ending" else chosen & (self.points["note"] == "").to_numpy()]
 
 
 def aggregate(results: Results, description: dict[str, Any]) -> Panel:
@@ -123,19 +124,18 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
 def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFrame:
     """Cells of the panel with columns x, upwards (the second axis of a map), series and role."""
     if "cells" in description:
-        cells = cells[cells.index.isin(description["cells"])]
+        cells = _without_absent(cells[cells.index.isin(description["cells"])])
     where = description.get("where", {})
     axes = [*axis_names(description), *axis_names(description, "y_axis")]
     references = [*description.get("references", []), *filter(None, [description.get("ratio_to")])]
     chosen = select(cells, where, axes)
     # A reference lacks the parameters of the methods beside it, so only conditions on the problem bind it.
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
-    baseline = select(cells, {**problem, "method": references})
-    chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
-    # A store has a hundred parameters, and each merge would copy those of other cells.
-    chosen = chosen.drop(columns=[name for name in parameter_columns(chosen) if chosen[name].isna().all()])
-    columns = description.get("series", ["method"])
-    series = pd.Series([_series(cell, columns, axes) for _, cell in chosen.iterrows()], chosen.index, dtype=object)
+    baseline = select(cells, {**problem, "method": references}) if references else cells.iloc[:0]
+    if len(baseline):
+        chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
+    chosen = _without_absent(chosen)
+    series = _series(chosen, description.get("series", ["method"]), axes)
     timed = chosen["machine"] != ""
     if chosen.loc[timed, "machine"].nunique() > 1:  # timings of two machines are no sample of one
         series[timed] += " on " + chosen.loc[timed, "machine"]
@@ -145,6 +145,14 @@ def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFra
         series=series,
         role=np.where(chosen.index.isin(baseline.index), "reference", "measured"),
     )
+
+
+def _without_absent(cells: pd.DataFrame) -> pd.DataFrame:
+    """The same without the parameters that none of these cells has. A store has a hundred parameters, and each merge
+    copies every column."""
+    absent = cells.isna().to_numpy().all(axis=0)
+    parameters = set(parameter_columns(cells))
+    return cells.loc[:, [not (none and name in parameters) for none, name in zip(absent, cells.columns)]]
 
 
 def axis_names(description: dict[str, Any], axis: str = "x") -> list[str]:
@@ -162,31 +170,34 @@ def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series[float]:
     return place
 
 
-def _series(cell: pd.Series[Any], columns: list[str], axes: list[str]) -> str:
-    """The name of a curve: its specs without the parameters that the axes sweep; other columns that the cell has as
-    name=value."""
-    parts = []
+def _series(cells: pd.DataFrame, columns: list[str], axes: list[str]) -> pd.Series[str]:
+    """The name of the curve of each cell: its specs without the parameters that the axes sweep, and each other column
+    that the cell has as name=value."""
+    parts = [["" for _ in range(len(cells))]]
     for column in columns:
-        value = plain(cell.get(column))
-        if column in SPECS:
-            parts.append(without_parameters(value, axes))
-        elif not pd.isna(value):
-            parts.append(f"{column}={value:.15g}" if isinstance(value, float) else f"{column}={value}")
-    return " ".join(parts)
+        if column in cells:
+            names = {value: _part(column, plain(value), axes) for value in cells[column].dropna().unique()}
+            parts.append(list(cells[column].map(names).fillna("")))
+    return pd.Series([" ".join(filter(None, of_cell)) for of_cell in zip(*parts)], cells.index, dtype=object)
+
+
+def _part(column: str, value: Any, axes: list[str]) -> str:
+    if column in SPECS:
+        return without_parameters(value, axes)
+    return f"{column}={value:.15g}" if isinstance(value, float) else f"{column}={value}"
 
 
 def _with_values(results: Results, cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """One row a replicate that has the metric: the columns of its cell, replicate, unit and values."""
-    rows = results.measurements[results.measurements["metric"] == metric]
-    return rows.merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
+    rows = results.of_metric(metric)
+    return rows[rows["key"].isin(cells.index)].merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
 
 
 def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """The same and one row with the value NaN and no unit for every done replicate that has no such metric: what could
     not be estimated is known to be missing, and the rest alone would not be its mean."""
-    done = results.replicates.loc[results.replicates["ending"] == "done", ["key", "replicate"]]
     there = pd.MultiIndex.from_frame(measured[["key", "replicate"]])
-    done = done[done["key"].isin(cells.index)]
+    done = results.done.loc[results.done["key"].isin(cells.index), ["key", "replicate"]]
     gaps = done[~pd.MultiIndex.from_frame(done).isin(there)].merge(cells, left_on="key", right_index=True)
     if len(gaps) == 0:
         return measured.reset_index(drop=True)
@@ -202,7 +213,7 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
     """One row for each series and x. A replicate's array counts as its mean, or with all its samples for a median."""
     description = panel.description
     kind = description.get("interval", "mean")
-    theory = _theory_by_replicate(results, description)
+    theory = _theory_by_replicate(results, description, measured)
     if description.get("ratio_to"):
         measured, theory = _divided(panel, measured, theory)
     without_axis = measured[measured["x"].isna() & (measured["role"] == "measured")]
@@ -274,7 +285,7 @@ def _divided(
 def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
     """One row a tile. Values are closed forms where the description names them and a cell has one, else measured."""
     description = panel.description
-    theory = _theory_by_replicate(results, description)
+    theory = _theory_by_replicate(results, description, measured)
     values = [
         float(theory.get((key, r), np.mean(v)))
         for key, r, v in zip(measured["key"], measured["replicate"], measured["values"])
@@ -387,10 +398,12 @@ def _winner_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None
     return _row(order[0], "winner", value=value, low=low, high=high, replicates=count, samples=count)
 
 
-def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[tuple[str, int], Array]:
-    """(key, replicate) to the closed form: its mean for a curve, the array itself for a profile."""
-    name = description.get("theory") or None
-    rows = results.measurements[results.measurements["metric"] == name]
+def _theory_by_replicate(
+    results: Results, description: dict[str, Any], measured: pd.DataFrame
+) -> dict[tuple[str, int], Array]:
+    """(key, replicate) of the measured cells to the closed form: its mean for a curve, the array for a profile."""
+    rows = results.of_metric(description.get("theory") or "")
+    rows = rows[rows["key"].isin(measured["key"])]
     whole = description["kind"] == "profile"
     return {(key, r): v if whole else np.mean(v) for key, r, v in zip(rows["key"], rows["replicate"], rows["values"])}
 
@@ -398,7 +411,7 @@ def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[
 def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
     """One row for each series and index (from first_index, or 1). Arrays of different lengths are different series."""
     description = panel.description
-    theory = _theory_by_replicate(results, description)
+    theory = _theory_by_replicate(results, description, measured)
     flat = measured["values"].map(np.ndim) == 1
     if not flat.all():
         panel.notes.append(
@@ -489,9 +502,10 @@ def _say_what_is_pooled(panel: Panel, columns: set[str]) -> None:
 
 def _ending_rows(results: Results, cells: pd.DataFrame) -> list[dict[str, Any]]:
     """One row for each series, x, ending and reason other than done; replicates counts them."""
-    ended = results.replicates[results.replicates["ending"] != "done"].merge(
-        cells, left_on="key", right_index=True, suffixes=("", " of cell")
-    )
+    ended = results.not_done[results.not_done["key"].isin(cells.index)]
+    if len(ended) == 0:
+        return []
+    ended = ended.merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
     ended["reason"] = ended["reason"].fillna("")
     return [
         _row(series, "ending", x=x, replicates=len(group), note=f"{ending}: {reason}" if reason else ending)
@@ -604,7 +618,8 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
 
 def points_of(panel: Panel) -> pd.DataFrame:
     """What a panel has beside references and endings: points, the tiles of a map, or an image."""
-    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner", "value", "image")])
+    beside = panel.points["role"].isin(["measured", "ratio", "winner", "value", "image"])
+    return panel.points[beside.to_numpy() & (panel.points["note"] == "").to_numpy()]
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:

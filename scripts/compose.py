@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from aggregate import Panel, axis_names
 from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
 from notes import notes
 from panels import axis_label, draw_panel, has_circles
 from results import natural_order
@@ -41,6 +42,7 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
         same_label = i % columns > 0 and axis_label(panel, "y") == axis_label(panels[i - 1], "y")
         size = (width / columns, panel_height)
         draw_panel(axes, panel, looks, size, with_title=titled, with_y_label=not same_label)
+    _fix_labels(picture)
     legend = _legend(picture, panels, looks, layout, width)
     lines = list(_wrapped(notes(panels), width)) if layout.with_words else []
     words = picture.text(0, 0, "\n".join(lines), fontsize=6.8, color=FAINT, linespacing=1.35, va="bottom")
@@ -58,6 +60,21 @@ def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int,
     if all(panel.description["kind"] == "image" for panel in panels):  # square ones, with a bar beside each
         return columns, width, 0.76 * width / columns
     return columns, width, layout.heights.get(columns, 2.45)
+
+
+def _fix_labels(picture: plt.Figure) -> None:
+    """Fixes the label of every axis at its distance from the axes. Otherwise matplotlib measures all tick labels again for
+    each pass of the layout and for each format."""
+    renderer = picture.canvas.get_renderer()
+    for axes in picture.axes:
+        for across, axis in ((1, axes.xaxis), (0, axes.yaxis)):  # across: the coordinate that tick labels decide
+            axis.get_tightbbox(renderer)  # places the label
+            place = list(axis.label.get_position())
+            far = axis.get_label_position() in ("top", "right")
+            distance = [0.0, 0.0]
+            distance[across] = (place[across] - (axes.bbox.max if far else axes.bbox.min)[across]) / picture.dpi
+            place[across] = float(far)
+            axis.set_label_coords(*place, axes.transAxes + ScaledTranslation(*distance, picture.dpi_scale_trans))
 
 
 def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -> None:

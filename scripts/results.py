@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,6 +122,26 @@ class Results:
     runs: pd.DataFrame
     superseded: int
     files: list[Path]
+
+    # Every panel asks for these, and a store has many more rows than a panel.
+
+    def of_metric(self, metric: str) -> pd.DataFrame:
+        """The measurements of one metric; empty if there are none."""
+        return self._by_metric.get(metric, self.measurements.iloc[:0])
+
+    @cached_property
+    def _by_metric(self) -> dict[str, pd.DataFrame]:
+        return {str(metric): rows for metric, rows in self.measurements.groupby("metric", sort=False)}
+
+    @cached_property
+    def done(self) -> pd.DataFrame:
+        """The replicates that are done."""
+        return self.replicates[self.replicates["ending"] == "done"]
+
+    @cached_property
+    def not_done(self) -> pd.DataFrame:
+        """The replicates that ended otherwise."""
+        return self.replicates[self.replicates["ending"] != "done"]
 
 
 def split_spec(spec: str) -> tuple[str, list[str]]:

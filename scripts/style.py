@@ -19,6 +19,7 @@ STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.0,
     "axes.titlesize": 8.5,
+    "axes.titley": 1.0,  # without it, matplotlib measures the tick labels for each title
     "axes.labelsize": 8.0,
     "xtick.labelsize": 7.5,
     "ytick.labelsize": 7.5,
