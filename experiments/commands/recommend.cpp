@@ -11,7 +11,7 @@
 #include "harness/cli/request.hpp"
 #include "harness/machine/memory_limit.hpp"
 
-namespace attnbench {
+namespace attnbench::recommend_command {
 namespace {
 
 double limit_of_error(const std::string& text) {
@@ -142,4 +142,4 @@ const bool registered = add(CommandEntry{
     .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::recommend_command

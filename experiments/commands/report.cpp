@@ -14,7 +14,7 @@
 #include "harness/runner/run.hpp"
 #include "harness/store/citable.hpp"
 
-namespace attnbench {
+namespace attnbench::report_command {
 namespace {
 
 // Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
@@ -111,4 +111,4 @@ const bool registered = add(CommandEntry{
     .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::report_command

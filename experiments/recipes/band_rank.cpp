@@ -8,7 +8,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::band_rank_recipe {
 namespace {
 
 const std::string band = "truncated:window=1";
@@ -60,4 +60,4 @@ const bool registered = add(RecipeEntry{.text = {.name = "band-rank",
                                         .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::band_rank_recipe

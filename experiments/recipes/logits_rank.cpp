@@ -7,7 +7,7 @@
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::logits_rank_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -228,4 +228,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::logits_rank_recipe

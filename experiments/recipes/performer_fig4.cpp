@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_fig4_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -213,4 +213,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_fig4_recipe

@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/field.hpp"
 
-namespace attnbench {
+namespace attnbench::sign_fix_recipe {
 namespace {
 
 struct Direction {
@@ -125,4 +125,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sign_fix_recipe

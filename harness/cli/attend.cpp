@@ -12,7 +12,7 @@
 #include "harness/machine/resources.hpp"
 #include "harness/measures/attend_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::attend_command {
 namespace {
 
 struct Arguments {
@@ -139,4 +139,4 @@ const bool registered = add(CommandEntry{.text = {.name = "attend",
                                          .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::attend_command

@@ -8,7 +8,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/machine/resources.hpp"
 
-namespace attnbench {
+namespace attnbench::check_command {
 namespace {
 
 std::string help_caption() {
@@ -68,4 +68,4 @@ const bool registered =
                      .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::check_command

@@ -11,7 +11,7 @@
 #include "harness/store/compare_claims.hpp"
 #include "harness/store/compare_methods.hpp"
 
-namespace attnbench {
+namespace attnbench::compare_command {
 namespace {
 
 using Outcome = ComparedMetric::Outcome;
@@ -200,4 +200,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::compare_command

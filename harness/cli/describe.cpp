@@ -10,7 +10,7 @@
 #include "harness/core/approximation.hpp"
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::describe_command {
 namespace {
 
 constexpr Shape example_shape{.nq = 4096, .nk = 4096, .d = 64, .dv = 64};
@@ -186,4 +186,4 @@ const bool registered = add(CommandEntry{.text = {.name = "describe",
                                          .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::describe_command

@@ -10,7 +10,7 @@
 #include "harness/machine/rates.hpp"
 #include "harness/machine/resources.hpp"
 
-namespace attnbench {
+namespace attnbench::machine_command {
 namespace {
 
 struct Row {
@@ -81,4 +81,4 @@ const bool registered =
                      .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::machine_command

@@ -7,7 +7,7 @@
 
 #include "harness/cli/command.hpp"
 
-namespace attnbench {
+namespace attnbench::merge_command {
 namespace {
 
 int run(const std::vector<std::string>& arguments) {
@@ -39,4 +39,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::merge_command

@@ -12,7 +12,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/core/installed.hpp"
 
-namespace attnbench {
+namespace attnbench::new_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ const bool registered =
                      .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::new_command

@@ -9,7 +9,7 @@
 #include "harness/machine/memory_limit.hpp"
 #include "harness/runner/backlog.hpp"
 
-namespace attnbench {
+namespace attnbench::plan_command {
 namespace {
 
 constexpr size_t most_printed = 40, ends_printed = 16;  // of a longer list, print both ends
@@ -80,4 +80,4 @@ const bool registered =
                      .run = plan_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::plan_command

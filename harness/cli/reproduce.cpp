@@ -11,7 +11,7 @@
 #include "harness/cli/script.hpp"
 #include "harness/workers/pool.hpp"
 
-namespace attnbench {
+namespace attnbench::reproduce_command {
 namespace {
 
 std::vector<Setting> parse_settings(const std::vector<std::string>& words) {
@@ -193,4 +193,4 @@ const bool registered =
                      .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::reproduce_command

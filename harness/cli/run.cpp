@@ -10,7 +10,7 @@
 #include "harness/cli/request.hpp"
 #include "harness/runner/figure.hpp"
 
-namespace attnbench {
+namespace attnbench::run_command {
 namespace {
 
 constexpr double worth_telling = 60;  // seconds
@@ -91,4 +91,4 @@ const bool registered =
                      .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::run_command

@@ -7,7 +7,7 @@
 
 #include "harness/cli/command.hpp"
 
-namespace attnbench {
+namespace attnbench::verify_command {
 namespace {
 
 int run(const std::vector<std::string>& arguments) {
@@ -36,4 +36,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::verify_command
