@@ -183,7 +183,8 @@ Names registering_sources() {
 
 }  // namespace
 
-TEST_CASE("every source that the linker needs for a cell goes stale with it", "[unit]") {
+// Not under sanitizers, which compile several of these files into one object.
+TEST_CASE("every source that the linker needs for a cell goes stale with it", "[build]") {
   const Objects objects = objects_of_this_build();
   const Names registering = registering_sources();
   REQUIRE(registering.size() > 90);
