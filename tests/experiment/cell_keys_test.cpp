@@ -7,6 +7,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/experiment/message.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
