@@ -51,7 +51,8 @@ def words_of(text: str) -> frozenset[str]:
 
 def main() -> None:
     most = int(sys.argv[1])
-    groups: list[tuple[list[str], set[str], set[str]]] = []  # files, the names that they define, the words that they use
+    # Files, the names that they define, the words that they use.
+    groups: list[tuple[list[str], set[str], set[str]]] = []
     for path in sys.argv[2:]:
         text = Path(path).read_text()
         defined = names_defined(text)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 
 def listed(program: Path, *words: str) -> list[str]:
-    return subprocess.run([program, *words], stdout=subprocess.PIPE, text=True).stdout.splitlines()  # the exit code counts
+    # Catch2 exits with the number of what it lists.
+    return subprocess.run([program, *words], stdout=subprocess.PIPE, text=True).stdout.splitlines()
 
 
 def tests_of(program: Path) -> dict[str, tuple[Path, set[str]]]:
