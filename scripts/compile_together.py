@@ -27,7 +27,9 @@ def names_defined(text: str) -> set[str]:
         return set()
     heads = re.findall(r"^(?!namespace|using namespace|template|//|#)[A-Za-z][^({=;\n]*", text, re.MULTILINE)
     names = [re.search(r"(::)?\b([A-Za-z_]\w*)\W*$", re.sub(r" (final )?: .*", "", head)) for head in heads]
-    return {name[2] for name in names if name and not name[1]} - {"registered"}  # CMake renames it (UNITY_BUILD_UNIQUE_ID)
+    return {name[2] for name in names if name and not name[1]} - {
+        "registered"
+    }  # CMake renames it (UNITY_BUILD_UNIQUE_ID)
 
 
 @cache

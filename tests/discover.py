@@ -66,7 +66,9 @@ def main() -> None:
         text += f"add_test({quoted(entry)} {' '.join(map(quoted, command))})\n"
         # The longest begin first, so that none is left alone at the end.
         cost = 100 if "statistics" in labels else 10 if labels & {"methods", "second-paths", "recipes"} else 1
-        text += f"set_tests_properties({quoted(entry)} PROPERTIES COST {cost} LABELS {quoted(';'.join(sorted(labels)))})\n"
+        text += (
+            f"set_tests_properties({quoted(entry)} PROPERTIES COST {cost} LABELS {quoted(';'.join(sorted(labels)))})\n"
+        )
     arguments.output.write_text(text)
 
 
