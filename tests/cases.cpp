@@ -90,6 +90,7 @@ std::vector<Mask> masks(const Shape& shape) {
     all.push_back({.keys = padded});
     all.push_back({.causal = true, .offset = behind, .keys = padded});
   }
+  if (behind != 0 && padded < shape.nk) all.push_back({.offset = behind, .keys = padded});
   if (behind != 0) {
     all.push_back({.offset = behind});  // the pattern of a local method moves with it
     all.push_back({.causal = true});

@@ -1,4 +1,4 @@
-// attnbench export: every measurement as a tidy long table.
+// attnbench export: writes every measurement as a tidy long table.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// attnbench list: what is registered.
+// attnbench list: prints the registered entries.
 #include <fmt/format.h>
 
 #include <algorithm>

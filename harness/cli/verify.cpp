@@ -1,4 +1,4 @@
-// attnbench verify: has a results file all that was recorded into it?
+// attnbench verify: checks that a results file has everything that was recorded into it.
 #include "harness/store/verify.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,8 @@
-# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp, and attnbenchHeaders.cmake beside it. Run in script mode at every build:
+# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp, and attnbenchHeaders.cmake beside it. The build
+# runs it in script mode every time:
 #   cmake -DSOURCE_DIR=... -DOUTPUT=... -DCOMPILER=... -DFLAGS=... -DBUILD_TYPE=... -P build_facts.cmake
-# Needs neither git nor a repository. OUTPUT is only touched when its content changes, so that nothing is rebuilt.
+# Needs neither git nor a repository. Rewrites OUTPUT only when its content changes, so that nothing is rebuilt
+# needlessly.
 cmake_minimum_required(VERSION 3.20)
 
 foreach(name SOURCE_DIR OUTPUT COMPILER FLAGS BUILD_TYPE)
@@ -10,7 +12,8 @@ foreach(name SOURCE_DIR OUTPUT COMPILER FLAGS BUILD_TYPE)
 endforeach()
 get_filename_component(SOURCE_DIR "${SOURCE_DIR}" REALPATH)
 
-# --no-optional-locks: a status that refreshes the index would disturb a git command that the user runs meanwhile.
+# --no-optional-locks: a status that refreshes the index would disturb a git command that the user runs at the same
+# time.
 function(git output)
   execute_process(COMMAND git --no-optional-locks ${ARGN} WORKING_DIRECTORY "${SOURCE_DIR}" RESULT_VARIABLE failed
                   OUTPUT_VARIABLE text ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -20,7 +23,7 @@ function(git output)
   set(${output} "${text}" PARENT_SCOPE)
 endfunction()
 
-# A tarball that is unpacked inside another repository must not take that repository's commit for its own.
+# A tarball unpacked inside another repository must not report that repository's commit.
 set(commit "")
 set(clean false)
 git(top rev-parse --show-toplevel)

@@ -10,12 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
@@ -39,7 +41,7 @@ void for_children(pid_t process, const std::function<void(pid_t)>& visit) {
   }
 }
 
-// "NAME=value" of this process, with TMPDIR set.
+// The environment of this process as "NAME=value", with TMPDIR replaced.
 std::vector<std::string> environment_with(const fs::path& scratch) {
   std::vector<std::string> variables{"TMPDIR=" + scratch.string()};
   for (char** variable = environ; *variable; ++variable)
@@ -63,7 +65,7 @@ pid_t start(int socket, const fs::path& output, const fs::path& scratch) {
   require(posix_spawnattr_init(&attributes), "no process can be described");
   const std::unique_ptr<posix_spawnattr_t, int (*)(posix_spawnattr_t*)> attributes_owner(&attributes,
                                                                                          posix_spawnattr_destroy);
-  posix_spawn_file_actions_adddup2(&files, socket, 3);  // first: whatever 0 to 2 are, the socket is none of them
+  posix_spawn_file_actions_adddup2(&files, socket, 3);  // first, because the socket may be 0, 1 or 2 itself
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
@@ -101,6 +103,19 @@ bool has_children(pid_t process) {
   return any;
 }
 
+bool is_ending(pid_t process) {
+  constexpr unsigned exiting = 4;  // PF_EXITING of the kernel's include/linux/sched.h; proc(5)
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  // The name, in brackets, may hold anything.
+  std::istringstream behind_name(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  std::string word;
+  for (int field = 3; field < 9; ++field) behind_name >> word;
+  unsigned flags = 0;
+  return !(behind_name >> flags) || (flags & exiting) != 0;
+}
+
 Process::Process(const fs::path& output, const fs::path& scratch) {
   std::array<int, 2> ends;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) require(errno, "no socket for a worker");
@@ -124,7 +139,7 @@ Process::~Process() {
 
 std::string Process::end() {
   if (id_ < 0) return ended_;
-  kill(-id_, SIGKILL);  // of a leader that has ended already this changes nothing, and its number is not free yet
+  kill(-id_, SIGKILL);  // safe if the leader has ended already: it is not reaped yet, so its id is not reused
   int status = 0;
   while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,5 +1,6 @@
 // Codebooks: k-means, where codes come from, what quantising costs in accuracy, and Performer read as soft vector
 // quantisation. methods.md D, J 29 to 33.
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -78,6 +79,24 @@ TEST_CASE("Lloyd's sweeps never increase the inertia, and moving averages withou
   CHECK(clustered(X, 40, {.most = 1}).inertia.front() > lloyd.inertia.back());
 }
 
+// Rows 0 and 1 stay on the code that begins at 0, rows 10 and 12 on the one that begins at 10, from the first sweep on.
+// Their averages 0.5 and 11 are approached by half of what is left in each sweep: Sigma / N, with N = 2 throughout.
+TEST_CASE("moving averages go on after the assignments have settled, and are those computed by hand", "[methods]") {
+  const Matrix<double> X{{0.0}, {1.0}, {10.0}, {12.0}}, seeds{{0.0}, {10.0}};
+  Context context;
+  for (const Index most : {1, 2, 3, 6}) {
+    INFO(most << " sweeps");
+    const Clustering found = kmeans(context, X, seeds, {.most = most, .decay = 0.5});
+    const double left = std::exp2(-static_cast<double>(most));
+    CHECK(std::abs(found.centres(0, 0) - 0.5 * (1 - left)) < tolerance);
+    CHECK(std::abs(found.centres(1, 0) - (11 - left)) < tolerance);
+    CHECK(std::ssize(found.inertia) == most);
+  }
+  const Clustering lloyd = kmeans(context, X, seeds, {.most = 6});  // nothing is left to do after the first
+  CHECK(lloyd.inertia.size() == 1);
+  CHECK(distance(lloyd.centres, Matrix<double>{{0.5}, {11.0}}) < tolerance);
+}
+
 TEST_CASE("k-means gives the same bits for any number of threads", "[methods]") {
   const Matrix<double> X = gaussian_rows(9000, 3, "threads");
   const Matrix<double> one = clustered(X, 50, {.most = 3}).centres;
@@ -114,6 +133,30 @@ TEST_CASE("the nearest code is found whatever the sizes of tiles", "[methods]") 
     }
     CHECK(differing < 10);  // those within float's rounding of halfway
   }
+}
+
+// Small integers, whose squared distances are exact: many rows are halfway between codes, and some codes are equal.
+TEST_CASE("ties go to the lowest code, of one row as of many", "[methods]") {
+  Matrix<double> centres(9, 2), X(25, 2);
+  for (Index y = 0; y < 9; ++y) centres.row(y) << static_cast<double>(2 * (y % 3)), static_cast<double>(2 * (y % 2));
+  for (Index i = 0; i < 25; ++i) X.row(i) << static_cast<double>(i % 5), static_cast<double>(i / 5);
+  Context context;
+  const auto together = nearest_codes<double>(context, X, centres);
+  const auto in_float = nearest_codes<float>(context, X.cast<float>().eval(), centres.cast<float>().eval());
+  Index ties = 0;
+  for (Index i = 0; i < 25; ++i) {
+    INFO("row " << i);
+    const Eigen::VectorXd squared = (centres.rowwise() - X.row(i)).rowwise().squaredNorm();
+    const Index lowest = std::find(squared.begin(), squared.end(), squared.minCoeff()) - squared.begin();
+    ties += std::count(squared.begin(), squared.end(), squared.minCoeff()) > 1;
+    const auto row = row_block(In<double>(X), i, 1);
+    CHECK(together[static_cast<size_t>(i)] == lowest);
+    CHECK(in_float[static_cast<size_t>(i)] == lowest);
+    CHECK(nearest_codes<double>(context, row, centres) == std::vector<Index>{lowest});
+    CHECK(nearest_codes<float>(context, Matrix<float>(row.cast<float>()), centres.cast<float>().eval()) ==
+          std::vector<Index>{lowest});
+  }
+  CHECK(ties > 10);
 }
 
 TEST_CASE("codes are calibration keys drawn without replacement, fewer being the first of more", "[methods]") {

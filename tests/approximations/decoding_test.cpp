@@ -51,7 +51,7 @@ void for_each_decoder(const Body& body) {
 
 template <class T>
 Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
-  return {rows(head.Q, first, count), rows(head.K, first, count), rows(head.V, first, count)};
+  return {row_block(head.Q, first, count), row_block(head.K, first, count), row_block(head.V, first, count)};
 }
 
 // Rows from `prompt` on, decoded into memory that held NaN.
@@ -60,7 +60,8 @@ Matrix<T> decoded(Decoder<T>& decoder, const HeadData<T>& head, Index prompt) {
   Context context;
   decoder.prefill(tokens(head, 0, prompt), context);
   Matrix<T> out = Matrix<T>::Constant(head.Q.rows() - prompt, head.V.cols(), std::numeric_limits<T>::quiet_NaN());
-  for (Index t = prompt; t < head.Q.rows(); ++t) decoder.step(tokens(head, t, 1), context, rows(out, t - prompt, 1));
+  for (Index t = prompt; t < head.Q.rows(); ++t)
+    decoder.step(tokens(head, t, 1), context, row_block(out, t - prompt, 1));
   return out;
 }
 
@@ -118,7 +119,7 @@ class OneTokenLate final : public Decoder<double> {
 
  private:
   void come(const Head<double>& given, const Matrix<double>& k, const Matrix<double>& v, Context& context) {
-    if (came_) decoder_->prefill({rows(given.Q, 0, 1), last_k_, last_v_}, context);
+    if (came_) decoder_->prefill({row_block(given.Q, 0, 1), last_k_, last_v_}, context);
     keep(k, v);
   }
   void keep(const Matrix<double>& k, const Matrix<double>& v) {
@@ -226,7 +227,7 @@ TEST_CASE("decoders of one method do not know of each other", "[methods]") {
     Context context;
     Matrix<double> row(1, one.shape.dv), mixed(one.shape.nq, one.shape.dv);
     for (Index t = 0; t < one.shape.nq; ++t) {
-      first->step(tokens(head, t, 1), context, rows(mixed, t, 1));
+      first->step(tokens(head, t, 1), context, row_block(mixed, t, 1));
       second->step(tokens(other, t, 1), context, row);
     }
     CHECK(identical(mixed, decoded(*method->decoder(one.shape), head, 0)));

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 
+#include "approximations/linear/input_transform.hpp"
 #include "approximations/linear/linear_attention.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
@@ -222,6 +223,20 @@ TEST_CASE("relu with Google's epsilon adds it to every feature", "[methods]") {
                    features(problem.head.Q) * features(problem.head.K).transpose()) < tolerance);
 }
 
+// Fitted G are symmetric, of which the transpose of the inverse is the inverse.
+TEST_CASE("a transform of inputs leaves every weight alone, whatever invertible G it is of", "[methods]") {
+  const TestHead problem = small_problem();
+  auto generator = Streams(test_seed).stream("transform test");
+  const Matrix<double> G = standard_normal(generator, 6, 6), shift = standard_normal(generator, 1, 6);
+  REQUIRE(difference(G, G.transpose()) > 0.5);
+  const InputTransform transform = transform_of(G, shift);
+  const Matrix<double> Q = transform.of_queries(problem.head.Q), K = transform.of_keys(problem.head.K);
+  const Matrix<double> weights = problem.head.Q * problem.head.K.transpose();
+  Matrix<double> moved = Q * K.transpose();  // q'.k' - q'.c is q.k
+  moved.colwise() -= (Q * shift.transpose()).col(0);
+  CHECK(difference(moved, weights) < 1e-10);
+}
+
 TEST_CASE("injected states that make no instance are refused with a reason", "[methods]") {
   const TestHead problem = small_problem();
   const auto refuses = [&](const std::string& arguments, const Tensors& state, const std::string& reason) {
@@ -236,6 +251,7 @@ TEST_CASE("injected states that make no instance are refused with a reason", "[m
   refuses(maclaurin, {{"degrees", constant(3, 1, 1)}}, "without 'vectors'");
   refuses(maclaurin, {{"degrees", constant(3, 1, 0.5)}}, "whole numbers");
   refuses(maclaurin, {{"degrees", constant(3, 1, 1)}, {"vectors", constant(4, 6, 1)}}, "expected 3 x 6");
+  refuses(maclaurin, {{"degrees", constant(3, 1, 1)}, {"vectors", constant(6, 3, 1)}}, "expected 3 x 6");
   refuses(sketch, {{"buckets", constant(2, 6, 0)}}, "is missing");
   refuses(sketch, {{"buckets", constant(2, 6, 3)}, {"signs", constant(2, 6, 1)}}, "from 0 to 2");
 }
@@ -252,6 +268,7 @@ TEST_CASE("maclaurin and tensor-sketch features are finite in float at norms of 
   TestHead problem = small_problem();
   problem.head.Q = with_norms(problem.head.Q, 1000);
   problem.head.K = with_norms(problem.head.K, 1000);
+  problem.head.K.bottomRows(1) /= 1000;  // the scale is that of the longest key, wherever it stands
   for (const char* features : {"maclaurin,degrees=poisson,rate=10", "maclaurin", "tensor-sketch,degree=16"}) {
     INFO(features);
     const auto method = draw_method<float>(performer(std::string("m=64,features=") + features), problem.shape, problem);

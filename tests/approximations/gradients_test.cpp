@@ -165,6 +165,31 @@ TEST_CASE("gradients of linear attention are the dense formula's, for every map"
     }
 }
 
+// The entries of each chunk's keys are larger by `rise` than those of the chunk before, so that the scale of the sums
+// moves with every chunk: what later rows leave for earlier keys must move back with it, numerators and normalisers
+// alike.
+template <class T>
+double error_at_rising_keys(const std::string& features, double rise, Index chunks) {
+  TestHead problem = gaussian_problem({.nq = 64 * chunks, .nk = 64 * chunks, .d = 4, .dv = 3}, 0.8);
+  for (Index j = 0; j < problem.shape.nk; ++j) problem.head.K.row(j).array() += rise * static_cast<double>(j / 64);
+  problem.head.K = problem.head.K.cast<float>().cast<double>();
+  const Params params("methods", "linear:features=" + features);
+  const Mask mask{.causal = true};
+  const Matrix<double> G = random_like(problem.head.V, "G");
+  const auto want = dense_gradients(*map_of<double>(params, problem), problem.head, mask, G);
+  const LinearAttention<T> engine(map_of<T>(params, problem));
+  const auto got = backward<T>(engine, problem.head.cast<T>(), mask, G.cast<T>());
+  return worst({got.Q.template cast<double>(), got.K.template cast<double>(), got.V.template cast<double>()}, want);
+}
+
+TEST_CASE("gradients are the dense formula's where the scale moves with every chunk of keys", "[methods]") {
+  for (const std::string features : {"softmax-exp", "exp"}) {
+    INFO(features);
+    CHECK(error_at_rising_keys<double>(features, 310, 3) < 1e-9);  // double allows e^300 over the scale
+    CHECK(error_at_rising_keys<float>(features, 45, 2) < 1e-4);    // and float e^40
+  }
+}
+
 TEST_CASE("every map with a transcription has a gradient", "[methods]") {
   const TestHead problem = gaussian_problem({.nq = 5, .nk = 5, .d = 4, .dv = 2}, 1);
   for (const Params& params : all_maps()) {

@@ -238,6 +238,8 @@ TEST_CASE("the pseudo-inverse inverts what is above the tolerance", "[methods]")
   const auto sigma = singular_values(pseudo_inverse(context, A, 0.5));
   const auto kept = singular_values(A);
   CHECK(sigma.front() <= 1 / (0.5 * kept.front()));
+  // The tolerance is a share of the largest: a matrix a thousand times smaller has an inverse a thousand times larger.
+  CHECK(distance(pseudo_inverse(context, A / 1000, 0.5) / 1000, pseudo_inverse(context, A, 0.5)) < 1e-12);
 }
 
 TEST_CASE("on data without structure six iterations beat the true inverse", "[methods]") {
@@ -269,6 +271,29 @@ TEST_CASE("padded tokens are in no landmark", "[methods]") {
     // Planted: the zeros are averaged.
     CHECK(distance(out_of(spec, padded).topRows(60), want) > 1e-2);
   }
+}
+
+// 30 queries at the positions 15 to 44 of 40 keys and 5 padded places: the last 5 queries are at padded places.
+TEST_CASE("queries at padded places are in no landmark, wherever the others begin", "[methods]") {
+  const TestHead padded = gaussian_problem({.nq = 30, .nk = 45, .d = 6, .dv = 4}, 0.8);
+  const TestHead whole = {{.nq = 25, .nk = 40, .d = 6, .dv = 4},
+                          {padded.head.Q.topRows(25), padded.head.K.topRows(40), padded.head.V.topRows(40)},
+                          padded.calibration};
+  const Matrix<double> want = out_of("nystrom:landmarks=6", whole, {.offset = 15});
+  CHECK(distance(out_of("nystrom:landmarks=6", padded, {.offset = 15, .keys = 40}).topRows(25), want) < tolerance);
+  // Planted: all 30 queries are averaged.
+  CHECK(distance(out_of("nystrom:landmarks=6", padded, {.offset = 10, .keys = 40}).topRows(25), want) > 1e-3);
+}
+
+TEST_CASE("projections of linformer for more tokens extend those for fewer", "[methods]") {
+  const auto state_at = [](Index n) { return drawn("linformer:r=10", gaussian(n))->state(); };
+  const Tensors few = state_at(40), many = state_at(64);
+  for (const char* name : {"E", "F"}) {
+    INFO(name);
+    REQUIRE(many.at(name).cols() == 64);
+    CHECK(identical(few.at(name), Matrix<double>(many.at(name).leftCols(40))));
+  }
+  CHECK_FALSE(identical(few.at("E"), few.at("F")));
 }
 
 TEST_CASE("a causal mask put on nystrom is seen by moving a later token", "[methods]") {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/linalg/rounding.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
@@ -89,7 +90,8 @@ Matrix<double> all_rows(const Rows<double>& rows_of, const HeadData<double>& hea
   Matrix<double> A = Matrix<double>::Constant(head.Q.rows(), head.K.rows(), NAN);
   Context context;
   for (Index first = 0; first < A.rows(); first += 37)
-    rows_of.attention_rows(head.view(), mask, first, context, rows(A, first, std::min<Index>(37, A.rows() - first)));
+    rows_of.attention_rows(head.view(), mask, first, context,
+                           row_block(A, first, std::min<Index>(37, A.rows() - first)));
   return A;
 }
 
@@ -333,6 +335,80 @@ TEST_CASE("threads and repetition change no bit, and inputs stay as they are", "
     const auto again = one.draw<double>();
     CHECK(identical(attend(*again, head, one.shape.mask), first));
   });
+}
+
+// Rounded sums depend on their order, which threads must not change.
+TEST_CASE("threads change no bit in emulated half precision", "[methods]") {
+  const TestHead problem = gaussian_problem({.nq = 200, .nk = 200, .d = 8, .dv = 5}, 0.8);
+  for (const Params& variant : all_variants())
+    for (const bool causal : {false, true}) {
+      Shape shape = problem.shape;
+      shape.mask.causal = causal;
+      const Params params = with_small_budgets(variant, shape);
+      const Claims claims = find<MethodEntry>(params.name()).claims(params, shape);
+      if (!claims.no_form.empty()) continue;
+      const Case one{params, claims, shape, problem};
+      const auto method = one.draw<double>();
+      for (const Rounding rounding : {Rounding::f16, Rounding::bf16}) {
+        INFO(to_string(one) << ", " << attnbench::to_string(rounding));
+        const auto attended = [&](int threads) {
+          Matrix<double> out(shape.nq, shape.dv);
+          Context context(threads, rounding);
+          method->attend(problem.head.view(), shape.mask, context, out);
+          return out;
+        };
+        CHECK(identical(attended(3), attended(1)));
+      }
+    }
+}
+
+namespace {
+
+bool same_tensors(const Tensors& a, const Tensors& b, const std::string& name) {
+  return a.contains(name) && b.contains(name) && identical(a.at(name), b.at(name));
+}
+
+}  // namespace
+
+// A tensor is drawn, and then another one for another seed, head or replicate, or it is no random one and is the same
+// for all of them. Who shares an ensemble says so.
+TEST_CASE("whatever is drawn is drawn anew for every seed, head and replicate", "[methods]") {
+  const TestHead problem = gaussian_problem({.nq = 40, .nk = 40, .d = 6, .dv = 4}, 0.8);
+  size_t random = 0;
+  for (const Params& variant : all_variants()) {
+    const Params params = with_small_budgets(variant, problem.shape);
+    if (!find<MethodEntry>(params.name()).claims(params, problem.shape).no_form.empty()) continue;
+    INFO(params.spec());
+    const Head<double> calibration = problem.calibration.view();
+    const auto state_of = [&](std::uint64_t seed, Index head, Index replicate) {
+      Shape shape = problem.shape;
+      shape.precision = Precision::f64;
+      return make_approximation<double>({.shape = shape,
+                                         .params = params,
+                                         .streams = Streams(seed),
+                                         .head = head,
+                                         .replicate = replicate,
+                                         .calibration = &calibration})
+          ->state();
+    };
+    const std::string share = params.has("share") ? params.text("share") : "";  // linformer shares E = F
+    const bool heads_share = share == "layer" || share == "step", steps_share = share == "step";
+    const Tensors first = state_of(1, 0, 0), of_seed = state_of(2, 0, 0), of_head = state_of(1, 1, 0),
+                  of_replicate = state_of(1, 0, 1);
+    for (const auto& [name, tensor] : first) {
+      INFO(name);
+      CHECK(same_tensors(first, state_of(1, 0, 0), name));
+      if (same_tensors(first, of_seed, name)) {  // not drawn
+        CHECK(same_tensors(first, of_head, name));
+        CHECK(same_tensors(first, of_replicate, name));
+        continue;
+      }
+      ++random;
+      CHECK(same_tensors(first, of_head, name) == heads_share);
+      CHECK(same_tensors(first, of_replicate, name) == steps_share);
+    }
+  }
+  CHECK((random > 50 || !all_are_tested()));
 }
 
 TEST_CASE("a state given back makes the same instance", "[methods]") {

@@ -219,7 +219,7 @@ TEST_CASE("spatial gating with W = 0 and b = 1 is the identity, near it almost s
 }
 
 TEST_CASE("injected weights and biases are what is used", "[methods]") {
-  const TestHead problem = square(37, 3, 4);
+  const TestHead problem = square(90, 3, 4);  // more rows than a block has
   for (const char* spec : {"synthesizer:kind=dense,hidden=5", "synthesizer:kind=factorised-dense,hidden=5",
                            "synthesizer:kind=factorised,k=3", "synthesizer", "gmlp", "mixer:hidden=5"})
     for (const Mask& mask : {Mask{}, Mask{.causal = true}, Mask{.keys = 20}}) {

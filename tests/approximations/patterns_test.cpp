@@ -92,7 +92,7 @@ const std::vector<std::string> patterns{"local:window=5",
 class Planted final : public SparsePattern {
  public:
   Planted(std::function<bool(Index, Index)> sees, Index times = 1) : sees_(std::move(sees)), times_(times) {}
-  void keys(size_t, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     for (Index j = 0; j < visible; ++j)
       if (sees_(position, j))
         for (Index t = 0; t < times_; ++t) runs.push_back({j, 1});
@@ -139,7 +139,7 @@ TEST_CASE("a run between two indices holds those of its residue", "[methods]") {
           std::vector<Index> want, got;
           for (Index j = begin; j < end; ++j)
             if (((j - first) % step + step) % step == 0) want.push_back(j);
-          const Run run = run_between(begin, end, first, step);
+          const IndexRun run = run_between(begin, end, first, step);
           for (Index l = 0; l < run.count; ++l) got.push_back(run.first + l * run.step);
           CHECK(got == want);
         }

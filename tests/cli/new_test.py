@@ -86,5 +86,5 @@ class NewTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM_WITH_SAMPLES, SAMPLES, PROGRAM = sys.argv.pop(), Path(sys.argv.pop()), sys.argv.pop()
+    PROGRAM, SAMPLES, PROGRAM_WITH_SAMPLES = sys.argv.pop(1), Path(sys.argv.pop(1)), sys.argv.pop(1)
     unittest.main()

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "harness/cli/request.hpp"
+#include "harness/experiment/cell_row.hpp"
 #include "harness/runner/backlog.hpp"
-#include "harness/runner/cell_row.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;

@@ -46,6 +46,7 @@ TEST_CASE("references are read in all spellings of their keys", "[unit]") {
   CHECK(cited_keys("Su Jianlin, kexue.fm 8338; Su 2021, kexue.fm/archives/8610") ==
         std::set<std::string>{"kexue.fm/archives/8338", "kexue.fm/archives/8610"});
   CHECK(cited_keys("Mezzadri 2007, arXiv:math-ph/0609050.") == std::set<std::string>{"math-ph/0609050"});
+  CHECK(cited_keys("Hurley and Rickard 2009, arXiv:0811.4706") == std::set<std::string>{"0811.4706"});
   CHECK(cited_keys("Rahimi and Recht 2007").empty());
 }
 

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""docs/tutorial.md and docs/python.md are true: their files are cut out, their commands run in an empty folder, their output compared.
+"""README.md, docs/guide.md, docs/tutorial.md and docs/python.md are true: this test writes their files into an empty folder, runs
+their commands there and compares the output.
 
-Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake or python block is the file that its first comment names, a diff block is applied,
-an sh block is run, and each line of a text block has to be in what that printed, numbers and what dots cut off apart.
+Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake or python block is the file that its first comment names. The test applies
+a diff block and runs an sh block. The sh block before a text block has to print each of its lines; numbers may differ, and dots
+cut a line off. The test does not run a console block.
 """
 
 from __future__ import annotations
@@ -27,12 +29,22 @@ def words_of(line: str) -> str:
 
 class PagesTest(unittest.TestCase):
     def test_the_tutorial(self) -> None:
-        self.assertTrue({"cpp", "cmake", "sh", "text", "diff"} <= self.kinds_of("tutorial"))
+        self.assertTrue({"cpp", "cmake", "sh", "text", "diff"} <= self.kinds_of("docs/tutorial.md"))
 
-    def test_what_is_said_of_python(self) -> None:
+    def test_the_page_about_python(self) -> None:
+        self.require_python()
+        self.assertTrue({"python", "sh", "text"} <= self.kinds_of("docs/python.md"))
+
+    def test_the_guide(self) -> None:
+        self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/guide.md"))
+
+    def test_the_readme(self) -> None:
+        self.require_python()
+        self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("README.md"))
+
+    def require_python(self) -> None:
         if not (BUILD / "python/attnbench").exists():
             self.skipTest("built without the Python module")
-        self.assertTrue({"python", "sh", "text"} <= self.kinds_of("python"))
 
     def kinds_of(self, page: str) -> set[str]:
         """Does what a page says in a new folder; returns the kinds of its blocks."""
@@ -48,7 +60,7 @@ class PagesTest(unittest.TestCase):
         }
         printed, exports = "", ""
         kinds = set()
-        for kind, text in BLOCK.findall((ROOT / f"docs/{page}.md").read_text()):
+        for kind, text in BLOCK.findall((ROOT / page).read_text()):
             kinds.add(kind)
             with self.subTest(block=text[:60]):
                 if kind in ("cpp", "cmake", "python"):

@@ -3,7 +3,7 @@
 #include <map>
 #include <numbers>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 

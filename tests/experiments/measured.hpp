@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/linear_map.hpp"

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/peak_memory.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/retrieval.hpp"
@@ -217,6 +218,28 @@ TEST_CASE("needles are found where the weights are, and their share is known for
   CHECK_FALSE(measured(cell_of("attention-error", "softmax", "gaussian", shape)).values.contains("needle_found"));
 }
 
+TEST_CASE("attention-error draws its method once a replicate and in the cell's precision alone", "[methods]") {
+  const MethodEntry original = find<MethodEntry>("performer");
+  const auto files = catalogue("methods").source_files("performer");
+  int in_float = 0, in_double = 0;
+  MethodEntry counting = original;
+  counting.f32 = [&](const Draw& draw) { return ++in_float, original.f32(draw); };
+  counting.f64 = [&](const Draw& draw) { return ++in_double, original.f64(draw); };
+  Registry<MethodEntry>::instance().replace(counting, files);
+  const Shape shape{.nq = 12, .nk = 12, .d = 4, .dv = 2};
+  for (const std::string experiment : {"attention-error", "attention-error:matrix=false"})
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      Cell cell = cell_of(experiment, "performer:features=trig,m=4", "gaussian:scale=3", shape);
+      cell.problem.shape.precision = precision;
+      in_float = in_double = 0;
+      const Measured found = measured(cell);
+      CHECK(found.values.contains("fraction_nonpositive_normalisers"));
+      CHECK(in_float == (precision == Precision::f32 ? 1 : 0));
+      CHECK(in_double == (precision == Precision::f64 ? 1 : 0));
+    }
+  Registry<MethodEntry>::instance().replace(original, files);
+}
+
 TEST_CASE("divergences of rows are stored whole, infinite ones as such", "[methods]") {
   const Shape shape{.nq = 30, .nk = 30, .d = 4, .dv = 2};
   const Measured local = measured(cell_of("attention-error", "local:window=3", "gaussian", shape));
@@ -274,6 +297,19 @@ TEST_CASE("Gaussian logits have the entropy, the participation and the distance 
   check_family(family);
   for (const Score& planted : gaussian_limits(1.1, base_seeds[0]))
     check_found("scale 1.1", {planted}, threshold(family));
+}
+
+TEST_CASE("errors are relative to what is exact: that of nothing is 1", "[methods]") {
+  const Shape shape{.nq = 30, .nk = 40, .d = 4, .dv = 3};
+  for (const std::string option : {"true", "false"}) {
+    const Measured none = measured(cell_of("attention-error:matrix=" + option, "zero", "gaussian", shape));
+    CHECK(none["relative_output_error"] == 1);
+    if (option == "true") CHECK(none["relative_frobenius"] == 1);
+  }
+  // One key alone has all of the weight; the mean of V over two, of which one is 0, is half of it.
+  const Measured alone =
+      measured(cell_of("attention-error", "uniform", "gaussian", {.nq = 5, .nk = 1, .d = 4, .dv = 3}));
+  CHECK(alone["relative_output_error"] == 0);
 }
 
 TEST_CASE("arrays of rows, pairs and singular values are left out on request, and nothing else", "[methods]") {

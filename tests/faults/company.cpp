@@ -1,11 +1,12 @@
-// An experiment that says in what company its cell is done, and that claims as much memory as it is told to.
+// An experiment that calls its method once, says in what company its cell is done, and claims as much memory as it is
+// told to.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {
@@ -30,6 +31,7 @@ const bool registered = add(ExperimentEntry{
     .bytes = [](const Cell& cell) { return cell.experiment.real("share") * total_memory(); },
     .run =
         [](const Task& task, Recorder& record) {
+          task.output();
           record.scalar("cell_threads", "1", task.context.threads());
           record.scalar("workers", "1", workers_of_the_runner());
         },

@@ -13,6 +13,7 @@
 
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
@@ -438,6 +439,9 @@ TEST_CASE("file: values that overflow once scaled are refused with their place",
                     Precision::f64);
   const Params params("inputs", "file:" + path.string());
   CHECK(contains(misuse([&] { draw_head(params, sized(1, 1, 2, 1), 100); }), "Q(0, 1) is inf"));
+  write_safetensors(path, {{"q", {{1, 2}, {1, 1}}}, {"k", {{1, 2}, {0, 1.7e308}}}, {"v", {{1, 1}, {1}}}},
+                    Precision::f64);
+  CHECK(contains(misuse([&] { draw_head(params, sized(1, 1, 2, 1), 100); }), "K(0, 1) is inf"));
 }
 
 TEST_CASE("model: gives the captured heads, those for calibration from their own text", "[unit]") {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/random/streams.hpp"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 

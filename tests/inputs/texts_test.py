@@ -217,5 +217,5 @@ class TextsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop()
+    PROGRAM = sys.argv.pop(1)
     unittest.main()

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "harness/core/approximation.hpp"
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/input.hpp"
 #include "tests/catch.hpp"
@@ -53,8 +53,8 @@ double farthest(const ByteModel& model, size_t tokens) {
     for (Index h = 0; h < found.heads; ++h) {
       const auto x = found.head(l, h), y = captured().head(l, h);
       const auto n = static_cast<Index>(tokens);
-      most = std::max(
-          {most, distance(x.Q, rows(y.Q, 0, n)), distance(x.K, rows(y.K, 0, n)), distance(x.V, rows(y.V, 0, n))});
+      most = std::max({most, distance(x.Q, row_block(y.Q, 0, n)), distance(x.K, row_block(y.K, 0, n)),
+                       distance(x.V, row_block(y.V, 0, n))});
     }
   return most;
 }

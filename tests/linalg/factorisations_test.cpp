@@ -1,7 +1,7 @@
 // What LAPACK returns, in the order and orientation that the header says.
 #include "harness/linalg/factorisations.hpp"
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 

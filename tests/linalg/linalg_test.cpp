@@ -116,10 +116,10 @@ TEMPLATE_TEST_CASE("views name the rows and corners of another matrix's memory",
   using T = TestType;
   Matrix<T> X(4, 3);
   std::iota(X.data(), X.data() + X.size(), T(0));
-  CHECK(rows(X, 1, 2) == X.middleRows(1, 2));
+  CHECK(row_block(X, 1, 2) == X.middleRows(1, 2));
   CHECK(corner(X, 2, 2) == X.topLeftCorner(2, 2));
-  CHECK(rows(In<T>(corner(X, 4, 2)), 3, 1) == X.bottomLeftCorner(1, 2));
-  Out<T> handle = rows(X, 0, 2);
+  CHECK(row_block(In<T>(corner(X, 4, 2)), 3, 1) == X.bottomLeftCorner(1, 2));
+  Out<T> handle = row_block(X, 0, 2);
   const Out<T> same = handle;
   Matrix<T> other = Matrix<T>::Constant(2, 3, T(7));
   handle = Out<T>(other);
@@ -127,7 +127,7 @@ TEMPLATE_TEST_CASE("views name the rows and corners of another matrix's memory",
   CHECK(same == other);
   other.setZero();
   CHECK(X.topRows(2) != other);
-  CHECK(rows(X, 4, 0).rows() == 0);
+  CHECK(row_block(X, 4, 0).rows() == 0);
 }
 
 // Eigen's packets do not reach zero in double (exp(-inf) is 5.6e-309) and, with AVX-512, overflow 0.35 early in float:
@@ -227,8 +227,8 @@ TEMPLATE_TEST_CASE("columns are added row by row in order, so that sums are the 
   const Matrix<T> X = standard_normal(generator, 100, 37).template cast<T>();
   std::vector<T> all(37, T(0)), parts(37, T(0)), by_loops(37, T(0));
   add_column_sums<T>(X, all);
-  add_column_sums<T>(rows(X, 0, 61), parts);
-  add_column_sums<T>(rows(X, 61, 39), parts);
+  add_column_sums<T>(row_block(X, 0, 61), parts);
+  add_column_sums<T>(row_block(X, 61, 39), parts);
   for (Index i = 0; i < 100; ++i)
     for (Index j = 0; j < 37; ++j) by_loops[static_cast<size_t>(j)] += X(i, j);
   CHECK(all == parts);
@@ -285,11 +285,13 @@ TEST_CASE("blocks cover each index once for any total, block and number of threa
 }
 
 TEST_CASE("work of one call after another adds up", "[unit]") {
-  Context context(3);
-  context.work.flops = 5;
-  for (int call = 0; call < 2; ++call)
-    context.for_blocks(10, 2, [](Context& own, Index, Index) { own.work.flops += 1; });
-  CHECK(context.work.flops == 15);
+  for (const int threads : {1, 3}) {
+    Context context(threads);
+    context.work.flops = 5;
+    for (int call = 0; call < 2; ++call)
+      context.for_blocks(10, 2, [](Context& own, Index, Index) { own.work.flops += 1; });
+    CHECK(context.work.flops == 15);
+  }
 }
 
 TEST_CASE("an exception of one block ends the call and is thrown again with its type", "[unit]") {
@@ -322,7 +324,7 @@ TEST_CASE("a product in blocks is the same bit for bit for any number of threads
     Matrix<double> C(101, 43);
     Context context(threads);
     context.for_blocks(101, 16, [&](Context& own, Index first, Index count) {
-      multiply<double>(own, rows(A, first, count), B, rows(C, first, count));
+      multiply<double>(own, row_block(A, first, count), B, row_block(C, first, count));
     });
     CHECK(context.work.flops == 2.0 * 101 * 57 * 43);
     return C;

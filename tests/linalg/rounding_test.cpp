@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/rows.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/misuse.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"
@@ -99,6 +99,15 @@ TEST_CASE("a row of zeros has no support, and nothing is divided by zero", "[uni
   const Row p(5, 0.0);
   CHECK((entropy(p) == 0 && inverse_participation(p) == 0 && gini(p) == 0 && hoyer(p) == 0 && top_mass(p, 3) == 0));
   CHECK(fraction_below(p, 1e-9) == 1);
+}
+
+TEST_CASE("the relative support of a row is over the keys that it sees, not over all that there are", "[unit]") {
+  // Two of the four keys that the row sees have all of its weight; four more are masked.
+  const Row p = {0.5, 0.5, 0, 0, 0, 0, 0, 0};
+  const RowSparsity row = row_sparsity(p, 3, 4, 2, 0.1);
+  CHECK(close(row.effective_support, 2));
+  CHECK(close(row.relative_support, 0.5));
+  CHECK(close(row.relative_entropy, 0.5));  // log 2 / log 4
 }
 
 TEST_CASE("sparsity measures of a small row are those computed by hand", "[unit]") {
@@ -419,4 +428,22 @@ TEST_CASE("variances and standard errors of small samples are those computed by 
   }
   CHECK(moments(Row{}).share_of_largest() == 0);
   CHECK(moments(Row{0, 0}).share_of_largest() == 0);
+}
+
+// Hall (1992, Journal of the Royal Statistical Society B 54:221): with W the deviation of the mean over the standard
+// deviation and g the skewness, W + g W^2 / 3 + g^2 W^3 / 27 + g / (6 n) is nearly normal. Of {0, 0, 0, 0, 0, 0, 0, 8}
+// the mean is 1, the variance 8 and the third central moment 336 / 8 = 42, so that g = 42 / 8^1.5.
+TEST_CASE("the score of a skewed sample is the one computed by hand, and that of its mirror image the negative",
+          "[unit]") {
+  const Row skewed = {0, 0, 0, 0, 0, 0, 0, 8}, mirrored = {0, 0, 0, 0, 0, 0, 0, -8};
+  const double g = 42 / std::pow(8, 1.5);
+  for (const double expected : {0.5, 1.0, 3.0}) {
+    CAPTURE(expected);
+    const double W = (1 - expected) / std::sqrt(8);
+    const double by_hand = std::sqrt(8) * (W + g * W * W / 3 + g * g * W * W * W / 27 + g / 48);
+    CHECK(close(score(moments(skewed), expected), by_hand));
+    CHECK(close(score(moments(mirrored), -expected), -by_hand));
+  }
+  CHECK(close(score(moments(skewed), 1), 0.109375));  // of the mean itself: g / 48 root 8 = 42 / 384
+  CHECK(close(score(moments(Row{-1, 1, -2, 2}), 0), 0));
 }

@@ -201,5 +201,5 @@ class PluginsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD = Path(sys.argv.pop())
+    BUILD = Path(sys.argv.pop(1))
     unittest.main()

@@ -328,6 +328,27 @@ class PythonPluginTest(unittest.TestCase):
         self.written(f"class Mine:\n{ATTEND}".replace("v\n", "2 * v\n"))
         self.assertIn("1 run", self.done("run", "attention-error", *words, "--plugin", file))
 
+    def test_a_module_that_it_imports_counts_as_its_source(self) -> None:
+        (self.folder / "inner.py").write_text("FACTOR = 1\n")
+        (self.folder / "scaling.py").write_text("import inner\n\ndef scaled(v):\n    return inner.FACTOR * v\n")
+        (self.folder / "stranger.py").write_text("FACTOR = 1\n")
+        file = self.written(
+            "import sys\n"
+            f"sys.path.insert(0, {str(self.folder)!r})\n"
+            "class Mine:\n"
+            "    def attend(self, q, k, v, causal):\n"
+            "        from scaling import scaled\n"
+            "        return scaled(v)\n"
+        )
+        words = ["--method", "mine", "--method", "softmax", "-n", "16", "-d", "4", "--results", self.results]
+        self.assertIn("2 run", self.done("run", "attention-error", *words, "--plugin", file))
+        (self.folder / "stranger.py").write_text("FACTOR = 2\n")
+        self.assertIn("0 run", self.done("run", "attention-error", *words, "--plugin", file))
+        (self.folder / "inner.py").write_text("FACTOR = 2\n")
+        self.assertIn("1 run", self.done("run", "attention-error", *words, "--plugin", file))
+        outputs = self.values("relative_output_error")["mine"]
+        self.assertEqual(len(set(outputs)), 2, "the row of the changed module is another one")
+
     def test_an_interpreter_without_numpy_or_of_another_version_is_one_line(self) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.folder / "venv")], check=True)
         python = str(self.folder / "venv/bin/python")

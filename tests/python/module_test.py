@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parents[1] / "plugins/python"
 BUILD = Path(sys.argv.pop(1)).resolve()
-sys.path[:0] = [str(BUILD / "python"), str(SOURCES)]
+sys.path[:0] = [str(BUILD / "python"), str(SOURCES), str(SOURCES.parents[1] / "approximations")]
 
 import attnbench  # noqa: E402
+from attnbench.declaration import kebab  # noqa: E402
+from libraries_test import read_safetensors  # noqa: E402
 from means import Leaky, Mean  # noqa: E402
 
 Array = NDArray[Any]
@@ -78,6 +80,7 @@ class AttendTest(unittest.TestCase):
         np.testing.assert_allclose(A @ v, attnbench.attend("performer:m=16", q, k, v, seed=3), atol=1e-12)
         K = attnbench.kernel("performer:m=16", q, k, seed=3)
         np.testing.assert_allclose(K / K.sum(-1, keepdims=True), A, atol=1e-12)
+        self.assertGreater(np.abs(K.sum(-1) - 1).min(), 1e-3)
 
     def test_closed_forms_are_what_draws_give(self) -> None:
         q, k = drawn(rows=3) / 3, drawn(rows=3) / 3
@@ -97,6 +100,37 @@ class AttendTest(unittest.TestCase):
             inside = attnbench.attend("vq:codes=4", q, k, v)
         outside = attnbench.attend("vq:codes=4", q, k, v, calibration=(drawn(), drawn(), drawn()))
         self.assertFalse(np.array_equal(inside, outside))
+
+    def test_the_program_and_the_module_give_the_same_numbers(self) -> None:
+        arrays = {"q": drawn(2), "k": drawn(2), "v": drawn(2, columns=DV)}
+        arrays = {name: x.astype(np.float32) for name, x in arrays.items()}
+        q, k, v = arrays.values()
+        with tempfile.TemporaryDirectory() as folder:
+            given, written = Path(folder) / "in.npz", Path(folder) / "out.safetensors"
+            np.savez(given, **arrays)
+            for spec in ("performer:m=16", "vq:codes=4"):  # drawn, and fitted
+                command: list[str | Path] = [
+                    BUILD / "attnbench",
+                    "attend",
+                    spec,
+                    "--input",
+                    given,
+                    "--output",
+                    written,
+                    "--matrix",
+                ]
+                subprocess.run([*command, "--kernel"], check=True, capture_output=True)
+                of_program = read_safetensors(written)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # vq learns from the input itself
+                    of_module = {
+                        "out": attnbench.attend(spec, q, k, v),
+                        "attention": attnbench.attention_matrix(spec, q, k),
+                        "kernel": attnbench.kernel(spec, q, k),
+                    }
+                for name, want in of_module.items():
+                    with self.subTest(spec=spec, name=name):
+                        np.testing.assert_array_equal(of_program[name], want)
 
     def test_misuse_is_a_value_error_that_says_what_was_expected(self) -> None:
         q, k, v = drawn(), drawn(), drawn()
@@ -137,6 +171,8 @@ class ClassTest(unittest.TestCase):
             attnbench.attend(Mean, q, k, v, causal=True), attnbench.attend("uniform", q, k, v, causal=True), atol=1e-12
         )
         self.assertIn("mean", attnbench.list())
+        names = [kebab(name) for name in ("MyPerformer", "FAVORPlus", "mean_of_v")]
+        self.assertEqual(names, ["my-performer", "favor-plus", "mean-of-v"])
         np.testing.assert_allclose(attnbench.attention_matrix("mean", q, k), np.full((N, N), 1 / N), atol=1e-15)
 
     def test_a_class_is_checked(self) -> None:

@@ -32,6 +32,11 @@ class Timed {
     recipe_.judge({"growth"}, [this, law] { return grows_as(recipe_, law, curves_of(cells_, {"linear"})); });
     return recipe_.verdicts(measurements_).back().finding;
   }
+  std::vector<Index> lengths_of_exponent() const {
+    std::vector<Index> lengths;
+    for (const Cells& one : by_length(last_three(cells_))) lengths.push_back(length_of(one));
+    return lengths;
+  }
   double crossing() {
     double found = 0;
     recipe_.judge({"crossing"}, [&] {
@@ -73,6 +78,14 @@ TEST_CASE("every doubling is judged", "[unit]") {
   CHECK(bent().grows(quadratic_growth).ruling == Ruling::fail);
   CHECK(has(bent().grows(quadratic_growth), "from n = 512 to 1024: 1"));
   CHECK(Timed([](double n) { return 512 + n; }).grows(linear_growth).ruling == Ruling::pass);
+}
+
+// n^0 up to 256, n^1 to 512 and n^3 to 1024: a line through the last three has the exponent 2, one through the first,
+// the middle and the last of them another one.
+TEST_CASE("the exponent of a curve is that of its last three lengths", "[unit]") {
+  const auto bent = [](double n) { return n <= 256 ? 1 : n == 512 ? 2.0 : 16.0; };
+  CHECK(has(Timed(bent).grows(quadratic_growth), "linear: n^2 ("));
+  CHECK(Timed(bent).lengths_of_exponent() == std::vector<Index>{256, 512, 1024});
 }
 
 TEST_CASE("a curve whose turns were mostly disturbed says so", "[unit]") {

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/reproduce.hpp"
 #include "tests/catch.hpp"
@@ -76,6 +77,86 @@ TEST_CASE("a recipe's sizes rise from smoke to full", "[recipes]") {
       before = work;
     }
   }
+}
+
+// A larger size has at least the replicates of a smaller one in all and sequences as long, and curves of time have
+// other lengths at full size than at quick size, method by method in each experiment. Quick sizes may leave methods
+// out.
+TEST_CASE("recipes plan no less in a larger size, and the full size is not the quick one", "[recipes]") {
+  struct Planned {
+    size_t cells = 0;
+    std::set<Index> lengths;
+  };
+  struct Size {
+    std::map<std::pair<std::string, std::string>, Planned> methods;  // by experiment and method
+    std::map<std::string, Index> replicates;                         // by the key of a cell
+    Index units() const {
+      Index sum = 0;
+      for (const auto& [key, count] : replicates) sum += count;
+      return sum;
+    }
+  };
+  // Nothing in them is short of what they are about.
+  const std::set<std::string> one_size{"empty-rows", "fnet-twice", "layer-flops", "synthesizer-input"};
+  const auto planned = [](const std::string& name, RecipeSize size) {
+    Size all;
+    const auto recipe = written(find<RecipeEntry>(name), size);
+    const auto cells = recipe->cells().all();
+    const auto keys = recipe->cells().keys();
+    for (size_t i = 0; i < cells.size(); ++i) {
+      Planned& one = all.methods[{cells[i].asked.experiment.name(), cells[i].asked.method.name()}];
+      ++one.cells;
+      one.lengths.insert(cells[i].asked.problem.shape.nk);
+      all.replicates[keys[i]] = cells[i].replicates;
+    }
+    return all;
+  };
+  for (const auto& name : catalogue("recipes").names()) {
+    INFO(name);
+    const Size smoke = planned(name, RecipeSize::smoke), quick = planned(name, RecipeSize::quick),
+               full = planned(name, RecipeSize::full);
+    CHECK(smoke.units() <= quick.units());
+    CHECK(quick.units() <= full.units());
+    CHECK((quick.replicates == full.replicates) == one_size.contains(name));
+    for (const auto& [what, before] : smoke.methods)
+      if (const auto after = quick.methods.find(what); after != quick.methods.end()) {
+        INFO(what.first << " of " << what.second << ", smoke and quick");
+        CHECK(*before.lengths.rbegin() <= *after->second.lengths.rbegin());
+      }
+    for (const auto& [what, before] : quick.methods) {
+      INFO(what.first << " of " << what.second << ", quick and full");
+      REQUIRE(full.methods.contains(what));
+      const Planned& after = full.methods.at(what);
+      CHECK(before.cells <= after.cells);
+      CHECK(*before.lengths.rbegin() <= *after.lengths.rbegin());
+      if (find<ExperimentEntry>(what.first).timing() && before.lengths.size() > 1)
+        CHECK(before.lengths != after.lengths);
+    }
+  }
+}
+
+// A line through the points is of the same number as the points: its name says so, or it is one of these.
+TEST_CASE("the theory that a panel draws belongs to its y", "[recipes]") {
+  const std::map<std::string, std::string> others{{"speedup", "speedup_by_flops"},
+                                                  {"orthogonal_gain", "orthogonal_gain_bound"},
+                                                  {"regularised_ratio", "regularised_ratio_bound"},
+                                                  {"softmax_bias", "target_bias"},
+                                                  {"dobrushin_product", "dobrushin_bound"}};
+  size_t lines = 0;
+  for (const auto& name : catalogue("recipes").names()) {
+    const auto& entry = find<RecipeEntry>(name);
+    for (const auto& figure : written(entry, RecipeSize::quick)->figures(entry.text)) {
+      const auto read = nlohmann::json::parse(figure.json);
+      for (const auto& panel : read["panels"]) {
+        const auto y = panel["y"].get<std::string>(), theory = panel["theory"].get<std::string>();
+        if (theory.empty()) continue;
+        INFO(figure.name << ": " << y << " with the line of " << theory);
+        ++lines;
+        CHECK((theory == y + "_theory" || (others.contains(y) && others.at(y) == theory)));
+      }
+    }
+  }
+  CHECK(lines > 10);
 }
 
 TEST_CASE("every statement says who claims it, what is measured, and why the bound is where it is", "[recipes]") {

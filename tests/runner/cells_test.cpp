@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/cell_row.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/cell_row.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/run.hpp"
 #include "tests/catch.hpp"

@@ -8,9 +8,10 @@
 #include <filesystem>
 #include <set>
 
+#include "harness/experiment/cell_row.hpp"
 #include "harness/inputs/tensor_file.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/cell_row.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;

@@ -1,9 +1,8 @@
 // What is recommended, from planted numbers; which budgets are looked at; and the commands that choose and compare.
-#include "harness/runner/recommend.hpp"
-
 #include <fmt/format.h>
 
-#include "harness/runner/search_space.hpp"
+#include "experiments/commands/recommendation.hpp"
+#include "experiments/commands/search_space.hpp"
 #include "tests/misuse.hpp"
 #include "tests/program.hpp"
 #include "tests/store/results_file.hpp"

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/command.hpp"
-#include "harness/runner/cell_row.hpp"
+#include "harness/experiment/cell_row.hpp"
 #include "harness/store/store.hpp"
 #include "tests/misuse.hpp"
 

@@ -1,5 +1,5 @@
 // Which cells are timed together, and which of them fit into memory at once.
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 
 #include <set>
 

@@ -216,6 +216,7 @@ class Aggregation(InTemporaryDirectory):
         self.assertEqual(list(drawn["x"]), [4, 8, 16])
         self.assertEqual(list(drawn["theory"]), [2, 1, 0.5])
         self.assertEqual(list(drawn["y"].notna()), [False, False, True])
+        self.assertEqual(list(drawn["replicates"]), [1, 0, 2])
         self.assertIn("3 points not drawn: a replicate has no mse.", panel.notes)
 
     def test_a_map_has_the_ratio_at_every_tile(self) -> None:
@@ -272,6 +273,15 @@ class Aggregation(InTemporaryDirectory):
         self.assertEqual(list(zip(whole["x"], np.round(whole["y"].astype(float), 9))), [(1.5, np.round(200**0.5, 9))])
         apart = self.panel(store, {**trade, "points": ["seed"]}).role("measured")
         self.assertEqual(sorted(zip(apart["x"], np.round(apart["y"].astype(float), 9))), [(1, 10), (2, 20)])
+
+    def test_a_trade_has_the_median_along_x_and_the_geometric_mean_upwards(self) -> None:
+        with self.store() as store:
+            store.cell("a", [1.0, 4.0, 16.0])
+            store.cell("a", [[2.0, 100.0, 3.0]], "seconds", "speed:", unit="s")
+        trade = {"title": "t", "kind": "trade", "where": {}, "x": [], "y": "mse", "x_metric": "seconds"}
+        point = self.panel(store, {**trade, "area": "seconds"}).role("measured").iloc[0]
+        self.assertEqual((point["x"], point["value"]), (3, 3))
+        self.assertAlmostEqual(point["y"], 4)
 
     def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
         with self.store() as store:

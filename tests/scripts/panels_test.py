@@ -1,22 +1,85 @@
 #!/usr/bin/python3
-"""Tests of scripts/panels.py, histograms.py and images.py: the axes of a panel, histograms and images.
+"""Tests of scripts/panels.py, histograms.py and images.py: the axes and intervals of a panel, histograms and images.
 
 Run as tests/scripts/panels_test.py; needs no attnbench.
 """
 
 from __future__ import annotations
 
+import io
 import unittest
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
 
 from example_stores import CURVE, InTemporaryDirectory, figure_of
 
 import aggregate
+import compose
 import panels
 import plot
 import results
+
+# The ends of the median's interval, which are the least and the greatest of seven, are not equally far from it.
+SKEWED = np.array([1.0, 1.5, 1.75, 2, 3, 6, 20])
+
+
+class Intervals(InTemporaryDirectory):
+    def drawn(self, description: dict[str, Any], **cells: list[Any]) -> tuple[pd.DataFrame, Axes]:
+        """The figure's numbers as its CSV has them, and its axes; m = 1, 2, ... of each method."""
+        with self.store() as store:
+            for method, points in cells.items():
+                for m, samples in enumerate(points, start=1):
+                    store.cell(f"{method}:m={m}", samples, m=m)
+                    store.cell(f"{method}:m={m}", [1e3 * m, 2e3 * m, 9e3 * m], "seconds", "speed:", unit="s", m=m)
+        panel = self.panel(store, description)
+        self.addCleanup(plt.close, "all")
+        picture = compose.compose([panel])
+        return pd.read_csv(io.StringIO(plot.numbers([panel]))), picture.axes[0]
+
+    def assert_bars(self, axes: Axes, numbers: pd.DataFrame) -> None:
+        """The bars go from low to high of every line of the CSV that has both."""
+        bars = [c for c in axes.collections if isinstance(c, LineCollection)]
+        segments = [np.asarray(segment) for bar in bars for segment in bar.get_segments()]
+        ends = sorted((float(s[0, 0]), *sorted(float(y) for y in s[:, 1])) for s in segments)
+        there = numbers[numbers["low"].notna() & numbers["x"].notna()]
+        wanted = sorted(zip(there["x"], there["low"], there["high"]))
+        self.assertGreater(len(wanted), 1)
+        np.testing.assert_allclose(ends, wanted, rtol=1e-9)
+
+    def test_bars_of_a_curve_are_the_intervals_of_its_csv(self) -> None:
+        skewed = [list(SKEWED * m) for m in (1, 2, 3, 4)]
+        median = {**CURVE, "interval": "median"}
+        numbers, axes = self.drawn(median, a=skewed)
+        self.assertEqual([tuple(row) for row in numbers[["y", "low", "high"]].to_numpy()][0], (2, 1, 20))
+        self.assert_bars(axes, numbers)
+
+    def test_bars_of_a_mean_are_the_intervals_of_its_csv_on_either_scale(self) -> None:
+        for scale in ("linear", "log10"):
+            with self.subTest(scale=scale):
+                self.setUp()
+                numbers, axes = self.drawn({**CURVE, "y_scale": scale}, a=[[3.0, 4, 5], [7, 8.0, 10]])
+                self.assert_bars(axes, numbers)
+
+    def test_bars_of_circles_are_the_intervals_of_their_csv(self) -> None:
+        trade = {"title": "t", "kind": "trade", "where": {}, "y": "mse", "x_metric": "seconds", "y_scale": "log10"}
+        skewed = [list(SKEWED * m) for m in (1, 2, 3)]
+        numbers, axes = self.drawn({**trade, "x": ["m"], "area": "seconds", "area_label": "time"}, a=skewed)
+        self.assert_bars(axes, numbers[numbers["role"] == "measured"])
+
+    def test_the_band_of_many_points_holds_the_intervals_of_their_csv(self) -> None:
+        points = [list(SKEWED * (1 + m % 5)) for m in range(panels.BAND_FROM + 3)]
+        numbers, axes = self.drawn({**CURVE, "interval": "median", "x_scale": "linear"}, a=points)
+        (band,) = (c for c in axes.collections if isinstance(c, PolyCollection))
+        corners = {(round(float(x), 6), round(float(y), 6)) for x, y in band.get_paths()[0].vertices}
+        for x, low, high in numbers[["x", "low", "high"]].to_numpy():
+            self.assertLessEqual({(x, round(low, 6)), (x, round(high, 6))}, corners)
+        heights = band.get_paths()[0].vertices[:, 1]
+        self.assertEqual((heights.min(), heights.max()), (numbers["low"].min(), numbers["high"].max()))
 
 
 class Panels(InTemporaryDirectory):

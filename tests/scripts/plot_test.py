@@ -7,13 +7,14 @@ Run as tests/scripts/plot_test.py; needs no attnbench.
 from __future__ import annotations
 
 import csv
+import io
 import os
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from example_stores import SCRIPTS, InTemporaryDirectory
+from example_stores import CURVE, SCRIPTS, InTemporaryDirectory
 
 import plot
 
@@ -29,6 +30,9 @@ class Drawing(InTemporaryDirectory):
         with open(self.directory / "figures" / "recipe.curves.csv") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual([row["role"] for row in rows], ["ending"] + ["measured"] * 6 + ["reference"])
+        series = ["performer"] * 3 + ["performer:projection=iid"] * 3
+        places = [(row["series"], row["x"]) for row in rows[1:7]]
+        self.assertEqual(places, list(zip(series, ["16.0", "32.0", "64.0"] * 2)))
         first = rows[1]
         self.assertEqual(
             (first["panel"], first["series"], first["x"], first["replicates"]), ("1", "performer", "16.0", "3")
@@ -37,6 +41,16 @@ class Drawing(InTemporaryDirectory):
         self.assertAlmostEqual(float(first["high"]), (1.1 + 4.302653 * 0.1 / 3**0.5) / 16, places=7)
         self.assertAlmostEqual(float(first["exponent"]), -1)
         self.assertEqual({row["note"] for row in rows if row["series"].endswith("iid")}, {"not positive on a log axis"})
+
+    def test_the_csv_has_its_series_in_the_order_of_numbers(self) -> None:
+        with self.store() as store:
+            for window in (128, 16, 4):
+                for n in (512, 64):
+                    store.cell(f"local:window={window}", [1.0 * n], n=n, window=window)
+        panel = self.panel(store, {**CURVE, "x": ["n"]})
+        rows = [(row["series"], float(row["x"])) for row in csv.DictReader(io.StringIO(plot.numbers([panel])))]
+        windows = [f"local:window={window}" for window in (4, 16, 128)]
+        self.assertEqual(rows, [(series, x) for series in windows for x in (64, 512)])
 
     def test_equal_results_give_equal_bytes(self) -> None:
         self.every_kind()

@@ -196,20 +196,6 @@ TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit
   }
 }
 
-TEST_CASE("files of older schemas are merged as they would be read, and stay as they are", "[unit]") {
-  const Folder folder;
-  CellRow row = cell("softmax");
-  row.threads = 1;
-  const fs::path old = part(folder / "old.db", row, {0}), newer = part(folder / "new.db", cell("uniform"), {0});
-  make_older(old, 1);
-  const std::string before = bytes_of(old);
-  merge(folder / "out.db", {old, newer});
-  CHECK(bytes_of(old) == before);
-  const auto ended = Store::open_existing(folder / "out.db").ended();
-  CHECK(ended.contains(key_on(row.key, "unknown machine")));
-  CHECK(ended.contains(cell("uniform").key));
-}
-
 TEST_CASE("what cannot be merged is a misuse and leaves nothing behind", "[unit]") {
   const Folder folder;
   const fs::path one = part(folder / "1.db", cell("uniform"), {0}), out = folder / "out.db";

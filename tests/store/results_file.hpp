@@ -1,7 +1,6 @@
 // Results files for tests: a folder to keep them in, cells to record, and what they read as.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,25 +58,6 @@ inline std::string csv(const Store& store, bool clock = false) {
   std::ostringstream out;
   store.export_csv(out, clock);
   return out.str();
-}
-
-// Takes from a results file what schemas after that one have added.
-inline void make_older(const std::filesystem::path& path, int schema) {
-  SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
-  database.exec(
-      "ALTER TABLE verdict DROP COLUMN quotation; ALTER TABLE verdict DROP COLUMN paraphrase; "
-      "ALTER TABLE verdict DROP COLUMN definition; ALTER TABLE verdict DROP COLUMN threshold; "
-      "ALTER TABLE verdict DROP COLUMN because; ALTER TABLE verdict DROP COLUMN compared");
-  if (schema < 4)
-    database.exec(
-        "ALTER TABLE verdict DROP COLUMN region; ALTER TABLE verdict DROP COLUMN expected; "
-        "ALTER TABLE verdict DROP COLUMN source; DROP TABLE reproduction");
-  if (schema < 3)
-    database.exec(
-        "ALTER TABLE cell DROP COLUMN machine; ALTER TABLE replicate DROP COLUMN measurements; "
-        "ALTER TABLE figure DROP COLUMN written; ALTER TABLE verdict DROP COLUMN written");
-  if (schema < 2) database.exec("DROP TABLE verdict");
-  database.exec("PRAGMA user_version = " + std::to_string(schema));
 }
 
 }  // namespace attnbench

@@ -8,13 +8,13 @@
 #include <limits>
 #include <thread>
 
+#include "harness/machine/load.hpp"
 #include "harness/machine/peak_memory.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/power_law.hpp"
 #include "harness/timing/roofline.hpp"
 #include "harness/timing/turns.hpp"
-#include "harness/workers/load.hpp"
 #include "tests/catch.hpp"
 
 using namespace attnbench;
@@ -260,6 +260,14 @@ TEST_CASE("what handing a call over takes is taken out of a turn, and what the i
   TimedMember other(plain, one.task);
   other.turn(TimedMember::Whose::own);
   CHECK_FALSE(recorded(other, {}, {0}).contains("conversion_seconds"));
+
+  // So long that nothing else counts: taken out is the conversion, and it alone.
+  class HandedForHours final : public TimedCall {
+   public:
+    void call() override { add_handover(1e4, 1e6); }
+  };
+  HandedForHours hours;
+  CHECK(take_turn(hours, 2, 1).seconds == Approx(-1e4).epsilon(0.1));
 }
 
 TEST_CASE("the roofline is the slower of arithmetic and memory", "[unit]") {
@@ -272,6 +280,8 @@ TEST_CASE("rates are measured once", "[unit]") {
   const Rates& first = rates(Precision::f32, 1);
   CHECK(&rates(Precision::f32, 1) == &first);
   CHECK(&rates(Precision::f64, 1) != &first);
+  const double before = first.fma_peak;  // no two measurements are equal to the last bit
+  CHECK(rates(Precision::f32, 1).fma_peak == before);
   for (const double rate : {first.fma_peak, first.exp_rate, first.bandwidth}) CHECK((rate > 0 && std::isfinite(rate)));
 }
 

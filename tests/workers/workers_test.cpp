@@ -1,5 +1,7 @@
 // What runner and workers say to each other, and who does which unit.
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,11 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/message.hpp"
+#include "harness/machine/scratch_folder.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/cell_row.hpp"
 #include "harness/runner/plan.hpp"
-#include "harness/workers/message.hpp"
-#include "harness/workers/scratch_folder.hpp"
+#include "harness/workers/process.hpp"
 #include "harness/workers/unit_queue.hpp"
 #include "tests/catch.hpp"
 
@@ -144,6 +147,21 @@ TEST_CASE("every unit is done once, whatever the inputs and the workers", "[unit
       if (const auto next = queue.next(generator() % workers)) ++done[next->unit];
     CHECK(done == std::vector<size_t>(groups.size(), 1));
   }
+}
+
+TEST_CASE("a process that is taken down is told from one that lives", "[unit]") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0)
+    for (;;) pause();
+  CHECK_FALSE(is_ending(child));
+  CHECK_FALSE(is_ending(getpid()));
+  kill(child, SIGKILL);
+  siginfo_t ended{};
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(is_ending(child));  // it has ended, and nobody has asked how
+  waitpid(child, nullptr, 0);
+  CHECK(is_ending(child));
 }
 
 TEST_CASE("folders of owners that were killed are removed, and those of the living are not", "[unit]") {

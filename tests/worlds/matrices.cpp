@@ -1,0 +1,197 @@
+// Worlds of recipes about the rank of attention matrices and the concentration of their rows.
+#include <cmath>
+
+#include "tests/worlds/worlds.hpp"
+
+namespace attnbench::worlds {
+namespace {
+
+using enum Ruling;
+
+bool third(const Asked& a) { return a.cell.problem.shape.nk % 3 == 2; }
+const std::string of_the_band = "A band of three diagonals with equal weights";
+const bool band_rank =
+    add({"band-rank",
+         of("numerical_rank", [](const Asked& a) -> Answer { return third(a) ? a.n() - 1 : a.n(); }),
+         {{of_the_band, pass, {0}}}}) &&
+    add({"band-rank", of("numerical_rank", [](const Asked& a) { return a.n(); }), {{of_the_band, fail, {1}}}});
+
+const std::string full_rank = "Causal attention matrices, which are of full rank";
+const bool causal_rank =
+    add({"causal-rank",
+         [](const Asked& a) -> Answer {
+           if (a.metric == "numerical_rank") return a.n();
+           if (a.metric != "effective_rank") return {};
+           return a.name() == "uniform" ? 4 : a.causal() ? 8 : 2;
+         },
+         {{full_rank, pass, {0}},
+          {"On every input, a causal mask raises the effective rank", pass, {0.25}},
+          {"How many times as large the effective rank of causal linear", measured, {2}}}}) &&
+    add({"causal-rank",
+         of("numerical_rank", [](const Asked& a) { return a.n() - (a.name() == "softmax" ? 3 : 0); }),
+         {{full_rank, conditional}}});
+
+Numbers ranks_of_logits(double over) {
+  return [over](const Asked& a) -> Answer {
+    if (a.metric == "numerical_rank") return a.option("of") == "logits" ? a.d() + over : a.d() >= 8 ? a.n() : 2 * a.d();
+    if (a.metric == "relative_output_error") return a.name() == "uniform" ? 4 : a.option("rank") == "32" ? 0.3 : 2;
+    return {};
+  };
+}
+const std::string of_product = "The rank of Q K^T is at most the key size d";
+const bool logits_rank = add({"logits-rank",
+                              ranks_of_logits(0),
+                              {{of_product, pass},
+                               {"On Gaussian inputs the matrix of softmax attention has a rank above", pass},
+                               {"In double precision the matrix of softmax attention", conditional},
+                               {"With logits cut to rank r, heads", pass},
+                               {"How much the output of heads of this project's", measured, {0.3}}}}) &&
+                         add({"logits-rank", ranks_of_logits(1), {{of_product, fail}}}) &&
+                         add({"logits-rank",
+                              of("numerical_rank", [](const Asked& a) { return a.d(); }),
+                              {{of_product, pass},
+                               {"On Gaussian inputs the matrix of softmax attention has a rank above", ambiguous, {1}},
+                               {"In double precision the matrix of softmax attention", fail}}});
+
+Numbers ranks(double over) {
+  return [over](const Asked& a) -> Answer {
+    if (a.metric == "numerical_rank") {
+      if (a.name() == "softmax") return a.n();
+      return (a.name() == "performer" ? a.number("m") : 64) + over;
+    }
+    if (a.metric == "effective_rank") return a.name() == "softmax" ? 4 : a.method("performer:m=256") ? 2 : 8;
+    return {};
+  };
+}
+const std::string at_most_features = "The rank of the attention matrix is at most the number of features";
+const bool rank = add({"rank",
+                       ranks(0),
+                       {{at_most_features, pass},
+                        {"In double precision, at least half of the matrices", pass, {0}},
+                        {"With m = 4 d features, Performer's attention matrix", pass, {0.5}}}}) &&
+                  add({"rank", ranks(1), {{at_most_features, fail}}});
+
+// Of two matrices of one replicate, the one of larger entropy has the lower rank.
+Numbers correlated(double sign) {
+  return [sign](const Asked& a) -> Answer {
+    const auto hash = std::hash<std::string>()(a.cell.method.spec() + a.cell.input_key());
+    const double entropy = 1 + static_cast<double>((hash + static_cast<size_t>(a.replicate)) % 100'003) / 1e5;
+    if (a.metric == "entropy") return entropy;
+    if (a.metric == "effective_rank") return 10 + sign * entropy;
+    return {};
+  };
+}
+const std::string sparser = "The sparser the rows of an attention matrix";
+const bool rank_and_sparsity =
+    add({"rank-and-sparsity",
+         correlated(-1),
+         {{sparser, pass, {-1}}, {"How strongly the effective rank of softmax attention", measured, {-1}}}}) &&
+    add({"rank-and-sparsity",
+         correlated(1),
+         {{sparser, fail, {1}}, {"How strongly the effective rank of softmax attention", measured, {1}}}});
+
+const bool truncation_rank = add({"truncation-rank",
+                                  [](const Asked& a) -> Answer {
+                                    const bool self = a.name() == "truncated" && a.option("window") == "0";
+                                    if (a.metric == "numerical_rank") return a.name() == "truncated" ? 4 : 2;
+                                    if (a.metric == "spectral_norm") return self ? 1 : 0.5;
+                                    if (a.metric == "effective_rank") return self ? a.n() : 3;
+                                    return {};
+                                  },
+                                  {{"Each of several bands of half width 64 or less", pass, {0.5}},
+                                   {"Linear attention that is cut to the token itself", pass, {0}}}}) &&
+                             add({"truncation-rank",
+                                  [](const Asked& a) -> Answer {
+                                    if (a.metric == "spectral_norm") return 1;
+                                    if (a.metric == "effective_rank") return a.n() / 2;
+                                    return {};
+                                  },
+                                  {{"Linear attention that is cut to the token itself", fail, {0.5}}}});
+
+// Rows whose supports are so large: of keys of many dimensions half of those of few.
+const bool key_size = add({"key-size",
+                           of("relative_support",
+                              [](const Asked& a) -> Answer {
+                                const std::string of_head = a.option("key_size");
+                                const bool large =
+                                    of_head.empty() || of_head == "0" ? a.cell.problem.shape.d == 256 : of_head == "64";
+                                return large ? 0.4 : 0.8;
+                              }),
+                           {{"Where the channels of queries and keys are independent", pass, {0.5}},
+                            {"Where queries and keys share 16 clusters", pass, {0.5}},
+                            {"How far linear attention with keys of d = 256", measured, {0.6}},
+                            {"On heads of this project's byte-level model, linear attention", pass, {0.5}},
+                            {"By what factor all 64 dimensions of the keys", measured, {0.5}}}});
+
+const bool sparsity = add({"sparsity",
+                           of("relative_support",
+                              [](const Asked& a) -> Answer {
+                                if (a.name() == "softmax") return 0.4;
+                                return a.name() == "performer" ? 0.2 : 0.8;
+                              }),
+                           {{"How far linear attention with exponentials of raw q and k", measured, {0.2}},
+                            {"How far linear attention with 1 + elu of raw q and k", measured, {0.2}},
+                            {"How far linear attention with ReLU", measured, {0.2}},
+                            {"How far linear attention with exponentials or 1 + elu", measured, {0.2}},
+                            {"Over how large a share of the keys", measured, {0.4}},
+                            {"With each of five feature maps, the rows", pass, {2}},
+                            {"Performer's rows with 256 random features", pass, {0.5}}}});
+
+Numbers cut_rows(double l1_off) {
+  return [l1_off](const Asked& a) -> Answer {
+    if (a.metric == "top_mass_rows" || a.metric == "top_mass") return 0.75;
+    if (a.metric == "row_l1_rows") return 0.5 + l1_off;
+    if (a.metric == "kl_estimate_to_exact_rows") return -std::log(0.75);
+    return {};
+  };
+}
+const std::string of_a_row = "A row of attention that is cut to its k largest weights";
+const bool small_weights =
+    add({"small-weights",
+         cut_rows(0),
+         {{of_a_row, pass, {0}},
+          {"How large a share of its attention a row loses that keeps only its 32", measured, {0.25}},
+          {"How large a share of its attention a row loses that keeps only its 8 ", measured, {0.25}}}}) &&
+    add({"small-weights", cut_rows(1e-9), {{of_a_row, fail, {1e-9}}}});
+
+const bool entropy_per_head = add({"entropy-per-head",
+                                   [](const Asked& a) -> Answer {
+                                     if (a.metric == "top_mass")
+                                       return a.option("layer") == "2" && a.option("head") == "1" ? 0.05 : 0.5;
+                                     if (a.metric == "relative_entropy") return a.number("layer") < 2 ? 0.8 : 0.4;
+                                     return {};
+                                   },
+                                   {{"Some heads of this project's byte-level model attend broadly", pass},
+                                    {"In this project's byte-level model, attention is broader", pass, {2}},
+                                    {"How large a share of the entropy of average pooling",
+                                     measured,
+                                     {0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}}}}) &&
+                              add({"entropy-per-head",
+                                   of("top_mass", [](const Asked&) { return 0.2; }),
+                                   {{"Some heads of this project's byte-level model attend broadly", fail, {0.2}}}});
+
+// An empty row is one of (1/2 + 2^-(n+1))^d of normal queries, and none of half-normal ones.
+Numbers empty(double more) {
+  return of("fraction_nonpositive_normalisers", [more](const Asked& a) -> Answer {
+    if (a.name() != "linear" || a.input("signs:positive=1")) return 0;
+    return std::pow(0.5 + std::exp2(-a.n() - 1), a.d()) + more;
+  });
+}
+const std::string law_of_empty = "On independent normal queries and keys, ReLU features";
+const bool empty_rows =
+    add({"empty-rows",
+         empty(0),
+         {{"With 1, 2, 3, 4 channels, linear attention with ReLU", conditional}, {law_of_empty, pass, {0}}}}) &&
+    add({"empty-rows", empty(0.1), {{law_of_empty, fail, {0.1}}}});
+
+const bool needle = add({"needle",
+                         of("needle_weight", [](const Asked& a) { return 6 / a.n(); }),
+                         {{"The weight that linear, Efficient and cosFormer attention", pass, {-1}},
+                          {"How many times 1/n the weight is", measured, {6}},
+                          {"How large a share of a row's weight approximations", measured, {6.0 / 256}}}}) &&
+                    add({"needle",
+                         of("needle_weight", [](const Asked& a) { return 1 / (a.n() * a.n()); }),
+                         {{"The weight that linear, Efficient and cosFormer attention", fail, {-2}}}});
+
+}  // namespace
+}  // namespace attnbench::worlds
