@@ -1,8 +1,8 @@
-"""From replicates to what a panel draws: points with intervals, references, endings, and notes about them.
+"""From replicates to the data of a panel: points with intervals, references, endings, and notes about them.
 
-Ratios of two methods are formed replicate by replicate; their mean and interval are those of the log ratio,
-back-transformed. Exponents are fitted and crossings found sample by sample (the block of turns, or the replicate):
-exponents then have the panel's interval, crossings, which may lie beyond the points, that of the median.
+A ratio of two methods is computed replicate by replicate; its mean and interval are those of the log ratio, transformed
+back. Exponents and crossings are computed once per sample (a block of turns, or a replicate). Exponents then have the
+panel's interval. Crossings have the interval of the median, because they may lie beyond the points.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
 
 @dataclass
 class Panel:
-    """What one panel draws.
+    """The data of one panel.
 
     points   COLUMNS, one row a point: role is "measured", "reference" (a method without the x axis has x = NaN) or
              "ending" (a cell that was not done: y is NaN and the note says why). A point with a note is not drawn.
-             Of a trade, value is the metric that circles show, and "reference" are bounds and methods whose y is not
-             above zero (drawn at their x). Of a map, a tile at x, y with its value: "value" (the metric itself),
-             "ratio" (log10 of the ratio) or "winner" (log10 of how many times the least is below the next, low and high
-             its interval where it was measured).
-    missing  why there is nothing to draw, and the command that would change it; "" when there is something
-             Of a histogram, a bin at its centre x from x_low to x_high, y its share. Of an image, one row "image".
-    samples  what a measured point of a curve was made of, by series and x
-    image    of an image: its numbers [rows, columns]
+             A trade has the metric of its circles in value; its "reference" rows are bounds, and methods whose y is not
+             above zero (drawn at their x). A map has a tile at x, y with its value: "value" (the metric itself),
+             "ratio" (log10 of the ratio) or "winner" (log10 of the factor between the least and the next, low and high
+             its interval if it was measured). A histogram has a bin at its centre x from x_low to x_high, y its share.
+             An image has one row "image".
+    missing  why there is nothing to draw, and the command that would change it; "" if there is something
+    samples  the samples behind a measured point of a curve, by series and x
+    image    the numbers [rows, columns] of an image
     """
 
     description: dict[str, Any]
@@ -77,11 +77,11 @@ class Panel:
 
     @property
     def has_theory(self) -> bool:
-        """Whether lines are closed forms, so that points are not joined."""
+        """Whether lines are closed forms. Points are then not joined."""
         return bool(self.points["theory"].notna().any())
 
     def role(self, name: str) -> pd.DataFrame:
-        """Rows of one role that are drawn."""
+        """The rows of one role that are drawn."""
         chosen = (self.points["role"] == name).to_numpy()
         return self.points[chosen if name == "ending" else chosen & (self.points["note"] == "").to_numpy()]
 
@@ -104,7 +104,7 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
             panel, _with_gaps(results, cells, measured), results
         )
     endings = _ending_rows(results, cells)
-    if description["kind"] == "trade":  # what was not done has no place along a metric
+    if description["kind"] == "trade":  # a cell that was not done has no place along a metric
         endings = [{**row, "x": np.nan} for row in endings]
     rows += endings
     if rows:
@@ -156,13 +156,13 @@ def _without_absent(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def axis_names(description: dict[str, Any], axis: str = "x") -> list[str]:
-    """The columns that may give x (or y_axis): of a list, the first that a cell has (budgets go by many names)."""
+    """The columns that may give x (or y_axis). The first one that a cell has counts: budgets have many names."""
     names = description.get(axis) or []
     return names if isinstance(names, list) else [names]
 
 
 def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series[float]:
-    """The number of each cell on an axis of those names; NaN where it has none."""
+    """The place of each cell on an axis of these names; NaN if the cell has none of them."""
     place = pd.Series(np.nan, cells.index)
     for name in names:
         if name in cells:
@@ -188,14 +188,14 @@ def _part(column: str, value: Any, axes: list[str]) -> str:
 
 
 def _with_values(results: Results, cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """One row a replicate that has the metric: the columns of its cell, replicate, unit and values."""
+    """One row per replicate that has the metric: the columns of its cell, replicate, unit and values."""
     rows = results.of_metric(metric)
     return rows[rows["key"].isin(cells.index)].merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
 
 
 def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The same and one row with the value NaN and no unit for every done replicate that has no such metric: what could
-    not be estimated is known to be missing, and the rest alone would not be its mean."""
+    """`measured`, and a row with the value NaN and no unit for every done replicate that lacks the metric. It could not
+    be estimated there, so the mean of the other replicates would be biased."""
     there = pd.MultiIndex.from_frame(measured[["key", "replicate"]])
     done = results.done.loc[results.done["key"].isin(cells.index), ["key", "replicate"]]
     gaps = done[~pd.MultiIndex.from_frame(done).isin(there)].merge(cells, left_on="key", right_index=True)
@@ -257,8 +257,8 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
 def _divided(
     panel: Panel, measured: pd.DataFrame, theory: dict[tuple[str, int], Array]
 ) -> tuple[pd.DataFrame, dict[tuple[str, int], Array]]:
-    """Values and closed forms over those of the method `ratio_to`: of the same replicate of the same input and problem,
-    at the same x, or anywhere when that method has no x. A ratio that is not positive is a gap."""
+    """Divides values and closed forms by those of the method `ratio_to`: of the same replicate, input and problem, at
+    the same x, or at every x if that method has none. A ratio that is not positive is a gap."""
     name = panel.description["ratio_to"]
     axes = axis_names(panel.description)
     where = ["replicate", "input", *(column for column in PROBLEM if column in measured)]
@@ -283,7 +283,7 @@ def _divided(
 
 
 def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
-    """One row a tile. Values are closed forms where the description names them and a cell has one, else measured."""
+    """One row per tile. Its value is the closed form if the description names one that the cell has, else measured."""
     description = panel.description
     theory = _theory_by_replicate(results, description, measured)
     values = [
@@ -310,8 +310,8 @@ def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[di
 def _samples_by_point(
     results: Results, cells: pd.DataFrame, metric: str, points: list[str]
 ) -> dict[tuple[Any, ...], Array]:
-    """(series, method spec, values of the columns of its points) to all samples of a metric, over replicates and
-    whatever else cells differ in."""
+    """(series, method spec, values of the columns `points`) to all samples of a metric, over replicates and all other
+    differences of cells."""
     measured = _with_values(results, cells, metric)
     return {
         key: np.concatenate([np.ravel(v) for v in group["values"]])
@@ -320,8 +320,8 @@ def _samples_by_point(
 
 
 def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a method spec, or a value of `points` of one: the median of one metric against the geometric mean of
-    another, whichever experiments they come from."""
+    """One row per method spec, or per value of `points`: the median of one metric against the geometric mean of
+    another, over all experiments."""
     along, bounded, upwards, areas = (
         (
             _samples_by_point(results, cells, description[name], description.get("points", []))
@@ -361,8 +361,8 @@ def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, An
 
 
 def _log10_ratio(a: pd.Series[float], b: pd.Series[float]) -> tuple[float, float, float, int]:
-    """Mean over the replicates that both have of log10 a / b, its interval, and how many. Closed forms may be zero:
-    then it is infinite, or NaN where both are."""
+    """Mean of log10 a / b over the replicates that both have, its interval, and their number. Closed forms may be zero:
+    the mean is then infinite, or NaN if both are zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log10((a / b).dropna().to_numpy(float))
         value, low, high = mean_interval(logs) if len(logs) else (np.nan,) * 3
@@ -388,7 +388,7 @@ def _value_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None:
 
 
 def _winner_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None:
-    """The method with the least mean, and how far below the next."""
+    """The method with the least mean, and its distance from the next."""
     order = sorted(by_series, key=lambda series: (by_series[series].mean(), series))
     if not order:
         return None
@@ -469,7 +469,7 @@ def _histogram_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]
 
 
 def _image_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
-    """The array of the first replicate of the one cell, and a row that stands for it."""
+    """Stores the array of the first replicate of the one cell in the panel, and returns a row for it."""
     flat = measured[measured["values"].map(np.ndim) == 2].sort_values("replicate", kind="stable")
     if len(flat) == 0:
         return []
@@ -484,7 +484,7 @@ def _image_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _varying(group: pd.DataFrame) -> set[str]:
-    """Columns in which the cells behind one point differ: parameters and problem, or else the specs."""
+    """The columns in which the cells behind one point differ: parameters and problem, or otherwise the specs."""
     columns = [*PROBLEM, *(c for c in parameter_columns(group) if c not in _ADDED)]
     if group["key"].nunique() == 1:
         return set()
@@ -527,7 +527,7 @@ def is_log(scale: str | None) -> bool:
 def _mark_undrawable(panel: Panel) -> None:
     """Notes on points that the axes cannot show, and a sentence that counts them."""
     points, description = panel.points, panel.description
-    if description["kind"] == "trade":  # a method without error is drawn where it stands along x
+    if description["kind"] == "trade":  # a method without error is drawn at its x
         _say_what_lies_beyond(panel)
         return
     # A point whose measurement has gaps (NaN) stays for its closed form.
@@ -548,7 +548,7 @@ def _mark_undrawable(panel: Panel) -> None:
 
 
 def _say_what_lies_beyond(panel: Panel) -> None:
-    """Of a trade: points above y_most are said, since drawn they would flatten the rest."""
+    """Lists the points of a trade above y_most in a note. Drawn, they would flatten the rest."""
     points, most = panel.points, panel.description.get("y_most") or np.inf
     beyond = points[(points["role"] == "measured") & (points["y"] > most)]
     points.loc[beyond.index, "note"] = f"above {most:g}"
@@ -562,7 +562,7 @@ def _say_what_lies_beyond(panel: Panel) -> None:
 
 
 def _fit_exponents(panel: Panel) -> None:
-    """The exponent of every series with its interval, from one fit a sample: the first of every point, the second, ..."""
+    """The exponent of every series with its interval, from one fit per sample: the first of each point, and so on."""
     interval = INTERVALS[panel.description.get("interval", "mean")]
     for group, x, samples in _curves(panel):
         exponents = fitted_exponents(x, samples)
@@ -573,7 +573,7 @@ def _fit_exponents(panel: Panel) -> None:
 
 
 def _find_crossings(panel: Panel) -> None:
-    """Where every series rises above 1 for good, with the interval of the median, from one crossing a sample."""
+    """From where every series stays above 1, with the interval of the median, from one crossing per sample."""
     for group, x, samples in _curves(panel):
         if (samples <= 0).any():
             continue
@@ -584,7 +584,7 @@ def _find_crossings(panel: Panel) -> None:
 
 
 def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, Array, Array]]:
-    """The rows of every measured series, its x in order, and the samples [points, samples] that all points have."""
+    """For each measured series: its rows, its x in order, and the samples [points, samples] that all points have."""
     for series, group in series_of(panel.role("measured")):
         x = np.sort(group["x"].to_numpy(float))
         samples = [panel.samples[series, place] for place in x]
@@ -593,8 +593,8 @@ def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, Array, Array]]:
 
 
 def _say_what_lies_far_below(panel: Panel) -> None:
-    """A line more than two decades below all points, such as what float itself errs by, is said: drawn, it would
-    flatten the rest."""
+    """Mentions a line more than two decades below all points, such as the rounding error of float, in a note. Drawn, it
+    would flatten the rest."""
     measured = panel.role("measured")["y"]
     if panel.description["kind"] != "curve" or not is_log(panel.description.get("y_scale")) or measured.dropna().empty:
         return
@@ -617,13 +617,14 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
 
 
 def points_of(panel: Panel) -> pd.DataFrame:
-    """What a panel has beside references and endings: points, the tiles of a map, or an image."""
-    beside = panel.points["role"].isin(["measured", "ratio", "winner", "value", "image"])
-    return panel.points[beside.to_numpy() & (panel.points["note"] == "").to_numpy()]
+    """The rows that are neither references nor endings: points, the tiles of a map, or an image."""
+    points = panel.points
+    drawn = points["role"].isin(["measured", "ratio", "winner", "value", "image"]) & (points["note"] == "")
+    return points[drawn.to_numpy()]
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:
-    """Why a panel is empty, and which command would fill it."""
+    """Says why a panel is empty, and which command would fill it."""
     if len(cells) == 0:
         return f"no data: {needed_command(description)}"
     endings = results.replicates[results.replicates["key"].isin(cells.index)]["ending"]
@@ -640,7 +641,7 @@ def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str
 
 
 def needed_command(description: dict[str, Any]) -> str:
-    """The attnbench run that makes the cells of a panel, as far as its description fixes them."""
+    """The `attnbench run` that makes the cells of a panel, as far as its description determines them."""
     where = dict(description.get("where", {}))
     experiment = where.pop("experiment", "EXPERIMENT")
     words = ["attnbench run", shlex.quote(str(experiment[0] if isinstance(experiment, list) else experiment))]
@@ -657,6 +658,6 @@ def needed_command(description: dict[str, Any]) -> str:
     if description["kind"] not in ("profile", "histogram", "image"):
         for names in (axis_names(description), axis_names(description, "y_axis")):
             words += ["--sweep", f"{names[0]}=..."] if names else []
-    if where:  # parameters of the specs, which stand in the specs
+    if where:  # parameters that the user writes inside the specs
         words.append(f"# with {', '.join(f'{name}={wanted}' for name, wanted in where.items())}")
     return " ".join(words)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 
 def listed(program: Path, *words: str) -> list[str]:
-    return subprocess.run([program, *words], stdout=subprocess.PIPE, text=True).stdout.splitlines()  # the exit code counts
+    # Catch2 exits with the number of what it lists.
+    return subprocess.run([program, *words], stdout=subprocess.PIPE, text=True).stdout.splitlines()
 
 
 def tests_of(program: Path) -> dict[str, tuple[Path, set[str]]]:
@@ -65,7 +66,9 @@ def main() -> None:
         text += f"add_test({quoted(entry)} {' '.join(map(quoted, command))})\n"
         # The longest begin first, so that none is left alone at the end.
         cost = 100 if "statistics" in labels else 10 if labels & {"methods", "second-paths", "recipes"} else 1
-        text += f"set_tests_properties({quoted(entry)} PROPERTIES COST {cost} LABELS {quoted(';'.join(sorted(labels)))})\n"
+        text += (
+            f"set_tests_properties({quoted(entry)} PROPERTIES COST {cost} LABELS {quoted(';'.join(sorted(labels)))})\n"
+        )
     arguments.output.write_text(text)
 
 

@@ -111,7 +111,8 @@ TEST_CASE("no two headers define a class of the same name", "[unit]") {
 // ctest runs tests by their tags: one without would never be run.
 TEST_CASE("every test has a tag that is run", "[unit]") {
   static const std::regex test("TEST_CASE\\(((?:\\s*\"(?:[^\"\\\\]|\\\\.)*\")+)(\\s*,\\s*\"([^\"]*)\")?");
-  static const std::regex known("\\[(unit|build|recipes|methods|second-paths|statistics|end-to-end|faults|threads|\\.)");
+  static const std::regex known(
+      "\\[(unit|build|recipes|methods|second-paths|statistics|end-to-end|faults|threads|\\.)");
   int tests = 0;
   for (const auto& file : sources("tests")) {
     std::ifstream stream(file);

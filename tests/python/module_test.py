@@ -109,7 +109,16 @@ class AttendTest(unittest.TestCase):
             given, written = Path(folder) / "in.npz", Path(folder) / "out.safetensors"
             np.savez(given, **arrays)
             for spec in ("performer:m=16", "vq:codes=4"):  # drawn, and fitted
-                command = [BUILD / "attnbench", "attend", spec, "--input", given, "--output", written, "--matrix"]
+                command: list[str | Path] = [
+                    BUILD / "attnbench",
+                    "attend",
+                    spec,
+                    "--input",
+                    given,
+                    "--output",
+                    written,
+                    "--matrix",
+                ]
                 subprocess.run([*command, "--kernel"], check=True, capture_output=True)
                 of_program = read_safetensors(written)
                 with warnings.catch_warnings():

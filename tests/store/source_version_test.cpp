@@ -144,6 +144,7 @@ Objects objects_of_this_build() {
     std::istringstream lines(text);
     for (std::string file, symbol, kind, rest; lines >> file >> symbol >> kind && std::getline(lines, rest);) {
       const std::string path = file.substr(folder.size() + 1, file.size() - folder.size() - sizeof(".o:") - 0);
+      if (!sources().contains(path)) continue;  // left by an older build, of a source that has moved since
       if (kind == "U") objects.needs[path].insert(symbol);
       if (kind == "T" || kind == "D" || kind == "B" || kind == "R") objects.defined_in[symbol].insert(path);
     }
