@@ -268,7 +268,8 @@ struct LinearAttention<T>::ChunkWork {
 template <class T>
 bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index begin, Index end, Streamed& streamed,
                                            Context& context, const OnRows& on_rows) const {
-  auto& [state, absorbed] = streamed;
+  LinearState<T>& state = streamed.state;
+  Index& absorbed = streamed.absorbed;
   const Index nk = head.K.rows(), dv = head.V.cols(), seen_by_all = mask.visible(begin, nk);
   if (seen_by_all == 0 || seen_by_all - absorbed > causal_chunk) return false;
   std::vector<ChunkWork> all;
