@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -26,6 +25,7 @@ import pandas as pd
 from bundle import bundle
 from inline_svg import NAMES, inline_svg, with_classes
 from plot import Drawn, chosen_figures, draw_all, write_files
+from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
 from style import DARK_COLOURS
 from summaries import packed, packed_summaries
@@ -102,17 +102,9 @@ def _scripts(results: Results, recipes: list[Recipe]) -> str:
     cells = {recipe.name: recipe.cells for recipe in recipes}
     return (
         f'<script type="text/plain" id="packed-cells">{packed_summaries(results, cells)}</script>\n'
-        f'<script type="text/plain" id="packed-plotly">{packed(_plotly())}</script>\n'
+        f'<script type="text/plain" id="packed-plotly">{packed(get_plotlyjs())}</script>\n'
         f'<script>"use strict";\n{"".join(map(_part, SCRIPTS))}</script>'
     )
-
-
-def _plotly() -> str:
-    """Plotly's JavaScript. Importing the package for it would take a third of a second."""
-    found = find_spec("plotly")
-    if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError("report.py needs plotly (Debian: python3-plotly)")
-    return (Path(found.submodule_search_locations[0]) / "package_data/plotly.min.js").read_text(encoding="utf-8")
 
 
 def _recipes(results: Results, drawings: list[Drawn]) -> list[Recipe]:
