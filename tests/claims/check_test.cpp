@@ -1,17 +1,15 @@
 // The claims gate: every planted bug fails the claim that it breaks and no other, what is not planted passes, and the
 // error rate, the promises and the program's answers are what they are said to be.
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/claims/print.hpp"
 #include "tests/catch.hpp"
+#include "tests/program.hpp"
 
 using namespace attnbench;
 
@@ -263,21 +261,8 @@ std::vector<Subject> unplanted() {
   return all;
 }
 
-struct Answer {
-  int code;
-  std::string text;
-};
-
-// Standard output of the program; its standard error is dropped.
-Answer program(const std::string& arguments) {
-  FILE* pipe = popen(fmt::format("'{}' {} 2>/dev/null", ATTNBENCH_PROGRAM, arguments).c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
+// The program, without its standard error.
+Answer output_of(const std::string& arguments) { return program(arguments, "2>/dev/null"); }
 
 }  // namespace
 
@@ -488,7 +473,7 @@ TEST_CASE("every method, feature map and ensemble is in check --all", "[unit]") 
 }
 
 TEST_CASE("check exits with 0, 1 or 2, and its JSON holds every result", "[end-to-end]") {
-  const auto passes = program("check uniform softmax --json --seed 7");
+  const auto passes = output_of("check uniform softmax --json --seed 7");
   CHECK(passes.code == 0);
   const auto json = nlohmann::json::parse(passes.text);
   CHECK(json["outcome"] == "PASS");
@@ -498,7 +483,7 @@ TEST_CASE("check exits with 0, 1 or 2, and its JSON holds every result", "[end-t
   for (const auto& result : json["subjects"][1]["results"])
     CHECK((result["outcome"] == "PASS" || !result["reason"].get<std::string>().empty()));
 
-  const auto fails = program("check performer:m=8,epsilon=1e-4 --threads 1");
+  const auto fails = output_of("check performer:m=8,epsilon=1e-4 --threads 1");
   INFO(fails.text);
   CHECK(fails.code == 1);
   CHECK(fails.text.find("exact-pairs   FAIL") != std::string::npos);
@@ -509,7 +494,7 @@ TEST_CASE("check exits with 0, 1 or 2, and its JSON holds every result", "[end-t
     INFO(misuse);
     CHECK(program(misuse).code == 2);
   }
-  const auto help = program("check --help");
+  const auto help = output_of("check --help");
   CHECK(help.code == 0);
   for (const auto& [claim, meaning] : claim_meanings()) CHECK(help.text.find(meaning) != std::string::npos);
 }

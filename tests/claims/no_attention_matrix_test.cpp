@@ -1,13 +1,13 @@
 // Methods without an attention matrix in the harness: what experiments and `check` say of them, and that `check` sees
 // the bugs that such methods are published with.
 #include <cmath>
-#include <map>
 #include <numbers>
 #include <set>
 
 #include "harness/claims/check.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 #include "tests/waves.hpp"
 
@@ -15,36 +15,9 @@ using namespace attnbench;
 
 namespace {
 
-// What one experiment says of one spec: its metrics and notes.
-struct Measured {
-  std::map<std::string, double> scalars;
-  std::vector<std::string> notes;
-};
 Measured measured(const std::string& experiment, const std::string& method,
-                  Shape shape = {.nq = 24, .nk = 24, .d = 4, .dv = 6}) {
-  shape.precision = Precision::f64;
-  const Cell cell{.experiment = Params("experiments", experiment),
-                  .method = Params("methods", method),
-                  .input = Params("inputs", "gaussian"),
-                  .problem = {.shape = shape}};
-  Context context;
-  ExactCache exact;
-  Recorder recorder;
-  find<ExperimentEntry>(cell.experiment.name()).run({cell, 0, context, exact}, recorder);
-  Measured all{.notes = recorder.notes()};
-  for (const auto& m : recorder.take())
-    if (m.shape.empty()) all.scalars[m.metric] = m.values[0];
-  return all;
-}
-
-// Why the experiment skips that spec; empty when it does not.
-std::string skip_of(const std::string& experiment, const std::string& method) {
-  try {
-    measured(experiment, method);
-  } catch (const Skip& skip) {
-    return skip.what();
-  }
-  return "";
+                  const Shape& shape = {.nq = 24, .nk = 24, .d = 4, .dv = 6}) {
+  return measured(double_cell(experiment, method, shape));
 }
 
 using Names = std::set<std::string>;
@@ -79,27 +52,27 @@ class Planted : public Approximation<T> {
 TEST_CASE("a method without an attention matrix has the rank of its token Jacobian, and says so", "[methods]") {
   for (const auto& [n, rank] : {std::pair<Index, double>{24, 13}, {25, 13}}) {
     const auto fourier = measured("rank", "fnet", {.nq = n, .nk = n, .d = 4, .dv = 6});
-    CHECK(fourier.scalars.at("rank_of") == 1);
-    CHECK(fourier.scalars.at("numerical_rank") == rank);  // cos(2 pi ij / n): the even sequences
+    CHECK(fourier["rank_of"] == 1);
+    CHECK(fourier["numerical_rank"] == rank);  // cos(2 pi ij / n): the even sequences
     REQUIRE(fourier.notes.size() == 2);
     CHECK(contains(fourier.notes[0], "token Jacobian"));
     CHECK(contains(fourier.notes[1], "condition is left out"));
   }
-  CHECK(measured("rank", "mixer:hidden=6,residual=false").scalars.at("numerical_rank") == 6);
-  CHECK(measured("rank", "gmlp:init=identity").scalars.at("effective_rank") > 23.999);
+  CHECK(measured("rank", "mixer:hidden=6,residual=false")["numerical_rank"] == 6);
+  CHECK(measured("rank", "gmlp:init=identity")["effective_rank"] > 23.999);
   const auto softmax = measured("rank", "softmax");
-  CHECK(softmax.scalars.at("rank_of") == 0);
+  CHECK(softmax["rank_of"] == 0);
   CHECK(softmax.notes.empty());
 }
 
 TEST_CASE("experiments on attention matrices leave out, with the reason, what has none", "[methods]") {
   for (const char* spec : {"fnet", "mixer", "gmlp"}) {
     INFO(spec);
-    CHECK(contains(skip_of("sparsity", spec), "no attention matrix"));
-    CHECK(contains(skip_of("kernel-error", spec), "no kernel"));
+    CHECK(contains(skip_of(double_cell("sparsity", spec)), "no attention matrix"));
+    CHECK(contains(skip_of(double_cell("kernel-error", spec)), "no kernel"));
     const auto error = measured("attention-error", spec);
-    CHECK(error.scalars.contains("relative_output_error"));
-    CHECK(!error.scalars.contains("relative_frobenius"));
+    CHECK(error.has("relative_output_error"));
+    CHECK(!error.has("relative_frobenius"));
     REQUIRE(error.notes.size() == 1);
     CHECK(contains(error.notes[0], "no attention matrix"));
     CHECK(measured("attention-error:matrix=false", spec).notes.empty());
@@ -111,8 +84,8 @@ TEST_CASE("experiments on attention matrices leave out, with the reason, what ha
       if (result.claim == "second-paths") CHECK(result.outcome == Outcome::pass);
     }
   }
-  CHECK(measured("attention-error", "synthesizer").scalars.contains("relative_frobenius"));
-  CHECK(measured("sparsity", "synthesizer").scalars.contains("entropy"));
+  CHECK(measured("attention-error", "synthesizer").has("relative_frobenius"));
+  CHECK(measured("sparsity", "synthesizer").has("entropy"));
 }
 
 // Power: what is planted here stood in published code or is one slip away.

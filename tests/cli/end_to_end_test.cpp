@@ -1,9 +1,7 @@
 // The real program, driven as a user would.
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
+#include "tests/program.hpp"
 
 using namespace attnbench;
 namespace fs = std::filesystem;
@@ -34,22 +33,6 @@ class Folder {
  private:
   fs::path path_;
 };
-
-struct Outcome {
-  int code;
-  std::string text;  // standard output and standard error
-};
-
-Outcome program(const std::string& arguments, const std::string& redirect = "2>&1") {
-  const std::string command = fmt::format("'{}' {} {}", ATTNBENCH_PROGRAM, arguments, redirect);
-  FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
 
 std::string exported(const std::string& results) { return program("export " + results + " --no-clock").text; }
 
@@ -291,7 +274,7 @@ TEST_CASE("speed validates, times in turns, and pairs with softmax", "[end-to-en
 }
 
 TEST_CASE("machine measures every rate in both precisions", "[end-to-end]") {
-  const Outcome machine = program("machine --threads 1 --json", "2>/dev/null");
+  const Answer machine = program("machine --threads 1 --json", "2>/dev/null");
   REQUIRE(machine.code == 0);
   const auto rates = nlohmann::json::parse(machine.text);
   CHECK(rates["threads"] == 1);
@@ -312,7 +295,7 @@ TEST_CASE("report puts a method on one page, and goes on with what it has", "[en
   write_safetensors(folder / "head.safetensors", head, Precision::f64);
   const std::string command = fmt::format("report --method linear:features=exp --input file:{} --results {} -o {}",
                                           folder / "head.safetensors", folder / "r.db", folder / "page");
-  const Outcome first = program(command);
+  const Answer first = program(command);
   INFO(first.text);
   REQUIRE(first.code == 0);
   CHECK(fs::exists(folder / "page/index.html"));
@@ -320,11 +303,11 @@ TEST_CASE("report puts a method on one page, and goes on with what it has", "[en
   const std::string numbers{std::istreambuf_iterator<char>(csv), {}};
   for (const std::string part : {"linear:features=exp,image", "linear:features=exp,measured", "uniform,measured"})
     CHECK(numbers.find(part) != std::string::npos);
-  const Outcome again = program(command);
+  const Answer again = program(command);
   CHECK(again.code == 0);
   CHECK(again.text.find("0 replicates run") != std::string::npos);
 
-  const Outcome unknown = program("report --method perfomer --results " + (folder / "none.db"));
+  const Answer unknown = program("report --method perfomer --results " + (folder / "none.db"));
   CHECK(unknown.code == 2);
   CHECK(unknown.text.find("performer") != std::string::npos);
   CHECK_FALSE(fs::exists(folder / "none.db"));

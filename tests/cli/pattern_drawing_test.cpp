@@ -1,32 +1,18 @@
 // attnbench describe --pattern, as a user would call it.
-#include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "tests/catch.hpp"
+#include "tests/program.hpp"
+
+using namespace attnbench;
 
 namespace {
 
-struct Outcome {
-  int code;
-  std::string text;  // standard output and standard error
-};
-
-Outcome describe(const std::string& arguments) {
-  const std::string command = fmt::format("'{}' describe {} 2>&1", ATTNBENCH_PROGRAM, arguments);
-  FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
+Answer describe(const std::string& arguments) { return program("describe " + arguments); }
 
 std::string contents(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);

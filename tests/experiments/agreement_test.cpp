@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <numbers>
 
 #include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -16,28 +16,9 @@ namespace {
 
 constexpr double tolerance = 1e-12;
 
-struct Measured {
-  std::map<std::string, double> scalars;
-  std::vector<std::string> notes;
-  double operator[](const std::string& metric) const { return scalars.at(metric); }
-};
-
 Measured measured(const std::string& experiment, const std::string& method, const std::string& input = "gaussian",
-                  Shape shape = {.nq = 24, .nk = 24, .d = 4, .dv = 6}) {
-  shape.precision = Precision::f64;
-  const Cell cell{.experiment = Params("experiments", experiment),
-                  .method = Params("methods", method),
-                  .input = Params("inputs", input),
-                  .problem = {.shape = shape}};
-  const auto& entry = find<ExperimentEntry>(cell.experiment.name());
-  entry.check(cell);
-  Context context;
-  ExactCache exact;
-  Recorder recorder;
-  entry.run({cell, 0, context, exact}, recorder);
-  Measured all{.scalars = {}, .notes = recorder.notes()};
-  for (const auto& m : recorder.take()) all.scalars[m.metric] = m.values[0];
-  return all;
+                  const Shape& shape = {.nq = 24, .nk = 24, .d = 4, .dv = 6}) {
+  return measured(double_cell(experiment, method, shape, input));
 }
 
 Shape causal(Index keys = -1) { return {.nq = 24, .nk = 24, .d = 4, .dv = 6, .mask = {.causal = true, .keys = keys}}; }
@@ -77,7 +58,7 @@ TEST_CASE("agreement: known differences", "[unit]") {
 
 TEST_CASE("agreement: without attention matrices outputs are compared, against nothing nothing is", "[unit]") {
   const auto outputs = measured("agreement:[fnet]", "softmax");
-  CHECK(outputs.scalars.size() == 1);
+  CHECK(outputs.values.size() == 1);
   CHECK(outputs["relative_output_difference"] > 0.01);
   CHECK(outputs.notes.size() == 1);
   CHECK_THROWS_AS(measured("agreement:[zero]", "softmax"), Skip);

@@ -6,6 +6,7 @@
 
 #include "experiments/depth_layers.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -22,11 +23,6 @@ struct Asked {
   Precision precision = Precision::f64;
 };
 
-struct Measured {
-  std::map<std::string, std::vector<double>> values;
-  std::vector<std::string> notes;
-};
-
 Cell cell_of(const Asked& asked) {
   const Index d = asked.input.starts_with("model") ? 64 : asked.d;
   return {.experiment = Params("experiments", "depth" + (asked.options.empty() ? "" : ":" + asked.options)),
@@ -41,25 +37,9 @@ Cell cell_of(const Asked& asked) {
                       .heads = asked.heads}};
 }
 
-Measured measured(const Asked& asked) {
-  const Cell cell = cell_of(asked);
-  Context context;
-  ExactCache exact;
-  Recorder recorder;
-  find<ExperimentEntry>("depth").run({cell, asked.replicate, context, exact}, recorder);
-  Measured all{.notes = recorder.notes()};
-  for (auto& m : recorder.take()) all.values[m.metric] = m.values;
-  return all;
-}
+Measured measured(const Asked& asked) { return measured(cell_of(asked), asked.replicate); }
 
-std::string skip_of(const Asked& asked) {
-  try {
-    measured(asked);
-  } catch (const Skip& skip) {
-    return skip.what();
-  }
-  return "";
-}
+std::string skip_of(const Asked& asked) { return skip_of(cell_of(asked)); }
 
 bool never_rises(const std::vector<double>& values) {
   return std::is_sorted(values.begin(), values.end(), std::greater<>());

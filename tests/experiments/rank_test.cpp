@@ -11,20 +11,12 @@
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
 
 namespace {
-
-struct Measured {
-  std::map<std::string, double> scalars;
-  std::map<std::string, std::vector<double>> arrays;
-  std::vector<std::string> notes;
-  bool has(const std::string& metric) const { return scalars.contains(metric); }
-  double operator()(const std::string& metric) const { return scalars.at(metric); }
-  const std::vector<double>& sigma() const { return arrays.at("singular_values"); }
-};
 
 struct Setting {
   Index n = 48, d = 8;
@@ -41,19 +33,10 @@ Measured measured(const std::string& experiment, const std::string& method, cons
       .problem = {
           .shape = {.nq = s.n, .nk = s.n, .d = s.d, .dv = s.d, .mask = {.causal = s.causal}, .precision = s.precision},
           .logit_scale = s.logit_scale}};
-  Context context(2);
-  ExactCache exact;
-  Recorder recorder;
-  find<ExperimentEntry>("rank").run({cell, 0, context, exact}, recorder);
-  Measured all{.notes = recorder.notes()};
-  for (auto& m : recorder.take()) {
-    if (m.shape.empty())
-      all.scalars[m.metric] = m.values[0];
-    else
-      all.arrays[m.metric] = std::move(m.values);
-  }
-  return all;
+  return measured(cell, 0, 2);
 }
+
+const std::vector<double>& sigma(const Measured& found) { return found.values.at("singular_values"); }
 
 template <class Exception>
 std::string reason_of(const std::string& experiment, const std::string& method, const Setting& setting = {}) {
@@ -89,30 +72,30 @@ TEST_CASE("factors and the dense matrix have the same spectrum", "[methods]") {
       const Setting setting{.n = n, .logit_scale = 0.5};
       const auto dense = measured("rank:spectrum=dense", spec, setting),
                  factored = measured("rank:spectrum=factored", spec, setting);
-      if (dense("spectrum_from") == factored("spectrum_from")) {
+      if (dense["spectrum_from"] == factored["spectrum_from"]) {
         CHECK(std::string(spec) == "polynomial");  // d^2 features, more than n: A is formed
         continue;
       }
-      REQUIRE(factored.sigma().size() < dense.sigma().size());
-      CHECK(largest_difference(dense.sigma(), factored.sigma()) <= 1e-12 * dense("spectral_norm"));
-      CHECK(dense.sigma()[factored.sigma().size()] <= 1e-12 * dense("spectral_norm"));
-      CHECK(dense("numerical_rank") == factored("numerical_rank"));
+      REQUIRE(sigma(factored).size() < sigma(dense).size());
+      CHECK(largest_difference(sigma(dense), sigma(factored)) <= 1e-12 * dense["spectral_norm"]);
+      CHECK(sigma(dense)[sigma(factored).size()] <= 1e-12 * dense["spectral_norm"]);
+      CHECK(dense["numerical_rank"] == factored["numerical_rank"]);
       for (const char* metric : {"stable_rank", "participation_ratio", "effective_rank_squared", "frobenius_norm"})
-        CHECK(std::abs(dense(metric) - factored(metric)) <= 1e-12 * dense(metric));
+        CHECK(std::abs(dense[metric] - factored[metric]) <= 1e-12 * dense[metric]);
       CHECK(!factored.has("condition"));  // infinite
-      if (factored.has("structural_rank")) CHECK(factored("structural_rank") == factored("numerical_rank"));
+      if (factored.has("structural_rank")) CHECK(factored["structural_rank"] == factored["numerical_rank"]);
     }
 }
 
 TEST_CASE("the logits have rank d at most, softmax of them more, and they are no method's", "[methods]") {
   for (const char* way : {"dense", "factored"}) {
     const auto logits = measured(std::string("rank:of=logits,spectrum=") + way, "softmax", {.causal = true});
-    CHECK(logits("rank_of") == 2);
-    CHECK(logits("numerical_rank") == 8);
-    CHECK(logits("structural_rank") == 8);
+    CHECK(logits["rank_of"] == 2);
+    CHECK(logits["numerical_rank"] == 8);
+    CHECK(logits["structural_rank"] == 8);
   }
-  CHECK(measured("rank:of=logits", "softmax", {.n = 5, .d = 8})("structural_rank") == 5);
-  CHECK(measured("rank", "softmax")("numerical_rank") == 48);
+  CHECK(measured("rank:of=logits", "softmax", {.n = 5, .d = 8})["structural_rank"] == 5);
+  CHECK(measured("rank", "softmax")["numerical_rank"] == 48);
   CHECK(contains(misuse_of_run("rank:of=logits", "performer", 32, Precision::f64), "expected --method softmax"));
 }
 
@@ -121,32 +104,32 @@ TEST_CASE("a threshold below what rounding makes of zero is refused, with that f
   CHECK(contains(misuse_of_run("rank:threshold=1e-6", "linear", 1024, Precision::f32), "floor 0.000122 of n=1024"));
   CHECK_NOTHROW(expand({.experiment = "rank:threshold=1e-6", .methods = {"linear"}, .inputs = {"gaussian"}}));
   const auto half = measured("rank:threshold=0.5", "identity");
-  CHECK((half("numerical_rank") == 48 && half("rank_tolerance") == 0.5));
-  CHECK(measured("rank:threshold=0.9999", "softmax")("numerical_rank") == 1);
+  CHECK((half["numerical_rank"] == 48 && half["rank_tolerance"] == 0.5));
+  CHECK(measured("rank:threshold=0.9999", "softmax")["numerical_rank"] == 1);
 }
 
 TEST_CASE("a float matrix has its rank with a threshold that knows its rounding", "[methods]") {
   for (const char* spec : {"linear", "softmax"})
     for (const char* way : {"dense", "auto"}) {
       const auto single = measured(std::string("rank:spectrum=") + way, spec, {.precision = Precision::f32});
-      CHECK(single("rank_tolerance") == single("spectral_norm") * 48 * 0x1p-23);
-      CHECK(single("numerical_rank") <= measured("rank", spec)("numerical_rank"));
+      CHECK(single["rank_tolerance"] == single["spectral_norm"] * 48 * 0x1p-23);
+      CHECK(single["numerical_rank"] <= measured("rank", spec)["numerical_rank"]);
     }
   // With the threshold of a double matrix the float one would be of full rank: what is left of zero is 1e-8.
   const auto single = measured("rank", "linear", {.precision = Precision::f32});
-  CHECK(single("numerical_rank") == 8);
-  CHECK(single.sigma().back() > 48 * epsilon * single("spectral_norm"));
+  CHECK(single["numerical_rank"] == 8);
+  CHECK(sigma(single).back() > 48 * epsilon * single["spectral_norm"]);
   CHECK(contains(reason_of<Skip>("rank:spectrum=randomised", "softmax", {.precision = Precision::f32}), "f64"));
 }
 
 TEST_CASE("structural rank is recorded where theory gives it", "[methods]") {
   for (const char* spec : {"softmax", "linear", "performer:m=16", "local:window=3", "uniform", "identity"}) {
     INFO(spec);
-    CHECK(measured("rank", spec, {.causal = true})("structural_rank") == 48);
+    CHECK(measured("rank", spec, {.causal = true})["structural_rank"] == 48);
   }
-  CHECK(measured("rank", "uniform")("structural_rank") == 1);
-  CHECK(measured("rank", "linear")("structural_rank") == 8);
-  CHECK(measured("rank", "performer:m=100")("structural_rank") == 48);
+  CHECK(measured("rank", "uniform")["structural_rank"] == 1);
+  CHECK(measured("rank", "linear")["structural_rank"] == 8);
+  CHECK(measured("rank", "performer:m=100")["structural_rank"] == 48);
   CHECK(!measured("rank", "softmax").has("structural_rank"));
 }
 
@@ -156,12 +139,12 @@ TEST_CASE("rows that sum to one make sigma_1 at least 1, and ranks keep their or
       INFO(spec << (causal ? " causal" : ""));
       const auto found = measured("rank", spec, {.causal = causal});
       constexpr double slack = 1 + 1e-11;  // 48 singular values of rounding size add 48 eps log eps to the entropy
-      CHECK(found("spectral_norm") * slack >= 1);
+      CHECK(found["spectral_norm"] * slack >= 1);
       double before = 1;
       for (const char* metric :
            {"stable_rank", "participation_ratio", "effective_rank_squared", "effective_rank", "numerical_rank"}) {
-        CHECK(before <= found(metric) * slack);
-        before = found(metric);
+        CHECK(before <= found[metric] * slack);
+        before = found[metric];
       }
     }
 }
@@ -170,14 +153,14 @@ TEST_CASE("zero has rank 0 and one token rank 1", "[methods]") {
   const auto zero = measured("rank", "zero");
   for (const char* metric : {"numerical_rank", "stable_rank", "participation_ratio", "effective_rank", "trace_norm",
                              "spectral_norm", "cumulative_at", "structural_rank"})
-    CHECK(zero(metric) == 0);
+    CHECK(zero[metric] == 0);
   CHECK(!zero.has("condition"));
   for (const char* spec : {"softmax", "linear", "performer:m=4", "local:window=2"})
     for (const char* way : {"dense", "auto", "randomised"}) {
       INFO(spec << " " << way);
       const auto one = measured(std::string("rank:spectrum=") + way, spec, {.n = 1, .d = 2});
       for (const char* metric : {"stable_rank", "participation_ratio", "effective_rank", "trace_norm"})
-        CHECK(std::abs(one(metric) - 1) <= 1e-12);
+        CHECK(std::abs(one[metric] - 1) <= 1e-12);
     }
 }
 
@@ -211,22 +194,22 @@ TEST_CASE("random products find what the dense spectrum has", "[methods]") {
       const Setting setting{.n = 200, .causal = causal};
       const auto dense = measured("rank:spectrum=dense,index=10", spec, setting),
                  random = measured("rank:spectrum=randomised,index=10", spec, setting);
-      CHECK(random("spectrum_from") == 2);
-      CHECK((random.sigma().size() == 16 && !random.has("numerical_rank") && random.notes.size() == 1));
-      CHECK(std::abs(random("frobenius_norm") - dense("frobenius_norm")) <= 1e-12 * dense("frobenius_norm"));
+      CHECK(random["spectrum_from"] == 2);
+      CHECK((sigma(random).size() == 16 && !random.has("numerical_rank") && random.notes.size() == 1));
+      CHECK(std::abs(random["frobenius_norm"] - dense["frobenius_norm"]) <= 1e-12 * dense["frobenius_norm"]);
       CHECK(random.has("structural_rank") == causal);
       for (size_t i = 0; i < 16; ++i) {
         double nearest = 1;
-        for (const double s : dense.sigma()) nearest = std::min(nearest, std::abs(s - random.sigma()[i]));
-        CHECK(nearest <= random.arrays.at("singular_value_bounds")[i]);
+        for (const double s : sigma(dense)) nearest = std::min(nearest, std::abs(s - sigma(random)[i]));
+        CHECK(nearest <= random.values.at("singular_value_bounds")[i]);
       }
       for (const std::string metric : {"trace_norm", "effective_rank", "effective_rank_squared", "participation_ratio",
                                        "stable_rank", "cumulative_at"}) {
-        const double low = random(metric + "_low"), high = random(metric + "_high"), width = high - low;
-        CAPTURE(metric, low, high, dense(metric));
-        CHECK((low <= random(metric) && random(metric) <= high));
-        CHECK((low - width <= dense(metric) * (1 + 1e-12) && dense(metric) * (1 - 1e-12) <= high + width));
-        CHECK(width <= dense(metric) / 2);
+        const double low = random[metric + "_low"], high = random[metric + "_high"], width = high - low;
+        CAPTURE(metric, low, high, dense[metric]);
+        CHECK((low <= random[metric] && random[metric] <= high));
+        CHECK((low - width <= dense[metric] * (1 + 1e-12) && dense[metric] * (1 - 1e-12) <= high + width));
+        CHECK(width <= dense[metric] / 2);
       }
     }
 }
@@ -301,5 +284,5 @@ TEST_CASE("softmax with keys of one dimension is of full rank, which numbers do 
   // The least of them is known to n epsilon sigma_1.
   CHECK(std::abs(determinant / 34560 - 1) <= 2 * n * epsilon * sigma.front() / sigma.back());
   CHECK(numerical_rank(sigma, rank_tolerance(sigma, n, n)) == n);
-  CHECK(measured("rank", "softmax", {.n = 40, .d = 1})("numerical_rank") < 20);
+  CHECK(measured("rank", "softmax", {.n = 40, .d = 1})["numerical_rank"] < 20);
 }

@@ -13,6 +13,7 @@
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
@@ -22,33 +23,8 @@ namespace {
 
 using Row = std::vector<double>;
 
-struct Measured {
-  std::map<std::string, Row> values;
-  std::vector<std::string> notes;
-  double operator[](const std::string& scalar) const { return values.at(scalar).at(0); }
-};
-
-Cell cell_of(const std::string& experiment, const std::string& method, const std::string& input, Shape shape) {
-  shape.precision = Precision::f64;
-  return {.experiment = Params("experiments", experiment),
-          .method = Params("methods", method),
-          .input = Params("inputs", input),
-          .problem = {.shape = shape}};
-}
-
-Measured measured(const Cell& cell, Index replicate = 0, int threads = 1) {
-  Context context(threads);
-  ExactCache exact;
-  Recorder recorder;
-  find<ExperimentEntry>(cell.experiment.name()).run({cell, replicate, context, exact}, recorder);
-  Measured all{.values = {}, .notes = recorder.notes()};
-  for (auto& m : recorder.take()) {
-    Index size = 1;
-    for (const Index extent : m.shape) size *= extent;
-    CHECK(size == std::ssize(m.values));
-    all.values[m.metric] = m.values;
-  }
-  return all;
+Cell cell_of(const std::string& experiment, const std::string& method, const std::string& input, const Shape& shape) {
+  return double_cell(experiment, method, shape, input);
 }
 
 constexpr double tolerance = 1e-12;

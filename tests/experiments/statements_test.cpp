@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "harness/experiment/experiment.hpp"
+#include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
@@ -31,25 +32,15 @@ Cell cell_of(const std::string& experiment, const std::string& method, const Set
           .seed = s.seed};
 }
 
-std::map<std::string, double> measured(const std::string& experiment, const std::string& method,
-                                       const Setting& s = {}) {
-  const Cell cell = cell_of(experiment, method, s);
-  const auto& entry = find<ExperimentEntry>(cell.experiment.name());
-  entry.check(cell);
-  Context context;
-  ExactCache exact;
-  Recorder recorder;
-  entry.run({cell, 0, context, exact}, recorder);
-  std::map<std::string, double> all;
-  for (const auto& m : recorder.take()) all[m.metric] = m.values[0];
-  return all;
+Measured measured(const std::string& experiment, const std::string& method, const Setting& s = {}) {
+  return measured(cell_of(experiment, method, s));
 }
 
 }  // namespace
 
 TEST_CASE("dependence: what is not read changes nothing, and what is read does", "[unit]") {
   const auto change = [](const std::string& method, const std::string& by) {
-    return measured("dependence", method).at("change_by_" + by);
+    return measured("dependence", method)["change_by_" + by];
   };
   for (const auto* method : {"identity", "uniform", "synthesizer", "fnet"}) {
     INFO(method);
@@ -76,11 +67,11 @@ TEST_CASE("collisions: shares follow the law of their buckets, and not that of o
     for (const auto& [method, P] : law) {
       const auto found =
           measured("collisions:draws=4096", method, {.input = "pair:angle=1", .n = 1, .d = 6, .seed = seed});
-      CHECK(std::abs(found.at("collision_rate_theory") - P) < 1e-12);
-      CHECK(std::abs(found.at("angle") - theta) < 1e-12);
-      scores.push_back({method, z(found.at("collision_rate"), P)});
+      CHECK(std::abs(found["collision_rate_theory"] - P) < 1e-12);
+      CHECK(std::abs(found["angle"] - theta) < 1e-12);
+      scores.push_back({method, z(found["collision_rate"], P)});
       for (const auto& [other, wrong] : law)
-        if (other != method) planted.push_back({method + " as " + other, z(found.at("collision_rate"), wrong)});
+        if (other != method) planted.push_back({method + " as " + other, z(found["collision_rate"], wrong)});
     }
   check_family(scores);
   for (const Score& score : planted) check_found(score.what, {score}, threshold(scores));
@@ -88,19 +79,19 @@ TEST_CASE("collisions: shares follow the law of their buckets, and not that of o
 
 TEST_CASE("collisions: no law for many buckets, and methods that hash alone", "[unit]") {
   const auto many = measured("collisions:draws=16", "reformer:buckets=8", {.input = "pair", .n = 1});
-  CHECK_FALSE(many.contains("collision_rate_theory"));
-  CHECK(many.at("collision_rate") == 1);  // an angle of 0
+  CHECK_FALSE(many.has("collision_rate_theory"));
+  CHECK(many["collision_rate"] == 1);  // an angle of 0
   CHECK(misuse_of([] { measured("collisions", "softmax"); }).find("buckets") != std::string::npos);
 }
 
 TEST_CASE("FNet twice is the even part, which is off the reversal by the odd one", "[unit]") {
   for (const Index n : {1, 7, 24}) {
     const auto found = measured("fourier-twice", "fnet", {.n = n, .d = 6});
-    CHECK(found.at("to_even_part") < 1e-13);
-    CHECK(found.at("complex_to_reversal") < 1e-13);
-    CHECK(found.at("odd_part_kept") < 1e-13);
-    CHECK(std::abs(found.at("to_reversal") - found.at("share_of_odd_part")) < 1e-13);
-    CHECK(found.at("share_of_odd_part") > 0.1);
+    CHECK(found["to_even_part"] < 1e-13);
+    CHECK(found["complex_to_reversal"] < 1e-13);
+    CHECK(found["odd_part_kept"] < 1e-13);
+    CHECK(std::abs(found["to_reversal"] - found["share_of_odd_part"]) < 1e-13);
+    CHECK(found["share_of_odd_part"] > 0.1);
   }
   CHECK(misuse_of([] { measured("fourier-twice", "mixer"); }).find("fnet") != std::string::npos);
 }
@@ -109,12 +100,12 @@ TEST_CASE("published gradients are those of numerators, and of values", "[unit]"
   const auto found = measured("gradients", "linear", {.causal = true});
   for (const auto* of : {"queries", "keys", "values"}) {
     INFO(of);
-    CHECK(found.at(std::string("numerator_error_") + of) < 1e-6);
-    CHECK(found.at(std::string("whole_error_") + of) < 1e-6);
+    CHECK(found[std::string("numerator_error_") + of] < 1e-6);
+    CHECK(found[std::string("whole_error_") + of] < 1e-6);
   }
-  CHECK(found.at("published_error_values") < 1e-6);
-  CHECK(found.at("published_error_queries") > 0.05);
-  CHECK(found.at("published_error_keys") > 0.05);
+  CHECK(found["published_error_values"] < 1e-6);
+  CHECK(found["published_error_queries"] > 0.05);
+  CHECK(found["published_error_keys"] > 0.05);
   CHECK(misuse_of([] { measured("gradients", "linear"); }).find("without a mask") != std::string::npos);
   CHECK(misuse_of([] { measured("gradients", "performer", {.causal = true}); }).find("linear") != std::string::npos);
 }
@@ -122,7 +113,7 @@ TEST_CASE("published gradients are those of numerators, and of values", "[unit]"
 TEST_CASE("zero gradients: ReLU has none for negative entries, and elu + 1 has one for each", "[unit]") {
   const auto zeros = [](const std::string& method, const std::string& input, bool causal) {
     const auto found = measured("zero-gradients", method, {.input = input, .n = 48, .causal = causal});
-    return std::pair{found.at("zero_gradients"), found.at("negative_entries")};
+    return std::pair{found["zero_gradients"], found["negative_entries"]};
   };
   for (const bool causal : {false, true}) {
     INFO((causal ? "causal" : "bidirectional"));
@@ -140,7 +131,7 @@ TEST_CASE("zero gradients: ReLU has none for negative entries, and elu + 1 has o
 
 TEST_CASE("wider keys: a Performer's features with the norm, and without it where keys have one norm", "[unit]") {
   const auto distance = [](const std::string& norms, const std::string& input) {
-    return measured("wider-keys:norms=" + norms, "performer:m=16", {.input = input}).at("distance");
+    return measured("wider-keys:norms=" + norms, "performer:m=16", {.input = input})["distance"];
   };
   CHECK(distance("true", "gaussian") < 1e-9);
   CHECK(distance("true", "sphere") < 1e-9);
@@ -150,8 +141,8 @@ TEST_CASE("wider keys: a Performer's features with the norm, and without it wher
 
 TEST_CASE("a base layer's attention costs the feed-forward part at n = 1536 and all the rest at 4608", "[unit]") {
   const auto at = [](Index n) { return measured("layer-flops", "softmax", {.n = n, .d = 64}); };
-  CHECK(at(1536).at("with_projections_over_feed_forward") == 1);
-  CHECK(at(4608).at("over_rest") == 1);
-  CHECK(at(1536).at("feed_forward_flops") == 16.0 * 1536 * 768 * 768);
-  CHECK(measured("layer-flops", "identity", {.d = 64}).at("attention_flops") == 0);
+  CHECK(at(1536)["with_projections_over_feed_forward"] == 1);
+  CHECK(at(4608)["over_rest"] == 1);
+  CHECK(at(1536)["feed_forward_flops"] == 16.0 * 1536 * 768 * 768);
+  CHECK(measured("layer-flops", "identity", {.d = 64})["attention_flops"] == 0);
 }

@@ -1,13 +1,10 @@
 // What is recommended, from planted numbers; which budgets are looked at; and the commands that choose and compare.
 #include <fmt/format.h>
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 
 #include "experiments/commands/recommendation.hpp"
 #include "experiments/commands/search_space.hpp"
 #include "tests/misuse.hpp"
+#include "tests/program.hpp"
 #include "tests/store/results_file.hpp"
 
 using namespace attnbench;
@@ -113,25 +110,6 @@ TEST_CASE("budgets are powers of two that cost at most half of softmax, and stat
   CHECK(contains(none.without_form[0], "linformer: every projected key mixes all tokens"));
   CHECK(contains(misuse_of([&] { search_space({"perfomer"}, shape); }), "performer"));
 }
-
-namespace {
-
-struct ProgramOutcome {
-  int code;
-  std::string text;  // standard output and standard error
-};
-
-ProgramOutcome program(const std::string& arguments) {
-  FILE* pipe = popen(fmt::format("'{}' {} 2>&1", ATTNBENCH_PROGRAM, arguments).c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
-
-}  // namespace
 
 TEST_CASE("recommend measures once, answers again from the store, and refuses what cannot be", "[end-to-end]") {
   const Folder folder;

@@ -1,0 +1,59 @@
+// One replicate of one cell, run in this process: what its experiment recorded.
+#pragma once
+
+#include <map>
+
+#include "harness/experiment/experiment.hpp"
+
+namespace attnbench {
+
+struct Measured {
+  std::map<std::string, std::vector<double>> values;  // metric -> its numbers; a scalar has one
+  std::vector<std::string> notes;
+
+  bool has(const std::string& metric) const { return values.contains(metric); }
+  // Of a scalar; an array has no one number.
+  double operator[](const std::string& metric) const {
+    const auto& numbers = values.at(metric);
+    if (numbers.size() != 1) throw std::logic_error(metric + " is no scalar");
+    return numbers[0];
+  }
+};
+
+inline Cell double_cell(const std::string& experiment, const std::string& method,
+                        Shape shape = {.nq = 24, .nk = 24, .d = 4, .dv = 6}, const std::string& input = "gaussian") {
+  shape.precision = Precision::f64;
+  return {.experiment = Params("experiments", experiment),
+          .method = Params("methods", method),
+          .input = Params("inputs", input),
+          .problem = {.shape = shape}};
+}
+
+inline Measured measured(const Cell& cell, Index replicate = 0, int threads = 1) {
+  const auto& entry = find<ExperimentEntry>(cell.experiment.name());
+  entry.check(cell);
+  Context context(threads);
+  ExactCache exact;
+  Recorder recorder;
+  entry.run({cell, replicate, context, exact}, recorder);
+  Measured all{.values = {}, .notes = recorder.notes()};
+  for (auto& m : recorder.take()) {
+    Index size = 1;
+    for (const Index extent : m.shape) size *= extent;
+    if (size != std::ssize(m.values)) throw std::logic_error(m.metric + " has another shape than it says");
+    all.values[m.metric] = std::move(m.values);
+  }
+  return all;
+}
+
+// Why the experiment has no number for that cell; empty when it has.
+inline std::string skip_of(const Cell& cell) {
+  try {
+    measured(cell);
+  } catch (const Skip& skip) {
+    return skip.what();
+  }
+  return "";
+}
+
+}  // namespace attnbench
