@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -5,10 +5,10 @@
 #include <limits>
 #include <numeric>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"
 #include "harness/measures/retrieval.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 #include "harness/theory/delta_method.hpp"
 
@@ -67,15 +67,17 @@ void record_retrieval(const Matrix<double>& A, const Matrix<double>& truth, cons
 }
 
 // The share of rows whose normaliser sum_j K_ij over visible keys is not positive: such a row means nothing.
-void record_normalisers(const Approximation<double>& method, const Task& task, const Exact& exact, Recorder& record) {
-  if (!method.kernel()) return;
-  const auto rows = static_cast<size_t>(exact.head.Q.rows());
+template <class T>
+void record_normalisers(const Task::Applied::Instance<T>& drawn, const Task& task, Recorder& record) {
+  const auto* kernel = drawn.method->kernel();
+  if (!kernel) return;
+  const auto rows = static_cast<size_t>(drawn.head.Q.rows());
   const auto& mask = task.cell.problem.shape.mask;
-  std::vector<double> values(rows), log_scale(rows);
-  method.kernel()->normalisers(exact.head.view(), mask, task.context, values, log_scale);
+  std::vector<T> values(rows), log_scale(rows);
+  kernel->normalisers(drawn.head.view(), mask, task.context, values, log_scale);
   Index seeing = 0, bad = 0;
   for (size_t i = 0; i < rows; ++i)
-    if (mask.visible(static_cast<Index>(i), exact.head.K.rows()) > 0) {
+    if (mask.visible(static_cast<Index>(i), drawn.head.K.rows()) > 0) {
       ++seeing;
       if (values[i] <= 0) ++bad;
     }
@@ -104,20 +106,20 @@ void record_delta_method(const Task& task, const Exact& exact, Recorder& record)
   }
   // Beside the number of summands it depends on the map and the input alone, which specs of other m share.
   const Params single = task.cell.method.with("m", task.cell.method.has("count") ? "2" : "1");
-  const auto error = task.exact.remembered(
-      task.cell, task.replicate, "delta method " + single.spec(), [&](std::vector<double>& squared_and_bias) {
-        squared_and_bias.assign(2, 0);
-        Context in_double(task.context.threads());  // the theory of a rounded problem is not itself rounded
-        for (const Index i : chosen) {
-          const Index seen = task.cell.problem.shape.mask.visible(i, nk);
-          if (seen == 0) continue;
-          const RowError row =
-              delta_method(in_double, *theory, rows(head.Q, i, 1), rows(head.K, 0, seen), rows(head.V, 0, seen));
-          squared_and_bias[0] += row.squared_error;
-          for (const double b : row.bias) squared_and_bias[1] += b * b;
-        }
-        for (double& x : squared_and_bias) x /= static_cast<double>(dv * std::ssize(chosen));
-      });
+  const auto& error = task.exact.remembered(task.cell, task.replicate, "delta method " + single.spec(), [&] {
+    std::vector<double> squared_and_bias(2);
+    Context in_double(task.context.threads());  // the theory of a rounded problem is not itself rounded
+    for (const Index i : chosen) {
+      const Index seen = task.cell.problem.shape.mask.visible(i, nk);
+      if (seen == 0) continue;
+      const RowError row = delta_method(in_double, *theory, row_block(head.Q, i, 1), row_block(head.K, 0, seen),
+                                        row_block(head.V, 0, seen));
+      squared_and_bias[0] += row.squared_error;
+      for (const double b : row.bias) squared_and_bias[1] += b * b;
+    }
+    for (double& x : squared_and_bias) x /= static_cast<double>(dv * std::ssize(chosen));
+    return squared_and_bias;
+  });
   const double m = static_cast<double>(theory->summands);
   record.scalar("output_mse_theory", "1", error[0] / m);
   record.scalar("output_bias_theory", "1", std::sqrt(error[1]) / m);
@@ -129,12 +131,14 @@ void record_output(const Matrix<double>& output, const Exact& exact, Recorder& r
 }
 
 // What the method costs by its formulas, and what attention to its pattern's keys costs once they are known.
-void record_cost(const Approximation<double>& method, const Task& task, const Exact& exact, Recorder& record) {
+template <class T>
+void record_cost(const Task::Applied::Instance<T>& drawn, const Task& task, Recorder& record) {
   const auto& shape = task.cell.problem.shape;
   record.scalar("flops", "FLOP", find<MethodEntry>(task.cell.method.name()).cost(task.cell.method, shape).flops);
-  if (!method.pattern()) return;
+  const auto* pattern = drawn.method->pattern();
+  if (!pattern) return;
   std::vector<std::vector<Index>> keys(static_cast<size_t>(shape.nq));
-  method.pattern()->keys_of_rows(exact.head.view(), shape.mask, 0, task.context, keys);
+  pattern->keys_of_rows(drawn.head.view(), shape.mask, 0, task.context, keys);
   double pairs = 0;
   for (const auto& of_row : keys) pairs += static_cast<double>(of_row.size());
   record.scalar("pattern_flops", "FLOP", 2 * pairs * static_cast<double>(shape.d + shape.dv));
@@ -170,17 +174,20 @@ void measure(const Task& task, Recorder& record) {
   if (task.cell.experiment.flag("matrix") && !no_matrix.empty())
     record.note(task.cell.method.spec() + " has no attention matrix (" + no_matrix +
                 "): the error of its output alone was measured");
-  if (task.cell.experiment.flag("matrix") && no_matrix.empty()) {
-    const auto [A, output] = task.applied();
-    record_output(output, *exact, record);
-    record_matrix(task.cell.method.spec(), A, exact->attention(), task.cell.experiment.flag("by_row"), record);
-    record_retrieval(A, exact->attention(), task, record);
-  } else {
-    record_output(task.output(), *exact, record);
+  const bool matrix = task.cell.experiment.flag("matrix") && no_matrix.empty();
+  const Task::Applied applied = matrix ? task.applied() : task.applied_without_matrix();
+  record_output(applied.output, *exact, record);
+  if (matrix) {
+    const Matrix<double>&A = applied.attention, &truth = exact->attention();
+    record_matrix(task.cell.method.spec(), A, truth, task.cell.experiment.flag("by_row"), record);
+    record_retrieval(A, truth, task, record);
   }
-  const auto method = task.method<double>(0, task.replicate);
-  record_cost(*method, task, *exact, record);
-  record_normalisers(*method, task, *exact, record);
+  std::visit(
+      [&](const auto& drawn) {
+        record_cost(drawn, task, record);
+        record_normalisers(drawn, task, record);
+      },
+      applied.instance);
   record_delta_method(task, *exact, record);
 }
 

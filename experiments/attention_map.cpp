@@ -1,8 +1,8 @@
 // The attention matrix of a method as an array, to be looked at, and its difference to the exact one.
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

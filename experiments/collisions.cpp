@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {
@@ -77,6 +77,10 @@ const bool registered = add(ExperimentEntry{
                 {"angle", "rad", "between q and k, mean over pairs"}},
     .headline = {.metric = "collision_rate", .label = "P(q and k share a bucket)", .theory = "collision_rate_theory"},
     .check = refuse_what_does_not_hash,
+    .work =
+        [](const Cell& cell) {
+          return work_of_draws(cell, cell.experiment.integer("draws"), cell.experiment.integer("pairs"));
+        },
     .run = measure,
 });
 

@@ -21,7 +21,7 @@ Index first_position(Index n) { return std::max<Index>(0, n - reach_of(n) / 2); 
 
 template <class T>
 Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
-  return {rows(head.Q, first, count), rows(head.K, first, count), rows(head.V, first, count)};
+  return {row_block(head.Q, first, count), row_block(head.K, first, count), row_block(head.V, first, count)};
 }
 
 // The heads of a cell: the tokens that are there at first, and those that steps take in.
@@ -183,7 +183,8 @@ class Decoding final : public Decoded {
       rows_of->attention_rows(head.view(), {.causal = true}, last, task_.context, A);
       multiply<double>(task_.context, A, head.V, row);
     } else {
-      method->attend({rows(head.Q, last, 1), head.K, head.V}, {.causal = true, .offset = last}, task_.context, row);
+      method->attend({row_block(head.Q, last, 1), head.K, head.V}, {.causal = true, .offset = last}, task_.context,
+                     row);
     }
     return row;
   }

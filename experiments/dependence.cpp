@@ -1,7 +1,7 @@
 // What a method's output depends on: queries, keys and values are replaced, one at a time, by those of another head of
 // the same input, and the outputs are compared. What a method does not read changes nothing, to the last bit.
+#include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -13,12 +13,12 @@
 #include <map>
 
 #include "experiments/depth_layers.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/collapse.hpp"
 #include "harness/measures/spectrum.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {
@@ -152,6 +152,7 @@ const bool registered = add(ExperimentEntry{
                 {"product_effective_rank", "1", "of A_l ... A_1: exp of the entropy of sigma / sum sigma"}},
     .headline = {.metric = "final_output_error", .label = "error of the last hidden state (relative, Frobenius)"},
     .bytes = [](const Cell& cell) { return cell.experiment.flag("matrix") ? 4 * matrix_bytes(cell) : 0; },
+    .work = [](const Cell& cell) { return work_of_layers(cell, cell.experiment.integer("layers")); },
     .run = measure,
 });
 

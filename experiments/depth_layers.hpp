@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/inputs/transformer.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 

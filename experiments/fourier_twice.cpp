@@ -5,8 +5,8 @@
 #include <complex>
 #include <numbers>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -8,7 +8,7 @@
 // Each gradient is compared with central differences of its loss along random directions, in double.
 #include <cmath>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

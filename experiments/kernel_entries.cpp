@@ -2,8 +2,8 @@
 // 4). A bound that holds pair by pair and is summed over pairs would grow with their number; this one does not.
 #include <cmath>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
 
 namespace attnbench {
@@ -275,6 +275,10 @@ const bool registered = add(ExperimentEntry{
           "[pairs, 64, 6]: count, mean, sums of squared, cubed and fourth deviations, and share of "
           "the largest, of K' / K in 64 batches of draws"}},
     .headline = {.metric = "relative_mse", .label = "relative MSE  E (K'/K - 1)^2", .theory = "relative_mse_theory"},
+    .work =
+        [](const Cell& cell) {
+          return work_of_draws(cell, cell.experiment.integer("draws"), cell.experiment.integer("pairs"));
+        },
     .run = measure,
 });
 

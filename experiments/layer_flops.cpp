@@ -3,7 +3,7 @@
 //   projections 2 n D (2 heads d + 2 heads dv),  feed-forward 4 n D (feed_forward D),  softmax 2 n^2 heads (d + dv)
 // With dv = d and feed_forward = 4 projections and attention exceed the feed-forward part from n = 2 D on, and
 // attention all the rest from n = 6 D on.
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/inputs/key_directions.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -4,8 +4,8 @@
 // In units of SM = exp(q.k), where the last factor is 1 - exp(-|q + k|^2 / 2).
 #include <cmath>
 
-#include "harness/core/error.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

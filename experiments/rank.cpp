@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "experiments/rank_records.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/factored_spectrum.hpp"
 #include "harness/measures/linear_map.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,8 +1,8 @@
 // What the experiment `rank` records of a spectrum, exact or estimated.
 #pragma once
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/measures/linear_map.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 

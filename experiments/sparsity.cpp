@@ -10,9 +10,9 @@
 #include <limits>
 #include <utility>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/runner/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 
 namespace attnbench {

@@ -4,8 +4,8 @@
 //   its random vectors read as Gaussian codes         a = 1/2, b = -1/4;  with a softmax over the codes a = 1/2, b = 0
 #include <cmath>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

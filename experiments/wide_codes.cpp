@@ -3,9 +3,9 @@
 //   int exp(q.w) N(w; c, s^2 I) dw = exp(q.c) exp(s^2 |q|^2 / 2),
 // and the second factor is the query's alone: it cancels in the normaliser, for any width s. Here the integral is a
 // mean over samples, each key with its own: what is left of a difference is their noise.
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -2,8 +2,8 @@
 // so that with queries and keys of m dimensions, q' = W q - |q|^2/2 and k' = W k - |k|^2/2, elementwise exponentials
 // give the same attention. A linear layer gives W k without the norm (norms=false): the same attention where all keys
 // have one norm.
+#include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

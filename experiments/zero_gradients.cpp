@@ -1,7 +1,7 @@
 // Which share of the gradients of queries and keys is exactly zero: what a map like ReLU leaves untrained. Of tokens
 // that have a gradient: the query of a row that sees one value alone, such as the first under a causal mask, moves
 // nothing whatever the map, but for rounding.
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 namespace {

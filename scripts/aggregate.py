@@ -1,8 +1,8 @@
-"""From replicates to what a panel draws: points with intervals, references, endings, and notes about them.
+"""From replicates to the data of a panel: points with intervals, references, endings, and notes about them.
 
-Ratios of two methods are formed replicate by replicate; their mean and interval are those of the log ratio,
-back-transformed. Exponents are fitted and crossings found sample by sample (the block of turns, or the replicate):
-exponents then have the panel's interval, crossings, which may lie beyond the points, that of the median.
+A ratio of two methods is computed replicate by replicate; its mean and interval are those of the log ratio, transformed
+back. Exponents and crossings are computed once per sample (a block of turns, or a replicate). Exponents then have the
+panel's interval. Crossings have the interval of the median, because they may lie beyond the points.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ OPTIONS = {"n": "-n", "d": "-d", "logit_scale": "--logit-scale"}
 
 @dataclass
 class Panel:
-    """What one panel draws.
+    """The data of one panel.
 
     points   COLUMNS, one row a point: role is "measured", "reference" (a method without the x axis has x = NaN) or
              "ending" (a cell that was not done: y is NaN and the note says why). A point with a note is not drawn.
-             Of a trade, value is the metric that circles show, and "reference" are bounds and methods whose y is not
-             above zero (drawn at their x). Of a map, a tile at x, y with its value: "value" (the metric itself),
-             "ratio" (log10 of the ratio) or "winner" (log10 of how many times the least is below the next, low and high
-             its interval where it was measured).
-    missing  why there is nothing to draw, and the command that would change it; "" when there is something
-             Of a histogram, a bin at its centre x from x_low to x_high, y its share. Of an image, one row "image".
-    samples  what a measured point of a curve was made of, by series and x
-    image    of an image: its numbers [rows, columns]
+             A trade has the metric of its circles in value; its "reference" rows are bounds, and methods whose y is not
+             above zero (drawn at their x). A map has a tile at x, y with its value: "value" (the metric itself),
+             "ratio" (log10 of the ratio) or "winner" (log10 of the factor between the least and the next, low and high
+             its interval if it was measured). A histogram has a bin at its centre x from x_low to x_high, y its share.
+             An image has one row "image".
+    missing  why there is nothing to draw, and the command that would change it; "" if there is something
+    samples  the samples behind a measured point of a curve, by series and x
+    image    the numbers [rows, columns] of an image
     """
 
     description: dict[str, Any]
@@ -77,12 +77,13 @@ class Panel:
 
     @property
     def has_theory(self) -> bool:
-        """Whether lines are closed forms, so that points are not joined."""
+        """Whether lines are closed forms. Points are then not joined."""
         return bool(self.points["theory"].notna().any())
 
     def role(self, name: str) -> pd.DataFrame:
-        """Rows of one role that are drawn."""
-        return self.points[(self.points["role"] == name) & ((self.points["note"] == "") | (name == "ending"))]
+        """The rows of one role that are drawn."""
+        chosen = (self.points["role"] == name).to_numpy()
+        return self.points[chosen if name == "ending" else chosen & (self.points["note"] == "").to_numpy()]
 
 
 def aggregate(results: Results, description: dict[str, Any]) -> Panel:
@@ -103,7 +104,7 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
             panel, _with_gaps(results, cells, measured), results
         )
     endings = _ending_rows(results, cells)
-    if description["kind"] == "trade":  # what was not done has no place along a metric
+    if description["kind"] == "trade":  # a cell that was not done has no place along a metric
         endings = [{**row, "x": np.nan} for row in endings]
     rows += endings
     if rows:
@@ -123,19 +124,18 @@ def aggregate(results: Results, description: dict[str, Any]) -> Panel:
 def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFrame:
     """Cells of the panel with columns x, upwards (the second axis of a map), series and role."""
     if "cells" in description:
-        cells = cells[cells.index.isin(description["cells"])]
+        cells = _without_absent(cells[cells.index.isin(description["cells"])])
     where = description.get("where", {})
     axes = [*axis_names(description), *axis_names(description, "y_axis")]
     references = [*description.get("references", []), *filter(None, [description.get("ratio_to")])]
     chosen = select(cells, where, axes)
     # A reference lacks the parameters of the methods beside it, so only conditions on the problem bind it.
     problem = {name: value for name, value in where.items() if name in (*PROBLEM, "experiment", "input")}
-    baseline = select(cells, {**problem, "method": references})
-    chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
-    # A store has a hundred parameters, and each merge would copy those of other cells.
-    chosen = chosen.drop(columns=[name for name in parameter_columns(chosen) if chosen[name].isna().all()])
-    columns = description.get("series", ["method"])
-    series = pd.Series([_series(cell, columns, axes) for _, cell in chosen.iterrows()], chosen.index, dtype=object)
+    baseline = select(cells, {**problem, "method": references}) if references else cells.iloc[:0]
+    if len(baseline):
+        chosen = pd.concat([chosen[~chosen.index.isin(baseline.index)], baseline])
+    chosen = _without_absent(chosen)
+    series = _series(chosen, description.get("series", ["method"]), axes)
     timed = chosen["machine"] != ""
     if chosen.loc[timed, "machine"].nunique() > 1:  # timings of two machines are no sample of one
         series[timed] += " on " + chosen.loc[timed, "machine"]
@@ -147,14 +147,22 @@ def _panel_cells(cells: pd.DataFrame, description: dict[str, Any]) -> pd.DataFra
     )
 
 
+def _without_absent(cells: pd.DataFrame) -> pd.DataFrame:
+    """The same without the parameters that none of these cells has. A store has a hundred parameters, and each merge
+    copies every column."""
+    absent = cells.isna().to_numpy().all(axis=0)
+    parameters = set(parameter_columns(cells))
+    return cells.loc[:, [not (none and name in parameters) for none, name in zip(absent, cells.columns)]]
+
+
 def axis_names(description: dict[str, Any], axis: str = "x") -> list[str]:
-    """The columns that may give x (or y_axis): of a list, the first that a cell has (budgets go by many names)."""
+    """The columns that may give x (or y_axis). The first one that a cell has counts: budgets have many names."""
     names = description.get(axis) or []
     return names if isinstance(names, list) else [names]
 
 
 def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series[float]:
-    """The number of each cell on an axis of those names; NaN where it has none."""
+    """The place of each cell on an axis of these names; NaN if the cell has none of them."""
     place = pd.Series(np.nan, cells.index)
     for name in names:
         if name in cells:
@@ -162,31 +170,34 @@ def _along(cells: pd.DataFrame, names: list[str]) -> pd.Series[float]:
     return place
 
 
-def _series(cell: pd.Series[Any], columns: list[str], axes: list[str]) -> str:
-    """The name of a curve: its specs without the parameters that the axes sweep; other columns that the cell has as
-    name=value."""
-    parts = []
+def _series(cells: pd.DataFrame, columns: list[str], axes: list[str]) -> pd.Series[str]:
+    """The name of the curve of each cell: its specs without the parameters that the axes sweep, and each other column
+    that the cell has as name=value."""
+    parts = [["" for _ in range(len(cells))]]
     for column in columns:
-        value = plain(cell.get(column))
-        if column in SPECS:
-            parts.append(without_parameters(value, axes))
-        elif not pd.isna(value):
-            parts.append(f"{column}={value:.15g}" if isinstance(value, float) else f"{column}={value}")
-    return " ".join(parts)
+        if column in cells:
+            names = {value: _part(column, plain(value), axes) for value in cells[column].dropna().unique()}
+            parts.append(list(cells[column].map(names).fillna("")))
+    return pd.Series([" ".join(filter(None, of_cell)) for of_cell in zip(*parts)], cells.index, dtype=object)
+
+
+def _part(column: str, value: Any, axes: list[str]) -> str:
+    if column in SPECS:
+        return without_parameters(value, axes)
+    return f"{column}={value:.15g}" if isinstance(value, float) else f"{column}={value}"
 
 
 def _with_values(results: Results, cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """One row a replicate that has the metric: the columns of its cell, replicate, unit and values."""
-    rows = results.measurements[results.measurements["metric"] == metric]
-    return rows.merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
+    """One row per replicate that has the metric: the columns of its cell, replicate, unit and values."""
+    rows = results.of_metric(metric)
+    return rows[rows["key"].isin(cells.index)].merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
 
 
 def _with_gaps(results: Results, cells: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The same and one row with the value NaN and no unit for every done replicate that has no such metric: what could
-    not be estimated is known to be missing, and the rest alone would not be its mean."""
-    done = results.replicates.loc[results.replicates["ending"] == "done", ["key", "replicate"]]
+    """`measured`, and a row with the value NaN and no unit for every done replicate that lacks the metric. It could not
+    be estimated there, so the mean of the other replicates would be biased."""
     there = pd.MultiIndex.from_frame(measured[["key", "replicate"]])
-    done = done[done["key"].isin(cells.index)]
+    done = results.done.loc[results.done["key"].isin(cells.index), ["key", "replicate"]]
     gaps = done[~pd.MultiIndex.from_frame(done).isin(there)].merge(cells, left_on="key", right_index=True)
     if len(gaps) == 0:
         return measured.reset_index(drop=True)
@@ -202,7 +213,7 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
     """One row for each series and x. A replicate's array counts as its mean, or with all its samples for a median."""
     description = panel.description
     kind = description.get("interval", "mean")
-    theory = _theory_by_replicate(results, description)
+    theory = _theory_by_replicate(results, description, measured)
     if description.get("ratio_to"):
         measured, theory = _divided(panel, measured, theory)
     without_axis = measured[measured["x"].isna() & (measured["role"] == "measured")]
@@ -246,8 +257,8 @@ def _curve_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[
 def _divided(
     panel: Panel, measured: pd.DataFrame, theory: dict[tuple[str, int], Array]
 ) -> tuple[pd.DataFrame, dict[tuple[str, int], Array]]:
-    """Values and closed forms over those of the method `ratio_to`: of the same replicate of the same input and problem,
-    at the same x, or anywhere when that method has no x. A ratio that is not positive is a gap."""
+    """Divides values and closed forms by those of the method `ratio_to`: of the same replicate, input and problem, at
+    the same x, or at every x if that method has none. A ratio that is not positive is a gap."""
     name = panel.description["ratio_to"]
     axes = axis_names(panel.description)
     where = ["replicate", "input", *(column for column in PROBLEM if column in measured)]
@@ -272,9 +283,9 @@ def _divided(
 
 
 def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
-    """One row a tile. Values are closed forms where the description names them and a cell has one, else measured."""
+    """One row per tile. Its value is the closed form if the description names one that the cell has, else measured."""
     description = panel.description
-    theory = _theory_by_replicate(results, description)
+    theory = _theory_by_replicate(results, description, measured)
     values = [
         float(theory.get((key, r), np.mean(v)))
         for key, r, v in zip(measured["key"], measured["replicate"], measured["values"])
@@ -299,8 +310,8 @@ def _map_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[di
 def _samples_by_point(
     results: Results, cells: pd.DataFrame, metric: str, points: list[str]
 ) -> dict[tuple[Any, ...], Array]:
-    """(series, method spec, values of the columns of its points) to all samples of a metric, over replicates and
-    whatever else cells differ in."""
+    """(series, method spec, values of the columns `points`) to all samples of a metric, over replicates and all other
+    differences of cells."""
     measured = _with_values(results, cells, metric)
     return {
         key: np.concatenate([np.ravel(v) for v in group["values"]])
@@ -309,8 +320,8 @@ def _samples_by_point(
 
 
 def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a method spec, or a value of `points` of one: the median of one metric against the geometric mean of
-    another, whichever experiments they come from."""
+    """One row per method spec, or per value of `points`: the median of one metric against the geometric mean of
+    another, over all experiments."""
     along, bounded, upwards, areas = (
         (
             _samples_by_point(results, cells, description[name], description.get("points", []))
@@ -350,8 +361,8 @@ def _trade_rows(results: Results, cells: pd.DataFrame, description: dict[str, An
 
 
 def _log10_ratio(a: pd.Series[float], b: pd.Series[float]) -> tuple[float, float, float, int]:
-    """Mean over the replicates that both have of log10 a / b, its interval, and how many. Closed forms may be zero:
-    then it is infinite, or NaN where both are."""
+    """Mean of log10 a / b over the replicates that both have, its interval, and their number. Closed forms may be zero:
+    the mean is then infinite, or NaN if both are zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log10((a / b).dropna().to_numpy(float))
         value, low, high = mean_interval(logs) if len(logs) else (np.nan,) * 3
@@ -377,7 +388,7 @@ def _value_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None:
 
 
 def _winner_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None:
-    """The method with the least mean, and how far below the next."""
+    """The method with the least mean, and its distance from the next."""
     order = sorted(by_series, key=lambda series: (by_series[series].mean(), series))
     if not order:
         return None
@@ -387,10 +398,12 @@ def _winner_row(by_series: dict[str, pd.Series[float]]) -> dict[str, Any] | None
     return _row(order[0], "winner", value=value, low=low, high=high, replicates=count, samples=count)
 
 
-def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[tuple[str, int], Array]:
-    """(key, replicate) to the closed form: its mean for a curve, the array itself for a profile."""
-    name = description.get("theory") or None
-    rows = results.measurements[results.measurements["metric"] == name]
+def _theory_by_replicate(
+    results: Results, description: dict[str, Any], measured: pd.DataFrame
+) -> dict[tuple[str, int], Array]:
+    """(key, replicate) of the measured cells to the closed form: its mean for a curve, the array for a profile."""
+    rows = results.of_metric(description.get("theory") or "")
+    rows = rows[rows["key"].isin(measured["key"])]
     whole = description["kind"] == "profile"
     return {(key, r): v if whole else np.mean(v) for key, r, v in zip(rows["key"], rows["replicate"], rows["values"])}
 
@@ -398,7 +411,7 @@ def _theory_by_replicate(results: Results, description: dict[str, Any]) -> dict[
 def _profile_rows(panel: Panel, measured: pd.DataFrame, results: Results) -> list[dict[str, Any]]:
     """One row for each series and index (from first_index, or 1). Arrays of different lengths are different series."""
     description = panel.description
-    theory = _theory_by_replicate(results, description)
+    theory = _theory_by_replicate(results, description, measured)
     flat = measured["values"].map(np.ndim) == 1
     if not flat.all():
         panel.notes.append(
@@ -456,7 +469,7 @@ def _histogram_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]
 
 
 def _image_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
-    """The array of the first replicate of the one cell, and a row that stands for it."""
+    """Stores the array of the first replicate of the one cell in the panel, and returns a row for it."""
     flat = measured[measured["values"].map(np.ndim) == 2].sort_values("replicate", kind="stable")
     if len(flat) == 0:
         return []
@@ -471,7 +484,7 @@ def _image_rows(panel: Panel, measured: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _varying(group: pd.DataFrame) -> set[str]:
-    """Columns in which the cells behind one point differ: parameters and problem, or else the specs."""
+    """The columns in which the cells behind one point differ: parameters and problem, or otherwise the specs."""
     columns = [*PROBLEM, *(c for c in parameter_columns(group) if c not in _ADDED)]
     if group["key"].nunique() == 1:
         return set()
@@ -489,9 +502,10 @@ def _say_what_is_pooled(panel: Panel, columns: set[str]) -> None:
 
 def _ending_rows(results: Results, cells: pd.DataFrame) -> list[dict[str, Any]]:
     """One row for each series, x, ending and reason other than done; replicates counts them."""
-    ended = results.replicates[results.replicates["ending"] != "done"].merge(
-        cells, left_on="key", right_index=True, suffixes=("", " of cell")
-    )
+    ended = results.not_done[results.not_done["key"].isin(cells.index)]
+    if len(ended) == 0:
+        return []
+    ended = ended.merge(cells, left_on="key", right_index=True, suffixes=("", " of cell"))
     ended["reason"] = ended["reason"].fillna("")
     return [
         _row(series, "ending", x=x, replicates=len(group), note=f"{ending}: {reason}" if reason else ending)
@@ -513,7 +527,7 @@ def is_log(scale: str | None) -> bool:
 def _mark_undrawable(panel: Panel) -> None:
     """Notes on points that the axes cannot show, and a sentence that counts them."""
     points, description = panel.points, panel.description
-    if description["kind"] == "trade":  # a method without error is drawn where it stands along x
+    if description["kind"] == "trade":  # a method without error is drawn at its x
         _say_what_lies_beyond(panel)
         return
     # A point whose measurement has gaps (NaN) stays for its closed form.
@@ -534,7 +548,7 @@ def _mark_undrawable(panel: Panel) -> None:
 
 
 def _say_what_lies_beyond(panel: Panel) -> None:
-    """Of a trade: points above y_most are said, since drawn they would flatten the rest."""
+    """Lists the points of a trade above y_most in a note. Drawn, they would flatten the rest."""
     points, most = panel.points, panel.description.get("y_most") or np.inf
     beyond = points[(points["role"] == "measured") & (points["y"] > most)]
     points.loc[beyond.index, "note"] = f"above {most:g}"
@@ -548,7 +562,7 @@ def _say_what_lies_beyond(panel: Panel) -> None:
 
 
 def _fit_exponents(panel: Panel) -> None:
-    """The exponent of every series with its interval, from one fit a sample: the first of every point, the second, ..."""
+    """The exponent of every series with its interval, from one fit per sample: the first of each point, and so on."""
     interval = INTERVALS[panel.description.get("interval", "mean")]
     for group, x, samples in _curves(panel):
         exponents = fitted_exponents(x, samples)
@@ -559,7 +573,7 @@ def _fit_exponents(panel: Panel) -> None:
 
 
 def _find_crossings(panel: Panel) -> None:
-    """Where every series rises above 1 for good, with the interval of the median, from one crossing a sample."""
+    """From where every series stays above 1, with the interval of the median, from one crossing per sample."""
     for group, x, samples in _curves(panel):
         if (samples <= 0).any():
             continue
@@ -570,7 +584,7 @@ def _find_crossings(panel: Panel) -> None:
 
 
 def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, Array, Array]]:
-    """The rows of every measured series, its x in order, and the samples [points, samples] that all points have."""
+    """For each measured series: its rows, its x in order, and the samples [points, samples] that all points have."""
     for series, group in series_of(panel.role("measured")):
         x = np.sort(group["x"].to_numpy(float))
         samples = [panel.samples[series, place] for place in x]
@@ -579,8 +593,8 @@ def _curves(panel: Panel) -> Iterator[tuple[pd.DataFrame, Array, Array]]:
 
 
 def _say_what_lies_far_below(panel: Panel) -> None:
-    """A line more than two decades below all points, such as what float itself errs by, is said: drawn, it would
-    flatten the rest."""
+    """Mentions a line more than two decades below all points, such as the rounding error of float, in a note. Drawn, it
+    would flatten the rest."""
     measured = panel.role("measured")["y"]
     if panel.description["kind"] != "curve" or not is_log(panel.description.get("y_scale")) or measured.dropna().empty:
         return
@@ -603,12 +617,14 @@ def _say_what_is_absent(panel: Panel, results: Results, cells: pd.DataFrame, mea
 
 
 def points_of(panel: Panel) -> pd.DataFrame:
-    """What a panel has beside references and endings: points, the tiles of a map, or an image."""
-    return pd.concat([panel.role(name) for name in ("measured", "ratio", "winner", "value", "image")])
+    """The rows that are neither references nor endings: points, the tiles of a map, or an image."""
+    points = panel.points
+    drawn = points["role"].isin(["measured", "ratio", "winner", "value", "image"]) & (points["note"] == "")
+    return points[drawn.to_numpy()]
 
 
 def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str, Any]) -> str:
-    """Why a panel is empty, and which command would fill it."""
+    """Says why a panel is empty, and which command would fill it."""
     if len(cells) == 0:
         return f"no data: {needed_command(description)}"
     endings = results.replicates[results.replicates["key"].isin(cells.index)]["ending"]
@@ -625,7 +641,7 @@ def _what_is_needed(results: Results, cells: pd.DataFrame, description: dict[str
 
 
 def needed_command(description: dict[str, Any]) -> str:
-    """The attnbench run that makes the cells of a panel, as far as its description fixes them."""
+    """The `attnbench run` that makes the cells of a panel, as far as its description determines them."""
     where = dict(description.get("where", {}))
     experiment = where.pop("experiment", "EXPERIMENT")
     words = ["attnbench run", shlex.quote(str(experiment[0] if isinstance(experiment, list) else experiment))]
@@ -642,6 +658,6 @@ def needed_command(description: dict[str, Any]) -> str:
     if description["kind"] not in ("profile", "histogram", "image"):
         for names in (axis_names(description), axis_names(description, "y_axis")):
             words += ["--sweep", f"{names[0]}=..."] if names else []
-    if where:  # parameters of the specs, which stand in the specs
+    if where:  # parameters that the user writes inside the specs
         words.append(f"# with {', '.join(f'{name}={wanted}' for name, wanted in where.items())}")
     return " ".join(words)

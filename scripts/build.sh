@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures when that was never done, or presets have changed, and builds: scripts/build.sh PRESET [TARGET...]. Quiet
-# when nothing is to be done.
+# scripts/build.sh PRESET [TARGET...]: configures if that was never done or the presets have changed, and builds. Prints
+# nothing if everything is up to date.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -1,4 +1,4 @@
-"""What a page rests on, as files beside it: the verdicts as tables, the environments of the runs, and the store."""
+"""The files beside a page with its sources: the verdicts as tables, the environments of the runs, and the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from results import Results
 
 
 def bundle(results: Results, folder: Path) -> dict[str, bytes]:
-    """Files by name. A results file that lies in the folder already is not copied."""
+    """Files by name. A results file that is already in the folder is not copied."""
     stores = [path for path in results.files if path.resolve().parent != folder.resolve()]
     numbered = len(results.files) > 1
     return {
@@ -28,7 +28,8 @@ def bundle(results: Results, folder: Path) -> dict[str, bytes]:
 
 
 def environment(results: Results) -> str:
-    """Each different environment once, and the runs, each with the position of its own and what was of its moment."""
+    """Each different environment once, and the runs. Each run has the position of its environment, and its load average
+    and free memory, which change from run to run."""
     environments: list[dict[str, Any]] = []
     runs = []
     for run in results.runs.to_dict("records"):
@@ -43,7 +44,7 @@ def environment(results: Results) -> str:
 
 
 def store(path: Path) -> bytes:
-    """A results file as it is at one moment, also while a run writes to it: what lies in its log is in the copy."""
+    """A consistent copy of a results file, even while a run writes to it: it includes SQLite's write-ahead log."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:
         with closing(sqlite3.connect(":memory:")) as whole:
             source.backup(whole)

@@ -1,7 +1,7 @@
-"""The text that scripts/train_byte_lm.py trains on, and what is held out of it: the source of Python's standard library.
+"""The training text of scripts/train_byte_lm.py and its held-out files: the source of Python's standard library.
 
-Tests and installed packages are left out. A file is held out by the hash of its path, one in twenty, or because it is
-captured. Which files there are depends on the Python that runs this.
+Tests and installed packages are left out. The hash of its path decides whether a file is held out (one in twenty);
+files to capture are held out as well. The files depend on the Python that runs this.
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
 
   scripts/capture_qkv.py MODEL.py:FUNCTION -o DIR [--attention 'NAME=FILE.py:FUNCTION' ...]
 
-FUNCTION of MODEL.py takes nothing and returns a model and a tuple of its arguments; the model is called once with
-them, in evaluation mode. Every torch.nn.MultiheadAttention is captured. Attention of another kind is named: NAME is the name
-of its modules as model.named_modules() gives it (* stands for anything, ? for one character) and FUNCTION(module, args, kwargs, output)
-returns q, k and v after whatever the module does to them (a rotation, say), of shape [b, h, n, d], not scaled.
+FUNCTION of MODEL.py takes nothing and returns a model and a tuple of its arguments. This program calls the model once
+with them, in evaluation mode, and captures every torch.nn.MultiheadAttention. Name other kinds of attention: NAME is
+the name of their modules as model.named_modules() gives it (* matches anything, ? one character). FUNCTION(module,
+args, kwargs, output) returns q, k and v of shape [b, h, n, d], after all that the module does to them (such as a
+rotation), but not scaled.
 
-One file a module and call, DIR/NAME.safetensors (a second call: DIR/NAME.2.safetensors), with tensors q, k and v of
-shape [b, h, n, d] in float32, which `attnbench run attention-error --method performer --input
-file:DIR/NAME.safetensors,head=3` reads. A model with more heads of queries than of keys has its keys and values repeated.
+It writes one file per module and call, DIR/NAME.safetensors (a second call: DIR/NAME.2.safetensors), with tensors q, k
+and v of shape [b, h, n, d] in float32, which `attnbench run attention-error --method performer --input
+file:DIR/NAME.safetensors,head=3` reads. If a model has more heads of queries than of keys, keys and values repeat.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ Attention = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], Heads]
 
 
 class Misuse(Exception):
-    """What was given, what was expected and how to mend it, in one line. Exit code 2."""
+    """The user's error in one line: the value given, the value expected, and how to correct it. Exit code 2."""
 
 
 def heads_of_multihead_attention(
     module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
 ) -> Heads:
-    """q [b, h, nq, d], k and v [b, h, nk, d] of a torch.nn.MultiheadAttention: its inputs, projected, with the bias and
-    the zero that it may add to its keys and values."""
+    """q [b, h, nq, d], k and v [b, h, nk, d] of a torch.nn.MultiheadAttention: its projected inputs, with the bias and
+    the zero row that it may append to keys and values."""
     assert isinstance(module, nn.MultiheadAttention)
     inputs = [kwargs[name] if name in kwargs else args[place] for place, name in enumerate(("query", "key", "value"))]
     inputs = [x.unsqueeze(0) if x.dim() == 2 else x if module.batch_first else x.transpose(0, 1) for x in inputs]
@@ -70,7 +71,7 @@ def heads_of_multihead_attention(
 
 
 def checked(name: str, heads: Any) -> dict[str, NDArray[np.float32]]:
-    """q, k and v as attnbench takes them: [b, h, n, d] in float32, as many heads each."""
+    """q, k and v in the form that attnbench reads: [b, h, n, d] in float32, with equal numbers of heads."""
     whole = isinstance(heads, tuple) and len(heads) == 3
     if not whole or not all(isinstance(x, Tensor) and x.dim() == 4 for x in heads):
         raise Misuse(f"{name}: its function gave no q, k and v; expected three tensors of shape [b, h, n, d]")
@@ -91,13 +92,13 @@ def checked(name: str, heads: Any) -> dict[str, NDArray[np.float32]]:
 
 
 class Capture:
-    """While it is entered, every call of an attention of the model is captured.
+    """A context that captures every call of the model's attention modules.
 
     model      any module
-    attention  functions by the names of further modules, in which * and ? stand for anything; they come before
-               torch.nn.MultiheadAttention, which is known
+    attention  functions by the names of further modules, in which * and ? are wildcards. They take precedence over the
+               built-in function for torch.nn.MultiheadAttention
 
-    calls      by name, one dictionary of q, k and v a call, [b, h, n, d] in float32
+    calls      by name, one dictionary of q, k and v per call, [b, h, n, d] in float32
     """
 
     def __init__(self, model: nn.Module, attention: dict[str, Attention] | None = None) -> None:
@@ -129,7 +130,7 @@ class Capture:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for module, _, _ in self._modules:
-            del module.forward  # the class's own again
+            del module.forward  # restores the forward of the class
 
     def _watched(self, module: nn.Module, name: str, function: Attention) -> Callable[..., Any]:
         forward = module.forward
@@ -143,7 +144,7 @@ class Capture:
         return watched
 
     def write(self, folder: Path) -> list[Path]:
-        """One file a module and call. Throws Misuse when nothing was captured."""
+        """Writes one file per module and call. Throws Misuse if nothing was captured."""
         if not self.calls:
             raise Misuse(
                 "the model was called, but none of its attention modules; torch's fused encoder layer passes them by "
@@ -165,7 +166,7 @@ def function_of(text: str) -> Callable[..., Any]:
     path, colon, name = text.rpartition(":")
     if not colon or not path.endswith(".py") or not Path(path).is_file():
         raise Misuse(f"'{text}'; expected FILE.py:FUNCTION, a file that is there and a function in it")
-    sys.path.insert(0, str(Path(path).resolve().parent))  # what the file imports from beside it
+    sys.path.insert(0, str(Path(path).resolve().parent))  # for imports of files beside it
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from aggregate import Panel, axis_names
 from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
 from notes import notes
 from panels import axis_label, draw_panel, has_circles
 from results import natural_order
@@ -29,7 +30,7 @@ LEGEND: dict[str, Any] = {
 
 
 def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
-    """A figure whose height follows from its rows of panels, its legend and its notes."""
+    """Draws the figure. Its height is the sum of its rows of panels, its legend and its notes."""
     looks = series_looks(panels)
     columns, width, panel_height = _arrangement(panels, layout, len(looks))
     rows = -(-len(panels) // columns)
@@ -41,6 +42,7 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
         same_label = i % columns > 0 and axis_label(panel, "y") == axis_label(panels[i - 1], "y")
         size = (width / columns, panel_height)
         draw_panel(axes, panel, looks, size, with_title=titled, with_y_label=not same_label)
+    _fix_labels(picture)
     legend = _legend(picture, panels, looks, layout, width)
     lines = list(_wrapped(notes(panels), width)) if layout.with_words else []
     words = picture.text(0, 0, "\n".join(lines), fontsize=6.8, color=FAINT, linespacing=1.35, va="bottom")
@@ -50,7 +52,7 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
 
 def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int, float, float]:
     """Columns of panels, the width of the figure and the height of a panel (inches)."""
-    circles = any(has_circles(panel) for panel in panels)  # with names beside them
+    circles = any(has_circles(panel) for panel in panels)  # these need room for the names beside them
     columns = layout.columns.get(len(panels), 3)
     width = layout.narrow if columns == 1 and not circles and series <= layout.most_series else layout.wide
     if circles:
@@ -60,8 +62,23 @@ def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int,
     return columns, width, layout.heights.get(columns, 2.45)
 
 
+def _fix_labels(picture: plt.Figure) -> None:
+    """Fixes the label of every axis at its distance from the axes. Otherwise matplotlib measures all tick labels again
+    for each pass of the layout and for each format."""
+    renderer = picture.canvas.get_renderer()
+    for axes in picture.axes:
+        for across, axis in ((1, axes.xaxis), (0, axes.yaxis)):  # across: the coordinate that tick labels decide
+            axis.get_tightbbox(renderer)  # places the label
+            place = list(axis.label.get_position())
+            far = axis.get_label_position() in ("top", "right")
+            distance = [0.0, 0.0]
+            distance[across] = (place[across] - (axes.bbox.max if far else axes.bbox.min)[across]) / picture.dpi
+            place[across] = float(far)
+            axis.set_label_coords(*place, axes.transAxes + ScaledTranslation(*distance, picture.dpi_scale_trans))
+
+
 def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -> None:
-    """Makes the figure as high as its parts and puts them under each other. Heights in inches."""
+    """Sets the figure's height to that of its parts, and places them below each other. Heights in inches."""
     renderer = picture.canvas.get_renderer()
     gap, dpi = 0.08, picture.dpi
     legend_height = legend.get_window_extent(renderer).height / dpi + gap if legend else 0.0
@@ -83,7 +100,7 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
 
 
 def series_looks(panels: list[Panel]) -> dict[str, Look]:
-    """One look a series, in the order of the legend: references come last, dotted in ink and without markers."""
+    """One look per series, in the order of the legend. References come last, dotted in ink and without markers."""
     points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
     points = points[(points["role"] != "reference") | (points["note"] == "")]
     references = set(points.loc[points["role"] == "reference", "series"])
@@ -99,7 +116,7 @@ def series_looks(panels: list[Panel]) -> dict[str, Look]:
     return looks
 
 
-# Lines of these metrics are no closed forms of the points.
+# The lines of these metrics are not closed forms of the points.
 WORDS_OF_THEORY = {
     "output_mse_theory": "delta method",
     "speedup_by_flops": "ratio of FLOPs",
@@ -109,11 +126,11 @@ WORDS_OF_THEORY = {
 
 
 def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], layout: Layout, width: float) -> Any:
-    """One legend under the panels, in as many columns as fit into the width (inches); None without series."""
+    """One legend under the panels, in as many columns as fit the width (inches); None if no series is drawn."""
     if all(has_circles(panel) for panel in panels):
         return None
     with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
-    # Points on lines of closed forms, and points of their own in a trade, are not joined.
+    # Points beside closed forms are not joined, nor are the points of a trade that has `points`.
     joined = any(
         len(p.points) and p.description["kind"] != "map" and not (p.has_theory or p.description.get("points"))
         for p in panels
@@ -142,7 +159,7 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], la
 
 
 def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
-    """The legend's sample and words for a series; joined: its points are joined in some panel."""
+    """The legend's entry for a series. joined: some panel joins its points."""
     line = look.line if joined or not look.marker else "none"
     words = wrapped_spec(series + _exponents(panels, series) + _crossings(panels, series), width)
     return Line2D(
@@ -158,8 +175,8 @@ def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: in
 
 
 def _exponents(panels: list[Panel], series: str) -> str:
-    """ "  ∝ n^1.02±0.03": the fitted exponents of a series, one a panel that has one, with the farther end of the
-    interval."""
+    """ "  ∝ n^1.02±0.03": the fitted exponents of a series, one per panel that has one, with the distance to the
+    farther end of the interval."""
     found = []
     for panel in panels:
         points = panel.points[(panel.points["series"] == series) & panel.points["exponent"].notna()]
@@ -171,7 +188,7 @@ def _exponents(panels: list[Panel], series: str) -> str:
 
 
 def _crossings(panels: list[Panel], series: str) -> str:
-    """ "  above 1 from n = 240±12, >2048": where a series rises above 1 for good, one a panel that was asked."""
+    """ "  above 1 from n = 240±12, >2048": from where a series stays above 1, one per panel that asks for it."""
     found, axis = [], ""
     for panel in panels:
         points = panel.points[(panel.points["series"] == series) & panel.points["crossing"].notna()]
@@ -188,7 +205,7 @@ def _crossings(panels: list[Panel], series: str) -> str:
 
 
 def wrapped_spec(spec: str, width: int) -> list[str]:
-    """Lines of at most `width` characters where commas allow it."""
+    """Breaks the spec at commas into lines of at most `width` characters where possible."""
     lines = [""]
     for part in re.split(r"(?<=,)", spec):
         if lines[-1] and len(lines[-1]) + len(part) > width:

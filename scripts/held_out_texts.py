@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Write the texts that the input `model` reads, one a replicate: texts.safetensors and texts.json.
+"""Write the texts that the input `model` reads, one per replicate: texts.safetensors and texts.json.
 
     scripts/held_out_texts.py -o harness/inputs/model
 
-scripts/train_byte_lm.py writes them as well. Run alone it needs the very library that the model was trained on, and
-checks that by the numbers of bytes in model.json. A text is 1024 bytes of a held-out file from byte 4096, or the last
-1024 bytes of a shorter file. Text 0 is the one that was captured, the others follow by path. A text that lies in
-training files by half or more, in pieces of 48 bytes, was not held out in substance and is left out: codec tables and
-copied code. So is the calibration text. When files are fewer than texts, the longest files give a second text from
-their middle, and those come last.
+scripts/train_byte_lm.py writes them as well. Run alone, this program needs the same library that the model was
+trained on, and compares the numbers of bytes with model.json. A text is 1024 bytes of a held-out file from byte 4096,
+or the last 1024 bytes of a shorter file. Text 0 is the captured one, and the others follow by path. A text is left
+out if half of it or more occurs in training files, in pieces of 48 bytes: such codec tables and copied code were not
+really held out. The calibration text is left out as well. If there are fewer files than texts, the longest files give
+a second text from their middle, and those come last.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tensor_file import write_safetensors
 
 COUNT = 32
 LENGTH = 1024
-PIECE = 48  # bytes: longer than an idiom, shorter than a line that was copied
+PIECE = 48  # bytes: longer than an idiom, shorter than a copied line
 
 
 class Known:
@@ -35,7 +35,7 @@ class Known:
         self.pieces = {hash(text[i : i + PIECE]) for text in training for i in range(len(text) - PIECE + 1)}
 
     def share(self, text: bytes) -> float:
-        """Of the bytes of a text, those that lie in a piece of a training file."""
+        """The share of a text's bytes that are in a piece of a training file."""
         covered = np.zeros(len(text), dtype=bool)
         for i in range(len(text) - PIECE + 1):
             if hash(text[i : i + PIECE]) in self.pieces:
@@ -67,7 +67,7 @@ def choose_texts(training: dict[str, bytes], held_out: dict[str, bytes]) -> list
 
 
 def write_texts(folder: Path, training: dict[str, bytes], held_out: dict[str, bytes]) -> None:
-    """Bytes as float16, which has every integer up to 2048: the type of all tensors beside them."""
+    """Writes bytes as float16, the type of all tensors beside them, which represents every integer up to 2048."""
     chosen = choose_texts(training, held_out)
     texts = [held_out[name][offset : offset + LENGTH] for name, offset in chosen]
     write_safetensors(
@@ -90,7 +90,7 @@ def main() -> None:
     training, held_out = read_corpus()
     description = json.loads((folder / "model.json").read_text())
     for kind, files in (("training", training), ("held_out", held_out)):
-        # Files are joined by a byte each.
+        # One byte joins each file to the next.
         bytes_here, bytes_then = sum(map(len, files.values())) + len(files) - 1, description[f"{kind}_bytes"]
         if bytes_here != bytes_then:
             raise SystemExit(

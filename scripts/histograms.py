@@ -1,4 +1,4 @@
-"""How a histogram is drawn: one step line a series, and a line at a value that is known beforehand."""
+"""Draws a histogram: one step line per series, and a line at a value that is known in advance."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from style import FAINT, INK, PAPER, REFERENCE_LINES, Look
 
-MARK_EVERY = 8  # bins; shifted by series, so that no mark hides another
+MARK_EVERY = 8  # bins; each series starts at another bin, so that no mark hides another
 
 
 def histogram_values(panel: Panel) -> NDArray[np.float64]:
-    """What the x axis must hold: the edges of the bins, and the marked value."""
+    """The values that the x axis must include: the edges of the bins, and the marked value."""
     bins = panel.role("measured")
     values = np.concatenate([bins["x_low"].to_numpy(float), bins["x_high"].to_numpy(float)])
     return np.append(values, float(panel.description["mark"])) if panel.description.get("mark_label") else values

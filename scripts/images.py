@@ -16,10 +16,10 @@ from PIL import Image
 from style import PAPER
 from ticks import linear_ticks, superscript
 
-# Blues without its palest part, so that the floor is seen beside 0, which has no colour.
+# Blues without its palest part, so that readers can tell the floor from 0, which has no colour.
 PALE_TO_DARK = ListedColormap(colormaps["Blues"](np.linspace(0.12, 1, 256)), name="pale to dark")
 PALE_TO_DARK.set_bad(PAPER)
-NEGATIVE = "#d75928"  # a weight that is none; the footnote counts them
+NEGATIVE = "#d75928"  # for negative weights; the footnote counts them
 DIFFERENCE_QUANTILE = 0.99  # a few entries far beyond the others would leave the rest pale
 
 
@@ -67,7 +67,7 @@ def _differences(axes: Axes, differences: NDArray[np.float64]) -> object:
 
 
 def with_palettes(svg: bytes) -> bytes:
-    """The same picture, whose images have a palette where a colour map's 256 colours are all: a third of the bytes."""
+    """Gives each image of at most 256 colours, as many as a colour map has, a palette: a third of the bytes."""
     return re.sub(rb"data:image/png;base64,\s*([^\"]+)", _with_palette, svg)
 
 

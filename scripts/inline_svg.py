@@ -1,7 +1,8 @@
 """A figure's SVG as an element of a page: named for screen readers, coloured by the page's names, its words as text.
 
 Matplotlib draws words glyph by glyph, so that they look the same everywhere, and writes coordinates to a millionth of a
-point. On a page they are text of the same width, which can be searched and copied, and hundredths: a third of the size.
+point. On the page, words are text of the same width, which readers can search and copy, and coordinates are rounded to
+hundredths. That takes a third of the bytes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from plot import Drawn
 from style import COLOURS, FAINT, GRID, INK, PAPER
 
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
-# Colours that the page sets by name, so that figures follow its light or dark paper.
+# The page defines these colours by name, so that figures follow its light or dark background.
 NAMES = {INK: "ink", FAINT: "faint", GRID: "rule", PAPER: "paper", **{c: f"series-{i}" for i, c in enumerate(COLOURS)}}
-# A line of words: the place and the size, and its glyphs at hundredths of the size; defs are of glyphs.
+# A line of words: its place, its size, and its glyphs at hundredths of the size. GLYPHS matches their definitions.
 GLYPHS = re.compile(r'<defs>\s*(?:<path id="DejaVuSans-[^>]*>\s*)+</defs>')
 WORDS = re.compile(
     r'<g(?P<style> style="[^"]*")? transform="(?P<place>[^"]*?) scale\((?P<size>[\d.]+) -[\d.]+\)">\s*'
@@ -27,7 +28,7 @@ WORDS = re.compile(
 
 
 def inline_svg(drawn: Drawn) -> str:
-    """The figure as the page has it."""
+    """The figure as an element of the page."""
     text = drawn.files["svg"].decode()
     text = text[text.index("<svg") :]
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', text)[0]
@@ -36,7 +37,7 @@ def inline_svg(drawn: Drawn) -> str:
         text = re.sub(left_out, "", text, flags=re.S)
     text = re.sub(r'( d="[^"]*)"', lambda found: re.sub(r"\s*\n", " ", found.group()), text)
     text = WORDS.sub(_words, GLYPHS.sub("", text)).replace("xlink:href", "href")
-    # Ids that are referred to are hashes with the figure's name in them; the others serve nobody.
+    # Keep the ids that something refers to: they are hashes of the figure's name. Nothing uses the others.
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     text = re.sub(r' id="([^"]*)"', lambda found: found.group() if found.group(1) in used else "", text)
     text = re.sub(r"(?<![\w.])-?\d+\.\d{3,}(?!\w)", _rounded, text)
@@ -44,7 +45,7 @@ def inline_svg(drawn: Drawn) -> str:
     text = re.sub(r'style="[^"]*"', lambda found: found.group().replace(": ", ":").replace("; ", ";"), text)
     text = re.sub(r">\s+<", "><", text)
     groups = 1
-    while groups:  # those that say nothing, from within: two elements of three
+    while groups:  # removes groups without attributes, innermost first: they are two of three elements
         text, groups = re.subn(r"<g>((?:(?!</?g\b).)*)</g>", r"\1", text, flags=re.S)
     description = drawn.figure.description
     label = f"{description.get('title') or drawn.figure.name}. {description.get('caption', '')}".strip()
@@ -55,7 +56,7 @@ def inline_svg(drawn: Drawn) -> str:
 
 
 def with_classes(figures: str) -> tuple[str, str]:
-    """The same figures with a class for every style of theirs, and those classes: few styles say most of it."""
+    """Replaces each style by a class, and returns the figures with the classes. Few different styles occur often."""
     classes: dict[str, str] = {}
 
     def named(found: re.Match[str]) -> str:

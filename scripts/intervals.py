@@ -1,4 +1,4 @@
-"""Intervals of level 95 %, and what is read off points.
+"""Intervals of level 95 %, exponents and crossings.
 
 "mean": mean over replicates, Student t. "median": median of all samples, with the distribution-free interval between
 two order statistics (binomial; David and Nagaraja, Order Statistics, 7.1).
@@ -31,7 +31,7 @@ def mean_interval(samples: Array) -> tuple[Array, Array, Array]:
 
 def median_interval(samples: Array) -> tuple[Array, Array, Array]:
     """Median over the first axis of samples [r, ...] and the narrowest symmetric pair of order statistics that covers
-    it with at least 95 %; no interval (NaN) for fewer than six, where no pair does."""
+    it with at least 95 %. Fewer than six samples have no such pair, hence no interval (NaN)."""
     r = len(samples)
     ordered = np.sort(samples, axis=0)
     median = np.median(ordered, axis=0)
@@ -53,23 +53,23 @@ def ratio_interval(logs: Array) -> tuple[float, float, float]:
 
 
 def fitted_exponents(x: Array, y: Array) -> Array:
-    """Least-squares slopes of log y [points, samples] over log x [points] at the last points, one a sample; none for
-    fewer than two points. Points of which a value is not positive are left out."""
+    """Least-squares slopes of log y [points, samples] over log x [points] at the last points, one per sample; empty for
+    fewer than two points. A point with a value that is not positive is left out."""
     kept = np.isfinite(x) & (x > 0) & np.all(np.isfinite(y) & (y > 0), axis=1)
     x, y = np.log(x[kept][-EXPONENT_POINTS:]), np.log(y[kept][-EXPONENT_POINTS:])
     return np.array([_slope(x, column) for column in y.T]) if len(x) > 1 else np.empty(0)
 
 
 def _slope(x: Array, y: Array) -> float:
-    """Of the least-squares line. Sums are exact before they are rounded, so that every machine has the same bits,
-    which no library for linear algebra promises."""
+    """The slope of the least-squares line. math.fsum rounds only the exact sum, so every machine computes the same
+    bits. Libraries for linear algebra do not promise that."""
     from_mean = x - math.fsum(x) / len(x)
     return math.fsum(from_mean * y) / math.fsum(from_mean**2)
 
 
 def last_rise_through_one(x: Array, y: Array) -> float:
-    """The x beyond which y stays at or above 1, y between neighbouring points of sorted x being a power law: 0 when it
-    is so from the first point on, infinity when not even the last point is."""
+    """The x from which y stays at or above 1. Between neighbouring points of sorted x, y is taken as a power law. 0 if
+    y is at or above 1 from the first point on; infinity if the last point is below 1."""
     below = np.flatnonzero(~(y >= 1))
     if len(below) == 0:
         return 0.0

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks how C++ and Python files are formatted (clang-format, black) and the types of the Python files (mypy), as
-# pyproject.toml says. scripts/setup.sh --ci installs what this needs; the tools for Python go into build/lint, once.
+# Checks the format of C++ and Python files (clang-format, black) and the types of Python files (mypy), configured in
+# pyproject.toml. scripts/setup.sh --ci installs what this needs. The first run installs the Python tools in build/lint.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# The stubs are those of the pandas of Debian 12. The lines below the first are what these three need.
+# The stubs match the pandas of Debian 12. The lines after the first list the dependencies of these three.
 tools=(black==26.10.1 mypy==2.4.1 pandas-stubs==1.5.3.230321
        ast-serialize==0.13.1 click==8.5.1 librt==0.16.0 mypy-extensions==1.2.0 packaging==26.3 pathspec==1.1.1
        platformdirs==4.14.7 pytokens==0.4.1 types-pytz==2026.6.0.20261031 typing-extensions==4.16.0)
@@ -15,7 +15,7 @@ if [ "$(cat "$installed" 2> /dev/null)" != "${tools[*]}" ]; then
   mkdir -p build/lint
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  # Debian's own interpreter and packages, numpy among them: their types are checked against.
+  # mypy must see the types of Debian's own interpreter and packages, such as numpy.
   if ! { /usr/bin/python3 -m venv --system-site-packages build/lint &&
          build/lint/bin/pip install --disable-pip-version-check --no-deps "${tools[@]}"; } > "$log" 2>&1; then
     tail -n 20 "$log" >&2

@@ -1,4 +1,4 @@
-"""What has to be said under a figure: intervals, fits, endings, and what each panel says about itself."""
+"""The notes under a figure: intervals, fits, endings, and the notes of each panel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from panels import BAND_FROM
 from ticks import number_label
 
 LISTED_ENDINGS = 6
-LONGEST_REASON = 110  # characters; the CSV file has all of it
+LONGEST_REASON = 110  # characters; the CSV file has the whole reason
 
 
 def notes(panels: list[Panel]) -> list[str]:
-    """Sentences under the figure: intervals, fits, endings, and what each panel says about itself."""
+    """The sentences under the figure."""
     trades = [panel for panel in panels if panel.description["kind"] == "trade"]
     without_interval = ("trade", "histogram", "image")
     said = _interval_notes([panel for panel in panels if panel.description["kind"] not in without_interval])
@@ -39,7 +39,7 @@ def notes(panels: list[Panel]) -> list[str]:
 
 
 def _exponent_notes(panels: list[Panel]) -> list[str]:
-    """How exponents were fitted, and whether they have an interval."""
+    """Says how exponents were fitted, and whether they have an interval."""
     points = pd.concat([panel.points for panel in panels])
     if not points["exponent"].notna().any():
         return []
@@ -120,7 +120,7 @@ def _image_notes(panels: list[Panel]) -> list[str]:
 
 
 def _interval_marks(points: pd.DataFrame) -> str:
-    """How intervals are drawn: bars for series of few points, bands for those of many and for horizontal lines."""
+    """Bars for series of few points, bands for series of many points and for horizontal lines."""
     drawn = points[points["low"].notna()]
     lengths = drawn[drawn["x"].notna() & (drawn["role"] == "measured")].groupby("series").size()
     words = ["bars"] * bool((lengths < BAND_FROM).any())
@@ -129,7 +129,7 @@ def _interval_marks(points: pd.DataFrame) -> str:
 
 
 def _ending_notes(panels: list[Panel]) -> list[str]:
-    """Which series did not end as done, where and why; long lists are cut and say so."""
+    """Says which series did not end as done, where and why. A long list is cut, and the last line counts the rest."""
     places: dict[tuple[str, str], list[str]] = {}
     for panel in panels:
         rows = panel.points[panel.points["role"] == "ending"].sort_values(["series", "x"])

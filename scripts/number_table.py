@@ -1,4 +1,4 @@
-"""The drawn numbers of a figure as a table for a text, rounded to four digits; the CSV file has all of them."""
+"""The drawn numbers of a figure as a table for a text, rounded to four digits. The CSV file has all digits."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ABSENT = "–"
 
 
 def number_table(panels: list[Panel], ending: str) -> str:
-    """ending: "tex" or "md". One row a point; what was not done says why."""
+    """ending: "tex" or "md". One row per point; a point that was not done has the reason."""
     table = pd.DataFrame([row for panel in panels for row in _rows(panel)])
-    table = table.loc[:, (table != ABSENT).any()]  # such as closed forms where there are none
+    table = table.loc[:, (table != ABSENT).any()]  # drops empty columns, such as that of closed forms
     labels = {axis: list(dict.fromkeys(axis_label(panel, axis) for panel in panels)) for axis in "xy"}
     names = ("value_label", "area_label")
     labels["value"] = [str(p.description[name]) for p in panels for name in names if p.description.get(name)][:1]

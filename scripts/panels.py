@@ -1,4 +1,4 @@
-"""How one panel is drawn: axes, series with their intervals and closed forms, references, endings; or another kind."""
+"""Draws one panel: axes, series with intervals and closed forms, references, endings; or another kind of panel."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _say_no_data(axes: Axes, words: str, width: float) -> None:
 
 
 def balanced(text: str, width: int) -> str:
-    """The text in as few lines of at most `width` characters as can be, about equally long."""
+    """Breaks the text into as few lines of at most `width` characters as possible, of about equal length."""
     lines = textwrap.wrap(text, width)
     if not lines:
         return ""
@@ -92,7 +92,7 @@ def balanced(text: str, width: int) -> str:
 
 
 def axis_label(panel: Panel, axis: str) -> str:
-    """The axis label with the unit of the measurement, where neither the description nor the ticks (B) say it."""
+    """The axis label, with the unit of the measurement unless the description or the ticks (B) have it."""
     description = panel.description
     is_map = description["kind"] == "map"
     if description["kind"] == "image":
@@ -115,7 +115,7 @@ def _draw_series(axes: Axes, points: pd.DataFrame, look: Look, has_theory: bool)
     bottom, top = sorted(axes.get_ylim())  # a trade may be upside down
     many = len(x) >= BAND_FROM
     interval = np.isfinite(low) & np.isfinite(high)
-    # An interval that leaves the axes, or reaches zero on a log axis, ends at their edge.
+    # An interval that leaves the axes, or reaches zero on a log axis, ends at the edge of the axes.
     low, high = np.clip(low, bottom, top), np.clip(high, bottom, top)
     if many:
         axes.fill_between(
@@ -152,11 +152,11 @@ def _draw_series(axes: Axes, points: pd.DataFrame, look: Look, has_theory: bool)
         )
 
 
-# Trades: one metric against another.
+# Trades show one metric against another.
 
 
 def has_circles(panel: Panel) -> bool:
-    """Whether a panel shows a third metric as circles; its points are then labelled where they stand."""
+    """Whether a panel shows a third metric as circles. Each circle then has its name beside it."""
     return panel.description["kind"] == "trade" and bool(panel.description.get("area"))
 
 
@@ -182,7 +182,7 @@ def _draw_trade(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         _draw_circles(axes, measured, looks)
         return
     for series, points in series_of(measured):
-        if panel.description.get("points"):  # of their own: not joined
+        if panel.description.get("points"):  # separate points, which are not joined
             look = looks[series]
             axes.plot(
                 points["x"], points["y"], look.marker, color=look.colour, markeredgecolor=PAPER, markeredgewidth=0.4
@@ -196,7 +196,7 @@ def _name_line(axes: Axes, words: str, place: tuple[float, float], transform: An
 
 
 def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> None:
-    """Circles whose area is the value, each with its name beside it where the least of other names and circles is."""
+    """Draws circles whose area is the value, each with its name where it overlaps other names and circles least."""
     points = points[np.isfinite(points["value"].astype(float))].sort_values("value", ascending=False)
     if len(points) == 0:
         return
@@ -235,7 +235,7 @@ def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> N
 def _boxes_around(
     cx: float, cy: float, r: float, width: float, height: float
 ) -> list[tuple[float, float, float, float]]:
-    """Boxes for a name at eight sides of a circle, and the same farther away."""
+    """Boxes for a name on eight sides of a circle, at four distances."""
     boxes = []
     for away in (1.0, 1.8, 3.0, 4.5):
         for side, up in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
@@ -248,7 +248,7 @@ def _boxes_around(
 def _crowding(
     box: tuple[float, float, float, float], taken: list[tuple[float, float, float, float]], frame: Any
 ) -> float:
-    """How much of a box others cover, and how much of it lies outside of the axes, which weighs more."""
+    """The area of a box that others cover, plus ten times the area outside the axes."""
     area = 0.0
     for other in taken:
         wide, high = min(box[2], other[2]) - max(box[0], other[0]), min(box[3], other[3]) - max(box[1], other[1])
@@ -258,7 +258,7 @@ def _crowding(
     return area + 10 * ((box[2] - box[0]) * (box[3] - box[1]) - inside)
 
 
-# Maps: a tile at every point, as wide as the way to its neighbours.
+# Maps have a tile at every point. A tile reaches half way to its neighbours.
 
 
 def _draw_map(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
@@ -271,11 +271,11 @@ def _draw_map(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
 
 
 def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str, Look]) -> None:
-    """log10 of the ratio as a colour that is pale at 0; below 0 hatched, with a line at 0: so grey shows the sign."""
+    """Shows log10 of the ratio as a colour, pale at 0. Hatching below 0 and a line at 0 show the sign in grey."""
     x, y, values = _grid(tiles)
     x_edges, y_edges = _edges(x, axes.get_xscale()), _edges(y, axes.get_yscale())
     finite = np.abs(values[np.isfinite(values)])
-    # Where one of the two goes to zero the ratio leaves every scale: the colours serve the inner nine tenths.
+    # If one of the two goes to zero, the ratio leaves every scale: the colours cover the inner nine tenths.
     bound = max(float(np.ceil(np.quantile(finite, 0.9))) if len(finite) else 1.0, 1.0)
     mesh = axes.pcolormesh(
         x_edges,
@@ -288,7 +288,7 @@ def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str,
         zorder=1,
     )
     if min(values.shape) > 1 and np.isfinite(values).any():
-        # Between the centres of tiles, and on to the edges of the outermost.
+        # Contours run between the centres of tiles, and on to the edges of the outermost tiles.
         smooth = np.pad(np.clip(np.where(np.isnan(values), 0, values), -bound, bound), 1, mode="edge")
         places = [np.concatenate([e[:1], p, e[-1:]]) for p, e in ((x, x_edges), (y, y_edges))]
         hatched = axes.contourf(*places, smooth, levels=[-2 * bound, 0], colors="none", hatches=["///"], zorder=2)
@@ -309,7 +309,7 @@ def draw_ratios(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str,
 
 
 def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str, Look]) -> None:
-    """The value as a colour from pale to dark, and in words where tiles are few enough to be read."""
+    """Shows the value as a colour from pale to dark, and as a number if there are few tiles."""
     x, y, values = _grid(tiles)
     mesh = axes.pcolormesh(
         _edges(x, axes.get_xscale()),
@@ -336,7 +336,7 @@ def draw_values(axes: Axes, panel: Panel, tiles: pd.DataFrame, _looks: dict[str,
 
 
 def draw_winners(axes: Axes, _panel: Panel, tiles: pd.DataFrame, looks: dict[str, Look]) -> None:
-    """The colour and the marker of the least at every point; hollow where the next may be as low."""
+    """Draws the colour and the marker of the least series at every point; hollow if the next may be as low."""
     x, y, _values = _grid(tiles)
     x_edges, y_edges = _edges(x, axes.get_xscale()), _edges(y, axes.get_yscale())
     size = min(7.0, 0.6 * 72 * min(2.2 / len(x), 1.7 / len(y)))
@@ -366,7 +366,7 @@ def _grid(tiles: pd.DataFrame) -> tuple[Array, Array, Array]:
 
 
 def _edges(places: Array, scale: str) -> Array:
-    """Edges of tiles: half way between neighbours, and as far beyond the outermost."""
+    """Edges of tiles: half way between neighbours, and equally far beyond the outermost."""
     if len(places) == 1:
         return np.array([places[0] / 1.5, places[0] * 1.5]) if scale == "log" else places[0] + np.array([-0.5, 0.5])
     spaced = np.log(places) if scale == "log" else places
@@ -378,7 +378,7 @@ def _edges(places: Array, scale: str) -> Array:
 
 
 def _marked(x: Array, row: int, logarithmic: bool) -> list[int]:
-    """About eight indices of sorted x, even over the axis and shifted by series, so that none hides another."""
+    """About eight indices of sorted x, spread over the axis, and shifted by series so that no mark hides another."""
     places = _spread(x[0], x[-1], 65, logarithmic)[row * 3 % 8 :: 8]
     return [int(i) for i in np.unique(np.searchsorted(x, places).clip(0, len(x) - 1))]
 
@@ -388,7 +388,7 @@ def _spread(low: float, high: float, count: int, logarithmic: bool) -> Array:
 
 
 def _envelope(x: Array, low: Array, high: Array, logarithmic: bool) -> tuple[Array, Array, Array]:
-    """At most BAND_VERTICES vertices of a band that holds the whole band: least low and greatest high of each part."""
+    """At most BAND_VERTICES vertices of a band around the whole one: least low and greatest high of each part."""
     if len(x) <= BAND_VERTICES:
         return x, low, high
     starts = np.unique(np.searchsorted(x, _spread(x[0], x[-1], BAND_VERTICES, logarithmic)).clip(0, len(x) - 1))
@@ -396,7 +396,7 @@ def _envelope(x: Array, low: Array, high: Array, logarithmic: bool) -> tuple[Arr
 
 
 def _draw_reference(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """A horizontal line where the method has no x; else its own dotted curve."""
+    """Draws a horizontal line if the method has no x, and otherwise a dotted curve."""
     level = points[points["x"].isna()]
     for _, point in level.iterrows():
         axes.axhline(point["y"], color=look.colour, linestyle=look.line, linewidth=1.2, zorder=1.5)
@@ -416,7 +416,7 @@ def _draw_reference(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 
 
 def _draw_endings(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
-    """Crosses at the bottom of the axes, one line a series, so that crosses at the same x are all seen."""
+    """Draws crosses at the bottom of the axes, one row per series, so that crosses at the same x are all visible."""
     endings = panel.points[(panel.points["role"] == "ending") & np.isfinite(panel.points["x"].astype(float))]
     for line, series in enumerate(sorted(set(endings["series"]), key=natural_order)):
         x = endings.loc[endings["series"] == series, "x"].to_numpy(float)
@@ -456,7 +456,7 @@ def _map_limits(panel: Panel, axis: str) -> Array:
 
 
 def _y_values(panel: Panel) -> Array:
-    """Values that the y axis must hold: all points, and closed forms and intervals unless they are far away."""
+    """Values that the y axis must include: all points, and closed forms and intervals unless they are far away."""
     if panel.description["kind"] == "map":
         return _map_limits(panel, "y")
     drawn = pd.concat([panel.role("measured"), panel.role("reference")])
@@ -467,8 +467,8 @@ def _y_values(panel: Panel) -> Array:
         y = np.append(y, 1.0)
     gaps = drawn["y"].isna()
     parts = [y]
-    # An interval that nearly reaches zero would flatten the rest. Where nothing could be measured the closed form is
-    # the point, as far as the axes can hold it.
+    # An interval that nearly reaches zero would flatten the rest. If nothing could be measured, the closed form is the
+    # point, as far as the axes can include it.
     for chosen, room in ((drawn[["low", "high", "theory"]][~gaps], 10), (drawn[["theory"]][gaps], 1e4)):
         edges = np.minimum(chosen.to_numpy(float).ravel(), panel.description.get("y_most") or np.inf)
         edges = edges[np.isfinite(edges)]
@@ -479,7 +479,7 @@ def _y_values(panel: Panel) -> Array:
 
 
 def set_axis(axes: Axes, which: str, panel: Panel, values: Array) -> None:
-    """Scale, limits and ticks of axis "x" or "y" for the values that it must hold."""
+    """Sets scale, limits and ticks of axis "x" or "y" for the values that it must include."""
     scale = str(panel.description.get(f"{which}_scale") or "linear")
     base = {"log2": 2, "log10": 10}.get(scale, 0)
     axis = getattr(axes, f"{which}axis")
@@ -508,7 +508,7 @@ def set_axis(axes: Axes, which: str, panel: Panel, values: Array) -> None:
 
 
 def _tick_room(axes: Axes, values: Array) -> int:
-    """How many labels as long as that of the greatest value fit beside each other under the axes."""
+    """Number of labels that fit beside each other under the axes, if each is as long as that of the greatest value."""
     points = axes.bbox.width / axes.figure.dpi * 72
     digits = min(len(f"{values.max():.15g}"), 5)
     return int(points / (5 * digits + 9))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Draw which keys each row of a sparse pattern sees, as an image.
 
-The file of rows has a line a row: the indices of its keys, separated by spaces. Row 0 is on top, key 0 on the left.
+The input file has one line per row: the indices of its keys, separated by spaces. Row 0 is on top, key 0 on the left.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", type=Path, help="file with a line of key indices a row")
+    parser.add_argument("rows", type=Path, help="file with one line of key indices per row")
     parser.add_argument("image", type=Path, help="file to write, .png or .svg")
     parser.add_argument("--title", default="", help="line above the image")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A figure that no recipe describes: one metric against one axis, of the cells that agree with conditions."""
+"""A figure that the user asks for: one metric against one axis, of the cells that meet conditions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from results import PROBLEM, SPECS, Figure, Misuse, Results, parameter_columns
 
 def add_query(parser: argparse.ArgumentParser) -> None:
     """The options of a query."""
-    group = parser.add_argument_group("a figure of one's own, instead of those in the results")
+    group = parser.add_argument_group("your own figure, instead of those in the results")
     group.add_argument("--x", metavar="NAME", help="a size (n, d, ...) or a parameter")
-    group.add_argument("--y", metavar="METRIC", help="such as seconds; the median where a replicate has several")
+    group.add_argument("--y", metavar="METRIC", help="such as seconds; the median if a replicate has several values")
     group.add_argument(
         "--where",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="only such cells, as experiment=speed; of several with one name, any (repeatable)",
+        help="only these cells, such as experiment=speed; the same name again allows another value (repeatable)",
     )
-    group.add_argument("--series", nargs="+", metavar="NAME", help="what makes a curve of its own (default: method)")
+    group.add_argument("--series", nargs="+", metavar="NAME", help="columns that name a curve (default: method)")
     group.add_argument("--log", choices=("x", "y", "x,y"), help="logarithmic axes")
 
 
 def query(results: Results, options: argparse.Namespace) -> Figure | None:
-    """The figure that the options ask for; None without a query."""
+    """The figure that the options ask for; None if they ask for none."""
     if options.x is None and options.y is None:
         if options.where or options.series or options.log:
             raise Misuse("--where, --series and --log belong to a query: give --x NAME and --y METRIC as well")

@@ -1,4 +1,4 @@
-"""The script that draws a figure anew from its CSV file: redraw_template.py with the figure's looks filled in."""
+"""Writes the script that redraws a figure from its CSV file: redraw_template.py with the figure's looks filled in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACE = "FIGURE = {}\n"
 
 
 def images(panels: list[Panel]) -> dict[str, bytes]:
-    """The arrays of panels that are images, which the CSV of the points does not hold, by ending."""
+    """The arrays of panels that are images, by ending. The CSV of the points does not have them."""
     files = {}
     for number, panel in enumerate(panels, start=1):
         if panel.image is not None:

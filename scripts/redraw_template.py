@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Draws a figure from the CSV file beside it, as PDF, with matplotlib alone.
 
-FIGURE is how it looks: change it at will. Its title, caption and notes are not drawn; they are for the text.
+FIGURE describes its look: change it as you like. Title, caption and notes are not drawn; they are for your text.
 """
 
 import csv
@@ -47,7 +47,7 @@ def draw():
 
 
 def read(path):
-    """Rows of the CSV file: numbers as numbers, nan where there is none."""
+    """Rows of the CSV file, with numbers as float and nan for empty fields."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return [{name: text if name in WORDS else number(text) for name, text in row.items()} for row in rows]
@@ -72,7 +72,7 @@ def set_axis(axes, which, label, scale, limits, ticks, labels, minor):
 
 
 def by_series(rows, role):
-    """Rows of a role that are drawn, by series, in the order of x."""
+    """The rows of a role that are drawn, by series, in the order of x."""
     drawn = {}
     for row in sorted(rows, key=lambda row: row["x"] if isfinite(row["x"]) else -inf):
         if row["role"] == role and (role == "ending" or not row["note"]):
@@ -85,7 +85,7 @@ def column(rows, name):
 
 
 def curves(axes, panel, rows, _):
-    """Points with their intervals, closed forms as lines, references dotted, crosses for what was not done."""
+    """Points with intervals, closed forms as lines, dotted references, and crosses for cells that were not done."""
     if panel["one"]:
         axes.axhline(1, color="black", linewidth=0.8, zorder=1.2)
     references(axes, rows)
@@ -141,7 +141,7 @@ def references(axes, rows):
 
 
 def intervals(axes, look, points):
-    """Bars of few points and a band of many; both end at the edges of the axes."""
+    """Bars for few points and a band for many; both end at the edges of the axes."""
     bottom, top = sorted(axes.get_ylim())
     known = [row for row in points if isfinite(row["low"]) and isfinite(row["high"]) and isfinite(row["y"])]
     x = column(known, "x")
@@ -164,7 +164,7 @@ def histogram(axes, panel, rows, _):
 
 
 def trade(axes, panel, rows, _):
-    """One metric against another: circles whose area is a third, or points of a series, joined or not."""
+    """One metric against another: circles whose area is a third metric, or the points of series, joined or not."""
     references(axes, rows)
     if not panel["circles"]:
         curves(axes, panel, [row for row in rows if row["role"] == "measured"], _)
@@ -185,7 +185,7 @@ def trade(axes, panel, rows, _):
 
 
 def tiles(axes, panel, rows, _):
-    """A tile at every point: its colour is a number, or its colour and mark are those of the least."""
+    """A tile at every point. Its colour shows a number, or its colour and mark show the series with the least value."""
     axes.grid(False)
     rows = [row for row in rows if row["role"] in ("ratio", "value", "winner")]
     if not rows:
@@ -219,7 +219,7 @@ def tiles(axes, panel, rows, _):
 
 
 def edges(places, scale):
-    """Edges of tiles: half way between neighbours, and as far beyond the outermost."""
+    """Edges of tiles: half way between neighbours, and equally far beyond the outermost."""
     if len(places) == 1:
         return [places[0] / 1.5, places[0] * 1.5] if scale == "log" else [places[0] - 0.5, places[0] + 0.5]
     middle = (lambda a, b: sqrt(a * b)) if scale == "log" else (lambda a, b: (a + b) / 2)
@@ -228,7 +228,7 @@ def edges(places, scale):
 
 
 def image(axes, panel, _, number):
-    """An array of two dimensions, row 0 above; it has a CSV file of its own."""
+    """A two-dimensional array from its own CSV file, with row 0 at the top."""
     axes.grid(False)
     with open(Path(__file__).with_suffix(f".panel-{number}.csv"), newline="") as file:
         values = [list(map(float, row)) for row in csv.reader(file)]
@@ -236,7 +236,7 @@ def image(axes, panel, _, number):
     how = {"origin": "upper", "interpolation": "nearest"}
     if name:
         return axes.imshow(values, cmap=name, norm=Normalize(low, high), **how)
-    # Weights: pale to dark on a logarithmic scale with a floor, 0 without colour, what is negative in orange.
+    # Weights are pale to dark on a logarithmic scale with a floor. 0 has no colour, and negative weights are orange.
     blues = ListedColormap([matplotlib.colormaps["Blues"](0.12 + 0.88 * i / 255) for i in range(256)])
     above = [[min(max(value, low), high) if value > 0 else nan for value in row] for row in values]
     drawn = axes.imshow(above, cmap=blues, norm=LogNorm(low, high), **how)

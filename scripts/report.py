@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Write one self-contained HTML page from results files, with its figures as SVG, PDF and CSV beside it.
 
-Verdicts and figures need no script; with one, verdicts can be filtered, and every cell of the results looked at as a
-plot and a table. The page asks nothing of the network. Equal results give an equal page. Prints the page's path.
+Verdicts and figures work without JavaScript. With it, readers can filter the verdicts, and see every cell of the
+results in a plot and a table. The page loads nothing from the network. Equal results give an equal page. Prints the
+page's path.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from style import DARK_COLOURS
 from summaries import packed, packed_summaries
 
 PAGE = "index.html"
-PARTS = Path(__file__).resolve().parent / "page"  # its style, its markup and its script
+PARTS = Path(__file__).resolve().parent / "page"  # style, markup and scripts of the page
 SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "points.js", "explorer.js", "start.js")
 DARK_PAPER = {"ink": "#e8e6e3", "faint": "#a8a8a3", "rule": "#34383d", "paper": "#16191d"}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe of the results: what it drew, what it says, and the cells that both rest on."""
+    """A recipe of the results: its figures, its verdicts, and the cells that these use."""
 
     name: str
     drawings: list[Drawn]
@@ -55,7 +56,8 @@ class Recipe:
 
     @property
     def smoke(self) -> bool:
-        """Of the sizes that show nothing but that everything runs: no verdict is held against its expectation."""
+        """Whether it ran at smoke sizes, which show only that everything runs: no verdict is compared with what is
+        expected."""
         return self.reproduction is not None and self.reproduction.size == "smoke"
 
     def unexpected(self, verdict: Verdict) -> bool:
@@ -67,7 +69,7 @@ class Recipe:
 
 
 def page(results: Results, drawings: list[Drawn]) -> str:
-    """The whole page; with fewer drawings than there are figures, that of their recipes alone."""
+    """The whole page. With fewer drawings than the results have figures, only the recipes of the drawings are on it."""
     recipes = _recipes(results, drawings)
     sections, classes = with_classes("\n".join(map(_recipe, recipes)))
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
@@ -94,7 +96,7 @@ def _part(name: str) -> str:
 
 
 def _scripts(results: Results, recipes: list[Recipe]) -> str:
-    """The page's script, and what it unpacks when it is needed: the summaries of cells, and Plotly."""
+    """The page's scripts, and the packed data that they unpack when needed: the summaries of cells, and Plotly."""
     if len(results.cells) == 0:
         return ""
     cells = {recipe.name: recipe.cells for recipe in recipes}
@@ -172,20 +174,20 @@ def _notices(results: Results, recipes: list[Recipe]) -> str:
     if smoke:
         which = "All recipes" if len(smoke) == len(recipes) else ", ".join(smoke)
         notices.append(
-            f"{escape(which)}: run at smoke sizes, which show that everything runs and nothing else. No verdict of "
-            "theirs is compared with what is expected. <code>attnbench reproduce</code> runs sizes that show something."
+            f"{escape(which)}: run at smoke sizes, which show only that everything runs. Their verdicts are "
+            "not compared with what is expected. <code>attnbench reproduce</code> runs sizes that support conclusions."
         )
     machines = sorted(set(results.cells["machine"]) - {""})
     if len(machines) > 1:
         names = "; ".join(map(escape, machines))
-        notices.append(f"Timings of {len(machines)} machines, which are kept apart everywhere: {names}.")
+        notices.append(f"Timings of {len(machines)} machines, which are separate everywhere: {names}.")
     if len(results.cells) and not (results.replicates["ending"] == "done").any():
         notices.append('Nothing was done: <a href="#endings">why</a>.')
     return "\n".join(f'<p class="notice" role="note">{notice}</p>' for notice in notices)
 
 
 def _verdicts(recipes: list[Recipe], methods: pd.Series[str]) -> str:
-    """The table of all verdicts, and what filters it."""
+    """The table of all verdicts, and its filters."""
     judged = [(recipe, verdict) for recipe in recipes for verdict in recipe.verdicts]
     if not judged:
         return _nothing(recipes, len(methods))
@@ -247,7 +249,7 @@ def _statement(verdict: Verdict) -> str:
 
 
 def _cells_link(kind: str, name: str) -> str:
-    """The page's own link to the cells of a recipe, a method, ...: its script shows them."""
+    """A link within the page to the cells of a recipe, a method, ...; the page's script shows them."""
     return f"#cells={kind}:{escape(name)}"
 
 
@@ -274,7 +276,7 @@ def _verdict(recipe: Recipe, verdict: Verdict) -> str:
 
 
 def _explanation(verdict: Verdict) -> str:
-    """What the source says and how it was judged, folded away."""
+    """The source's statement and how it was judged, in a collapsed element."""
     expected = f"{verdict.expected}, because {verdict.because}" if verdict.because else ""
     quoted = f"<blockquote>{escape(verdict.quotation)}</blockquote>" if verdict.quotation else ""
     rows = [
@@ -288,7 +290,7 @@ def _explanation(verdict: Verdict) -> str:
 
 
 def _compared(verdict: Verdict) -> str:
-    """Every comparison that the verdict rests on, folded away."""
+    """Every comparison behind the verdict, in a collapsed element."""
     compared = json.loads(verdict.compared)
     if len(compared) < 2:
         return ""
@@ -307,12 +309,12 @@ def _compared(verdict: Verdict) -> str:
 
 
 def _number(value: float | None) -> str:
-    """JSON has null for what is infinite or no number."""
+    """JSON has null for infinite values and NaN."""
     return "–" if value is None else f"{value:.4g}"
 
 
 def _how_to_run(recipe: Recipe) -> str:
-    """What it rests on, and its command. Without a script the links to its cells lead here."""
+    """The cells of the recipe and its command. Without JavaScript, links to the cells lead here."""
     link = _cells_link("recipe", recipe.name)
     words = f'<a href="{link}">{_count(len(recipe.cells), "cell")}</a>'
     if recipe.reproduction and recipe.reproduction.command:
@@ -342,7 +344,7 @@ def _figure(drawn: Drawn) -> str:
 
 
 def _nothing(recipes: list[Recipe], cells: int) -> str:
-    """What stands in the place of the verdicts when there are none."""
+    """The section that replaces the verdicts if there are none."""
     has = "There are no results yet" if not cells else "The results have cells, but no verdict"
     has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (
@@ -352,7 +354,7 @@ def _nothing(recipes: list[Recipe], cells: int) -> str:
 
 
 def _methods(results: Results, recipes: list[Recipe], methods: pd.Series[str]) -> str:
-    """A page each: what was measured of the method, and the recipes that judge it."""
+    """An element per method: its measurements, and the recipes that judge it."""
     if len(methods) == 0:
         return ""
     done = results.replicates["ending"] == "done"
@@ -388,10 +390,10 @@ def _method(name: str, cells: pd.DataFrame, recipes: list[Recipe]) -> str:
     return (
         f'<details id="method={escape(name)}"><summary><code>{escape(name)}</code> '
         f"{_count(cells['method'].nunique(), 'spec')}, {_count(len(cells), 'cell')}</summary>\n"
-        + _table(f"What was measured of {name}", ["Experiment", "Cells", "Replicates done"], rows)
+        + _table(f"Measurements of {name}", ["Experiment", "Cells", "Replicates done"], rows)
         + f'<p id="{link[1:]}"><a href="{link}">Its cells</a>; what it is: '
         f"<code>attnbench describe {escape(name)}</code></p>"
-        + (f"<p>Recipes that rest on it:</p><ul>{''.join(evidence)}</ul>" if evidence else "")
+        + (f"<p>Recipes that use it:</p><ul>{''.join(evidence)}</ul>" if evidence else "")
         + "</details>"
     )
 
@@ -411,12 +413,12 @@ def _table(caption: str, header: list[str], rows: list[list[str]], row_heads: bo
 
 
 def _breakable(text: str) -> str:
-    """Escaped text that may also break after the separators of a spec."""
+    """Escaped text that browsers may also break after the separators of a spec."""
     return "<wbr>".join(map(escape, re.split(r"(?<=[:,])(?=\S)", text)))
 
 
 def _endings(results: Results) -> str:
-    """Cells that were not done, one row for each ending and reason, with the replicates it happened to."""
+    """Cells that were not done: one row for each ending and reason, with the number of replicates."""
     ended = results.replicates[results.replicates["ending"] != "done"]
     if len(ended) == 0:
         return "<p>Every replicate was done.</p>"
@@ -430,7 +432,7 @@ def _endings(results: Results) -> str:
         for values, count in zip(counts.index.to_list(), counts)
     ]
     header = ["Ending", "Reason", "Experiment", "Method", "Input", "Problem", "Replicates"]
-    return _table("Cells that ended otherwise than done", header, rows)
+    return _table("Cells with another ending than done", header, rows)
 
 
 def _problem(n: int, d: int, causal: int, threads: int) -> str:
@@ -491,7 +493,7 @@ def arguments() -> argparse.Namespace:
         "-o", "--output", type=Path, required=True, metavar="DIR", help=f"where {PAGE} and the figures go"
     )
     parser.add_argument(
-        "--bundle", action="store_true", help="also what the page rests on: the verdicts and the environment"
+        "--bundle", action="store_true", help="also write the verdicts, the environment and the results files"
     )
     parser.add_argument(
         "--figure", nargs="+", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
@@ -507,7 +509,7 @@ def main() -> int:
         files = {name: content for drawn in drawings for name, content in drawn.named_files().items()}
         if options.bundle:
             files |= bundle(results, options.output)
-        # The page comes last, so that what it links to is there.
+        # Write the page last, so that the files it links to exist.
         write_files(options.output, {**files, PAGE: page(results, drawings).encode()})
     except Misuse as misuse:
         print(f"report.py: {misuse}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Results files of attnbench as pandas frames. Reads only; knows no method, experiment or metric.
+"""Results files of attnbench as pandas frames. Only reads; does not know any method, experiment or metric.
 
-A results file is SQLite (harness/store/store.hpp). Several files are read as one: a cell is known by its key, and a
-replicate that two files hold is taken once. Where cells differ in nothing but the source version, the newest counts.
+A results file is SQLite (harness/store/store.hpp). Several files are read as one: the key identifies a cell, and a
+replicate that is in two files counts once. Of cells that differ only in the source version, the newest one counts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-NEWEST_SCHEMA = 5
+SCHEMA = 5
 KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
@@ -43,7 +44,7 @@ PROBLEM = (
 
 
 class Misuse(Exception):
-    """What was given, what was expected and how to mend it, in one line. Exit code 2."""
+    """The user's error in one line: the value given, the value expected, and how to correct it. Exit code 2."""
 
 
 @dataclass(frozen=True)
@@ -58,43 +59,43 @@ class Figure:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row of table `verdict`: what a recipe's numbers say of its statement."""
+    """One row of table `verdict`: a recipe's statement and the outcome that its numbers give."""
 
     recipe: str
     outcome: str  # PASS, FAIL, AMBIGUOUS, CONDITIONAL, or MEASURED where the source gives no threshold
     statement: str
     numbers: str
-    region: str = ""  # where it holds and where it does not; empty: everywhere, or nowhere
-    expected: str = "AMBIGUOUS"  # an outcome; AMBIGUOUS: nothing is known beforehand
-    source: str = ""  # empty: a finding of this project that no paper claims
+    region: str = ""  # where it holds and where it fails; empty: everywhere, or nowhere
+    expected: str = "AMBIGUOUS"  # an outcome; AMBIGUOUS: nothing is known in advance
+    source: str = ""  # empty: this project's own finding
     quotation: str = ""  # the source's own words
-    paraphrase: str = ""  # what the source says, where its words could not be verified
+    paraphrase: str = ""  # of the source, if its words could not be verified
     definition: str = ""
     threshold: str = ""
-    because: str = ""  # why that outcome is expected
+    because: str = ""  # reason for the expected outcome
     compared: str = "[]"  # JSON: every comparison, with what, side, value, low, high and count
 
     @property
     def source_words(self) -> str:
-        """Who claims it, in words."""
+        """The source, in words."""
         return self.source or "this project's own finding"
 
     @property
     def contradicts(self) -> bool:
-        """Decided, and otherwise than expected."""
+        """Whether the verdict is decided and differs from the expected outcome."""
         decided = not {"AMBIGUOUS", "MEASURED"} & {self.outcome, self.expected}
         return decided and self.outcome != self.expected
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """One row of table `reproduction`: a recipe that was run and judged."""
+    """One row of table `reproduction`: how a recipe was run."""
 
     recipe: str
-    size: str  # smoke, quick or full; empty in files of older schemas
-    command: str  # runs it alone, again
+    size: str  # smoke, quick or full
+    command: str  # runs this recipe alone
     seconds: float
-    cells: list[str]  # keys of what it was judged by
+    cells: list[str]  # keys of the cells that its verdicts use
     written: str
 
 
@@ -122,9 +123,29 @@ class Results:
     superseded: int
     files: list[Path]
 
+    # Every panel asks for these, and a store has many more rows than a panel.
+
+    def of_metric(self, metric: str) -> pd.DataFrame:
+        """The measurements of one metric; empty if there are none."""
+        return self._by_metric.get(metric, self.measurements.iloc[:0])
+
+    @cached_property
+    def _by_metric(self) -> dict[str, pd.DataFrame]:
+        return {str(metric): rows for metric, rows in self.measurements.groupby("metric", sort=False)}
+
+    @cached_property
+    def done(self) -> pd.DataFrame:
+        """The replicates that are done."""
+        return self.replicates[self.replicates["ending"] == "done"]
+
+    @cached_property
+    def not_done(self) -> pd.DataFrame:
+        """The replicates that ended otherwise."""
+        return self.replicates[self.replicates["ending"] != "done"]
+
 
 def split_spec(spec: str) -> tuple[str, list[str]]:
-    """Name and arguments of a spec; commas inside brackets do not separate (harness/core/spec.hpp has the grammar)."""
+    """Name and arguments of a spec. Commas inside brackets do not separate them (grammar: harness/core/spec.hpp)."""
     name, colon, rest = spec.partition(":")
     arguments, depth, begin = [], 0, 0
     for i, character in enumerate(rest):
@@ -136,8 +157,8 @@ def split_spec(spec: str) -> tuple[str, list[str]]:
 
 
 def without_parameter(spec: str, parameter: str) -> str:
-    """The spec without its own argument `parameter`. A spec that is a value keeps its own; one without a key
-    (combine:[local:window=8],[performer]) is a part like the whole, and does not."""
+    """The spec without its own argument `parameter`. A spec that is the value of a parameter keeps its arguments; parts
+    without a key (combine:[local:window=8],[performer]) lose the argument as well."""
     name, arguments = split_spec(spec)
     kept = [
         argument if re.match(r"[\w-]+=", argument) else _part_without_parameter(argument, parameter)
@@ -166,7 +187,7 @@ def natural_order(text: str) -> tuple[tuple[int, float, str], ...]:
 
 
 def plain(value: Any) -> Any:
-    """One spelling of a value: numbers and booleans (also as text) as float, None as NaN, all else as text."""
+    """One spelling of a value: numbers and booleans (also as text) become float, None becomes NaN, the rest is text."""
     if value is None:
         return np.nan
     if value in ("true", "false"):
@@ -179,9 +200,9 @@ def plain(value: Any) -> Any:
 
 
 def select(cells: pd.DataFrame, where: dict[str, Any], axes: Sequence[str] = ()) -> pd.DataFrame:
-    """The cells that agree with every condition: a value, or a list for any of them. An experiment is meant by its
-    name unless the condition has options; a method or input also by its spec without the swept parameters `axes`.
-    A column that no cell has agrees with nothing."""
+    """The cells that meet every condition: a value, or a list of allowed values. A condition without options compares
+    only the name of an experiment. A condition on a method or input may also give its spec without the swept
+    parameters `axes`. No cell meets a condition on a column that no cell has."""
     chosen = np.ones(len(cells), bool)
     for column, wanted in where.items():
         allowed = {plain(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
@@ -198,7 +219,7 @@ def select(cells: pd.DataFrame, where: dict[str, Any], axes: Sequence[str] = ())
 
 
 def read(paths: Sequence[Path]) -> Results:
-    """Reads results files as one. Throws Misuse for a path that is none."""
+    """Reads results files as one. Throws Misuse for a path that is not a results file."""
     files = [_read_file(Path(path)) for path in paths]
     cells = pd.concat([file.cells for file in files], ignore_index=True).drop_duplicates("key").set_index("key")
     replicates = pd.concat([file.replicates for file in files], ignore_index=True)
@@ -247,16 +268,14 @@ def _open(path: Path) -> sqlite3.Connection:
     if application != APPLICATION_ID:
         connection.close()
         raise Misuse(f"{path}: another program's database; {expected}; check the path")
-    if schema > NEWEST_SCHEMA:
+    if schema != SCHEMA:
         connection.close()
-        raise Misuse(
-            f"{path}: schema {schema}; expected at most {NEWEST_SCHEMA}; use the scripts of the attnbench that wrote it"
-        )
+        raise Misuse(f"{path}: schema {schema}; expected {SCHEMA}; use the scripts of the attnbench that wrote it")
     return connection
 
 
 class _File(NamedTuple):
-    """What one results file has, before it is put beside others."""
+    """The contents of one results file, before they are merged with others."""
 
     cells: pd.DataFrame
     replicates: pd.DataFrame
@@ -271,8 +290,6 @@ def _read_file(path: Path) -> _File:
     with closing(_open(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
-            if "machine" not in cells:  # before schema 3
-                cells["machine"] = ""
             replicates = pd.read_sql(
                 "SELECT c.key, r.replicate, r.run, r.ending, r.reason, r.seconds, r.finished "
                 "FROM replicate r JOIN cell c ON c.id = r.cell ORDER BY c.id, r.replicate",
@@ -286,16 +303,13 @@ def _read_file(path: Path) -> _File:
             )
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
             rows = connection.execute("SELECT recipe, name, position, json FROM figure").fetchall()
-            (schema,) = connection.execute("PRAGMA user_version").fetchone()
-            judged, reproduced = [], []
-            if schema > 1:  # the first schema has no verdicts, and those before the fourth no expectations
-                columns = "recipe, outcome, statement, numbers" + (", region, expected, source" if schema > 3 else "")
-                columns += ", quotation, paraphrase, definition, threshold, because, compared" if schema > 4 else ""
-                judged = connection.execute(f"SELECT {columns} FROM verdict ORDER BY recipe, position").fetchall()
-            if schema > 3:
-                reproduced = connection.execute(
-                    "SELECT recipe, size, command, seconds, cells, written FROM reproduction ORDER BY recipe"
-                ).fetchall()
+            judged = connection.execute(
+                "SELECT recipe, outcome, statement, numbers, region, expected, source, quotation, paraphrase, definition, "
+                "threshold, because, compared FROM verdict ORDER BY recipe, position"
+            ).fetchall()
+            reproduced = connection.execute(
+                "SELECT recipe, size, command, seconds, cells, written FROM reproduction ORDER BY recipe"
+            ).fetchall()
         except (sqlite3.Error, pd.errors.DatabaseError) as error:
             cause = " ".join(str(error.__cause__ or error).split())
             raise Misuse(f"{path}: {cause}; expected the tables of a results file of attnbench; run it again") from None
@@ -343,7 +357,7 @@ def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Fig
         whole = False
     if not whole:
         raise Misuse(
-            f"{path}: figure {recipe}/{name} is no figure description; expected a JSON object with panels, each "
+            f"{path}: figure {recipe}/{name} is not a figure description; expected a JSON object with panels, each "
             f"with its y and a kind, one of {', '.join(KINDS)} (a map with x, y_axis and a ratio of two or none, a "
             "trade with x_metric); "
             "correct the recipe"
@@ -352,7 +366,7 @@ def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Fig
 
 
 def _newest(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Series[str]:
-    """By key, the key of the same cell as the newest source version measured it."""
+    """By key, the key that the newest source version gave to the same cell."""
     identity = [column for column in cells.columns if column != "source_version"]
     finished = replicates.groupby("key")["finished"].max().reindex(cells.index).fillna("")
     ordered = cells.assign(finished=finished, newest=cells.index).sort_values("finished", kind="stable")
@@ -360,7 +374,7 @@ def _newest(cells: pd.DataFrame, replicates: pd.DataFrame) -> pd.Series[str]:
 
 
 def _of_newest(figure: Figure, newest: pd.Series[str]) -> Figure:
-    """The figure with its cells known by the keys that are read."""
+    """The figure with the keys of its cells replaced by those of the newest source version."""
     panels = [
         {**panel, "cells": [newest.get(key, key) for key in panel["cells"]]} if "cells" in panel else panel
         for panel in figure.description["panels"]
@@ -369,7 +383,7 @@ def _of_newest(figure: Figure, newest: pd.Series[str]) -> Figure:
 
 
 def _with_parameters(cells: pd.DataFrame) -> pd.DataFrame:
-    """Parameters as columns. One that is called as a column of the problem is that column, so it adds none."""
+    """Parameters as columns. A parameter with the name of another column is that column, and adds none."""
     objects = [json.loads(text or "{}") for text in cells["parameters"]]
     rows = [
         {name: json.dumps(value) if isinstance(value, (list, dict)) else value for name, value in row.items()}
@@ -381,5 +395,5 @@ def _with_parameters(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def parameter_columns(cells: pd.DataFrame) -> Iterable[str]:
-    """The columns that came from parameters."""
+    """The columns that hold parameters."""
     return [column for column in cells.columns if column not in (*PROBLEM, *SPECS, "source_version")]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what attnbench needs on Debian 12 and says nothing when it is all there.
+# Installs the Debian 12 packages that attnbench needs. Prints nothing if they are all there.
 #   scripts/setup.sh          to build, test and reproduce
 #   scripts/setup.sh --ci     also clang with sanitizers, what scripts/lint.sh needs, Slurm and Chromium
 set -euo pipefail

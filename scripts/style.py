@@ -1,4 +1,4 @@
-"""What figures look like: colours, markers and lines that stay apart in grey, and the type."""
+"""The look of figures: type, and colours, markers and lines that readers can tell apart in grey."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
-# Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), so that they stay apart in grey; ordered so that the
-# first few are far apart. The page maps each to its partner on dark paper.
+# Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), which keeps them distinct in grey. The first few are far
+# apart. The page maps each to its partner on a dark background.
 COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
 DARK_COLOURS = ("#94c8fe", "#de6e46", "#ffc1c9", "#936e03", "#63cd7e", "#c684e3", "#0d969c", "#d8e5ff")
-# Seven markers and five line styles: coprime with the colours, so that 280 series look different. Dots and crosses are
-# taken by references and endings.
+# Seven markers and five line styles: these numbers are coprime with that of the colours, so 280 series look different.
+# References and endings use dots and crosses.
 MARKERS = ("o", "s", "^", "D", "v", "P", "*")
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3.5, 1.2, 1, 1.2, 1, 1.2)))
 REFERENCE_LINES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (1, 3)), (0, (1, 1.4, 1, 4)))
@@ -19,6 +19,7 @@ STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.0,
     "axes.titlesize": 8.5,
+    "axes.titley": 1.0,  # without it, matplotlib measures the tick labels for each title
     "axes.labelsize": 8.0,
     "xtick.labelsize": 7.5,
     "ytick.labelsize": 7.5,
@@ -56,19 +57,19 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How a figure is set, sizes in inches."""
+    """The layout of a figure, sizes in inches."""
 
     settings: dict[str, Any]  # of matplotlib
     narrow: float  # width of one column of panels
     wide: float  # width of several, and of more than most_series
-    most_series: float  # that the legend of the narrow width has room for
+    most_series: float  # number of series for which the legend of the narrow width has room
     columns: dict[int, int]  # of panels, by their number; else 3
     heights: dict[int, float]  # of a panel, by the number of columns; else 2.45
     with_words: bool  # the title of a single panel, and notes under the figure
 
 
 REPORT = Layout(STYLE, 5.0, 7.2, float("inf"), {1: 1, 2: 2, 4: 2}, {1: 3.0, 2: 2.7}, with_words=True)
-# One column of a page of two, or its whole width; one size of type. What the notes say belongs into the caption.
+# One column of a two-column page, or its whole width; one size of type. Put the text of the notes into the caption.
 SIZES = ("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 IN_PAPER = Layout(
     {**STYLE, **dict.fromkeys(SIZES, 8.0)}, 3.35, 6.9, 12, {1: 1, 2: 1, 4: 2}, {1: 2.3, 2: 2.3}, with_words=False
@@ -77,9 +78,9 @@ IN_PAPER = Layout(
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn, the same in all panels of a figure."""
+    """The look of a series, the same in all panels of a figure."""
 
     colour: str
     marker: str
     line: Any
-    row: int  # which series it is: crosses of several series stand above each other
+    row: int  # number of the series: crosses of several series are drawn above each other

@@ -1,7 +1,7 @@
-"""What the page's table and explorer show: one row a cell and metric, in columns, and packed for a browser.
+"""The data of the page's table and explorer: one row per cell and metric, stored by column, and packed for a browser.
 
-Measurements of replicates become a mean with its 95 % t interval (an array counts as its mean) and a median of all
-samples with its distribution-free interval, as in figures. Single samples are left to `attnbench export`.
+Each row has the mean over replicates with its 95 % t interval (an array counts as its mean), and the median of all
+samples with its distribution-free interval, as in figures. `attnbench export` writes the single samples.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from aggregate import axis_names
 from intervals import Array, mean_interval, median_interval
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 
-DIGITS, OF_INTERVALS = 5, 4  # of centres, and of the ends of their intervals: these are wider than what lies beyond
+DIGITS, OF_INTERVALS = 5, 4  # significant digits of centres and of the ends of intervals, which need fewer
 
 
 def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]:
     """
     columns  names of the columns of a cell
-    cells    those columns, each a list with a value a cell; "key", "done" (replicates) and "other" (how the rest ended)
-    metrics  [name, unit] of what `rows` count by
+    cells    these columns, each a list with one value per cell; "key", "done" (replicates) and "other" (other endings)
+    metrics  [name, unit]; the numbers in `rows` are positions in this list
     rows     columns of equal length: "cell" and "metric" (positions), "mean", "low", "high", "median", "median_low",
-             "median_high", "replicates", "samples"; null where there is none
-    recipes  positions of the cells that each recipe rests on
-    panels   [recipe, x, y, interval] of what figures draw as points: what is worth looking at first, and its centre
+             "median_high", "replicates", "samples"; null for missing values
+    recipes  positions of the cells that each recipe uses
+    panels   [recipe, x, y, interval] of the panels that draw points: the explorer offers these views first
     """
     cells = results.cells
     place = {key: i for i, key in enumerate(cells.index)}
@@ -63,7 +63,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
 
 
 def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell and metric, in the order of cells. Equal numbers of samples are summed up together."""
+    """One row per cell and metric, in the order of cells. Groups with equally many samples are computed together."""
     grouped: dict[tuple[str, str, str], list[Array]] = {}
     for key, metric, unit, array in zip(*(measurements[name] for name in ("key", "metric", "unit", "values"))):
         grouped.setdefault((key, metric, unit), []).append(array)
@@ -84,7 +84,7 @@ def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
         alike: dict[int, list[int]] = {}
         for i, group in enumerate(groups):
             alike.setdefault(len(group), []).append(i)
-        alike.pop(0, None)  # arrays may be empty
+        alike.pop(0, None)  # empty arrays have no centre
         for positions in alike.values():
             numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
         rows[list(names)] = numbers
@@ -98,7 +98,7 @@ def _mean(values: Array) -> float:
 
 
 def _endings(results: Results) -> dict[str, list[Any]]:
-    """By cell, how many replicates are done, and how the others ended: "crashed (2): signal 11"."""
+    """The number of done replicates of each cell, and the endings of the others, such as "crashed (2): signal 11"."""
     replicates = results.replicates
     done = replicates[replicates["ending"] == "done"].groupby("key").size().reindex(results.cells.index, fill_value=0)
     others: dict[str, list[str]] = {}
@@ -110,7 +110,7 @@ def _endings(results: Results) -> dict[str, list[Any]]:
 
 
 def _values(column: pd.Series[Any]) -> list[Any]:
-    """One spelling a value: numbers as numbers, text as text, null where a cell has no such parameter."""
+    """One spelling per value: numbers as numbers, text as text, null if a cell lacks the parameter."""
     return [_json(value) if isinstance(value, float) else value for value in map(plain, column)]
 
 
@@ -127,7 +127,7 @@ def _json(value: float) -> float | int | str | None:
 
 
 def packed(text: str) -> str:
-    """Text as base64 of gzip; a browser's DecompressionStream gives it back. Equal text is packed equally."""
+    """Text as base64 of gzip, which a browser's DecompressionStream unpacks. Equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 

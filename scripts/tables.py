@@ -17,7 +17,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # What the encodings of pdfLaTeX lack.
+    # pdfLaTeX's encodings lack these.
     **{"≤": r"$\leq$", "≥": r"$\geq$", "×": r"$\times$", "±": r"$\pm$", "∝": r"$\propto$", "∞": r"$\infty$"},
     **{"−": "$-$", "…": r"\ldots{}", "–": "--", "\u00a0": "~", "²": "$^{2}$", "³": "$^{3}$"},
     **{power: f"$^{{{plain}}}$" for power, plain in zip("⁻⁰¹⁴⁵⁶⁷⁸⁹", "-01456789")},
@@ -29,12 +29,12 @@ def _one_line(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """One line that Markdown shows as it stands, also between the bars of a table."""
+    """One line that Markdown shows unchanged, also inside a table."""
     return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", _one_line(text))
 
 
 def latex_text(text: str) -> str:
-    """One line that LaTeX sets as it stands."""
+    """One line that LaTeX prints unchanged."""
     return "".join(_LATEX.get(character, character) for character in " ".join(re.split(r"[ \t\n\r]+", text.strip())))
 
 

@@ -1,4 +1,4 @@
-"""Safetensors files, written: an 8-byte length, a JSON header and the data (huggingface.co/docs/safetensors)."""
+"""Writes safetensors files: an 8-byte length, a JSON header and the data (huggingface.co/docs/safetensors)."""
 
 from __future__ import annotations
 

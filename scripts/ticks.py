@@ -7,11 +7,11 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-MOST_INTEGERS = 10  # of an axis that has a tick at each
+MOST_INTEGERS = 10  # on an axis with a tick at each integer
 
 
 def limits(values: NDArray[np.float64], logarithmic: bool, below: float) -> tuple[float, float]:
-    """Least and greatest value with some room (a share of the range) on both sides, in the space of the axis."""
+    """Least and greatest value with a margin (a share of the range) on both sides, in the space of the axis."""
     low, high = float(values.min()), float(values.max())
     if logarithmic:
         low, high = np.log(low), np.log(high)
@@ -24,7 +24,7 @@ def limits(values: NDArray[np.float64], logarithmic: bool, below: float) -> tupl
 
 
 def log_ticks(low: float, high: float, base: int, room: int) -> tuple[list[float], list[float], list[str]]:
-    """Major ticks at powers of the base (every second, third, ... if there is no room), minor ticks, labels."""
+    """Major ticks at powers of the base (every second, third, ... if room is short), minor ticks, labels."""
     first, last = int(np.ceil(np.log(low) / np.log(base) - 1e-9)), int(np.floor(np.log(high) / np.log(base) + 1e-9))
     exponents = list(range(first, last + 1))
     if len(exponents) < 2 or (base == 10 and len(exponents) < 3):
@@ -41,7 +41,7 @@ def log_ticks(low: float, high: float, base: int, room: int) -> tuple[list[float
 
 
 def _fine_log_ticks(low: float, high: float, room: int) -> tuple[list[float], list[float], list[str]]:
-    """Ticks for about a decade: 1, 2, 5 and their decades, or even steps where those are too few."""
+    """Ticks for about a decade: 1, 2, 5 and their decades, or even steps if those are too few."""
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
     if len(ticks) < 3:
@@ -60,8 +60,8 @@ def _with_power(value: float) -> str:
 
 
 def byte_ticks(low: float, high: float, logarithmic: bool, room: int) -> tuple[list[float], list[float], list[str]]:
-    """Ticks of an axis in bytes: powers of two on a logarithmic one of more than a few, else round numbers of the
-    largest unit."""
+    """Ticks of an axis in bytes: powers of two on a logarithmic axis over a factor of 4 or more, otherwise round
+    numbers of the largest unit."""
     if logarithmic and high >= 4 * low:
         ticks, minor, _ = log_ticks(low, high, 2, room)
         return ticks, minor, [byte_label(tick) for tick in ticks]
@@ -89,7 +89,7 @@ def linear_ticks(low: float, high: float, room: int) -> tuple[list[float], list[
 
 
 def are_few_integers(values: NDArray[np.float64], room: int) -> bool:
-    """Whether values are such as the numbers of layers: integers, and so few that each can have its tick."""
+    """Whether values are integers, such as numbers of layers, and so few that each can have a tick."""
     return bool(np.all(values == np.round(values)) and np.ptp(values) < min(room, MOST_INTEGERS))
 
 
@@ -100,7 +100,7 @@ def integer_ticks(values: NDArray[np.float64]) -> tuple[list[float], list[float]
 
 
 def power_of_two_labels(exponents: list[int]) -> list[str]:
-    """16, 32, ... in full while they are short; else all as powers of two, so that one axis has one style."""
+    """16, 32, ... in full if all are short; otherwise all as powers of two, so that an axis has one style."""
     if 2.0 ** exponents[-1] < 1e5 and exponents[0] >= -4:
         return [f"{2.0**k:.15g}" for k in exponents]
     return [f"2{superscript(k)}" for k in exponents]

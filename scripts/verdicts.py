@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Print the verdicts of results files as a table: what was stated and expected, what came out and by which numbers.
+"""Print the verdicts of results files as a table: statement, expected outcome, outcome and the numbers that decided it.
 
 Equal results give an equal table.
 """
@@ -19,7 +19,7 @@ LATEX_COLUMNS = r"llp{0.28\linewidth}p{0.24\linewidth}p{0.14\linewidth}l"
 
 
 def as_csv(results: Results) -> str:
-    """Every field in a column of its own; `contradicts` marks what was decided otherwise than expected."""
+    """One column per field. `contradicts` marks verdicts that are decided and differ from the expected outcome."""
     explained = ("quotation", "paraphrase", "definition", "threshold", "because")
     header = ("recipe", "size", *HEADER[:3], "region", *HEADER[3:5], "contradicts", "command", *explained)
     rows = []
@@ -41,7 +41,7 @@ def as_latex(results: Results) -> str:
 
 
 def heading(results: Results) -> str:
-    """How many verdicts of which outcome, and what the sizes of their recipes are worth."""
+    """Counts the verdicts by outcome, and says which ones claim nothing because their recipes ran at smoke sizes."""
     if not results.verdicts:
         return "No verdicts: 'attnbench reproduce' makes them."
     outcomes = [verdict.outcome for verdict in results.verdicts]

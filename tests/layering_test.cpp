@@ -1,4 +1,4 @@
-// Dependencies point one way: approximations -> harness <- experiments.
+// Dependencies point one way: approximations -> harness <- experiments, and down the floors of the harness.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -45,9 +45,39 @@ TEST_CASE("approximations and experiments include the harness and themselves onl
   }
 }
 
+// The floors of harness/, the lowest first. Folders of one line do not know each other. docs/architecture.md says what
+// belongs on which floor.
+TEST_CASE("a folder of the harness includes itself and the floors below it only", "[unit]") {
+  const std::vector<std::vector<std::string>> floors{
+      {"errors"},     {"linalg"},  {"random"},  {"core"},    {"statistics", "theory"},
+      {"measures"},   {"claims"},  {"machine"}, {"inputs"},  {"store"},
+      {"experiment"}, {"plugins"}, {"timing"},  {"workers"}, {"runner"},
+      {"cli"},        {"python"}};
+  std::map<std::string, size_t> floor_of;
+  for (size_t floor = 0; floor < floors.size(); ++floor)
+    for (const auto& folder : floors[floor]) floor_of[folder] = floor;
+  std::map<std::string, int> files_in;
+  for (const auto& file : sources("harness")) {
+    const std::string folder = fs::relative(file, root / "harness").begin()->string();
+    REQUIRE(floor_of.contains(folder));
+    ++files_in[folder];
+    for (const auto& name : included(file)) {
+      INFO(file << " includes " << name);
+      const std::string other = (++fs::path(name).begin())->string();
+      CHECK(floor_of.contains(other));
+      CHECK((other == folder || floor_of[other] < floor_of[folder]));
+    }
+  }
+  CHECK(files_in.size() == floor_of.size());
+}
+
 TEST_CASE("no file outside approximations names a method file, and no CMake line names a method", "[unit]") {
-  std::ifstream stream(root / "CMakeLists.txt");
-  const std::string cmake{std::istreambuf_iterator<char>(stream), {}};
+  std::string cmake;
+  for (const char* file : {"CMakeLists.txt", "tests/CMakeLists.txt"}) {
+    std::ifstream stream(root / file);
+    REQUIRE(stream);
+    cmake.append(std::istreambuf_iterator<char>(stream), {});
+  }
   for (const auto& file : sources("approximations")) {
     INFO(file);
     CHECK(cmake.find(file.filename().string()) == std::string::npos);
@@ -81,7 +111,8 @@ TEST_CASE("no two headers define a class of the same name", "[unit]") {
 // ctest runs tests by their tags: one without would never be run.
 TEST_CASE("every test has a tag that is run", "[unit]") {
   static const std::regex test("TEST_CASE\\(((?:\\s*\"(?:[^\"\\\\]|\\\\.)*\")+)(\\s*,\\s*\"([^\"]*)\")?");
-  static const std::regex known("\\[(unit|recipes|methods|second-paths|statistics|end-to-end|faults|threads|\\.)");
+  static const std::regex known(
+      "\\[(unit|build|recipes|methods|second-paths|statistics|end-to-end|faults|threads|\\.)");
   int tests = 0;
   for (const auto& file : sources("tests")) {
     std::ifstream stream(file);

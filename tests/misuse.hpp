@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "tests/catch.hpp"
 
 namespace attnbench {

@@ -23,8 +23,7 @@ class Clustered final : public Approximation<T>, public Rows<T>, public Factored
     const Index keys = mask.visible(0, head.K.rows());
     Matrix<T> found(groups.centroids.rows(), head.V.cols());
     const Matrix<T> queries = groups.centroids.template cast<T>();
-    tiled_softmax<T>({queries, attnbench::rows(head.K, 0, keys), attnbench::rows(head.V, 0, keys)}, {}, {}, context,
-                     found);
+    tiled_softmax<T>({queries, row_block(head.K, 0, keys), row_block(head.V, 0, keys)}, {}, {}, context, found);
     for (Index i = 0; i < out.rows(); ++i) out.row(i) = found.row(groups.nearest[static_cast<size_t>(i)]);
   }
 

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 
 namespace {
 
-constexpr Index row_block = 256;
+constexpr Index block_rows = 256;
 constexpr Index seeds_a_centroid = 16;
 
 }  // namespace
@@ -57,11 +58,11 @@ template <class T>
 std::vector<std::vector<Index>> routes(Context& context, const In<T>& X, const Matrix<double>& centroids, Index top) {
   const Index n = X.rows(), clusters = centroids.rows();
   // No block of one row: its product is made in another way, and equal tokens would not be equal to the last bit.
-  Index block = row_block;
+  Index block = block_rows;
   while (n % block == 1) --block;
   Matrix<double> scores(clusters, n);
   context.for_blocks(n, block, [&](Context& single, Index begin, Index count) {
-    const Matrix<double> tokens = layer_norm<T>(rows(X, begin, count));
+    const Matrix<double> tokens = layer_norm<T>(row_block(X, begin, count));
     multiply_transposed<double>(single, centroids, tokens, Out<double>(scores.data() + begin, clusters, count, n));
   });
   if (top == 0) top = (n + clusters - 1) / clusters;
@@ -73,9 +74,9 @@ std::vector<std::vector<Index>> routes(Context& context, const In<T>& X, const M
 }
 
 Coverage coverage(std::span<const std::vector<Index>> members, Index tokens) {
-  std::vector<Index> groups(static_cast<size_t>(tokens));
+  PerRow<Index> groups(tokens);
   for (const auto& group : members)
-    for (const Index token : group) ++groups[static_cast<size_t>(token)];
+    for (const Index token : group) ++groups[token];
   return {tokens, std::count(groups.begin(), groups.end(), 0),
           std::count_if(groups.begin(), groups.end(), [](Index count) { return count > 1; })};
 }

@@ -56,9 +56,9 @@ std::vector<std::int32_t> Hashing::buckets_of(const In<T>& X, Index round, Conte
   std::vector<std::int32_t> bucket(static_cast<size_t>(n));
   const Index half = buckets_ / 2;
   context.for_blocks(n, hash_block, [&](Context& single, Index begin, Index count) {
-    const Matrix<double> tokens = rows(X, begin, count).template cast<double>();
+    const Matrix<double> tokens = row_block(X, begin, count).template cast<double>();
     Matrix<double> turned(count, half);
-    multiply_transposed<double>(single, tokens, rows(rotations_, round * half, half), turned);
+    multiply_transposed<double>(single, tokens, row_block(rotations_, round * half, half), turned);
     for (Index i = 0; i < count; ++i) {
       Index best = 0;
       const auto value = [&](Index b) { return b < half ? turned(i, b) : -turned(i, b - half); };

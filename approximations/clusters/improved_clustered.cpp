@@ -24,7 +24,7 @@ class ImprovedClustered final : public Approximation<T>, public Rows<T> {
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     for_groups(head, mask, context, [&](Context& single, const std::vector<Group>& groups, const In<T>& others) {
       Matrix<T> rest(others.rows(), head.V.cols());
-      multiply<T>(single, others, attnbench::rows(head.V, 0, others.cols()), rest);
+      multiply<T>(single, others, row_block(head.V, 0, others.cols()), rest);
       for (size_t c = 0; c < groups.size(); ++c) {
         const Matrix<T> K = gather<T>(head.K, groups[c].keys), V = gather<T>(head.V, groups[c].keys);
         const std::span<const Index> queries(groups[c].queries);
@@ -77,8 +77,7 @@ class ImprovedClustered final : public Approximation<T>, public Rows<T> {
     const Index keys = mask.visible(0, head.K.rows());
     context.for_blocks(centroids.rows(), group_block, [&](Context& single, Index begin, Index count) {
       Matrix<T> weights(count, keys);
-      multiply_transposed<T>(single, attnbench::rows(centroids, begin, count), attnbench::rows(head.K, 0, keys),
-                             weights);
+      multiply_transposed<T>(single, row_block(centroids, begin, count), row_block(head.K, 0, keys), weights);
       std::vector<Group> groups(all.begin() + begin, all.begin() + begin + count);
       for (Index c = 0; c < count; ++c) {
         Group& group = groups[static_cast<size_t>(c)];

@@ -18,6 +18,7 @@
 #include <cmath>
 
 #include "approximations/clusters/hashing.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -73,7 +74,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     const auto rounds = hashed(head, mask, context);
     for (Index a = 0; a < A.rows(); ++a) {
       const auto keys = candidates_of(rounds, mask, first + a);
-      softmax_over<T>(context, attnbench::rows(head.Q, first + a, 1), shared, keys, attnbench::rows(A, a, 1));
+      softmax_over<T>(context, row_block(head.Q, first + a, 1), shared, keys, row_block(A, a, 1));
     }
   }
 
@@ -96,7 +97,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
   static Index tokens(const Head<T>& head, Mask mask) { return Mask{.keys = mask.keys}.visible(0, head.Q.rows()); }
 
   std::vector<Round> hashed(const Head<T>& head, Mask mask, Context& context) const {
-    return hashing_.rounds<T>(attnbench::rows(head.Q, 0, tokens(head, mask)), mask.causal, context);
+    return hashing_.rounds<T>(row_block(head.Q, 0, tokens(head, mask)), mask.causal, context);
   }
   // None of a padded token's.
   static std::vector<Index> candidates_of(const std::vector<Round>& rounds, Mask mask, Index i) {
@@ -126,14 +127,14 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     const Out<T> weights = corner(memory, Q.rows(), keys);
     if (queries == 1) memory.row(1).setZero();
     const Places places = places_of(rounds, round, segment);
-    std::vector<T> kept(static_cast<size_t>(queries));  // of what earlier rounds found
+    PerRow<T> kept(queries);  // of what earlier rounds found
     for (Index a = 0; a < queries; ++a)
-      kept[static_cast<size_t>(a)] = weigh(mask, rounds, round, places, segment, a, context, state, weights);
+      kept[a] = weigh(mask, rounds, round, places, segment, a, context, state, weights);
     multiply<T>(context, weights, V, found);
     for (Index a = 0; a < queries; ++a) {
       const Index i = token(segment.begin + a);
       if (!uniform_)
-        out.row(i) = out.row(i) * kept[static_cast<size_t>(a)] + found.row(a).head(dv);
+        out.row(i) = out.row(i) * kept[a] + found.row(a).head(dv);
       else if (const T sum = state.sum[static_cast<size_t>(i)]; sum > 0)
         out.row(i) += found.row(a).head(dv) / (sum * static_cast<T>(rounds_));
       else

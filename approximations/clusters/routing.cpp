@@ -16,6 +16,7 @@
 
 #include "approximations/clusters/clusters.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -73,14 +74,14 @@ class Routing final : public Approximation<T>, public Rows<T>, public Pattern<T>
       const HeadData<T> cluster{gather<T>(head.Q, of_cluster), gather<T>(head.K, seen), gather<T>(head.V, seen)};
       tiled_softmax<T>(cluster.view(), {}, {}, single, outputs);
     });
-    std::vector<Index> clusters_of(static_cast<size_t>(out.rows()));
+    PerRow<Index> clusters_of(out.rows());
     for (const auto& cluster : queries)
-      for (const Index i : cluster) ++clusters_of[static_cast<size_t>(i)];
+      for (const Index i : cluster) ++clusters_of[i];
     out.setZero();
     for (size_t c = 0; c < found.size(); ++c)
       for (size_t a = 0; a < queries[c].size(); ++a) {
         const Index i = queries[c][a];
-        out.row(i) += found[c].row(static_cast<Index>(a)) / static_cast<T>(clusters_of[static_cast<size_t>(i)]);
+        out.row(i) += found[c].row(static_cast<Index>(a)) / static_cast<T>(clusters_of[i]);
       }
   }
 
@@ -110,7 +111,7 @@ class Routing final : public Approximation<T>, public Rows<T>, public Pattern<T>
       for (size_t c = 0; c < queries.size(); ++c) {
         if (!holds(queries[c], first + a)) continue;
         row.setZero();
-        softmax_over<T>(context, attnbench::rows(head.Q, first + a, 1), head.K, keys[c], row);
+        softmax_over<T>(context, row_block(head.Q, first + a, 1), head.K, keys[c], row);
         A.row(a) += row.row(0);
         ++clusters;
       }
@@ -120,7 +121,7 @@ class Routing final : public Approximation<T>, public Rows<T>, public Pattern<T>
 
  private:
   static In<T> visible_keys(const Head<T>& head, Mask mask) {
-    return attnbench::rows(head.K, 0, mask.visible(0, head.K.rows()));
+    return row_block(head.K, 0, mask.visible(0, head.K.rows()));
   }
   static bool holds(const std::vector<Index>& tokens, Index i) {
     return std::binary_search(tokens.begin(), tokens.end(), i);

@@ -79,9 +79,9 @@ class Sinkhorn final : public Approximation<T>, public Rows<T> {
       const Index own = blocks.tokens(I), b = blocks.size;
       Matrix<T> memory(count, own + b);
       weigh(head, blocks, sorted, I, row, single, memory);
-      auto block = attnbench::rows(out, row, count);
-      multiply<T>(single, part(memory, 0, own), attnbench::rows(head.V, blocks.begin(I), own), block);
-      multiply_add<T>(single, part(memory, own, b), attnbench::rows(sorted.V, I * b, b), block);
+      auto block = row_block(out, row, count);
+      multiply<T>(single, part(memory, 0, own), row_block(head.V, blocks.begin(I), own), block);
+      multiply_add<T>(single, part(memory, own, b), row_block(sorted.V, I * b, b), block);
     });
   }
 
@@ -128,7 +128,7 @@ class Sinkhorn final : public Approximation<T>, public Rows<T> {
   static Matrix<double> block_means(const In<T>& X, const Blocks& blocks) {
     Matrix<double> means(blocks.count, X.cols());
     for (Index I = 0; I < blocks.count; ++I)
-      means.row(I) = attnbench::rows(X, blocks.begin(I), blocks.tokens(I)).template cast<double>().colwise().mean();
+      means.row(I) = row_block(X, blocks.begin(I), blocks.tokens(I)).template cast<double>().colwise().mean();
     return means;
   }
 
@@ -176,9 +176,9 @@ class Sinkhorn final : public Approximation<T>, public Rows<T> {
   static void weigh(const Head<T>& head, const Blocks& blocks, const Sorted& sorted, Index I, Index row,
                     Context& context, Matrix<T>& weights) {
     const Index own = blocks.tokens(I), b = blocks.size;
-    const In<T> Q = attnbench::rows(head.Q, row, weights.rows());
-    multiply_transposed<T>(context, Q, attnbench::rows(head.K, blocks.begin(I), own), part(weights, 0, own));
-    multiply_transposed<T>(context, Q, attnbench::rows(sorted.K, I * b, b), part(weights, own, b));
+    const In<T> Q = row_block(head.Q, row, weights.rows());
+    multiply_transposed<T>(context, Q, row_block(head.K, blocks.begin(I), own), part(weights, 0, own));
+    multiply_transposed<T>(context, Q, row_block(sorted.K, I * b, b), part(weights, own, b));
     weights.rightCols(b).array().rowwise() += sorted.mass.row(I).array().log();  // no mass: -infinity
     for (Index a = 0; a < weights.rows(); ++a) softmax_within<T>(context, weights, a, 0, own + b);
   }

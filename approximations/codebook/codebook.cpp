@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "approximations/codebook/kmeans.hpp"
+#include "harness/linalg/per_row.hpp"
 
 namespace attnbench {
 
@@ -24,31 +25,31 @@ Matrix<double> kmeans_codes(const Draw& draw, const In<double>& K) {
 Matrix<double> random_keys(const Draw& draw, const In<double>& K) {
   auto generator = draw.streams.stream("codebook", "random", draw.shape.d, draw.head, draw.replicate);
   boost::random::uniform_01<double> uniform;
-  std::vector<Index> order(static_cast<size_t>(K.rows()));
+  PerRow<Index> order(K.rows());
   std::iota(order.begin(), order.end(), Index(0));
   Matrix<double> codebook(std::min(draw.params.integer("codes"), K.rows()), K.cols());
   for (Index y = 0; y < codebook.rows(); ++y) {
     const Index drawn = y + static_cast<Index>(uniform(generator) * static_cast<double>(K.rows() - y));
-    std::swap(order[static_cast<size_t>(y)], order[static_cast<size_t>(drawn)]);
-    codebook.row(y) = K.row(order[static_cast<size_t>(y)]);
+    std::swap(order[y], order[drawn]);
+    codebook.row(y) = K.row(order[y]);
   }
   return codebook;
 }
 
 // How many levels each axis of a box has in a grid of at most `codes` points.
 std::vector<Index> grid_levels(const Eigen::RowVectorXd& extent, Index codes) {
-  std::vector<Index> levels(static_cast<size_t>(extent.size()), 1);
+  PerRow<Index> levels(extent.size(), 1);
   for (Index points = 1;;) {
     Index widest = -1;
     double spacing = 0;
     for (Index a = 0; a < extent.size(); ++a) {
-      const Index own = levels[static_cast<size_t>(a)];
+      const Index own = levels[a];
       if (points / own * (own + 1) > codes || extent[a] / static_cast<double>(own) <= spacing) continue;
       widest = a;
       spacing = extent[a] / static_cast<double>(own);
     }
     if (widest < 0) return levels;
-    Index& own = levels[static_cast<size_t>(widest)];
+    Index& own = levels[widest];
     points = points / own * (own + 1);
     ++own;
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "approximations/codebook/nearest_codes.hpp"
+#include "harness/linalg/per_row.hpp"
 
 namespace attnbench {
 
@@ -21,7 +22,7 @@ class Distances {
       : rows_(X.rows()), nearest_(1, X.rows()), sums_(static_cast<size_t>((X.rows() - 1) / seeding_block + 1)) {
     nearest_.setConstant(std::numeric_limits<float>::infinity());
     for (Index begin = 0; begin < rows_; begin += seeding_block)
-      blocks_.push_back(rows(X, begin, std::min(seeding_block, rows_ - begin)).transpose().cast<float>());
+      blocks_.push_back(row_block(X, begin, std::min(seeding_block, rows_ - begin)).transpose().cast<float>());
   }
 
   void add_centre(Context& context, const Eigen::RowVectorXf& centre) {
@@ -130,7 +131,7 @@ Clustering kmeans(Context& context, const In<double>& X, Matrix<double> seeds, S
 
 Clustering kmeans(Context& context, const In<double>& X, Index codes, Sweeps sweeps, Generator& generator) {
   boost::random::uniform_01<double> uniform;
-  std::vector<double> uniforms(static_cast<size_t>(std::min(codes, X.rows())));
+  PerRow<double> uniforms(std::min(codes, X.rows()));
   for (double& u : uniforms) u = uniform(generator);
   return kmeans(context, X, seed_centres(context, X, uniforms), sweeps);
 }

@@ -5,13 +5,14 @@
 #include <limits>
 #include <type_traits>
 
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 
 namespace {
 
-constexpr Index row_block = 512;   // of one thread's turn
+constexpr Index block_rows = 512;  // of one thread's turn
 constexpr Index code_block = 128;  // of a tile, with a panel's vectors 32 KB
 template <class T>
 constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // vectors
@@ -61,7 +62,7 @@ Index nearest_code(Context& context, const In<T>& x, const In<T>& centres, std::
 
 template <class T>
 std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres) {
-  std::vector<T> half_norms(static_cast<size_t>(centres.rows()));
+  PerRow<T> half_norms(centres.rows());
   half_squared_norms<T>(centres, half_norms);
   return nearest_codes<T>(context, X, centres, half_norms);
 }
@@ -70,20 +71,20 @@ template <class T>
 std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres,
                                  std::span<const T> half_norms) {
   if (X.rows() == 1) return {nearest_code<T>(context, X, centres, half_norms)};  // decoding: no panel for one token
-  std::vector<Index> nearest(static_cast<size_t>(X.rows()));
-  context.for_blocks(X.rows(), row_block, [&](Context& single, Index begin, Index count) {
+  PerRow<Index> nearest(X.rows());
+  context.for_blocks(X.rows(), block_rows, [&](Context& single, Index begin, Index count) {
     Matrix<T> tile(code_block, panel_width<T>), Xt(X.cols(), panel_width<T>);
     for (Index row = begin; row < begin + count; row += panel_width<T>) {
       const Index vectors = std::min(panel_width<T>, begin + count - row);
       if (vectors < panel_width<T>) Xt.setZero();
-      Xt.leftCols(vectors) = attnbench::rows(X, row, vectors).transpose();
+      Xt.leftCols(vectors) = row_block(X, row, vectors).transpose();
       Best<T> best;
       for (Index y = 0; y < centres.rows(); y += code_block) {
-        const auto scores = attnbench::rows(tile, 0, std::min(code_block, centres.rows() - y));
-        multiply<T>(single, attnbench::rows(centres, y, scores.rows()), Xt, scores);
+        const auto scores = row_block(tile, 0, std::min(code_block, centres.rows() - y));
+        multiply<T>(single, row_block(centres, y, scores.rows()), Xt, scores);
         best.take(scores, y, half_norms.data() + y);
       }
-      for (Index i = 0; i < vectors; ++i) nearest[static_cast<size_t>(row + i)] = static_cast<Index>(best.code[i]);
+      for (Index i = 0; i < vectors; ++i) nearest[row + i] = static_cast<Index>(best.code[i]);
     }
   });
   return nearest;

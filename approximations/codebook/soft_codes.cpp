@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -14,11 +15,11 @@ SoftCodes<T>::SoftCodes(const Matrix<double>& codebook, const Matrix<double>* co
       precision_(static_cast<T>(1 / (sigma * sigma))),
       weights_(weights),
       state_{{name, codebook_.template cast<double>()}} {
-  std::vector<T> half_norms(static_cast<size_t>(codebook.rows()));
+  PerRow<T> half_norms(codebook.rows());
   half_squared_norms<T>(codebook_, half_norms);
   for (Index y = 0; y < codebook.rows(); ++y) {
     const T log_count = counts ? std::log(static_cast<T>((*counts)(y, 0))) : T(0);
-    offsets_(0, y) = log_count - precision_ * half_norms[static_cast<size_t>(y)];
+    offsets_(0, y) = log_count - precision_ * half_norms[y];
   }
   if (counts) state_["counts"] = *counts;
 }

@@ -10,6 +10,7 @@
 #include "approximations/codebook/code_sums.hpp"
 #include "approximations/codebook/codebook.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -56,13 +57,13 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
   // Codes without keys have the bias log 0, and stand at 0: a score far away might overflow.
   void attend_to_codes(const Head<T>& head, Index keys, Context& context, Out<T> out) const {
     if (keys == 0) return void(out.setZero());
-    const auto codes = nearest_codes<T>(context, attnbench::rows(head.K, 0, keys), codebook_, half_norms_);
-    CodeSums<T> sums = sums_of<T>(context, codes, attnbench::rows(head.V, 0, keys), codebook_.rows());
-    std::vector<T> log_counts(static_cast<size_t>(codebook_.rows()));
+    const auto codes = nearest_codes<T>(context, row_block(head.K, 0, keys), codebook_, half_norms_);
+    CodeSums<T> sums = sums_of<T>(context, codes, row_block(head.V, 0, keys), codebook_.rows());
+    PerRow<T> log_counts(codebook_.rows());
     Matrix<T> used = codebook_;
     for (Index y = 0; y < codebook_.rows(); ++y) {
       const T count = sums.counts(y, 0);
-      log_counts[static_cast<size_t>(y)] = std::log(count);
+      log_counts[y] = std::log(count);
       if (count > 0)
         sums.values.row(y) /= count;
       else
@@ -74,13 +75,13 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
   void attend_causally(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
     const Index nq = head.Q.rows(), nk = head.K.rows();
     const auto codes =
-        nearest_codes<T>(context, attnbench::rows(head.K, 0, mask.visible(nq - 1, nk)), codebook_, half_norms_);
+        nearest_codes<T>(context, row_block(head.K, 0, mask.visible(nq - 1, nk)), codebook_, half_norms_);
     CodeSums<T> sums(codebook_.rows(), head.V.cols());
     for (Index begin = 0, absorbed = 0; begin < nq; begin += causal_chunk) {
       for (const Index seen_by_all = mask.visible(begin, nk); absorbed < seen_by_all; ++absorbed)
         sums.add(codes[static_cast<size_t>(absorbed)], head.V, absorbed);
       const Index count = std::min(causal_chunk, nq - begin);
-      attend_rows(head, mask, sums, codes, absorbed, begin, context, attnbench::rows(out, begin, count));
+      attend_rows(head, mask, sums, codes, absorbed, begin, context, row_block(out, begin, count));
     }
   }
 
@@ -89,7 +90,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
     const auto codes = nearest_codes<T>(context, head.K, codebook_, half_norms_);
     Matrix<T> quantised(head.K.rows(), head.K.cols());
     for (Index j = 0; j < quantised.rows(); ++j) quantised.row(j) = codebook_.row(codes[static_cast<size_t>(j)]);
-    multiply_transposed<T>(context, attnbench::rows(head.Q, first, block.rows()), quantised, block);
+    multiply_transposed<T>(context, row_block(head.Q, first, block.rows()), quantised, block);
   }
 
   // Rows from `begin` on: keys [0, absorbed) stand in the sums, the others that a row sees are taken one by one.
@@ -98,33 +99,33 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
     const Index count = out.rows(), c = codebook_.rows(), nk = head.K.rows();
     const Index own = std::max<Index>(0, mask.visible(begin + count - 1, nk) - absorbed);
     Matrix<T> weights(count, c), own_weights = Matrix<T>::Zero(count, own);
-    std::vector<T> normalisers(static_cast<size_t>(count));
-    std::vector<char> used(static_cast<size_t>(c));
-    multiply_transposed<T>(context, attnbench::rows(head.Q, begin, count), codebook_, weights);
-    for (Index y = 0; y < c; ++y) used[static_cast<size_t>(y)] = sums.counts(y, 0) > 0;
+    PerRow<T> normalisers(count);
+    PerRow<char> used(c);
+    multiply_transposed<T>(context, row_block(head.Q, begin, count), codebook_, weights);
+    for (Index y = 0; y < c; ++y) used[y] = sums.counts(y, 0) > 0;
     Index seen = 0;
     for (Index i = 0; i < count; ++i) {
       for (const Index visible = mask.visible(begin + i, nk) - absorbed; seen < visible; ++seen)
-        used[static_cast<size_t>(codes[static_cast<size_t>(absorbed + seen)])] = 1;
+        used[codes[static_cast<size_t>(absorbed + seen)]] = 1;
       auto row = weights.row(i);
       T largest = -std::numeric_limits<T>::infinity();
       for (Index y = 0; y < c; ++y)
-        if (used[static_cast<size_t>(y)]) largest = std::max(largest, row[y]);
+        if (used[y]) largest = std::max(largest, row[y]);
       if (seen == 0 && largest == -std::numeric_limits<T>::infinity()) {
         row.setZero();
         continue;
       }
       row.array() = (row.array() - largest).exp();
       for (Index y = 0; y < c; ++y)  // its weight may have overflowed, and 0 times infinity is no number
-        if (!used[static_cast<size_t>(y)]) row[y] = 0;
+        if (!used[y]) row[y] = 0;
       for (Index j = 0; j < seen; ++j) own_weights(i, j) = row[codes[static_cast<size_t>(absorbed + j)]];
     }
     context.work.exps += static_cast<double>(weights.size());
     multiply<T>(context, weights, sums.counts, Out<T>(normalisers.data(), count, 1, 1));
     multiply<T>(context, weights, sums.values, out);
-    if (own > 0) multiply_add<T>(context, own_weights, attnbench::rows(head.V, absorbed, own), out);
+    if (own > 0) multiply_add<T>(context, own_weights, row_block(head.V, absorbed, own), out);
     for (Index i = 0; i < count; ++i) {
-      const T normaliser = normalisers[static_cast<size_t>(i)] + own_weights.row(i).sum();
+      const T normaliser = normalisers[i] + own_weights.row(i).sum();
       if (normaliser > 0) out.row(i) /= normaliser;
     }
   }

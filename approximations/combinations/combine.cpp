@@ -93,7 +93,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
       const Gathered<T> gathered(head, keys);
       const auto corrections = corrections_of(head, whole, begin, keys, gathered, single);
       Matrix<T> factors = Matrix<T>::Zero(count, gathered.K.rows());
-      auto block = attnbench::rows(out, begin, count);
+      auto block = row_block(out, begin, count);
       for (Index i = 0; i < count; ++i) {
         const auto row = static_cast<size_t>(i);
         block.row(i) *= corrections[row].scale;
@@ -153,7 +153,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
                                             const std::vector<std::vector<Index>>& keys, const Gathered<T>& gathered,
                                             Context& context) const {
     const Index count = std::ssize(keys), width = gathered.K.rows();
-    const In<T> Q = attnbench::rows(head.Q, first, count);
+    const In<T> Q = row_block(head.Q, first, count);
     Matrix<T> logits(count, width), weights(count, width);
     std::vector<T> log_rows(keys.size(), T(0)), log_columns(static_cast<size_t>(width), T(0));
     if (width > 0) {
@@ -163,7 +163,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
       } else {
         Matrix<T> R(width, whole.R.cols());
         for (Index j = 0; j < width; ++j) R.row(j) = whole.R.row(gathered.keys[static_cast<size_t>(j)]);
-        multiply_transposed<T>(context, attnbench::rows(whole.L, first, count), R, weights);
+        multiply_transposed<T>(context, row_block(whole.L, first, count), R, weights);
       }
     }
     std::vector<Correction<T>> all(keys.size());

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "approximations/linear/linear_cost.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -46,8 +47,8 @@ class Efficient final : public Approximation<T>, public Factored<T>, public Rows
     if (keys == 0) return void(out.setZero());
     const Matrix<T> mixed = mixed_values(head, keys, context);
     context.for_blocks(head.Q.rows(), query_block, [&](Context& single, Index begin, Index count) {
-      const Matrix<T> weights = query_weights(attnbench::rows(head.Q, begin, count), single);
-      multiply<T>(single, weights, mixed, attnbench::rows(out, begin, count));
+      const Matrix<T> weights = query_weights(row_block(head.Q, begin, count), single);
+      multiply<T>(single, weights, mixed, row_block(out, begin, count));
     });
   }
 
@@ -61,7 +62,7 @@ class Efficient final : public Approximation<T>, public Factored<T>, public Rows
   }
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
-    multiply_transposed<T>(context, query_weights(attnbench::rows(head.Q, first, A.rows()), context),
+    multiply_transposed<T>(context, query_weights(row_block(head.Q, first, A.rows()), context),
                            key_weights(head.K, mask.visible(0, head.K.rows()), context), A);
   }
 
@@ -76,7 +77,7 @@ class Efficient final : public Approximation<T>, public Factored<T>, public Rows
   // rho_q, b x d.
   Matrix<T> query_weights(const In<T>& Q, Context& context) const {
     Matrix<T> weights = channels_.factor() * Q;
-    std::vector<T> row(static_cast<size_t>(Q.rows()));
+    PerRow<T> row(Q.rows());
     row_maxima<T>(weights, row);
     exponentiate_rows<T>(context, weights, row);
     row_sums<T>(weights, row);
@@ -88,14 +89,13 @@ class Efficient final : public Approximation<T>, public Factored<T>, public Rows
   // rho_k over the first `keys` keys, nk x d; the other rows are 0.
   Matrix<T> key_weights(const In<T>& K, Index keys, Context& context) const {
     Matrix<T> weights = Matrix<T>::Zero(K.rows(), K.cols());
-    const Out<T> seen = attnbench::rows(weights, 0, keys);
-    attnbench::rows(weights, 0, keys) = channels_.factor() * attnbench::rows(K, 0, keys);
-    std::vector<T> maxima(static_cast<size_t>(K.cols()), -std::numeric_limits<T>::infinity()),
-        sums(maxima.size(), T(0));
+    const Out<T> seen = row_block(weights, 0, keys);
+    row_block(weights, 0, keys) = channels_.factor() * row_block(K, 0, keys);
+    PerRow<T> maxima(K.cols(), -std::numeric_limits<T>::infinity()), sums(std::ssize(maxima), T(0));
     raise_to_column_maxima<T>(seen, maxima);
     exponentiate_columns<T>(context, seen, maxima);
     add_column_sums<T>(seen, sums);
-    for (Index c = 0; c < K.cols() && keys > 0; ++c) weights.col(c) /= sums[static_cast<size_t>(c)];
+    for (Index c = 0; c < K.cols() && keys > 0; ++c) weights.col(c) /= sums[c];
     return weights;
   }
 

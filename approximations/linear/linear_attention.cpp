@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -30,7 +31,7 @@ std::span<T> first(std::vector<T>& v, Index count) {
 }  // namespace
 
 template <class T>
-std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::given(const In<T>& K, Context& context) const {
+std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::for_keys(const In<T>& K, Context& context) const {
   if (!map_->depends_on_keys()) return nullptr;
   return std::make_unique<const LinearAttention>(map_->given_keys(context, K));
 }
@@ -38,7 +39,7 @@ std::unique_ptr<const LinearAttention<T>> LinearAttention<T>::given(const In<T>&
 template <class T>
 void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const {
   stream(head, mask, {out}, context, [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T>) {
-    divide_rows<T>(numerators, normalisers, attnbench::rows(out, first_row, numerators.rows()));
+    divide_rows<T>(numerators, normalisers, row_block(out, first_row, numerators.rows()));
   });
 }
 
@@ -54,27 +55,27 @@ void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& co
 }
 
 template <class T>
-void LinearAttention<T>::stream(const Head<T>& head, Mask mask, const Beside& beside, Context& context,
-                                const Sink& sink) const {
+void LinearAttention<T>::stream(const Head<T>& head, Mask mask, const RowsAlongside& alongside, Context& context,
+                                const OnRows& on_rows) const {
   const Index unpadded = Mask{.keys = mask.keys}.visible(0, head.K.rows());
-  if (const auto same = given(attnbench::rows(head.K, 0, unpadded), context))
-    same->stream(head, mask, beside, context, sink);
+  if (const auto same = for_keys(row_block(head.K, 0, unpadded), context))
+    same->stream(head, mask, alongside, context, on_rows);
   else if (mask.causal)
-    stream_causal(head, mask, beside, context, sink);
+    stream_causal(head, mask, alongside, context, on_rows);
   else
-    stream_bidirectional(head, mask, beside, context, sink);
+    stream_bidirectional(head, mask, alongside, context, on_rows);
 }
 
 template <class T>
-void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, const Beside& beside, Context& context,
-                                              const Sink& sink) const {
+void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, const RowsAlongside& alongside,
+                                              Context& context, const OnRows& on_rows) const {
   const Index nq = head.Q.rows(), dv = head.V.cols();
   const LinearState<T> state = absorb_all<T>(*map_, head, mask.visible(0, head.K.rows()), context);
   context.for_blocks(nq, queries_in_turn, [&](Context& single, Index first_row, Index rows_in_turn) {
     const Index capacity = std::min(query_block, rows_in_turn), end = first_row + rows_in_turn;
     FeatureBlock<T> queries(*map_, capacity);
     Matrix<T> memory(capacity, dv);
-    std::vector<T> sums(static_cast<size_t>(capacity)), scales(sums.size());
+    PerRow<T> sums(capacity), scales(std::ssize(sums));
     for (Index begin = first_row; begin < end; begin += query_block) {
       const Index count = std::min(query_block, end - begin), next = std::min(query_block, end - begin - count);
       auto numerators = corner(memory, count, dv);
@@ -84,15 +85,15 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, co
         std::fill(normalisers.begin(), normalisers.end(), T(0));
         std::fill(log_scale.begin(), log_scale.end(), lowest<T>);
       } else {
-        queries.map(single, attnbench::rows(head.Q, begin, count), Side::query, begin);
+        queries.map(single, row_block(head.Q, begin, count), Side::query, begin);
         queries.scale_queries(single, state.scale);
-        std::vector<In<T>> wanted{attnbench::rows(head.Q, begin + count, next)};
-        for (const In<T>& view : beside) wanted.push_back(attnbench::rows(view, begin, count));
+        std::vector<In<T>> wanted{row_block(head.Q, begin + count, next)};
+        for (const In<T>& view : alongside) wanted.push_back(row_block(view, begin, count));
         fetch_during_products<T>(wanted);
         state.read(single, queries.block(), numerators, normalisers);
         std::copy_n(queries.log_scale().begin(), count, log_scale.begin());
       }
-      sink(begin, numerators, normalisers, log_scale);
+      on_rows(begin, numerators, normalisers, log_scale);
     }
   });
 }
@@ -101,43 +102,41 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, co
 template <class T>
 void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chunk& c, FeatureBlock<T>& queries,
                                       FeatureBlock<T>& keys, const LinearState<T>& state, Context& context,
-                                      const Sink& sink) const {
+                                      const OnRows& on_rows) const {
   if (c.rows == 0) return;
   const Index nk = head.K.rows(), dv = head.V.cols();
   if (c.key + c.keys == 0) {
     Matrix<T> numerators = Matrix<T>::Zero(c.rows, dv);
-    std::vector<T> normalisers(static_cast<size_t>(c.rows), T(0)), log_scale(normalisers.size(), lowest<T>);
-    return sink(c.row, numerators, normalisers, log_scale);
+    PerRow<T> normalisers(c.rows, T(0)), log_scale(std::ssize(normalisers), lowest<T>);
+    return on_rows(c.row, numerators, normalisers, log_scale);
   }
   const Index all = queries.block().rows(), all_keys = keys.block().rows();
   Matrix<T> numerators(all, dv), weights(all, all_keys);
-  std::vector<T> normalisers(static_cast<size_t>(all));
+  PerRow<T> normalisers(all);
   state.read(context, queries.block(), numerators, normalisers);
   multiply_transposed<T>(context, queries.block(), keys.block(), weights);
   for (Index i = 0; i < all; ++i) {
     const Index seen = i < c.rows ? mask.visible(c.row + i, nk) - c.key : 0;
     weights.row(i).tail(all_keys - seen).setZero();
-    normalisers[static_cast<size_t>(i)] += weights.row(i).head(seen).sum();
+    normalisers[i] += weights.row(i).head(seen).sum();
   }
-  multiply_add<T>(context, weights, attnbench::rows(head.V, c.key, all_keys), numerators);
+  multiply_add<T>(context, weights, row_block(head.V, c.key, all_keys), numerators);
   const auto kept = static_cast<size_t>(c.rows);
-  sink(c.row, attnbench::rows(numerators, 0, c.rows), std::span(normalisers).first(kept),
-       queries.log_scale().first(kept));
+  on_rows(c.row, row_block(numerators, 0, c.rows), std::span(normalisers).first(kept), queries.log_scale().first(kept));
 }
 
 template <class T>
-void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const Beside& beside, Context& context,
-                                       const Sink& sink) const {
+void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const RowsAlongside& alongside, Context& context,
+                                       const OnRows& on_rows) const {
   // Rounding is of sums in their order, which only the sequential scan keeps.
   const bool side_by_side = context.threads() > 1 && context.rounding() == Rounding::none;
-  LinearState<T> state(*map_, head.V.cols());
-  Index absorbed = 0;
+  Streamed streamed{LinearState<T>(*map_, head.V.cols())};
   for (Index row = 0; row < head.Q.rows(); row += rows_side_by_side) {
     const Index end = std::min(row + rows_side_by_side, head.Q.rows());
-    if (side_by_side && scan_side_by_side(head, mask, row, end, state, absorbed, context, sink)) continue;
-    scan(head, mask, beside, row, end, state, absorbed, context,
-         [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&) {
-           attend_chunk(head, mask, c, queries, keys, state, context, sink);
+    if (side_by_side && scan_side_by_side(head, mask, row, end, streamed, context, on_rows)) continue;
+    scan(head, mask, alongside, row, end, streamed, context,
+         [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, const LinearState<T>& before) {
+           attend_chunk(head, mask, c, queries, keys, before, context, on_rows);
          });
   }
 }
@@ -151,60 +150,98 @@ void LinearAttention<T>::settle_scale(const FeatureBlock<T>& keys, Index seen_by
   state.rescale(scale);
 }
 
+// One scan: what its chunks share.
 template <class T>
-void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const Beside& beside, Index begin, Index end,
-                              LinearState<T>& state, Index& absorbed, Context& context, const Step& step) const {
-  const Index nk = head.K.rows();
-  FeatureBlock<T> queries(*map_, causal_chunk), keys(*map_, 2 * causal_chunk);
-  std::vector<T> sums(static_cast<size_t>(map_->features()));
-  const auto map_keys = [&](Index fresh, Index seen_by_all) {
-    keys.map(context, attnbench::rows(head.K, absorbed, fresh), Side::key, absorbed);
-    settle_scale(keys, seen_by_all, context, state);
-  };
-  const auto scale_keys = [&](Index fresh) {
-    std::fill(sums.begin(), sums.end(), T(0));
-    keys.scale_keys(context, state.scale, fresh, sums);
-  };
-  const auto absorb = [&](Index fresh) {
-    for (size_t f = 0; f < sums.size(); ++f) state.z_entries()[f] += sums[f];
-    state.add_products(context, attnbench::rows(keys.block(), 0, fresh), attnbench::rows(head.V, absorbed, fresh));
-    absorbed += fresh;
-  };
-  const auto fetch_chunk = [&](Index row, Index last_row, Index key) {
-    const Index count = std::min(causal_chunk, last_row - row), fresh = std::min(causal_chunk, nk - key);
-    std::vector<In<T>> wanted{attnbench::rows(head.Q, row, count), attnbench::rows(head.K, key, fresh),
-                              attnbench::rows(head.V, key, fresh)};
-    for (const In<T>& view : beside) wanted.push_back(attnbench::rows(view, row, count));
-    fetch_during_products<T>(wanted);
-  };
-  for (Index row = begin; row < end;) {
-    const Index all = std::min(causal_chunk, end - row), seen_by_all = mask.visible(row, nk);
-    Index rows = all;
-    if (seen_by_all == 0) {
-      while (mask.visible(row + rows - 1, nk) > 0) --rows;
-      step({row, rows, 0, 0}, queries, keys, state);
-      row += rows;
-      continue;
-    }
-    while (seen_by_all - absorbed > causal_chunk) {
-      map_keys(causal_chunk, causal_chunk);
-      scale_keys(causal_chunk);
-      step({row, 0, absorbed, causal_chunk}, queries, keys, state);
-      absorb(causal_chunk);
-    }
-    const auto fresh_of = [&](Index i) { return mask.visible(row + i, nk) - absorbed; };  // that row + i sees
-    map_keys(fresh_of(all - 1), fresh_of(0));
-    const Index allowed = keys.first_above(state.scale, most_above_scale<T>(context), fresh_of(0));
-    while (fresh_of(rows - 1) > allowed) --rows;
-    const Index fresh = fresh_of(rows - 1);
-    scale_keys(fresh);
-    queries.map(context, attnbench::rows(head.Q, row, all), Side::query, row);
-    queries.scale_queries(context, state.scale);
-    fetch_chunk(row + rows, end, absorbed + fresh);
-    step({row, rows, absorbed, fresh}, queries, keys, state);
-    absorb(fresh);
-    row += rows;
+class LinearAttention<T>::Scan {
+ public:
+  Scan(const LinearAttention& owner, const Head<T>& head, Mask mask, const RowsAlongside& alongside, Streamed& streamed,
+       Context& context, const OnChunk& on_chunk)
+      : owner_(owner),
+        head_(head),
+        mask_(mask),
+        alongside_(alongside),
+        state_(streamed.state),
+        absorbed_(streamed.absorbed),
+        context_(context),
+        on_chunk_(on_chunk),
+        queries_(*owner.map_, causal_chunk),
+        keys_(*owner.map_, 2 * causal_chunk),
+        sums_(static_cast<size_t>(owner.map_->features())) {}
+
+  void go(Index begin, Index end) {
+    for (Index row = begin; row < end;) row += seen(row) == 0 ? rows_without_keys(row, end) : next_chunk(row, end);
   }
+
+ private:
+  // Keys [0, seen) are those that the row sees; `fresh` ones among them are not in the state.
+  Index seen(Index row) const { return mask_.visible(row, head_.K.rows()); }
+  Index fresh(Index row) const { return seen(row) - absorbed_; }
+
+  // Both return how many rows they took.
+  Index rows_without_keys(Index row, Index end) {
+    Index rows = std::min(causal_chunk, end - row);
+    while (seen(row + rows - 1) > 0) --rows;
+    on_chunk_({row, rows, 0, 0}, queries_, keys_, state_);
+    return rows;
+  }
+  Index next_chunk(Index row, Index end) {
+    while (fresh(row) > causal_chunk) {  // keys that all further rows see
+      map_keys(causal_chunk, causal_chunk);
+      visit_and_absorb({row, 0, absorbed_, causal_chunk});
+    }
+    const Index all = std::min(causal_chunk, end - row);
+    map_keys(fresh(row + all - 1), fresh(row));
+    // The chunk ends before the first row that sees a key far above the scales.
+    const Index allowed = keys_.first_above(state_.scale, most_above_scale<T>(context_), fresh(row));
+    Index rows = all;
+    while (fresh(row + rows - 1) > allowed) --rows;
+    const Chunk chunk{row, rows, absorbed_, fresh(row + rows - 1)};
+    queries_.map(context_, row_block(head_.Q, row, all), Side::query, row);
+    queries_.scale_queries(context_, state_.scale);
+    fetch(row + rows, end, chunk.key + chunk.keys);
+    visit_and_absorb(chunk);
+    return rows;
+  }
+
+  void map_keys(Index count, Index seen_by_all) {
+    keys_.map(context_, row_block(head_.K, absorbed_, count), Side::key, absorbed_);
+    owner_.settle_scale(keys_, seen_by_all, context_, state_);
+  }
+
+  void visit_and_absorb(const Chunk& chunk) {
+    std::fill(sums_.begin(), sums_.end(), T(0));
+    keys_.scale_keys(context_, state_.scale, chunk.keys, sums_);
+    on_chunk_(chunk, queries_, keys_, state_);
+    for (size_t f = 0; f < sums_.size(); ++f) state_.z_entries()[f] += sums_[f];
+    state_.add_products(context_, row_block(keys_.block(), 0, chunk.keys), row_block(head_.V, chunk.key, chunk.keys));
+    absorbed_ += chunk.keys;
+  }
+
+  // The rows and keys of the next chunk.
+  void fetch(Index row, Index end, Index key) const {
+    const Index count = std::min(causal_chunk, end - row), keys = std::min(causal_chunk, head_.K.rows() - key);
+    std::vector<In<T>> wanted{row_block(head_.Q, row, count), row_block(head_.K, key, keys),
+                              row_block(head_.V, key, keys)};
+    for (const In<T>& view : alongside_) wanted.push_back(row_block(view, row, count));
+    fetch_during_products<T>(wanted);
+  }
+
+  const LinearAttention& owner_;
+  const Head<T>& head_;
+  const Mask mask_;
+  const RowsAlongside& alongside_;
+  LinearState<T>& state_;
+  Index& absorbed_;
+  Context& context_;
+  const OnChunk& on_chunk_;
+  FeatureBlock<T> queries_, keys_;
+  std::vector<T> sums_;  // of the scaled features of the chunk's keys
+};
+
+template <class T>
+void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const RowsAlongside& alongside, Index begin, Index end,
+                              Streamed& streamed, Context& context, const OnChunk& on_chunk) const {
+  Scan(*this, head, mask, alongside, streamed, context, on_chunk).go(begin, end);
 }
 
 // What chunks of a scan are worked on with when they are worked on side by side.
@@ -229,9 +266,10 @@ struct LinearAttention<T>::ChunkWork {
 // The same as scan, bit for bit: products of keys and values are summed apart and then added to the state in order, as
 // the product kernel does it. False, with nothing done, where a chunk must be cut or keys come first.
 template <class T>
-bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index begin, Index end,
-                                           LinearState<T>& state, Index& absorbed, Context& context,
-                                           const Sink& sink) const {
+bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index begin, Index end, Streamed& streamed,
+                                           Context& context, const OnRows& on_rows) const {
+  LinearState<T>& state = streamed.state;
+  Index& absorbed = streamed.absorbed;
   const Index nk = head.K.rows(), dv = head.V.cols(), seen_by_all = mask.visible(begin, nk);
   if (seen_by_all == 0 || seen_by_all - absorbed > causal_chunk) return false;
   std::vector<ChunkWork> all;
@@ -246,8 +284,8 @@ bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index
   };
   for_each_chunk([&](Context& single, ChunkWork& work) {
     const Chunk& c = work.chunk;
-    work.keys.map(single, attnbench::rows(head.K, c.key, c.keys), Side::key, c.key);
-    work.queries.map(single, attnbench::rows(head.Q, c.row, c.rows), Side::query, c.row);
+    work.keys.map(single, row_block(head.K, c.key, c.keys), Side::key, c.key);
+    work.queries.map(single, row_block(head.Q, c.row, c.rows), Side::query, c.row);
   });
   settle_scale(all[0].keys, seen_by_all - absorbed, context, state);
   for_each_chunk([&](Context& single, ChunkWork& work) {
@@ -256,7 +294,7 @@ bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index
     if (work.above_scale) return;
     work.keys.scale_keys(single, state.scale, c.keys, work.sums);
     work.queries.scale_queries(single, state.scale);
-    transposed_multiply_add<T>(single, work.keys.block(), attnbench::rows(head.V, c.key, c.keys), work.products);
+    transposed_multiply_add<T>(single, work.keys.block(), row_block(head.V, c.key, c.keys), work.products);
   });
   if (std::any_of(all.begin(), all.end(), [](const ChunkWork& work) { return work.above_scale; })) return false;
   for (ChunkWork& work : all) {
@@ -266,7 +304,7 @@ bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index
     absorbed += work.chunk.keys;
   }
   for_each_chunk([&](Context& single, ChunkWork& work) {
-    attend_chunk(head, mask, work.chunk, work.queries, work.keys, work.state, single, sink);
+    attend_chunk(head, mask, work.chunk, work.queries, work.keys, work.state, single, on_rows);
   });
   return true;
 }
@@ -274,11 +312,12 @@ bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index
 template <class T>
 void LinearAttention<T>::weights(const Head<T>& head, Index i, Index j, Context& context, Out<T> block,
                                  std::span<T> log_rows, std::span<T> log_columns) const {
-  if (const auto same = given(head.K, context)) return same->weights(head, i, j, context, block, log_rows, log_columns);
+  if (const auto same = for_keys(head.K, context))
+    return same->weights(head, i, j, context, block, log_rows, log_columns);
   FeatureBlock<T> queries(*map_, block.rows()), keys(*map_, block.cols());
   const std::vector<T> unscaled(map_->form() == Form::exponents ? static_cast<size_t>(map_->features()) : 1, T(0));
-  queries.map(context, attnbench::rows(head.Q, i, block.rows()), Side::query, i);
-  keys.map(context, attnbench::rows(head.K, j, block.cols()), Side::key, j);
+  queries.map(context, row_block(head.Q, i, block.rows()), Side::query, i);
+  keys.map(context, row_block(head.K, j, block.cols()), Side::key, j);
   queries.scale_queries(context, unscaled);
   keys.scale_queries(context, unscaled);  // each by its own largest feature: these products are not summed over keys
   multiply_transposed<T>(context, queries.block(), keys.block(), block);
@@ -303,8 +342,8 @@ T LinearAttention<T>::stabilise_row(const Head<T>& head, Index i, Index j, Conte
     return scale;
   }
   FeatureBlock<T> query(*map_, 1), keys(*map_, count);
-  query.map(context, attnbench::rows(head.Q, i, 1), Side::query, i);
-  keys.map(context, attnbench::rows(head.K, j, count), Side::key, j);
+  query.map(context, row_block(head.Q, i, 1), Side::query, i);
+  keys.map(context, row_block(head.K, j, count), Side::key, j);
   for (Index c = 0; c < count; ++c) {
     auto sums = keys.block().row(c).array();
     sums += query.block().row(0).array();
@@ -326,13 +365,13 @@ void LinearAttention<T>::kernel(const Head<T>& head, Context& context, Out<T> bl
 template <class T>
 void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::span<T> values,
                                   std::span<T> log_scale) const {
-  if (const auto same = given(head.K, context)) return same->diagonal(head, context, values, log_scale);
+  if (const auto same = for_keys(head.K, context)) return same->diagonal(head, context, values, log_scale);
   const Index capacity = std::min(query_block, head.Q.rows());
   FeatureBlock<T> queries(*map_, capacity), keys(*map_, capacity);
   for (Index first_row = 0; first_row < head.Q.rows(); first_row += query_block) {
     const Index count = std::min(query_block, head.Q.rows() - first_row);
-    queries.map(context, attnbench::rows(head.Q, first_row, count), Side::query, first_row);
-    keys.map(context, attnbench::rows(head.K, first_row, count), Side::key, first_row);
+    queries.map(context, row_block(head.Q, first_row, count), Side::query, first_row);
+    keys.map(context, row_block(head.K, first_row, count), Side::key, first_row);
     for (Index i = 0; i < count; ++i) {
       const auto place = static_cast<size_t>(first_row + i), r = static_cast<size_t>(i);
       auto q = queries.block().row(i).array();
@@ -354,14 +393,14 @@ void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::sp
 template <class T>
 void LinearAttention<T>::attention_rows(const Head<T>& head, Mask mask, Index first_row, Context& context,
                                         Out<T> A) const {
-  std::vector<T> log_rows(static_cast<size_t>(A.rows())), log_columns(static_cast<size_t>(A.cols()));
+  PerRow<T> log_rows(A.rows()), log_columns(A.cols());
   weights(head, first_row, 0, context, A, log_rows, log_columns);
   for (Index i = 0; i < A.rows(); ++i) {
     const Index seen = mask.visible(first_row + i, A.cols());
     A.row(i).tail(A.cols() - seen).setZero();
     if (seen == 0) continue;
     const std::span<T> visible(A.data() + i * A.outerStride(), static_cast<size_t>(seen));
-    stabilise_row(head, first_row + i, 0, context, visible, log_rows[static_cast<size_t>(i)], first(log_columns, seen));
+    stabilise_row(head, first_row + i, 0, context, visible, log_rows[i], first(log_columns, seen));
     const T sum = A.row(i).sum();
     if (sum == 0)
       A.row(i).setZero();
@@ -375,19 +414,19 @@ void LinearAttention<T>::factors(const Head<T>& head, Mask mask, Context& contex
   if (mask.causal) throw Skip("a causal attention matrix has no factors of rank F: the mask is applied entry by entry");
   const Index nq = head.Q.rows(), nk = head.K.rows(), F = map_->features();
   const Index visible = mask.visible(0, nk);
-  if (const auto same = given(attnbench::rows(head.K, 0, visible), context))
+  if (const auto same = for_keys(row_block(head.K, 0, visible), context))
     return same->factors(head, mask, context, L, R);
   R = Matrix<T>::Zero(nk, F);
   L = Matrix<T>::Zero(nq, F);
   if (visible == 0) return;
   LinearState<T> state(*map_, 0);  // V has no columns: only z and the scales are wanted
   FeatureBlock<T> keys(*map_, visible), queries(*map_, nq);
-  keys.map(context, attnbench::rows(head.K, 0, visible), Side::key, 0);
+  keys.map(context, row_block(head.K, 0, visible), Side::key, 0);
   state.absorb(context, keys, In<T>(nullptr, visible, 0, 0));
-  attnbench::rows(R, 0, visible) = keys.block();  // absorb left the scaled features in place
+  row_block(R, 0, visible) = keys.block();  // absorb left the scaled features in place
   queries.map(context, head.Q, Side::query, 0);
   queries.scale_queries(context, state.scale);
-  std::vector<T> normalisers(static_cast<size_t>(nq));
+  PerRow<T> normalisers(nq);
   Matrix<T> none(nq, 0);
   state.read(context, queries.block(), none, normalisers);
   divide_rows<T>(queries.block(), normalisers, L);

@@ -86,26 +86,32 @@ class LinearAttention : public Approximation<T>,
   struct Chunk {
     Index row, rows, key, keys;
   };
-  // Queries and keys are over the state's scales; the keys are not in the state yet.
-  using Step = std::function<void(const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&)>;
-  using Sink = std::function<void(Index first, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale)>;
+  // The state of the first `absorbed` keys.
+  struct Streamed {
+    LinearState<T> state;
+    Index absorbed = 0;
+  };
+  // Called with each chunk of a scan. Queries and keys are over the state's scales; the keys are not in the state yet.
+  using OnChunk = std::function<void(const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>&)>;
+  // Called with the results of some rows, of which `first` is the first.
+  using OnRows = std::function<void(Index first, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale)>;
+  // Further matrices of nq rows that are read or written row by row along with the queries: they are fetched with them.
+  using RowsAlongside = std::vector<In<T>>;
+  class Scan;
   class Backward;
   struct ChunkWork;
 
-  // The same attention with the map for these keys, when the map depends on all of them (FeatureMap::given_keys).
-  std::unique_ptr<const LinearAttention> given(const In<T>& K, Context&) const;
-  // beside: further matrices of nq rows that are read or written row by row along with the queries.
-  using Beside = std::vector<In<T>>;
-  void stream(const Head<T>&, Mask, const Beside&, Context&, const Sink&) const;
-  void stream_bidirectional(const Head<T>&, Mask, const Beside&, Context&, const Sink&) const;
-  void stream_causal(const Head<T>&, Mask, const Beside&, Context&, const Sink&) const;
-  // Calls step for the chunks of rows [begin, end) of a causal mask, in order. `absorbed` keys are in the state.
-  void scan(const Head<T>&, Mask, const Beside&, Index begin, Index end, LinearState<T>&, Index& absorbed, Context&,
-            const Step& step) const;
-  bool scan_side_by_side(const Head<T>&, Mask, Index begin, Index end, LinearState<T>&, Index& absorbed, Context&,
-                         const Sink&) const;
+  // The same attention with the map for these keys; null unless the map depends on all keys (FeatureMap::given_keys).
+  std::unique_ptr<const LinearAttention> for_keys(const In<T>& K, Context&) const;
+  void stream(const Head<T>&, Mask, const RowsAlongside&, Context&, const OnRows&) const;
+  void stream_bidirectional(const Head<T>&, Mask, const RowsAlongside&, Context&, const OnRows&) const;
+  void stream_causal(const Head<T>&, Mask, const RowsAlongside&, Context&, const OnRows&) const;
+  // Calls on_chunk for the chunks of rows [begin, end) of a causal mask, in order.
+  void scan(const Head<T>&, Mask, const RowsAlongside&, Index begin, Index end, Streamed&, Context&,
+            const OnChunk& on_chunk) const;
+  bool scan_side_by_side(const Head<T>&, Mask, Index begin, Index end, Streamed&, Context&, const OnRows&) const;
   void attend_chunk(const Head<T>&, Mask, const Chunk&, FeatureBlock<T>& queries, FeatureBlock<T>& keys,
-                    const LinearState<T>& before, Context&, const Sink&) const;
+                    const LinearState<T>& before, Context&, const OnRows&) const;
   // Raises the state's scales to keys that all rows of a chunk see, where one is far above them.
   void settle_scale(const FeatureBlock<T>& keys, Index seen_by_all, Context&, LinearState<T>&) const;
 

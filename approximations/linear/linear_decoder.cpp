@@ -16,8 +16,8 @@ class LinearDecoder final : public Decoder<T> {
     FeatureBlock<T> keys(map_, std::min(prefill_block, tokens.K.rows()));
     for (Index j = 0; j < tokens.K.rows(); j += prefill_block) {
       const Index count = std::min(prefill_block, tokens.K.rows() - j);
-      keys.map(context, rows(tokens.K, j, count), Side::key, position_);
-      state_.absorb(context, keys, rows(tokens.V, j, count));
+      keys.map(context, row_block(tokens.K, j, count), Side::key, position_);
+      state_.absorb(context, keys, row_block(tokens.V, j, count));
       position_ += count;
     }
   }

@@ -19,7 +19,7 @@ void LinearAttention<T>::forward(const Head<T>& head, Mask mask, Context& contex
          [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale) {
            std::copy(normalisers.begin(), normalisers.end(), saved.begin() + first_row);
            std::copy(log_scale.begin(), log_scale.end(), saved.begin() + nq + first_row);
-           divide_rows<T>(numerators, normalisers, attnbench::rows(out, first_row, numerators.rows()));
+           divide_rows<T>(numerators, normalisers, row_block(out, first_row, numerators.rows()));
          });
 }
 
@@ -65,7 +65,7 @@ class LinearAttention<T>::Backward {
     }
     for (Index j = 0; j < keys; j += block_rows) {
       const Index count = std::min(block_rows, keys - j);
-      block.map(context_, attnbench::rows(head_.K, j, count), Side::key, j);
+      block.map(context_, row_block(head_.K, j, count), Side::key, j);
       block.scale_keys(context_, state.scale, count, {});
       const auto d_features = corner(features_, count, map_.features());
       from_later_rows(block.block(), j, d_features);
@@ -76,9 +76,8 @@ class LinearAttention<T>::Backward {
   void causal_by_recomputation() {
     std::vector<Chunk> chunks;
     std::vector<std::vector<T>> scales;
-    LinearState<T> states(map_, head_.V.cols());
-    Index absorbed = 0;
-    owner_.scan(head_, mask_, {G_, out_, gradients_.Q}, 0, head_.Q.rows(), states, absorbed, context_,
+    Streamed streamed{LinearState<T>(map_, head_.V.cols())};
+    owner_.scan(head_, mask_, {G_, out_, gradients_.Q}, 0, head_.Q.rows(), streamed, context_,
                 [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
                   chunks.push_back(c);
                   scales.push_back(state.scale);
@@ -106,7 +105,7 @@ class LinearAttention<T>::Backward {
     const auto chunks = uncut_chunks();
     for (auto c = chunks.rbegin(); c != chunks.rend(); ++c) {
       map_chunk(*c, state.scale, queries, keys);
-      state.add_products(context_, keys.block(), Matrix<T>(-attnbench::rows(head_.V, c->key, c->keys)));
+      state.add_products(context_, keys.block(), Matrix<T>(-row_block(head_.V, c->key, c->keys)));
       for (Index j = 0; j < c->keys; ++j) state.z -= keys.block().row(j).transpose();
       if (c->rows > 0) queries_of(*c, queries, keys, state);
       keys_of(*c, state.scale, queries, keys);
@@ -136,7 +135,7 @@ class LinearAttention<T>::Backward {
 
   // Rows [i, i + count), scaled, with g~ and gamma over the same scales.
   void map_queries(FeatureBlock<T>& block, const std::vector<T>& scale, Index i, Index count) {
-    block.map(context_, attnbench::rows(head_.Q, i, count), Side::query, i);
+    block.map(context_, row_block(head_.Q, i, count), Side::query, i);
     block.scale_queries(context_, scale);
     divide(i, count, block.log_scale());
   }
@@ -153,14 +152,14 @@ class LinearAttention<T>::Backward {
   }
 
   void map_chunk(const Chunk& c, const std::vector<T>& scale, FeatureBlock<T>& queries, FeatureBlock<T>& keys) {
-    keys.map(context_, attnbench::rows(head_.K, c.key, c.keys), Side::key, c.key);
+    keys.map(context_, row_block(head_.K, c.key, c.keys), Side::key, c.key);
     keys.scale_keys(context_, scale, c.keys, {});
     if (c.rows > 0) map_queries(queries, scale, c.row, c.rows);
   }
 
   void fetch(const Chunk& c) {
-    const auto rows_of = [&](const In<T>& X) { return attnbench::rows(X, c.row, c.rows); };
-    const auto keys_of_chunk = [&](const In<T>& X) { return attnbench::rows(X, c.key, c.keys); };
+    const auto rows_of = [&](const In<T>& X) { return row_block(X, c.row, c.rows); };
+    const auto keys_of_chunk = [&](const In<T>& X) { return row_block(X, c.key, c.keys); };
     fetch_during_products<T>({rows_of(head_.Q), rows_of(G_), rows_of(out_), keys_of_chunk(head_.K),
                               keys_of_chunk(head_.V), keys_of_chunk(gradients_.K), keys_of_chunk(gradients_.V)});
   }
@@ -194,7 +193,7 @@ class LinearAttention<T>::Backward {
   // The gradients with respect to the weights that rows of a chunk give its keys, g~_i.v_j + gamma_i; 0 where masked.
   Matrix<T> pair_gradients(const Chunk& c) {
     Matrix<T> P(c.rows, c.keys);
-    multiply_transposed<T>(context_, divided(c.rows), attnbench::rows(head_.V, c.key, c.keys), P);
+    multiply_transposed<T>(context_, divided(c.rows), row_block(head_.V, c.key, c.keys), P);
     for (Index i = 0; i < c.rows; ++i) P.row(i).array() += gamma_[static_cast<size_t>(i)];
     hide(c, P);
     return P;
@@ -208,7 +207,7 @@ class LinearAttention<T>::Backward {
   void queries_of(const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, const LinearState<T>& state) {
     const auto d_features = corner(features_, c.rows, map_.features());
     multiply_transposed<T>(context_, divided(c.rows), state.S, d_features);
-    multiply_add<T>(context_, pair_gradients(c), attnbench::rows(keys.block(), 0, c.keys), d_features);
+    multiply_add<T>(context_, pair_gradients(c), row_block(keys.block(), 0, c.keys), d_features);
     add_rank_one(gamma(c.rows), state.z, d_features);
     pull_queries(queries, d_features, c.row);
   }
@@ -221,7 +220,7 @@ class LinearAttention<T>::Backward {
       Matrix<T> weights(c.rows, c.keys);
       multiply_transposed<T>(context_, queries.block(), keys.block(), weights);
       hide(c, weights);
-      transposed_multiply_add<T>(context_, weights, divided(c.rows), attnbench::rows(gradients_.V, c.key, c.keys));
+      transposed_multiply_add<T>(context_, weights, divided(c.rows), row_block(gradients_.V, c.key, c.keys));
       transposed_multiply_add<T>(context_, pair_gradients(c), queries.block(), d_features);
       remember(queries.block(), c.rows);
     }
@@ -231,19 +230,19 @@ class LinearAttention<T>::Backward {
   // What rows that see all of these keys, and are in R and zeta, contribute.
   void from_later_rows(const Out<T>& keys, Index j, Out<T> d_features) {
     const Index count = keys.rows();
-    multiply_transposed<T>(context_, attnbench::rows(head_.V, j, count), R_, d_features);
+    multiply_transposed<T>(context_, row_block(head_.V, j, count), R_, d_features);
     d_features.rowwise() += zeta_.col(0).transpose();
-    multiply<T>(context_, keys, R_, attnbench::rows(gradients_.V, j, count));
+    multiply<T>(context_, keys, R_, row_block(gradients_.V, j, count));
   }
 
   // Overwrites the features of the block. The output does not depend on a query's log scale.
   void pull_queries(FeatureBlock<T>& queries, Out<T> d_features, Index i) {
     const Index count = d_features.rows();
-    const auto block = attnbench::rows(queries.block(), 0, count);
+    const auto block = row_block(queries.block(), 0, count);
     if (map_.form() == Form::exponents) d_features.array() *= block.array();
     std::fill_n(log_scale_.begin(), count, T(0));
-    map_.pullback(context_, attnbench::rows(head_.Q, i, count), Side::query, i, block, d_features,
-                  {log_scale_.data(), static_cast<size_t>(count)}, attnbench::rows(gradients_.Q, i, count));
+    map_.pullback(context_, row_block(head_.Q, i, count), Side::query, i, block, d_features,
+                  {log_scale_.data(), static_cast<size_t>(count)}, row_block(gradients_.Q, i, count));
   }
 
   void pull_keys(FeatureBlock<T>& keys, const std::vector<T>& scale, Out<T> d_features, Index j) {
@@ -264,8 +263,8 @@ class LinearAttention<T>::Backward {
       row *= factor;
       if (factor > 0) features /= factor;  // as the map gave them; without weight they have no gradient
     }
-    map_.pullback(context_, attnbench::rows(head_.K, j, count), Side::key, j, block, d_features,
-                  {log_scale_.data(), static_cast<size_t>(count)}, attnbench::rows(gradients_.K, j, count));
+    map_.pullback(context_, row_block(head_.K, j, count), Side::key, j, block, d_features,
+                  {log_scale_.data(), static_cast<size_t>(count)}, row_block(gradients_.K, j, count));
   }
 
   const LinearAttention& owner_;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "harness/linalg/exponentials.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -20,7 +21,7 @@ template <class T>
 void FeatureBlock<T>::raise(std::vector<T>& scale, Index count) const {
   const std::span<const T> offsets(log_scale_.data(), static_cast<size_t>(count));
   if (map_.form() == Form::exponents)
-    raise_to_column_maxima<T>(rows(block_, 0, count), offsets, scale);
+    raise_to_column_maxima<T>(row_block(block_, 0, count), offsets, scale);
   else
     for (const T s : offsets) scale[0] = std::max(scale[0], s);
 }
@@ -36,10 +37,10 @@ std::vector<T> negated(const std::vector<T>& v) {
 
 template <class T>
 Index FeatureBlock<T>::first_above(const std::vector<T>& scale, T most, Index begin) const {
-  std::vector<T> excess(static_cast<size_t>(count_ - begin), -scale[0]);
-  if (map_.form() == Form::exponents) row_maxima<T>(rows(block_, begin, count_ - begin), negated(scale), excess);
+  PerRow<T> excess(count_ - begin, -scale[0]);
+  if (map_.form() == Form::exponents) row_maxima<T>(row_block(block_, begin, count_ - begin), negated(scale), excess);
   for (Index i = begin; i < count_; ++i)
-    if (!(excess[static_cast<size_t>(i - begin)] + log_scale_[static_cast<size_t>(i)] <= most)) return i;
+    if (!(excess[i - begin] + log_scale_[static_cast<size_t>(i)] <= most)) return i;
   return count_;
 }
 
@@ -63,7 +64,7 @@ void FeatureBlock<T>::scale_queries(Context& context, const std::vector<T>& scal
     for (T& s : log_scale()) s += scale[0];
     return round_to<T>(context.rounding(), block());
   }
-  std::vector<T> largest(static_cast<size_t>(count_));
+  PerRow<T> largest(count_);
   row_maxima<T>(block(), scale, largest);
   for (T& c : largest) c = -c;
   exponentiate<T>(context, block(), largest, scale);
@@ -135,9 +136,9 @@ LinearState<T> absorb_all(const FeatureMap<T>& map, const Head<T>& head, Index k
     FeatureBlock<T> features(map, std::min(count, key_block));
     for (Index j = begin; j < begin + count; j += key_block) {
       const Index b = std::min(key_block, begin + count - j), next = std::min(key_block, begin + count - j - b);
-      features.map(single, rows(head.K, j, b), Side::key, j);
-      fetch_during_products<T>({rows(head.K, j + b, next), rows(head.V, j + b, next)});
-      partial[static_cast<size_t>(begin / chunk)].absorb(single, features, rows(head.V, j, b));
+      features.map(single, row_block(head.K, j, b), Side::key, j);
+      fetch_during_products<T>({row_block(head.K, j + b, next), row_block(head.V, j + b, next)});
+      partial[static_cast<size_t>(begin / chunk)].absorb(single, features, row_block(head.V, j, b));
     }
   });
   for (size_t c = 1; c < partial.size(); ++c) partial[0].merge(partial[c]);

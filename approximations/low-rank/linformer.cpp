@@ -64,8 +64,8 @@ class Linformer final : public Approximation<T>, public Factored<T> {
     const Index keys = mask.visible(0, head.K.rows());
     if (keys == 0) return void(out.setZero());
     Matrix<T> projected_keys(length(), head.K.cols()), projected_values(length(), head.V.cols());
-    project(context, E_, attnbench::rows(head.K, 0, keys), projected_keys);
-    project(context, share_ ? E_ : F_, attnbench::rows(head.V, 0, keys), projected_values);
+    project(context, E_, row_block(head.K, 0, keys), projected_keys);
+    project(context, share_ ? E_ : F_, row_block(head.V, 0, keys), projected_values);
     tiled_softmax<T>({head.Q, projected_keys, projected_values}, {}, {}, context, out);
   }
 
@@ -85,7 +85,7 @@ class Linformer final : public Approximation<T>, public Factored<T> {
     R = Matrix<T>::Zero(head.K.rows(), length());
     if (keys == 0) return;
     Matrix<T> projected_keys(length(), head.K.cols());
-    project(context, E_, attnbench::rows(head.K, 0, keys), projected_keys);
+    project(context, E_, row_block(head.K, 0, keys), projected_keys);
     multiply_transposed<T>(context, head.Q, projected_keys, L);
     for (Index i = 0; i < L.rows(); ++i) softmax_within<T>(context, L, i, 0, L.cols());
     const Matrix<T>& F = share_ ? E_ : F_;
@@ -109,7 +109,7 @@ class Linformer final : public Approximation<T>, public Factored<T> {
     if (segments_) return pool<T>(context, X, *segments_, {by.data(), static_cast<size_t>(by.size())}, projected);
     context.for_blocks(by.rows(), projected_block, [&](Context& single, Index first, Index count) {
       const In<T> block(by.data() + first * by.cols(), count, X.rows(), by.cols());
-      multiply<T>(single, block, X, attnbench::rows(projected, first, count));
+      multiply<T>(single, block, X, row_block(projected, first, count));
     });
   }
 

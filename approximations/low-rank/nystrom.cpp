@@ -16,6 +16,7 @@
 #include "approximations/low-rank/pseudo_inverse.hpp"
 #include "approximations/low-rank/segments.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -34,7 +35,7 @@ Index queries_in_landmarks(Index nq, const Mask& mask) {
 template <class T>
 Matrix<T> landmarks_of(Context& context, const In<T>& X, Index rows, Index count) {
   Matrix<T> landmarks(count, X.cols());
-  pool<T>(context, attnbench::rows(X, 0, rows), Segments::even(rows, count), {}, landmarks);
+  pool<T>(context, row_block(X, 0, rows), Segments::even(rows, count), {}, landmarks);
   return landmarks;
 }
 
@@ -60,7 +61,7 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     if (keys == 0) return void(out.setZero());
     const Landmarks landmarks = between(head, mask, keys, context);
     Matrix<T> pooled(landmarks.Q.rows(), head.V.cols()), values(landmarks.K.rows(), head.V.cols());
-    attend_in_parts({landmarks.Q, attnbench::rows(head.K, 0, keys), attnbench::rows(head.V, 0, keys)}, context, pooled);
+    attend_in_parts({landmarks.Q, row_block(head.K, 0, keys), row_block(head.V, 0, keys)}, context, pooled);
     multiply<T>(context, landmarks.Z, pooled, values);
     tiled_softmax<T>({head.Q, landmarks.K, values}, {}, {}, context, out);
     convolve(head.V, mask, keys, context, out);
@@ -84,7 +85,7 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     if (keys == 0) return;
     const Landmarks landmarks = between(head, mask, keys, context);
     multiply<T>(context, softmax(head.Q, landmarks.K, context), landmarks.Z, L);
-    R.topRows(keys) = softmax(landmarks.Q, attnbench::rows(head.K, 0, keys), context).transpose();
+    R.topRows(keys) = softmax(landmarks.Q, row_block(head.K, 0, keys), context).transpose();
   }
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
@@ -92,10 +93,10 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     const Index keys = mask.visible(0, head.K.rows());
     if (keys == 0) return;
     const Landmarks landmarks = between(head, mask, keys, context);
-    const Matrix<T> to_landmarks = softmax(attnbench::rows(head.Q, first, A.rows()), landmarks.K, context);
+    const Matrix<T> to_landmarks = softmax(row_block(head.Q, first, A.rows()), landmarks.K, context);
     Matrix<T> L(A.rows(), landmarks.Q.rows());
     multiply<T>(context, to_landmarks, landmarks.Z, L);
-    multiply<T>(context, L, softmax(landmarks.Q, attnbench::rows(head.K, 0, keys), context),
+    multiply<T>(context, L, softmax(landmarks.Q, row_block(head.K, 0, keys), context),
                 Out<T>(A.data(), A.rows(), keys, A.outerStride()));
     for (Index i = 0; i < A.rows(); ++i)
       for (Index t = 0; t < convolution_.cols(); ++t)
@@ -125,14 +126,14 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     const Index m = out.rows(), keys = head.K.rows(), block = std::max(least_part, (keys - 1) / most_parts + 1);
     const Index parts = (keys - 1) / block + 1;
     Matrix<T> outs(parts * m, out.cols());
-    std::vector<T> logs(static_cast<size_t>(parts * m));
+    PerRow<T> logs(parts * m);
     context.for_blocks(keys, block, [&](Context& single, Index begin, Index count) {
       const Index first = begin / block * m;
-      tiled_softmax<T>({head.Q, attnbench::rows(head.K, begin, count), attnbench::rows(head.V, begin, count)}, {}, {},
-                       single, attnbench::rows(outs, first, m), {logs.data() + first, static_cast<size_t>(m)});
+      tiled_softmax<T>({head.Q, row_block(head.K, begin, count), row_block(head.V, begin, count)}, {}, {}, single,
+                       row_block(outs, first, m), {logs.data() + first, static_cast<size_t>(m)});
     });
     for (Index i = 0; i < m; ++i) {
-      const auto log = [&](Index part) { return logs[static_cast<size_t>(part * m + i)]; };
+      const auto log = [&](Index part) { return logs[part * m + i]; };
       T largest = log(0), sum = 0;
       for (Index part = 1; part < parts; ++part) largest = std::max(largest, log(part));
       out.row(i).setZero();

@@ -25,7 +25,7 @@ class PrincipalKeys final : public Approximation<T>, public Factored<T> {
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     const Index keys = mask.visible(0, head.K.rows());
     if (keys == 0) return void(out.setZero());
-    const In<T> K = rows(head.K, 0, keys), V = rows(head.V, 0, keys);
+    const In<T> K = row_block(head.K, 0, keys), V = row_block(head.V, 0, keys);
     const Components components = components_of(context, K);
     Matrix<T> sums = Matrix<T>::Zero(K.cols(), V.cols()), values(components.C.rows(), V.cols());
     transposed_multiply_add<T>(context, K, V, sums);
@@ -43,14 +43,14 @@ class PrincipalKeys final : public Approximation<T>, public Factored<T> {
       R = Matrix<T>::Zero(head.K.rows(), 1);
       return;
     }
-    const In<T> K = rows(head.K, 0, keys);
+    const In<T> K = row_block(head.K, 0, keys);
     const Components components = components_of(context, K);
     const Index count = components.C.rows();
     L.resize(head.Q.rows(), count);
     multiply_transposed<T>(context, head.Q, components.keys, L);
     for (Index i = 0; i < L.rows(); ++i) softmax_within<T>(context, L, i, 0, count);
     R = Matrix<T>::Zero(head.K.rows(), count);
-    multiply_transposed<T>(context, K, components.C, rows(R, 0, keys));
+    multiply_transposed<T>(context, K, components.C, row_block(R, 0, keys));
   }
 
  private:

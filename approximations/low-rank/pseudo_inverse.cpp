@@ -2,7 +2,8 @@
 
 #include <lapacke.h>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/linalg/per_row.hpp"
 
 namespace attnbench {
 
@@ -10,11 +11,11 @@ Matrix<double> pseudo_inverse(Context& context, Matrix<double> A, double toleran
   const auto m = static_cast<lapack_int>(A.rows());
   // LAPACK reads columns where these have rows, so it decomposes A^T = V S U^T and leaves V^T and U.
   Matrix<double> Vt(m, m), U(m, m), Z(m, m);
-  std::vector<double> sigma(static_cast<size_t>(m));
+  PerRow<double> sigma(m);
   if (LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', m, m, A.data(), m, sigma.data(), Vt.data(), m, U.data(), m) != 0)
     throw NumericallyInvalid("the matrix between landmarks has no singular values");
   for (Index a = 0; a < m; ++a) {
-    const double own = sigma[static_cast<size_t>(a)];
+    const double own = sigma[a];
     Vt.row(a) *= own > tolerance * sigma[0] ? 1 / own : 0;
   }
   multiply<double>(context, U, Vt, Z);

@@ -19,7 +19,7 @@ void pool(Context& context, const In<T>& X, const Segments& segments, std::span<
       if (weights.empty()) sum *= 1 / static_cast<T>(end - begin);
       single.work.flops += static_cast<double>((weights.empty() ? 1 : 2) * (held - begin) * X.cols());
     }
-    round_to<T>(single.rounding(), rows(pooled, first, count));
+    round_to<T>(single.rounding(), row_block(pooled, first, count));
   });
 }
 

@@ -29,7 +29,7 @@ class FNet final : public Approximation<T>, public TokenMixing<T> {
     if (tokens == 0) return;
     const bool planned = transform_ && transform_->rows() == tokens && transform_->columns() == dv;
     const auto transform = [&](const Fourier2d<T>& fourier) {
-      fourier.real_part(context, attnbench::rows(head.V, 0, tokens), attnbench::rows(out, 0, tokens));
+      fourier.real_part(context, row_block(head.V, 0, tokens), row_block(out, 0, tokens));
     };
     if (planned)
       transform(*transform_);

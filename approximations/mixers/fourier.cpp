@@ -46,7 +46,7 @@ typename Fftw<T>::Complex* complex(T* interleaved) {
   return reinterpret_cast<typename Fftw<T>::Complex*>(interleaved);
 }
 
-constexpr Index row_block = 64;
+constexpr Index block_rows = 64;
 
 }  // namespace
 
@@ -95,7 +95,7 @@ template <class T>
 void Fourier2d<T>::real_part(Context& context, const In<T>& X, Out<T> Y) const {
   const Index n = plans_->n, d = plans_->d, half = plans_->half;
   Matrix<T> spectrum(half, 2 * plans_->stride);  // transposed, interleaved: a row of it is a column of the transform
-  context.for_blocks(n, row_block, [&](Context& single, Index first, Index count) {
+  context.for_blocks(n, block_rows, [&](Context& single, Index first, Index count) {
     Matrix<T> row(1, d), of_row(1, 2 * half);
     for (Index i = first; i < first + count; ++i) {
       row = X.row(i);
@@ -112,7 +112,7 @@ void Fourier2d<T>::real_part(Context& context, const In<T>& X, Out<T> Y) const {
     Fftw<T>::execute_complex(plans_->along_column, column, column);
     round_to<T>(single.rounding(), Out<T>(spectrum.row(v).data(), 1, 2 * n, 2 * n));
   });
-  context.for_blocks(n, row_block, [&](Context&, Index first, Index count) {
+  context.for_blocks(n, block_rows, [&](Context&, Index first, Index count) {
     for (Index u = first; u < first + count; ++u) {
       for (Index v = 0; v < half; ++v) Y(u, v) = spectrum(v, 2 * u);
       for (Index v = half; v < d; ++v) Y(u, v) = spectrum(d - v, 2 * ((n - u) % n));

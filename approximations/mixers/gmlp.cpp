@@ -39,10 +39,10 @@ class SpatialGating final : public Approximation<T>, public TokenMixing<T> {
     out.bottomRows(out.rows() - end_row).setZero();
     context.for_blocks(end_row - begin_row, block_rows,
                        [&, first = begin_row](Context& single, Index begin, Index count) {
-                         auto block = attnbench::rows(out, first + begin, count);
+                         auto block = row_block(out, first + begin, count);
                          const Index position = first + begin + mask.offset;
                          gates(head, mask, first + begin, single, block);
-                         block.array() *= attnbench::rows(head.V, position, count).array();
+                         block.array() *= row_block(head.V, position, count).array();
                          single.work.flops += 2 * static_cast<double>(block.size());
                        });
   }
@@ -77,12 +77,11 @@ class SpatialGating final : public Approximation<T>, public TokenMixing<T> {
   void gates(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> block) const {
     const Index nk = head.V.rows(), count = block.rows(), place = first + mask.offset - drawn_.begin;
     const Index common = mask.visible(first, nk), needed = mask.visible(first + count - 1, nk);
-    multiply<T>(context, In<T>(W_.row(place).data(), count, common, W_.cols()), attnbench::rows(head.V, 0, common),
-                block);
+    multiply<T>(context, In<T>(W_.row(place).data(), count, common, W_.cols()), row_block(head.V, 0, common), block);
     if (needed > common) {
       Matrix<T> triangle = W_.block(place, common, count, needed - common);
       for (Index i = 0; i < count; ++i) triangle.row(i).tail(needed - mask.visible(first + i, nk)).setZero();
-      multiply_add<T>(context, triangle, attnbench::rows(head.V, common, needed - common), block);
+      multiply_add<T>(context, triangle, row_block(head.V, common, needed - common), block);
     }
     block.colwise() += b_.col(0).segment(place, count);
   }

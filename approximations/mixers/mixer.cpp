@@ -17,7 +17,7 @@
 namespace attnbench {
 namespace {
 
-constexpr Index row_block = 64;
+constexpr Index block_rows = 64;
 constexpr double epsilon = 1e-6;  // of LN, as in the authors' library
 
 template <class T>
@@ -60,16 +60,16 @@ class MlpMixer final : public Approximation<T>, public TokenMixing<T> {
     const Index tokens = mask.visible(0, head.V.rows()), dv = head.V.cols();
     out.bottomRows(out.rows() - tokens).setZero();
     if (tokens == 0) return;
-    Matrix<T> hidden = hidden_inputs(context, attnbench::rows(head.V, 0, tokens));
-    context.for_blocks(hidden.rows(), row_block, [&](Context& single, Index first, Index count) {
-      auto block = attnbench::rows(hidden, first, count);
+    Matrix<T> hidden = hidden_inputs(context, row_block(head.V, 0, tokens));
+    context.for_blocks(hidden.rows(), block_rows, [&](Context& single, Index first, Index count) {
+      auto block = row_block(hidden, first, count);
       block = block.unaryExpr([](T z) { return z * cumulative_normal(z); });
       single.work.exps += static_cast<double>(count * dv);
     });
-    context.for_blocks(tokens, row_block, [&](Context& single, Index first, Index count) {
-      auto block = attnbench::rows(out, first, count);
-      multiply<T>(single, attnbench::rows(W2_, first, count), hidden, block);
-      if (residual_) block += attnbench::rows(head.V, first, count);
+    context.for_blocks(tokens, block_rows, [&](Context& single, Index first, Index count) {
+      auto block = row_block(out, first, count);
+      multiply<T>(single, row_block(W2_, first, count), hidden, block);
+      if (residual_) block += row_block(head.V, first, count);
     });
   }
 
@@ -80,7 +80,7 @@ class MlpMixer final : public Approximation<T>, public TokenMixing<T> {
     const Index tokens = mask.visible(0, head.V.rows()), dv = head.V.cols();
     M.setZero();
     if (tokens == 0) return;
-    const In<T> X = attnbench::rows(head.V, 0, tokens);
+    const In<T> X = row_block(head.V, 0, tokens);
     const Matrix<T> z = hidden_inputs(context, X).col(column);
     Matrix<T> Y(tokens, dv);
     std::vector<T> inverse_sigma;
@@ -100,9 +100,9 @@ class MlpMixer final : public Approximation<T>, public TokenMixing<T> {
     Matrix<T> Y(X.rows(), X.cols()), hidden(W1_.rows(), X.cols());
     std::vector<T> inverse_sigma;
     normalise_tokens<T>(X, Y, inverse_sigma);
-    context.for_blocks(hidden.rows(), row_block, [&](Context& single, Index first, Index count) {
+    context.for_blocks(hidden.rows(), block_rows, [&](Context& single, Index first, Index count) {
       multiply<T>(single, In<T>(W1_.row(first).data(), count, X.rows(), W1_.cols()), Y,
-                  attnbench::rows(hidden, first, count));
+                  row_block(hidden, first, count));
     });
     return hidden;
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 

@@ -20,12 +20,12 @@ class Synthesizer final : public Approximation<T>, public Rows<T> {
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     context.for_blocks(head.Q.rows(), block_rows, [&](Context& single, Index begin, Index count) {
-      auto block = attnbench::rows(out, begin, count);
+      auto block = row_block(out, begin, count);
       const Index keys = mask.visible(begin + count - 1, head.K.rows());
       if (keys == 0) return void(block.setZero());
       Matrix<T> weights(count, keys);
       attention_weights(head, mask, begin, single, weights);
-      multiply<T>(single, weights, attnbench::rows(head.V, 0, keys), block);
+      multiply<T>(single, weights, row_block(head.V, 0, keys), block);
     });
   }
 
@@ -43,7 +43,7 @@ class Synthesizer final : public Approximation<T>, public Rows<T> {
     while (before < weights.rows() && mask.visible(begin + before, head.K.rows()) == 0) ++before;
     weights.topRows(before).setZero();
     if (before == weights.rows()) return;
-    auto placed = attnbench::rows(weights, before, weights.rows() - before);
+    auto placed = row_block(weights, before, weights.rows() - before);
     const Index first = begin + before;
     logits_->logits(head, first, first + mask.offset, context, placed);
     for (Index i = 0; i < placed.rows(); ++i)

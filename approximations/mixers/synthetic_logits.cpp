@@ -38,7 +38,7 @@ class FactorisedLogits final : public SyntheticLogits<T> {
 
   void logits(const Head<T>&, Index, Index position, Context& context, Out<T> B) const override {
     require_drawn(drawn_, {position, position + B.rows()}, "synthesizer:kind=factorised");
-    multiply_transposed<T>(context, rows(R1_, position - drawn_.begin, B.rows()), rows(R2_, 0, B.cols()), B);
+    multiply_transposed<T>(context, row_block(R1_, position - drawn_.begin, B.rows()), row_block(R2_, 0, B.cols()), B);
   }
   Tensors state() const override { return {{"R1", R1_.template cast<double>()}, {"R2", R2_.template cast<double>()}}; }
 
@@ -64,7 +64,7 @@ class TwoLayers {
     Matrix<T> hidden(X.rows(), W1_.rows());
     multiply_transposed<T>(context, X, W1_, hidden);
     hidden = (hidden.rowwise() + b1_.row(0)).cwiseMax(T(0));
-    multiply_transposed<T>(context, hidden, rows(W2_, 0, Y.cols()), Y);
+    multiply_transposed<T>(context, hidden, row_block(W2_, 0, Y.cols()), Y);
     Y.rowwise() += b2_.row(0).head(Y.cols());
   }
 
@@ -85,7 +85,7 @@ class DenseLogits final : public SyntheticLogits<T> {
  public:
   explicit DenseLogits(const Draw& draw) : network_(draw, "", draw.shape.nk) {}
   void logits(const Head<T>& head, Index first, Index, Context& context, Out<T> B) const override {
-    network_.apply(context, rows(head.Q, first, B.rows()), B);
+    network_.apply(context, row_block(head.Q, first, B.rows()), B);
   }
   Tensors state() const override { return network_.state(); }
 
@@ -107,8 +107,8 @@ class FactorisedDenseLogits final : public SyntheticLogits<T> {
 
   void logits(const Head<T>& head, Index first, Index, Context& context, Out<T> B) const override {
     Matrix<T> a(B.rows(), long_), c(B.rows(), short_);
-    a_.apply(context, rows(head.Q, first, B.rows()), a);
-    c_.apply(context, rows(head.Q, first, B.rows()), c);
+    a_.apply(context, row_block(head.Q, first, B.rows()), a);
+    c_.apply(context, row_block(head.Q, first, B.rows()), c);
     for (Index i = 0; i < B.rows(); ++i)
       for (Index j = 0; j < B.cols(); ++j) B(i, j) = a(i, j / short_) * c(i, j % short_);
     context.work.flops += static_cast<double>(B.size());

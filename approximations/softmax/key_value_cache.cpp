@@ -24,8 +24,8 @@ KeyValueCache<T>::KeyValueCache(const Shape& shape, std::unique_ptr<Eviction<T>>
 template <class T>
 void KeyValueCache<T>::prefill(const Head<T>& tokens, Context& context) {
   for (Index j = 0; j < tokens.K.rows(); ++j) {
-    add(attnbench::rows(tokens.K, j, 1), attnbench::rows(tokens.V, j, 1));
-    if (eviction_ && eviction_->looks_at_attention()) weigh(attnbench::rows(tokens.Q, j, 1), context);
+    add(row_block(tokens.K, j, 1), row_block(tokens.V, j, 1));
+    if (eviction_ && eviction_->looks_at_attention()) weigh(row_block(tokens.Q, j, 1), context);
   }
 }
 
@@ -59,13 +59,13 @@ void KeyValueCache<T>::read(const In<T>& q, Context& context, Out<T> out) {
     return;
   }
   weigh(q, context);
-  multiply<T>(context, weights(), attnbench::rows(V_, 0, kept_), out);
+  multiply<T>(context, weights(), row_block(V_, 0, kept_), out);
 }
 
 template <class T>
 void KeyValueCache<T>::weigh(const In<T>& q, Context& context) {
   const Out<T> kept = corner(weights_, 1, kept_);
-  multiply_transposed<T>(context, q, attnbench::rows(K_, 0, kept_), kept);
+  multiply_transposed<T>(context, q, row_block(K_, 0, kept_), kept);
   softmax_within<T>(context, kept, 0, 0, kept_);
   if (eviction_) eviction_->attended({weights_.data(), static_cast<size_t>(kept_)});
 }

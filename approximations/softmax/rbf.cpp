@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "approximations/softmax/tiled_softmax.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -35,7 +36,7 @@ class Rbf final : public Approximation<T>, public Kernel<T>, public Rows<T>, pub
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     const auto columns = bias(head.K);
-    multiply_transposed<T>(context, attnbench::rows(head.Q, first, A.rows()), head.K, A);
+    multiply_transposed<T>(context, row_block(head.Q, first, A.rows()), head.K, A);
     for (Index i = 0; i < A.rows(); ++i) {
       for (Index j = 0; j < A.cols(); ++j) A(i, j) += columns[static_cast<size_t>(j)];
       softmax_within<T>(context, A, i, 0, mask.visible(first + i, A.cols()));
@@ -49,14 +50,14 @@ class Rbf final : public Approximation<T>, public Kernel<T>, public Rows<T>, pub
 
   void backward(const Head<T>& head, Mask mask, const In<T>& out, const std::vector<T>& saved, const In<T>& G,
                 Context& context, Gradients<T> gradients) const override {
-    std::vector<T> of_bias(static_cast<size_t>(head.K.rows()));
+    PerRow<T> of_bias(head.K.rows());
     tiled_softmax_backward<T>(head, mask, bias(head.K), out, saved, G, context, gradients, of_bias);
-    for (Index j = 0; j < head.K.rows(); ++j) gradients.K.row(j) -= of_bias[static_cast<size_t>(j)] * head.K.row(j);
+    for (Index j = 0; j < head.K.rows(); ++j) gradients.K.row(j) -= of_bias[j] * head.K.row(j);
   }
 
  private:
   static std::vector<T> bias(const In<T>& K) {
-    std::vector<T> half(static_cast<size_t>(K.rows()));
+    PerRow<T> half(K.rows());
     half_squared_norms<T>(K, half);
     for (T& h : half) h = -h;
     return half;

@@ -31,8 +31,8 @@ class Recomputation final : public Decoder<T> {
 
   void step(const Head<T>& token, Context& context, Out<T> out) override {
     prefill(token, context);
-    method_.attend({rows(Q_, 0, came_), rows(K_, 0, came_), rows(V_, 0, came_)}, {.causal = true}, context,
-                   rows(out_, 0, came_));
+    method_.attend({row_block(Q_, 0, came_), row_block(K_, 0, came_), row_block(V_, 0, came_)}, {.causal = true},
+                   context, row_block(out_, 0, came_));
     out.row(0) = out_.row(came_ - 1);
   }
 

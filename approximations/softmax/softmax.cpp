@@ -21,10 +21,10 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     if (!materialised_) return tiled_softmax<T>(head, mask, {}, context, out);
     Matrix<T> A(head.Q.rows(), head.K.rows());
-    context.for_blocks(head.Q.rows(), row_block, [&](Context& single, Index begin, Index count) {
-      auto block = attnbench::rows(A, begin, count);
+    context.for_blocks(head.Q.rows(), block_rows, [&](Context& single, Index begin, Index count) {
+      auto block = row_block(A, begin, count);
       attention_rows(head, mask, begin, single, block);
-      multiply<T>(single, block, head.V, attnbench::rows(out, begin, count));
+      multiply<T>(single, block, head.V, row_block(out, begin, count));
     });
   }
 
@@ -45,7 +45,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
   }
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
-    multiply_transposed<T>(context, attnbench::rows(head.Q, first, A.rows()), head.K, A);
+    multiply_transposed<T>(context, row_block(head.Q, first, A.rows()), head.K, A);
     for (Index i = 0; i < A.rows(); ++i) softmax_within<T>(context, A, i, 0, mask.visible(first + i, A.cols()));
   }
 
@@ -62,7 +62,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
   }
 
  private:
-  static constexpr Index row_block = 256;
+  static constexpr Index block_rows = 256;
 
   // What a framework does: the matrix is kept from the forward pass.
   void materialised_forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>& saved) const {

@@ -43,7 +43,7 @@ struct PanelOfRows {
 template <class T>
 Matrix<T> transposed(const In<T>& X, const PanelOfRows& panel) {
   Matrix<T> Xt = Matrix<T>::Zero(X.cols(), panel_width<T>);
-  Xt.leftCols(panel.rows) = rows(X, panel.row, panel.rows).transpose();
+  Xt.leftCols(panel.rows) = row_block(X, panel.row, panel.rows).transpose();
   return Xt;
 }
 
@@ -54,7 +54,7 @@ class Panel {
   Panel(const Head<T>& head, Mask mask, Index row, Index rows, Out<T> out)
       : rows_{row, rows, mask, head.K.rows()},
         Qt_(transposed(head.Q, rows_)),
-        output_(attnbench::rows(out, row, rows)),
+        output_(row_block(out, row, rows)),
         maximum_(Columns<T>::Constant(lowest<T>)),
         sum_(Columns<T>::Zero()) {
     output_.setZero();
@@ -64,7 +64,7 @@ class Panel {
 
   // Adds keys [j, j + tile.rows()).
   void add(Context& context, const Head<T>& head, std::span<const T> bias, Index j, Out<T> tile) {
-    multiply<T>(context, rows(head.K, j, tile.rows()), Qt_, tile);
+    multiply<T>(context, row_block(head.K, j, tile.rows()), Qt_, tile);
     Columns<T> fresh = maximum_;
     for (Index k = 0; k < tile.rows(); ++k) {
       Row<T> logits(tile.row(k).data());
@@ -83,7 +83,7 @@ class Panel {
     }
     context.work.exps += static_cast<double>(tile.rows() * rows_.rows);
     round_to<T>(context.rounding(), tile);
-    transposed_multiply_add<T>(context, corner(tile, rows_.rows), rows(head.V, j, tile.rows()), output_);
+    transposed_multiply_add<T>(context, corner(tile, rows_.rows), row_block(head.V, j, tile.rows()), output_);
   }
 
   void finish(std::span<T> log_normalisers) {
@@ -127,10 +127,10 @@ void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Cont
     const Index needed = panels.back().needed();
     for (Index j = 0; j < needed; j += key_block) {
       const Index next = std::clamp<Index>(needed - j - key_block, 0, key_block);
-      fetch_during_products<T>({rows(head.K, j + key_block, next), rows(head.V, j + key_block, next)});
+      fetch_during_products<T>({row_block(head.K, j + key_block, next), row_block(head.V, j + key_block, next)});
       for (auto& panel : panels)
         if (const Index keys = std::min(key_block, panel.needed() - j); keys > 0)
-          panel.add(single, head, bias, j, rows(scratch, 0, keys));
+          panel.add(single, head, bias, j, row_block(scratch, 0, keys));
     }
     for (auto& panel : panels) panel.finish(log_normalisers);
   });
@@ -149,7 +149,7 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
   for (Index begin = 0; begin < nq; begin += panel_width<T>) {
     const PanelOfRows panel{begin, std::min(panel_width<T>, nq - begin), mask, nk};
     const Matrix<T> Qt = transposed(head.Q, panel), Gt = transposed(G, panel);
-    const In<T> Q = rows(head.Q, begin, panel.rows), G_rows = rows(G, begin, panel.rows);
+    const In<T> Q = row_block(head.Q, begin, panel.rows), G_rows = row_block(G, begin, panel.rows);
     Columns<T> log_normaliser = Columns<T>::Zero(), along_out = Columns<T>::Zero();  // G_i.out_i
     for (Index i = 0; i < panel.rows; ++i) {
       const T log_sum = log_normalisers[static_cast<size_t>(begin + i)];
@@ -158,9 +158,9 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
     }
     for (Index j = 0; j < panel.needed(); j += key_block) {
       const Index keys = std::min(key_block, panel.needed() - j);
-      auto p = rows(weights_memory, 0, keys), ds = rows(gradient_memory, 0, keys);
-      multiply<T>(context, rows(head.K, j, keys), Qt, p);
-      multiply<T>(context, rows(head.V, j, keys), Gt, ds);
+      auto p = row_block(weights_memory, 0, keys), ds = row_block(gradient_memory, 0, keys);
+      multiply<T>(context, row_block(head.K, j, keys), Qt, p);
+      multiply<T>(context, row_block(head.V, j, keys), Gt, ds);
       for (Index k = 0; k < keys; ++k) {
         Row<T> weights(p.data() + k * panel_width<T>), gradient(ds.data() + k * panel_width<T>);
         const T shift = bias.empty() ? T(0) : bias[static_cast<size_t>(j + k)];
@@ -173,9 +173,10 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
       context.work.exps += static_cast<double>(keys * panel.rows);
       const In<T> ds_seen(ds.data(), keys, panel.rows, panel_width<T>),
           p_seen(p.data(), keys, panel.rows, panel_width<T>);
-      transposed_multiply_add<T>(context, ds_seen, rows(head.K, j, keys), rows(gradients.Q, begin, panel.rows));
-      multiply_add<T>(context, ds_seen, Q, rows(gradients.K, j, keys));
-      multiply_add<T>(context, p_seen, G_rows, rows(gradients.V, j, keys));
+      transposed_multiply_add<T>(context, ds_seen, row_block(head.K, j, keys),
+                                 row_block(gradients.Q, begin, panel.rows));
+      multiply_add<T>(context, ds_seen, Q, row_block(gradients.K, j, keys));
+      multiply_add<T>(context, p_seen, G_rows, row_block(gradients.V, j, keys));
     }
   }
 }

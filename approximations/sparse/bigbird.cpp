@@ -58,10 +58,10 @@ class BigBird final : public SparsePattern {
     }
   }
 
-  std::vector<Part> parts(Index nq, Mask mask) const override {
+  std::vector<PatternPart> parts(Index nq, Mask mask) const override {
     return global_.parts(nq, mask, std::min<Index>(size_, 64));
   }
-  void keys(size_t part, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     if (part == 0) return runs.push_back(run_between(0, visible));
     const Index I = block_of(position, size_), first = std::min(global_.count(), visible);
     runs.push_back(run_between(0, first));

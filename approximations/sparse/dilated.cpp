@@ -12,10 +12,10 @@ class EveryStride final : public SparsePattern {
  public:
   EveryStride(Index stride, bool next_only) : stride_(stride), next_only_(next_only) {}
 
-  std::vector<Part> parts(Index nq, Mask) const override {
+  std::vector<PatternPart> parts(Index nq, Mask) const override {
     return {{.end = nq, .stride = stride_, .tile_rows = next_only_ ? 2 : 64, .near = next_only_}};
   }
-  void keys(size_t, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     const Index begin = next_only_ ? std::max<Index>(0, position - stride_) : 0;
     const Index end = next_only_ ? std::min(visible, position + stride_ + 1) : visible;
     runs.push_back(run_between(begin, end, position, stride_));

@@ -13,6 +13,7 @@
 
 #include "approximations/sparse/global_rows.hpp"
 #include "approximations/sparse/window.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/products.hpp"
 
 namespace attnbench {
@@ -22,10 +23,10 @@ class InternalGlobal final : public SparsePattern {
  public:
   InternalGlobal(Index count, bool self) : global_(count), self_(self) {}
 
-  std::vector<Part> parts(Index nq, Mask mask) const override {
+  std::vector<PatternPart> parts(Index nq, Mask mask) const override {
     return global_.parts(nq, mask, self_ ? tile_rows_for(global_.count()) : 64);
   }
-  void keys(size_t part, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     if (part == 0) return runs.push_back(run_between(0, visible));
     runs.push_back(run_between(0, std::min(global_.count(), visible)));
     if (self_ && position >= 0 && position < visible) runs.push_back({position, 1});
@@ -55,13 +56,13 @@ class ExternalGlobal final : public Approximation<T>, public Pattern<T>, public 
         V_(learnt<T>(draw, "global_values", draw.shape.dv, 1)) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    std::vector<T> log_normalisers(static_cast<size_t>(head.Q.rows()));
+    PerRow<T> log_normalisers(head.Q.rows());
     sparse_softmax<T>(window_, head, mask, context, out, log_normalisers);
     context.for_blocks(head.Q.rows(), 64, [&](Context& single, Index begin, Index count) {
       Matrix<T> W(count, K_.rows()), learnt_part(count, head.V.cols());
       const auto kept = share_tokens(head, mask, log_normalisers, begin, single, W);
       multiply<T>(single, W, V_, learnt_part);
-      auto block = attnbench::rows(out, begin, count);
+      auto block = row_block(out, begin, count);
       for (Index i = 0; i < count; ++i) block.row(i) = kept[static_cast<size_t>(i)] * block.row(i) + learnt_part.row(i);
     });
   }
@@ -77,7 +78,7 @@ class ExternalGlobal final : public Approximation<T>, public Pattern<T>, public 
     keys_of_pattern(window_, head.Q.rows(), head.K.rows(), mask, first, keys);
   }
   void token_jacobian(const Head<T>& head, Mask mask, Index, Context& context, Out<T> M) const override {
-    std::vector<T> log_normalisers(static_cast<size_t>(head.Q.rows()));
+    PerRow<T> log_normalisers(head.Q.rows());
     Matrix<T> out(head.Q.rows(), head.V.cols()), W(head.Q.rows(), K_.rows());
     sparse_softmax<T>(window_, head, mask, context, out, log_normalisers);
     sparse_softmax_rows<T>(window_, head, mask, 0, context, M);
@@ -89,8 +90,8 @@ class ExternalGlobal final : public Approximation<T>, public Pattern<T>, public 
   // W becomes the weights of the learnt tokens in rows begin, begin + 1, ...; returned is what real keys have together.
   std::vector<T> share_tokens(const Head<T>& head, Mask mask, const std::vector<T>& log_normalisers, Index begin,
                               Context& context, Out<T> W) const {
-    multiply_transposed<T>(context, attnbench::rows(head.Q, begin, W.rows()), K_, W);
-    std::vector<T> kept(static_cast<size_t>(W.rows()), 0);
+    multiply_transposed<T>(context, row_block(head.Q, begin, W.rows()), K_, W);
+    PerRow<T> kept(W.rows(), 0);
     for (Index i = 0; i < W.rows(); ++i) {
       const T of_keys = log_normalisers[static_cast<size_t>(begin + i)];
       auto weights = W.row(i).array();
@@ -102,7 +103,7 @@ class ExternalGlobal final : public Approximation<T>, public Pattern<T>, public 
       weights = (weights - largest).exp();
       const T real = std::exp(of_keys - largest), sum = real + weights.sum();
       weights /= sum;
-      kept[static_cast<size_t>(i)] = real / sum;
+      kept[i] = real / sum;
     }
     context.work.exps += static_cast<double>(W.size());
     return kept;

@@ -11,7 +11,7 @@ class GlobalRows {
   explicit GlobalRows(Index count) : count_(count) {}
 
   // Part 0 is those rows; the others, in such tiles, are those before (at negative positions) and those behind.
-  std::vector<Part> parts(Index nq, Mask mask, Index tile_rows) const {
+  std::vector<PatternPart> parts(Index nq, Mask mask, Index tile_rows) const {
     const Index begin = std::clamp<Index>(-mask.offset, 0, nq), end = std::clamp<Index>(count_ - mask.offset, 0, nq);
     return {{.begin = begin, .end = end},
             {.begin = 0, .end = begin, .tile_rows = tile_rows},

@@ -106,8 +106,8 @@ class HeavyHitter final : public Approximation<T>, public Rows<T>, public Patter
     Index seen = 0;
     for (Index i = 0; i < rows; ++i) {
       for (const Index visible = mask.visible(i, nk); seen < visible; ++seen)
-        cache.add(attnbench::rows(head.K, seen, 1), attnbench::rows(head.V, seen, 1));
-      cache.read(attnbench::rows(head.Q, i, 1), context, row);
+        cache.add(row_block(head.K, seen, 1), row_block(head.V, seen, 1));
+      cache.read(row_block(head.Q, i, 1), context, row);
       sink(i, row, cache.weights(), kept);
     }
   }

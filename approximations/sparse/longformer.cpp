@@ -14,10 +14,10 @@ class Longformer final : public SparsePattern {
  public:
   Longformer(Index global, Index window) : global_(global), window_(global, window) {}
 
-  std::vector<Part> parts(Index nq, Mask mask) const override {
+  std::vector<PatternPart> parts(Index nq, Mask mask) const override {
     return global_.parts(nq, mask, window_.parts(nq, mask).front().tile_rows);
   }
-  void keys(size_t part, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     if (part == 0) return runs.push_back(run_between(0, visible));
     window_.keys(part, position, visible, runs);
   }

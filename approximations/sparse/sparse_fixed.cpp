@@ -13,10 +13,10 @@ class Fixed final : public SparsePattern {
   Fixed(Index block, Index summary, bool own_block)
       : block_(block), summary_(std::min(block, summary)), own_block_(own_block) {}
 
-  std::vector<Part> parts(Index nq, Mask) const override {
+  std::vector<PatternPart> parts(Index nq, Mask) const override {
     return {{.end = nq, .tile_rows = own_block_ ? tile_rows_for(block_) : 64}};
   }
-  void keys(size_t, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     const Index own = run_between(position - block_ + 1, position + 1, 0, block_).first;  // where its block begins
     const Index begin = own_block_ ? std::clamp<Index>(own, 0, visible) : visible;
     const Index end = own_block_ ? std::clamp<Index>(own + block_, 0, visible) : visible;

@@ -7,13 +7,14 @@
 #include <limits>
 
 #include "approximations/softmax/key_value_cache.hpp"
+#include "approximations/sparse/tile_columns.hpp"
 #include "approximations/sparse/window_eviction.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 
-Run run_between(Index begin, Index end, Index first, Index step) {
+IndexRun run_between(Index begin, Index end, Index first, Index step) {
   if (step == 1) return {begin, std::max<Index>(0, end - begin), 1};
   const Index behind = (begin - first) % step;  // C++ gives it the sign of begin - first
   const Index start = behind == 0 ? begin : begin + (behind > 0 ? step - behind : -behind);
@@ -32,137 +33,34 @@ constexpr Index lanes = 64 / static_cast<Index>(sizeof(T));
 template <class T>
 using Entries = Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>>;
 
-struct Segment {
-  Index begin = 0, end = 0;
-};
-
 template <class T>
-In<T> view(const In<T>& X, Run run) {
+In<T> view(const In<T>& X, IndexRun run) {
   return {X.data() + run.first * X.outerStride(), run.count, X.cols(), run.step * X.outerStride()};
 }
 template <class T>
-Out<T> view(const Out<T>& X, Run run) {
+Out<T> view(const Out<T>& X, IndexRun run) {
   return {const_cast<T*>(X.data()) + run.first * X.outerStride(), run.count, X.cols(), run.step * X.outerStride()};
 }
 
-Index tiles_of_residue(const Part& part) {
+Index tiles_of_residue(const PatternPart& part) {
   const Index rows = (part.end - part.begin + part.stride - 1) / part.stride;
   return (rows + part.tile_rows - 1) / part.tile_rows;
 }
 
-Index tiles_of(const Part& part) {
+Index tiles_of(const PatternPart& part) {
   const Index rows = std::max<Index>(0, part.end - part.begin);
   return rows == 0 ? 0 : std::min(part.stride, rows) * tiles_of_residue(part);
 }
 
-Run rows_of_tile(const Part& part, Index tile) {
+IndexRun rows_of_tile(const PatternPart& part, Index tile) {
   const Index each = tiles_of_residue(part), residues = tiles_of(part) / each;
   const Index residue = part.near ? tile % residues : tile / each;
   const Index skipped = (part.near ? tile / residues : tile % each) * part.tile_rows;
-  Run rows = run_between(part.begin + residue + skipped * part.stride, part.end, part.begin + residue, part.stride);
+  IndexRun rows =
+      run_between(part.begin + residue + skipped * part.stride, part.end, part.begin + residue, part.stride);
   rows.count = std::min(rows.count, part.tile_rows);
   return rows;
 }
-
-// The keys of a tile's rows: their union as runs side by side, and each row's columns in it.
-class Layout {
- public:
-  void lay(const SparsePattern& pattern, size_t part, Run rows, Mask mask, Index nk) {
-    given_.clear();
-    ends_.clear();
-    for (Index r = 0; r < rows.count; ++r) {
-      const Index i = rows.first + r * rows.step;
-      if (const Index visible = mask.visible(i, nk); visible > 0) {
-        const size_t row = given_.size();
-        size_t kept = row;
-        pattern.keys(part, i + mask.offset, visible, given_);
-        for (size_t k = row; k < given_.size(); ++k)
-          if (given_[k].count > 0) given_[kept++] = given_[k];
-        given_.resize(kept);
-      }
-      ends_.push_back(given_.size());
-    }
-    unite();
-    place();
-  }
-
-  const std::vector<Run>& runs() const { return runs_; }          // ascending within one step and residue
-  const std::vector<Index>& columns() const { return columns_; }  // of each run's first key; then how many there are
-  Index width() const { return columns_.back(); }
-  std::span<const Segment> segments(Index row) const {  // of the columns that a row of the tile sees, ascending
-    const auto r = static_cast<size_t>(row);
-    const size_t begin = r == 0 ? 0 : segment_ends_[r - 1];
-    return {segments_.data() + begin, segment_ends_[r] - begin};
-  }
-
- private:
-  static Index residue(const Run& run) { return run.step == 1 ? 0 : run.first % run.step; }
-  // Runs of one step and residue stand together.
-  static bool before(const Run& a, const Run& b) {
-    if (a.step != b.step) return a.step < b.step;
-    if (const Index of_a = residue(a), of_b = residue(b); of_a != of_b) return of_a < of_b;
-    return a.first < b.first;
-  }
-
-  void unite() {
-    runs_ = given_;
-    if (!std::is_sorted(runs_.begin(), runs_.end(), before)) std::sort(runs_.begin(), runs_.end(), before);
-    size_t kept = 0;
-    for (const Run& run : runs_) {
-      Run* last = kept == 0 ? nullptr : &runs_[kept - 1];
-      if (last && last->step == run.step && residue(*last) == residue(run) &&
-          run.first <= last->first + last->count * run.step)
-        last->count = std::max(last->count, (run.first - last->first) / run.step + run.count);
-      else
-        runs_[kept++] = run;
-    }
-    runs_.resize(kept);
-    columns_.assign(1, 0);
-    for (const Run& run : runs_) columns_.push_back(columns_.back() + run.count);
-  }
-
-  // The united run that holds this one.
-  size_t place_of(const Run& run) const {
-    if (runs_.size() == 1) return 0;
-    return static_cast<size_t>(std::upper_bound(runs_.begin(), runs_.end(), run, before) - runs_.begin() - 1);
-  }
-
-  void place() {
-    segments_.clear();
-    segment_ends_.clear();
-    size_t next = 0;
-    for (const size_t end : ends_) {
-      const size_t first = segments_.size();
-      for (; next < end; ++next) {
-        const auto of =
-            static_cast<size_t>(std::upper_bound(runs_.begin(), runs_.end(), given_[next], before) - runs_.begin() - 1);
-        const Index column = columns_[of] + (given_[next].first - runs_[of].first) / given_[next].step;
-        segments_.push_back({column, column + given_[next].count});
-      }
-      join(first);
-      segment_ends_.push_back(segments_.size());
-    }
-  }
-
-  // Segments from `first` on in ascending order, those that touch as one.
-  void join(size_t first) {
-    if (segments_.size() - first < 2) return;
-    const auto start = segments_.begin() + static_cast<std::ptrdiff_t>(first);
-    std::sort(start, segments_.end(), [](const Segment& a, const Segment& b) { return a.begin < b.begin; });
-    size_t kept = first;
-    for (size_t s = first + 1; s < segments_.size(); ++s)
-      if (segments_[s].begin == segments_[kept].end)
-        segments_[kept].end = segments_[s].end;
-      else
-        segments_[++kept] = segments_[s];
-    segments_.resize(kept + 1);
-  }
-
-  std::vector<Run> given_, runs_;
-  std::vector<size_t> ends_, segment_ends_;  // of each row's in given_ and segments_
-  std::vector<Index> columns_;
-  std::vector<Segment> segments_;
-};
 
 // Running maxima and sums of all rows.
 template <class T>
@@ -173,19 +71,19 @@ struct Sums {
 
 // What one thread works with, tile after tile.
 template <class T>
-class Worker {
+class TileSoftmax {
  public:
-  Worker(const SparsePattern& pattern, const Head<T>& head, Mask mask, Out<T> out, Sums<T>& sums)
+  TileSoftmax(const SparsePattern& pattern, const Head<T>& head, Mask mask, Out<T> out, Sums<T>& sums)
       : pattern_(pattern), head_(head), mask_(mask), out_(out), sums_(sums) {}
 
   // Adds what the rows have in that part. alone: it is all that they have, and out is finished.
-  void add(Context& context, size_t part, Run rows, bool alone) {
-    layout_.lay(pattern_, part, rows, mask_, head_.K.rows());
+  void add(Context& context, size_t part, IndexRun rows, bool alone) {
+    columns_.lay(pattern_, part, rows, mask_, head_.K.rows());
     fetch_next(rows);
-    const bool one_piece = layout_.width() <= tile_columns;
+    const bool one_piece = columns_.width() <= tile_columns;
     if (alone && !one_piece) view(out_, rows).setZero();
-    for (Index column = 0; column < layout_.width(); column += tile_columns) {
-      piece_ = {column, std::min(column + tile_columns, layout_.width())};
+    for (Index column = 0; column < columns_.width(); column += tile_columns) {
+      piece_ = {column, std::min(column + tile_columns, columns_.width())};
       const Out<T> W = weights(rows.count);
       logits(context, rows, W);
       if (alone && one_piece) {
@@ -198,11 +96,11 @@ class Worker {
     if (!alone) return;
     // Also in a tile whose other rows see keys: 0 times a negative value is -0.
     for (Index r = 0; r < rows.count; ++r)
-      if (layout_.segments(r).empty()) out_.row(rows.first + r * rows.step).setZero();
+      if (columns_.segments(r).empty()) out_.row(rows.first + r * rows.step).setZero();
     if (!one_piece) finish(rows);
   }
 
-  void finish(Run rows) {
+  void finish(IndexRun rows) {
     for (Index r = 0; r < rows.count; ++r) {
       const Index i = rows.first + r * rows.step;
       if (const T sum = sums_.sum[static_cast<size_t>(i)]; sum > 0) out_.row(i) /= sum;
@@ -212,15 +110,15 @@ class Worker {
  private:
   // What the next tile is likely to touch and this one does not: the rows after these, and the keys after the last
   // range, which slides along with them. (n = 65536: local 1.3 times faster.)
-  void fetch_next(Run rows) const {
+  void fetch_next(IndexRun rows) const {
     if (rows.step != 1) return;
     const auto following = [&](const In<T>& X, Index end) {
-      return attnbench::rows(X, end, std::clamp<Index>(X.rows() - end, 0, rows.count));
+      return row_block(X, end, std::clamp<Index>(X.rows() - end, 0, rows.count));
     };
     const Index next = rows.first + rows.count;
     std::vector<In<T>> views{following(head_.Q, next), following(In<T>(out_), next)};
-    for (size_t u = layout_.runs().size(); u-- > 0;) {
-      const Run& run = layout_.runs()[u];
+    for (size_t u = columns_.runs().size(); u-- > 0;) {
+      const IndexRun& run = columns_.runs()[u];
       if (run.step != 1) continue;
       views.push_back(following(head_.K, run.first + run.count));
       views.push_back(following(head_.V, run.first + run.count));
@@ -239,24 +137,24 @@ class Worker {
   // Calls body(keys, columns of W) for each run of the piece.
   template <class Body>
   void for_runs(const Out<T>& W, const Body& body) const {
-    for (size_t u = 0; u < layout_.runs().size(); ++u) {
-      const Run& run = layout_.runs()[u];
-      const Index base = layout_.columns()[u];
+    for (size_t u = 0; u < columns_.runs().size(); ++u) {
+      const IndexRun& run = columns_.runs()[u];
+      const Index base = columns_.columns()[u];
       const Index begin = std::max(base, piece_.begin), end = std::min(base + run.count, piece_.end);
       if (begin >= end) continue;
-      body(Run{run.first + (begin - base) * run.step, end - begin, run.step},
+      body(IndexRun{run.first + (begin - base) * run.step, end - begin, run.step},
            Out<T>(const_cast<T*>(W.data()) + begin - piece_.begin, W.rows(), end - begin, W.outerStride()));
     }
   }
 
-  void logits(Context& context, Run rows, const Out<T>& W) const {
+  void logits(Context& context, IndexRun rows, const Out<T>& W) const {
     const In<T> Q = view(head_.Q, rows);
-    for_runs(W, [&](Run keys, Out<T> part) { multiply_transposed<T>(context, Q, view(head_.K, keys), part); });
+    for_runs(W, [&](IndexRun keys, Out<T> part) { multiply_transposed<T>(context, Q, view(head_.K, keys), part); });
   }
 
-  void gather_values(Context& context, Run rows, const Out<T>& W, bool add) {
+  void gather_values(Context& context, IndexRun rows, const Out<T>& W, bool add) {
     const Out<T> block = view(out_, rows);
-    for_runs(W, [&](Run keys, Out<T> part) {
+    for_runs(W, [&](IndexRun keys, Out<T> part) {
       if (add)
         multiply_add<T>(context, part, view(head_.V, keys), block);
       else
@@ -268,7 +166,7 @@ class Worker {
   // What row r of the tile sees of the piece, in columns of W.
   template <class Body>
   void for_segments(Index r, const Body& body) const {
-    for (const Segment& s : layout_.segments(r)) {
+    for (const auto& s : columns_.segments(r)) {
       const Index begin = std::max(s.begin, piece_.begin), end = std::min(s.end, piece_.end);
       if (begin < end) body(begin - piece_.begin, end - begin);
     }
@@ -286,7 +184,7 @@ class Worker {
   // attention's time. Segments are taken from the last, so that each finds what is before it as it was.
   T exponentiate(Context& context, Index r, Out<T> W, T shift) const {
     T* row = W.data() + r * W.outerStride();
-    const auto segments = layout_.segments(r);
+    const auto segments = columns_.segments(r);
     T sum = 0;
     Index done = W.outerStride();  // what is from there on is as it shall be
     for (size_t s = segments.size(); s-- > 0;) {
@@ -336,16 +234,16 @@ class Worker {
   Mask mask_;
   Out<T> out_;
   Sums<T>& sums_;
-  Layout layout_;
-  Segment piece_;
+  TileColumns columns_;
+  TileColumns::Segment piece_;
   Matrix<T> memory_;
 };
 
-bool each_row_is_in_one(std::vector<Part> parts, Index nq) {
-  std::erase_if(parts, [](const Part& part) { return part.begin >= part.end; });
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+bool each_row_is_in_one(std::vector<PatternPart> parts, Index nq) {
+  std::erase_if(parts, [](const PatternPart& part) { return part.begin >= part.end; });
+  std::sort(parts.begin(), parts.end(), [](const PatternPart& a, const PatternPart& b) { return a.begin < b.begin; });
   Index covered = 0;
-  for (const Part& part : parts) {
+  for (const PatternPart& part : parts) {
     if (part.begin != covered) return false;
     covered = part.end;
   }
@@ -353,14 +251,14 @@ bool each_row_is_in_one(std::vector<Part> parts, Index nq) {
 }
 
 // All runs of one row.
-void runs_of_row(const SparsePattern& pattern, const std::vector<Part>& parts, Index i, Mask mask, Index nk,
-                 std::vector<Run>& runs) {
+void runs_of_row(const SparsePattern& pattern, const std::vector<PatternPart>& parts, Index i, Mask mask, Index nk,
+                 std::vector<IndexRun>& runs) {
   runs.clear();
   const Index visible = mask.visible(i, nk);
   if (visible == 0) return;
   for (size_t part = 0; part < parts.size(); ++part)
     if (i >= parts[part].begin && i < parts[part].end) pattern.keys(part, i + mask.offset, visible, runs);
-  std::erase_if(runs, [](const Run& run) { return run.count <= 0; });
+  std::erase_if(runs, [](const IndexRun& run) { return run.count <= 0; });
 }
 
 }  // namespace
@@ -376,9 +274,9 @@ void sparse_softmax(const SparsePattern& pattern, const Head<T>& head, Mask mask
   for (size_t part = 0; part < parts.size(); ++part) {
     const Index together = std::max<Index>(1, 64 / parts[part].tile_rows);  // tiles of a thread's turn
     context.for_blocks(tiles_of(parts[part]), together, [&](Context& single, Index first, Index count) {
-      Worker<T> worker(pattern, head, mask, out, sums);
+      TileSoftmax<T> tiles(pattern, head, mask, out, sums);
       for (Index tile = first; tile < first + count; ++tile)
-        if (const Run rows = rows_of_tile(parts[part], tile); rows.count > 0) worker.add(single, part, rows, alone);
+        if (const IndexRun rows = rows_of_tile(parts[part], tile); rows.count > 0) tiles.add(single, part, rows, alone);
     });
   }
   if (!alone)
@@ -392,20 +290,20 @@ template <class T>
 void sparse_softmax_rows(const SparsePattern& pattern, const Head<T>& head, Mask mask, Index first, Context& context,
                          Out<T> A) {
   const auto parts = pattern.parts(head.Q.rows(), mask);
-  std::vector<Run> runs;
+  std::vector<IndexRun> runs;
   A.setZero();
   for (Index i = 0; i < A.rows(); ++i) {
     runs_of_row(pattern, parts, first + i, mask, A.cols(), runs);
     Index width = 0;
-    for (const Run& run : runs) width += run.count;
+    for (const IndexRun& run : runs) width += run.count;
     Matrix<T> weights(1, width);
-    const In<T> q = rows(head.Q, first + i, 1);
-    for (Index column = 0; const Run& run : runs) {
+    const In<T> q = row_block(head.Q, first + i, 1);
+    for (Index column = 0; const IndexRun& run : runs) {
       multiply_transposed<T>(context, q, view(head.K, run), Out<T>(weights.data() + column, 1, run.count, run.count));
       column += run.count;
     }
     softmax_within<T>(context, weights, 0, 0, width);
-    for (Index column = 0; const Run& run : runs)
+    for (Index column = 0; const IndexRun& run : runs)
       for (Index l = 0; l < run.count; ++l) A(i, run.first + l * run.step) = weights(0, column++);
   }
 }
@@ -413,11 +311,11 @@ void sparse_softmax_rows(const SparsePattern& pattern, const Head<T>& head, Mask
 void keys_of_pattern(const SparsePattern& pattern, Index nq, Index nk, Mask mask, Index first,
                      std::span<std::vector<Index>> keys) {
   const auto parts = pattern.parts(nq, mask);
-  std::vector<Run> runs;
+  std::vector<IndexRun> runs;
   for (size_t i = 0; i < keys.size(); ++i) {
     runs_of_row(pattern, parts, first + static_cast<Index>(i), mask, nk, runs);
     keys[i].clear();
-    for (const Run& run : runs)
+    for (const IndexRun& run : runs)
       for (Index l = 0; l < run.count; ++l) keys[i].push_back(run.first + l * run.step);
     std::sort(keys[i].begin(), keys[i].end());
   }
@@ -425,11 +323,11 @@ void keys_of_pattern(const SparsePattern& pattern, Index nq, Index nk, Mask mask
 
 double pairs_of(const SparsePattern& pattern, const Shape& shape) {
   const auto parts = pattern.parts(shape.nq, shape.mask);
-  std::vector<Run> runs;
+  std::vector<IndexRun> runs;
   double pairs = 0;
   for (Index i = 0; i < shape.nq; ++i) {
     runs_of_row(pattern, parts, i, shape.mask, shape.nk, runs);
-    for (const Run& run : runs) pairs += static_cast<double>(run.count);
+    for (const IndexRun& run : runs) pairs += static_cast<double>(run.count);
   }
   return pairs;
 }
@@ -448,7 +346,7 @@ class PatternDecoder final : public Decoder<T> {
   }
   void step(const Head<T>& token, Context& context, Out<T> out) override {
     keep(token, 0);
-    const Head<T> head{token.Q, rows(K_, 0, kept_), rows(V_, 0, kept_)};
+    const Head<T> head{token.Q, row_block(K_, 0, kept_), row_block(V_, 0, kept_)};
     sparse_softmax<T>(pattern_, head, {.causal = true, .offset = kept_ - 1}, context, out);
   }
   size_t bytes() const override { return static_cast<size_t>(kept_ * (K_.cols() + V_.cols())) * sizeof(T); }

@@ -17,15 +17,15 @@
 namespace attnbench {
 
 // The indices first, first + step, ... : count of them.
-struct Run {
+struct IndexRun {
   Index first = 0, count = 0, step = 1;
 };
 
 // The indices of [begin, end) that are first modulo step, as a run.
-Run run_between(Index begin, Index end, Index first = 0, Index step = 1);
+IndexRun run_between(Index begin, Index end, Index first = 0, Index step = 1);
 
 // Rows [begin, end), in tiles of at most tile_rows rows that are equal modulo stride.
-struct Part {
+struct PatternPart {
   Index begin = 0, end = 0;
   Index stride = 1;
   Index tile_rows = 64;
@@ -39,10 +39,10 @@ inline Index tile_rows_for(Index keys) { return std::clamp<Index>(keys, 2, 64); 
 class SparsePattern {
  public:
   virtual ~SparsePattern() = default;
-  virtual std::vector<Part> parts(Index nq, Mask) const { return {{.end = nq}}; }
+  virtual std::vector<PatternPart> parts(Index nq, Mask) const { return {{.end = nq}}; }
   // Appends the keys below `visible` that the row at that position (i + mask.offset; it may be negative or beyond the
   // keys) has in that part. No key is in two runs of a row, in whatever parts.
-  virtual void keys(size_t part, Index position, Index visible, std::vector<Run>& runs) const = 0;
+  virtual void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const = 0;
   // What was drawn.
   virtual Tensors state() const { return {}; }
   // For patterns that are, with a causal mask, the first `sinks` tokens and the last `window` + 1 of them: decoding

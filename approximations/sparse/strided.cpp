@@ -13,12 +13,12 @@ class Strided final : public SparsePattern {
  public:
   Strided(Index stride, bool window) : stride_(stride), window_(0, stride), has_window_(window) {}
 
-  std::vector<Part> parts(Index nq, Mask mask) const override {
-    std::vector<Part> all{{.end = nq, .stride = stride_}};
+  std::vector<PatternPart> parts(Index nq, Mask mask) const override {
+    std::vector<PatternPart> all{{.end = nq, .stride = stride_}};
     if (has_window_) all.push_back(window_.parts(nq, mask).front());
     return all;
   }
-  void keys(size_t part, Index position, Index visible, std::vector<Run>& runs) const override {
+  void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     if (part == 1) return window_.keys(0, position, visible, runs);
     if (!has_window_) return runs.push_back(run_between(0, visible, position, stride_));
     const Index before = std::min(visible, position - 2 * stride_ + 1);

@@ -12,7 +12,7 @@
 namespace attnbench {
 namespace {
 
-constexpr Index row_block = 64;
+constexpr Index block_rows = 64;
 constexpr Index key_block = 1024;
 
 // The k best of the keys that come, in ascending order of their indices.
@@ -71,7 +71,7 @@ class TopK final : public Approximation<T>, public Rows<T>, public Pattern<T> {
         values.row(l) = head.V.row(found[static_cast<size_t>(l)].key);
       }
       softmax_within<T>(single, weights, 0, 0, count);
-      multiply<T>(single, weights, values, attnbench::rows(out, i, 1));
+      multiply<T>(single, weights, values, row_block(out, i, 1));
     });
   }
 
@@ -102,14 +102,14 @@ class TopK final : public Approximation<T>, public Rows<T>, public Pattern<T> {
   template <class Body>
   void for_rows(const Head<T>& head, Mask mask, Index first, Index total, Context& context, const Body& body) const {
     const Index nk = head.K.rows();
-    context.for_blocks(total, row_block, [&](Context& single, Index begin, Index count) {
+    context.for_blocks(total, block_rows, [&](Context& single, Index begin, Index count) {
       std::vector<Best<T>> best(static_cast<size_t>(count), Best<T>(std::min(k_, nk)));
       const Index needed = mask.visible(first + begin + count - 1, nk);
       Matrix<T> memory(count, std::min(key_block, needed));
       for (Index j = 0; j < needed; j += key_block) {
         const Out<T> logits(memory.data(), count, std::min(key_block, needed - j), std::min(key_block, needed - j));
-        multiply_transposed<T>(single, attnbench::rows(head.Q, first + begin, count),
-                               attnbench::rows(head.K, j, logits.cols()), logits);
+        multiply_transposed<T>(single, row_block(head.Q, first + begin, count), row_block(head.K, j, logits.cols()),
+                               logits);
         for (Index i = 0; i < count; ++i) {
           const Index seen = std::clamp<Index>(mask.visible(first + begin + i, nk) - j, 0, logits.cols());
           best[static_cast<size_t>(i)].add(j, {logits.data() + i * logits.cols(), static_cast<size_t>(seen)});
@@ -143,7 +143,7 @@ const bool registered = add(method<TopK>({
         [](const Params& params, const Shape& shape) {
           // Of one thread's rows: twice k candidates with their indices, and the values of one row.
           const double k = static_cast<double>(std::min(params.integer("k"), shape.nk));
-          return k * (row_block * 2 * 16.0 + static_cast<double>(shape.dv) * bytes_of(shape.precision));
+          return k * (block_rows * 2 * 16.0 + static_cast<double>(shape.dv) * bytes_of(shape.precision));
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -8,6 +8,7 @@
 #include "approximations/linear/linear_cost.hpp"
 #include "approximations/sparse/band.hpp"
 #include "approximations/sparse/window.hpp"
+#include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -34,12 +35,12 @@ class Truncated final : public Approximation<T>, public Rows<T>, public Pattern<
     const FullRows full = full_rows(head, mask, context);
     context.for_blocks(head.Q.rows(), band_rows, [&](Context& single, Index begin, Index count) {
       const KeyRange keys = band_of_rows(begin, count, window_, mask, head.K.rows());
-      auto block = attnbench::rows(out, begin, count);
+      auto block = row_block(out, begin, count);
       block.setZero();
       if (keys.size() == 0) return;
       Matrix<T> A(count, keys.size());
       band(head, mask, full, begin, keys, single, A);
-      multiply<T>(single, A, attnbench::rows(head.V, keys.begin, keys.size()), block);
+      multiply<T>(single, A, row_block(head.V, keys.begin, keys.size()), block);
     });
   }
 
@@ -79,7 +80,7 @@ class Truncated final : public Approximation<T>, public Rows<T>, public Pattern<
   // Rows [begin, begin + A.rows()) over the keys of the range, normalised; outside of each row's own window zero.
   void band(const Head<T>& head, Mask mask, const FullRows& full, Index begin, KeyRange keys, Context& context,
             Out<T> A) const {
-    std::vector<T> log_rows(static_cast<size_t>(A.rows())), log_columns(static_cast<size_t>(keys.size()));
+    PerRow<T> log_rows(A.rows()), log_columns(keys.size());
     base_->weights(head, begin, keys.begin, context, A, log_rows, log_columns);
     for (Index i = 0; i < A.rows(); ++i) {
       const KeyRange seen = band_of_row(begin + i, window_, mask, head.K.rows());
@@ -91,8 +92,7 @@ class Truncated final : public Approximation<T>, public Rows<T>, public Pattern<
       const auto width = static_cast<size_t>(seen.size());
       const std::span<T> window(A.data() + i * A.outerStride() + left, width);
       const std::span<const T> columns(log_columns.data() + left, width);
-      const T log_scale =
-          base_->stabilise_row(head, begin + i, seen.begin, context, window, log_rows[static_cast<size_t>(i)], columns);
+      const T log_scale = base_->stabilise_row(head, begin + i, seen.begin, context, window, log_rows[i], columns);
       const auto r = static_cast<size_t>(begin + i);
       const T normaliser = renormalise_ ? row.sum() : full.value[r] * std::exp(full.log_scale[r] - log_scale);
       if (normaliser == 0)

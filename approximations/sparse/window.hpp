@@ -10,8 +10,10 @@ class Window final : public SparsePattern {
  public:
   Window(Index first_tokens, Index window) : first_tokens_(first_tokens), window_(window) {}
 
-  std::vector<Part> parts(Index nq, Mask) const override { return {{.end = nq, .tile_rows = tile_rows_for(window_)}}; }
-  void keys(size_t, Index position, Index visible, std::vector<Run>& runs) const override {
+  std::vector<PatternPart> parts(Index nq, Mask) const override {
+    return {{.end = nq, .tile_rows = tile_rows_for(window_)}};
+  }
+  void keys(size_t, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     const Index end = std::clamp<Index>(position + window_ + 1, 0, visible);
     const Index begin = std::clamp<Index>(position - window_, 0, end), first = std::min(first_tokens_, visible);
     runs.push_back({0, first});

@@ -4,7 +4,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::attention_maps_recipe {
 namespace {
 
 struct Looked {
@@ -79,4 +79,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::attention_maps_recipe

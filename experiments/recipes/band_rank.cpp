@@ -1,14 +1,14 @@
 // That truncation raises the rank is no theorem: the band of equal weights on three diagonals, which is what attention
 // to neighbours is where all logits are equal, is singular at every n = 2 mod 3 (eigenvalues 1 + 2 cos(pi j /
 // (n + 1)), and 0 where j / (n + 1) = 2/3). methods.md F2; a matrix of full rank with that band loses rank by it
-// (tests/rank_facts_test.cpp).
+// (tests/recipes/rank_facts_test.cpp).
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::band_rank_recipe {
 namespace {
 
 const std::string band = "truncated:window=1";
@@ -60,4 +60,4 @@ const bool registered = add(RecipeEntry{.text = {.name = "band-rank",
                                         .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::band_rank_recipe

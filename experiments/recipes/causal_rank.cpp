@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::causal_rank_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -146,4 +146,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::causal_rank_recipe

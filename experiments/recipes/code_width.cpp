@@ -8,7 +8,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::code_width_recipe {
 namespace {
 
 const std::vector<std::string> widths{"0.125", "0.25", "0.5"};
@@ -79,4 +79,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::code_width_recipe

@@ -8,7 +8,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::crossover_recipe {
 namespace {
 
 struct Method {
@@ -139,4 +139,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::crossover_recipe

@@ -8,7 +8,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::decode_recipe {
 namespace {
 
 const std::string cached = "softmax", recomputed = "softmax:cache=false", linear = "linear";
@@ -285,4 +285,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::decode_recipe

@@ -8,7 +8,7 @@
 #include "experiments/recipes/identity.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::efficient_normalisation_recipe {
 namespace {
 
 const std::string as_written = "linear:features=softmax-exp", distance = "relative_difference";
@@ -160,4 +160,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::efficient_normalisation_recipe

@@ -9,7 +9,7 @@
 #include "experiments/recipes/conventions.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::elu_against_exp_recipe {
 namespace {
 
 // d = 1 and q = -k = x: the kernels are (1 + x) e^-x and e^x e^-x, raw and scaled alike.
@@ -198,4 +198,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::elu_against_exp_recipe

@@ -9,7 +9,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::empty_rows_recipe {
 namespace {
 
 const std::string relu = "linear:features=relu", share_of_empty = "fraction_nonpositive_normalisers";
@@ -118,4 +118,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::empty_rows_recipe

@@ -3,7 +3,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::entropy_per_head_recipe {
 namespace {
 
 const std::string clark = "Clark et al. 2019, arXiv:1906.04341, section 3.3";
@@ -156,4 +156,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::entropy_per_head_recipe

@@ -8,7 +8,7 @@
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::equal_flops_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -246,4 +246,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::equal_flops_recipe

@@ -6,7 +6,7 @@
 #include "experiments/recipes/real_heads.hpp"
 #include "experiments/recipes/through_layers.hpp"
 
-namespace attnbench {
+namespace attnbench::error_propagation_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -225,4 +225,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::error_propagation_recipe

@@ -10,7 +10,7 @@
 #include "experiments/recipes/closed_forms.hpp"
 #include "harness/core/feature_map.hpp"
 
-namespace attnbench {
+namespace attnbench::estimator_zoo_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -208,4 +208,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::estimator_zoo_recipe

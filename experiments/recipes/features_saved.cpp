@@ -8,7 +8,7 @@
 #include "harness/runner/recipe.hpp"
 #include "harness/statistics/power_law.hpp"
 
-namespace attnbench {
+namespace attnbench::features_saved_recipe {
 namespace {
 
 const std::string positive = "performer:projection=orthogonal", positive_iid = "performer:projection=iid",
@@ -144,4 +144,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::features_saved_recipe

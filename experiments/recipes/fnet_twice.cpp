@@ -6,7 +6,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::fnet_twice_recipe {
 namespace {
 
 void write(Recipe& recipe) {
@@ -79,4 +79,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::fnet_twice_recipe

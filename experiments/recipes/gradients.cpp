@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::gradients_recipe {
 namespace {
 
 const std::vector<std::string> laws{"gaussian", "ar1"}, tensors{"queries", "keys", "values"};
@@ -172,4 +172,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gradients_recipe

@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::kernel_mse_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -100,4 +100,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::kernel_mse_recipe

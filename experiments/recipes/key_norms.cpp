@@ -9,7 +9,7 @@
 #include "experiments/recipes/identity.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::key_norms_recipe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -217,4 +217,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::key_norms_recipe

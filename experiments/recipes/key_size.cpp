@@ -7,7 +7,7 @@
 #include "experiments/recipes/conventions.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::key_size_recipe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -238,4 +238,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::key_size_recipe

@@ -9,7 +9,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::layer_flops_recipe {
 namespace {
 
 const std::string source = "Su 2021, kexue.fm/archives/8610, ";
@@ -144,4 +144,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::layer_flops_recipe

@@ -8,7 +8,7 @@
 #include "experiments/recipes/closed_forms.hpp"
 #include "experiments/recipes/field.hpp"
 
-namespace attnbench {
+namespace attnbench::length_independence_recipe {
 namespace {
 
 const std::string trig = "performer:features=trig,m=64", positive = "performer:m=64";
@@ -148,4 +148,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::length_independence_recipe

@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::linear_reassociates_recipe {
 namespace {
 
 constexpr Index everything = 65536;  // a band wider than any sequence here
@@ -118,4 +118,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::linear_reassociates_recipe

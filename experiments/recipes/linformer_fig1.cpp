@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::linformer_fig1_recipe {
 namespace {
 
 constexpr Index layers = 4, heads_of_a_layer = 3;
@@ -207,4 +207,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::linformer_fig1_recipe

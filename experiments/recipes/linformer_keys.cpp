@@ -8,7 +8,7 @@
 #include "experiments/recipes/real_heads.hpp"
 #include "harness/runner/match.hpp"
 
-namespace attnbench {
+namespace attnbench::linformer_keys_recipe {
 namespace {
 
 const std::vector<std::string> projections{"gaussian", "mean-pool", "convolution"};
@@ -161,4 +161,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::linformer_keys_recipe

@@ -4,7 +4,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::linformer_table3_recipe {
 namespace {
 
 constexpr Index largest_matrix = 4096;
@@ -146,4 +146,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::linformer_table3_recipe

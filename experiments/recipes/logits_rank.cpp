@@ -1,13 +1,13 @@
 // The rank of the logits and of their softmax, and what a head loses when its logits have less. methods.md I8:
 // rank(Q K^T) <= d, and the exponential makes generic logits full, d = 1 included, where exp(q_i k_j) of distinct q and
 // k is strictly totally positive: of rank n exactly, and numerically low. It can lower the rank as well:
-// exp(log u v^T) = u v^T takes 2 to 1 (tests/rank_facts_test.cpp).
+// exp(log u v^T) = u v^T takes 2 to 1 (tests/recipes/rank_facts_test.cpp).
 #include <fmt/format.h>
 
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::logits_rank_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -228,4 +228,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::logits_rank_recipe

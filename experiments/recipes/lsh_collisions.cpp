@@ -8,7 +8,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::lsh_collisions_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -114,4 +114,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::lsh_collisions_recipe

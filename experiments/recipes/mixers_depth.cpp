@@ -9,7 +9,7 @@
 #include "experiments/recipes/through_layers.hpp"
 #include "harness/measures/collapse.hpp"
 
-namespace attnbench {
+namespace attnbench::mixers_depth_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -151,4 +151,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::mixers_depth_recipe

@@ -7,7 +7,7 @@
 #include "experiments/recipes/field.hpp"
 #include "harness/runner/match.hpp"
 
-namespace attnbench {
+namespace attnbench::needle_recipe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -159,4 +159,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::needle_recipe

@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::nystrom_iterations_recipe {
 namespace {
 
 struct Input {
@@ -125,4 +125,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::nystrom_iterations_recipe

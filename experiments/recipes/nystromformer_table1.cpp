@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::nystromformer_table1_recipe {
 namespace {
 
 const std::string transformer = "softmax:form=materialised", few_landmarks = "nystrom:landmarks=32",
@@ -148,4 +148,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::nystromformer_table1_recipe

@@ -8,7 +8,7 @@
 #include "experiments/recipes/closed_forms.hpp"
 #include "harness/core/approximation.hpp"
 
-namespace attnbench {
+namespace attnbench::orthogonal_gain_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -228,4 +228,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::orthogonal_gain_recipe

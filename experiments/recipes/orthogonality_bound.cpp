@@ -4,7 +4,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::orthogonality_bound_recipe {
 namespace {
 
 void write(Recipe& recipe) {
@@ -76,4 +76,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::orthogonality_bound_recipe

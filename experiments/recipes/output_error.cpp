@@ -4,7 +4,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::output_error_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -162,4 +162,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::output_error_recipe

@@ -10,7 +10,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_fig2_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -171,4 +171,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_fig2_recipe

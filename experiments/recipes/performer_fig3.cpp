@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_fig3_recipe {
 namespace {
 
 const std::vector<std::string> drawn{"softmax", "performer", "identity"};
@@ -141,4 +141,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_fig3_recipe

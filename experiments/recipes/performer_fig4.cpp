@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_fig4_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -138,7 +138,7 @@ void judge_projections(Recipe& recipe, const Cells& near, const Specs& budgets, 
            fmt::format("n = {}, m = 16 and 64, scale (standard deviation of the entries of Q and K) 0.25 and 0.35: "
                        "orthogonal over independent vectors, the geometric mean over m, the median over {} inputs and "
                        "draws; all four must lie below 1. The source does not state its scale",
-                       n, recipe.sized(2, 96, 192)),
+                       n, recipe.sized(2, 144, 192)),
        .threshold = "1: equal errors",
        .because = "the closed forms of the kernel estimates are below those of independent vectors at these lengths"},
       [=, &recipe] {
@@ -191,7 +191,7 @@ void write(Recipe& recipe) {
                                  .d = {16},
                                  .causal = false,
                                  .sweep = {{"m", near_budgets}},
-                                 .replicates = recipe.sized(2, 96, 192)});
+                                 .replicates = recipe.sized(2, 144, 192)});
   const Cells far =
       recipe.run({.experiment = draws_of_a_pair(64),  // for the closed forms
                   .methods = {methods.begin() + 1, methods.end()},
@@ -213,4 +213,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_fig4_recipe

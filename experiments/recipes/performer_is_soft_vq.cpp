@@ -6,7 +6,7 @@
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_is_soft_vq_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -212,4 +212,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_is_soft_vq_recipe

@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::png_kernels_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -85,4 +85,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::png_kernels_recipe

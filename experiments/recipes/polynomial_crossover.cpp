@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::polynomial_crossover_recipe {
 namespace {
 
 struct Width {
@@ -107,4 +107,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::polynomial_crossover_recipe

@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::published_bugs_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -292,4 +292,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::published_bugs_recipe

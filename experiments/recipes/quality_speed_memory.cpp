@@ -8,7 +8,7 @@
 #include "experiments/recipes/growth.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::quality_speed_memory_recipe {
 namespace {
 
 constexpr double share = 8;  // budgets: one over this of softmax's FLOPs
@@ -138,4 +138,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::quality_speed_memory_recipe

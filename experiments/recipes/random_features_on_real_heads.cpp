@@ -5,7 +5,7 @@
 #include "experiments/recipes/real_heads.hpp"
 #include "harness/runner/match.hpp"
 
-namespace attnbench {
+namespace attnbench::random_features_on_real_heads_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -155,4 +155,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::random_features_on_real_heads_recipe

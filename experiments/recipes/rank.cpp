@@ -4,7 +4,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::rank_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -216,4 +216,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::rank_recipe

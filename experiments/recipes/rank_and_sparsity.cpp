@@ -6,7 +6,7 @@
 #include "experiments/recipes/real_heads.hpp"
 #include "harness/statistics/rank_correlation.hpp"
 
-namespace attnbench {
+namespace attnbench::rank_and_sparsity_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -261,4 +261,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::rank_and_sparsity_recipe

@@ -14,7 +14,7 @@
 #include "experiments/recipes/through_layers.hpp"
 #include "harness/measures/collapse.hpp"
 
-namespace attnbench {
+namespace attnbench::rank_collapse_recipe {
 namespace {
 
 constexpr size_t model_layers = 4;
@@ -261,4 +261,4 @@ const bool registered = add(RecipeEntry{
     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::rank_collapse_recipe

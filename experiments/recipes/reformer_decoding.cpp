@@ -4,7 +4,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::reformer_decoding_recipe {
 namespace {
 
 const std::string reformer = "reformer", everything = "reformer:buckets=2,rounds=8,chunk=4096";
@@ -103,4 +103,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::reformer_decoding_recipe

@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::regularised_softmax_recipe {
 namespace {
 
 // |q + k|^2, at angle 0.
@@ -138,4 +138,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::regularised_softmax_recipe

@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::small_weights_recipe {
 namespace {
 
 const std::vector<std::string> laws{"gaussian", "gaussian:scale=3"};  // logits of standard deviation 1 and 9
@@ -149,4 +149,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::small_weights_recipe

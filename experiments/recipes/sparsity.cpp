@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::sparsity_recipe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -227,4 +227,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sparsity_recipe

@@ -4,7 +4,7 @@
 
 #include "harness/runner/recipe.hpp"
 
-namespace attnbench {
+namespace attnbench::synthesizer_input_recipe {
 namespace {
 
 const std::vector<std::string> kinds{"random", "factorised", "dense", "factorised-dense"};
@@ -102,4 +102,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::synthesizer_input_recipe

@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::time_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -236,4 +236,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::time_recipe

@@ -2,7 +2,7 @@
 // the state again does to the gradients.
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::training_step_recipe {
 namespace {
 
 const std::string streaming = "linear", subtracting = "linear:backward=subtract";
@@ -122,4 +122,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::training_step_recipe

@@ -5,7 +5,7 @@
 
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::transformer_vq_speed_recipe {
 namespace {
 
 void write(Recipe& recipe) {
@@ -97,4 +97,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::transformer_vq_speed_recipe

@@ -7,7 +7,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::trig_sign_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -193,4 +193,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::trig_sign_recipe

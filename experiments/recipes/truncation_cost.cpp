@@ -3,7 +3,7 @@
 // no product of features, so the state of linear attention (one pass, whatever w) is lost either way.
 #include "experiments/recipes/growth.hpp"
 
-namespace attnbench {
+namespace attnbench::truncation_cost_recipe {
 namespace {
 
 const std::string whole = "linear", formed = "truncated:window=65536", banded = "truncated:window=16";
@@ -87,4 +87,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::truncation_cost_recipe

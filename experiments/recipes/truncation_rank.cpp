@@ -8,7 +8,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::truncation_rank_recipe {
 namespace {
 
 using Specs = std::vector<std::string>;
@@ -135,4 +135,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::truncation_rank_recipe

@@ -6,7 +6,7 @@
 
 #include "experiments/recipes/closed_forms.hpp"
 
-namespace attnbench {
+namespace attnbench::unbiased_projections_recipe {
 namespace {
 
 struct Ensemble {
@@ -142,4 +142,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::unbiased_projections_recipe

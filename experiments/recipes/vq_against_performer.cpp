@@ -6,7 +6,7 @@
 #include "experiments/recipes/real_heads.hpp"
 #include "harness/runner/match.hpp"
 
-namespace attnbench {
+namespace attnbench::vq_against_performer_recipe {
 namespace {
 
 constexpr Index share = 4;  // judged: budgets of one over this of softmax's FLOPs
@@ -106,4 +106,4 @@ const bool registered =
                     .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::vq_against_performer_recipe

@@ -9,7 +9,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::vq_identities_recipe {
 namespace {
 
 const std::string post = "Su 2023, kexue.fm/archives/9862", on_norms = post + ", section 似曾相识";
@@ -245,4 +245,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::vq_identities_recipe

@@ -8,7 +8,7 @@
 #include "experiments/recipes/identity.hpp"
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::wider_keys_recipe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -169,4 +169,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::wider_keys_recipe

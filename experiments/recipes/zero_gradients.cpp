@@ -4,7 +4,7 @@
 
 #include "experiments/recipes/real_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::zero_gradients_recipe {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -105,4 +105,4 @@ const bool registered = add(
                 .write = write});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::zero_gradients_recipe

@@ -1,5 +1,5 @@
-// With a causal mask, row i depends on tokens j <= i + offset only. A token's q, k and v are moved far; no row before
-// it may change by one bit: what later tokens decide has no way into an earlier row, not even by rounding.
+// With a causal mask, row i depends only on tokens j <= i + offset. The test moves a token's q, k and v far away; no
+// earlier row may change by a single bit, so later tokens cannot influence an earlier row even through rounding.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* claim = "causal";
 
-// Rows before `own_row` that differ in any bit.
+// Number of rows before `own_row` that differ in any bit.
 template <class T>
 double changed_rows(const Matrix<T>& before, const Matrix<T>& after, Index own_row) {
   double changed = 0;
@@ -29,7 +29,8 @@ ClaimResults test(const Subject& subject, const Probe& one, std::uint64_t seed) 
   const HeadData<T> head = one.head.cast<T>();
   const Matrix<T> before = attended(*method, head, mask);
   ClaimResults results;
-  // Both sides of the edges of blocks of 64, and the ends; a first row of one key is the same whatever its weight.
+  // Both sides of the edges of blocks of 64, and the ends. j starts at 2, because a first row with a single key is the
+  // same for any weight.
   for (const Index j : {Index(2), Index(63), Index(64), Index(65), Index(127), Index(128), n - 1}) {
     const Index own_row = std::clamp<Index>(j - mask.offset, 0, one.shape.nq);
     if (own_row == 0) continue;
@@ -44,7 +45,8 @@ ClaimResults test(const Subject& subject, const Probe& one, std::uint64_t seed) 
     far.V.row(j).array() += T(1e6);
     if (own_row < one.shape.nq) far.Q.row(own_row) *= T(-30);
     compare("token", far);
-    // A stabiliser that is a maximum over all keys moves when they shrink, where one far token is below it.
+    // A stabiliser that is a maximum over all keys moves when keys shrink. A single far token may lie below it
+    // and leave it unchanged.
     HeadData<T> shrunk = head;
     shrunk.K.bottomRows(n - j) *= T(0.5);
     compare("tokens from", shrunk);

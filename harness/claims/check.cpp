@@ -6,7 +6,7 @@ namespace attnbench {
 
 namespace {
 
-// What the action gives, or one result that says why it gave none.
+// The results of the action or, if it throws, one result with the reason.
 template <class Action>
 ClaimResults guarded(const std::string& claim, const Action& action) {
   try {

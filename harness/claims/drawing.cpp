@@ -20,8 +20,8 @@ HeadData<double> calibration_head(Index d, std::uint64_t seed) {
   constexpr Index n = 96;
   HeadData<double> head{normal(seed, "calibration Q", n, d), normal(seed, "calibration K", n, d),
                         normal(seed, "calibration V", n, 4)};
-  // Standard deviations from 0.6 to 0.3 in Q and the other way round in K, for d = 4, and means of length 0.1: with
-  // larger ones a learnt shift would move the pairs that are tested to where tails are heavy.
+  // Standard deviations from 0.6 to 0.3 in Q and from 0.3 to 0.6 in K, for d = 4, and means of length 0.1. With larger
+  // ones a learnt shift would move the tested pairs to where tails are heavy.
   const double unit = 0.6 * std::sqrt(4 / static_cast<double>(d));
   for (Index l = 0; l < d; ++l) {
     const double part = static_cast<double>(l) / static_cast<double>(std::max<Index>(1, d - 1));

@@ -1,4 +1,4 @@
-// Draws of one subject at one shape, and the heads that they are tried on.
+// Draws of one subject at one shape, and the heads for testing them.
 #pragma once
 
 #include "harness/claims/result.hpp"
@@ -6,18 +6,19 @@
 
 namespace attnbench {
 
-// A head for fitted methods to learn from: the axes of Q and K have unequal variances and means of their own, so that
-// whatever is fitted to moments has something to fit. 96 tokens.
+// A head of 96 tokens that fitted methods learn from. The axes of Q and K have unequal variances and their own means,
+// so that every fit to moments has something to fit.
 HeadData<double> calibration_head(Index d, std::uint64_t seed);
 
 class Drawing {
  public:
   Drawing(const Subject& subject, Params params, const Shape& shape, std::uint64_t seed);
 
-  // Draw number i. Each has a base seed of its own, not a replicate: share=step gives all replicates one draw.
+  // Draw number i. Each draw has its own base seed instead of its own replicate, because share=step gives all
+  // replicates one draw.
   template <class T>
   std::unique_ptr<Approximation<T>> draw(Index i) const;
-  // From here on what is learnt is learnt once: the state tensors that two draws share are given to all later ones.
+  // Fits once for all later draws: they receive the state tensors that two draws have in common.
   void fit_once();
 
   const Params& params() const { return params_; }
@@ -33,7 +34,7 @@ class Drawing {
   Tensors fitted_;
 };
 
-// A head with Gaussian entries that float holds exactly, and the mask in its shape.
+// A head with Gaussian entries that float represents exactly, and a shape with the mask.
 struct Probe {
   Shape shape;
   HeadData<double> head;
@@ -42,32 +43,32 @@ struct Probe {
 
 Probe gaussian_probe(const Shape& shape, std::uint64_t seed);
 // One length below and one above the 64 rows of a causal chunk; causal with and without earlier keys. A subject that
-// refuses so few tokens gets 600. Throws what the subject throws there: Misuse or Skip.
+// refuses so few tokens gets 600. Passes on the subject's Misuse or Skip at that size.
 std::vector<Probe> probes(const Subject& subject, std::uint64_t seed);
 
-// attend into memory that held NaN: what is not written is seen.
+// Calls attend on memory filled with NaN, so that unwritten entries are noticed.
 template <class T>
 Matrix<T> attended(const Approximation<T>& method, const HeadData<T>& head, Mask mask, int threads = 1);
 
 // The kernel of a method on a head: K_ij = exp(log_rows_i + log_columns_j) block_ij.
 struct ScaledKernel {
   ScaledKernel(const Kernel<double>& kernel, const Probe& one);
-  // Row i over the keys that it sees, up to a factor of the row. Columns whose scales would overflow do not.
+  // Row i over the keys that it sees, up to a factor per row. Avoids overflow of the column scales.
   Eigen::RowVectorXd row(Index i, Mask mask) const;
 
   Matrix<double> block;
   std::vector<double> log_rows, log_columns;
 };
 
-// How much rounding may grow in each row: how far the row moves, in units of V's size, when every number of the input
-// changes by one part in 10^9 up or down, over that part (the most of three tries, at least 1). Where there is a
-// kernel, not less than sum_j |K_ij| / |sum_j K_ij|: features that are steps do not move, and their normalisers cancel
-// as well. 1 where no entry is negative, and so nothing cancels.
+// How much each row may amplify rounding. Changes every number of the input by one part in 10^9 up or down, and divides
+// the row's movement, in units of V's size, by that part (the most of three tries, at least 1). If there is a kernel,
+// the result is at least sum_j |K_ij| / |sum_j K_ij|: step features do not move, but their normalisers cancel too. 1 if
+// no entry is negative, because nothing cancels then.
 std::vector<double> row_conditions(const Approximation<double>& method, const Probe& one, bool non_negative,
                                    std::uint64_t seed);
 
-// Compares rows, relative to size and the row's condition. Rows whose condition is beyond 1000, a normaliser that
-// cancels to a thousandth of its terms, are left out, and counted in what was tested.
+// Compares rows, relative to size and to the row's condition. Leaves out rows with a condition beyond 1000, whose
+// normaliser cancels to a thousandth of its terms, and reports their number.
 Result compare_rows(const std::string& claim, const std::string& tested, const Matrix<double>& got,
                     const Matrix<double>& want, const std::vector<double>& condition, double size, double limit);
 

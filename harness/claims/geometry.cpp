@@ -1,5 +1,5 @@
-// The projection vectors of an instance, as it holds them (state tensor "projection"), against the geometry that their
-// ensemble states: in blocks of `block` rows, the cosine between any two and the norm of each.
+// Compares the projection vectors of an instance (state tensor "projection") with the geometry that their ensemble
+// declares: in blocks of `block` rows, the cosine between any two and the norm of each.
 #include <fmt/format.h>
 
 #include <cmath>

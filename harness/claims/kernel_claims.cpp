@@ -9,12 +9,12 @@ namespace attnbench {
 
 namespace {
 
-// In units of the natural scale. Rounding is 1e-12; an epsilon of 1e-4 is 1e-4 and more.
+// In units of the natural scale. Rounding is 1e-12; an epsilon of 1e-4 in a method gives 1e-4 and more.
 constexpr double exact_tolerance = 1e-9;
-constexpr double no_variance = 1e-14;  // of its square: what rounding leaves of a variance of 0
+constexpr double no_variance = 1e-14;  // in units of scale^2: rounding leaves this much of a variance of 0
 constexpr Index exact_draws = 8;
-constexpr Index pilot_draws = 256;    // the standard deviation of skewed estimates to a quarter of itself
-constexpr Index fewest_draws = 1024;  // below, z-scores are no normal ones
+constexpr Index pilot_draws = 256;    // give the standard deviation of skewed estimates to a quarter
+constexpr Index fewest_draws = 1024;  // with fewer draws, z-scores are not normal
 constexpr Index most_draws = 1 << 20;
 constexpr Index batch = 128;
 
@@ -24,7 +24,7 @@ bool counts_vectors(const Params& params) {
                      [](const Parameter& p) { return p.name == "m" && p.kind == Parameter::Kind::integer; });
 }
 
-// A budget of projection vectors that suits d, unless the spec's is smaller or the budget is refused.
+// A budget of projection vectors that suits d, unless the spec's own is smaller or the method refuses this one.
 Params with_small_budget(const Subject& subject, Index d, std::uint64_t seed) {
   const Index m = 2 * d + d / 2;
   if (!counts_vectors(subject.params) || subject.params.integer("m") <= m) return subject.params;
@@ -90,13 +90,14 @@ KernelPlan plan_at(Drawing drawing, const KernelTheory& theory, std::uint64_t se
   return plan;
 }
 
-// K of pairs [0, values.size()), as one call: maps of published libraries see all keys of a call.
+// K of pairs [0, values.size()) in one call: maps of published libraries depend on all keys of a call.
 void kernel_on_pairs(const Approximation<double>& method, const Pairs& pairs, std::span<double> values) {
   const auto count = static_cast<Index>(values.size());
   const Matrix<double> no_values(count, 0);
   std::vector<double> log_scale(values.size());
   Context context;
-  method.kernel()->diagonal({rows(pairs.Q, 0, count), rows(pairs.K, 0, count), no_values}, context, values, log_scale);
+  method.kernel()->diagonal({row_block(pairs.Q, 0, count), row_block(pairs.K, 0, count), no_values}, context, values,
+                            log_scale);
   for (size_t p = 0; p < values.size(); ++p) values[p] *= std::exp(log_scale[p]);
 }
 
@@ -109,7 +110,7 @@ double statistic(const KernelPlan& plan, const KernelTest& test, const std::vect
   return sum / static_cast<double>(test.count);
 }
 
-// Moments of each test's statistic over draws [begin, begin + draws), in batches of fixed size that are merged in
+// Moments of each test's statistic over draws [begin, begin + draws). Batches have a fixed size and are merged in
 // order.
 std::vector<Moments> sample(const KernelPlan& plan, Index begin, Index draws, Context& context) {
   Index pairs = 0;
@@ -130,9 +131,9 @@ std::vector<Moments> sample(const KernelPlan& plan, Index begin, Index draws, Co
   return all;
 }
 
-// N = (sigma (t + 3.1) / least effect)^2, with the closed form's sigma where it is larger: a small sample of a skewed
-// estimate shows too little. None beyond twice the threshold: a promise to find less is then idle, and the squared
-// errors of a wrong kernel would ask for most.
+// N = (sigma (t + 3.1) / least effect)^2. Uses the closed form's sigma if it is larger, because a small sample of a
+// skewed estimate shows too little. Returns 0 beyond twice the threshold: the test fails anyway, and the squared errors
+// of a wrong kernel would ask for the maximum.
 double draws_needed(const KernelTest& test, const Moments& seen, double threshold) {
   if (std::abs(score(seen, test.expected)) > 2 * threshold) return 0;
   const double errors = (threshold + power_quantile) / test.least_effect;
@@ -142,10 +143,10 @@ double draws_needed(const KernelTest& test, const Moments& seen, double threshol
 double most_needed(const KernelPlan& plan, const std::vector<Moments>& seen, double threshold) {
   double most = 0;
   for (size_t t = 0; t < seen.size(); ++t) most = std::max(most, draws_needed(plan.tests[t], seen[t], threshold));
-  return most;  // an estimate that is no number needs no draws
+  return most;  // an estimate that is NaN needs no draws
 }
 
-// Counted in the numbers of the state, and in those of its projection vectors where the state does not show them.
+// Counts the numbers in the state, or those of its projection vectors if the state does not contain them.
 Index most_affordable(const KernelPlan& plan, double work) {
   const auto& params = plan.drawing.params();
   double numbers = counts_vectors(params) ? static_cast<double>(params.integer("m") * plan.drawing.shape().d) : 1;
@@ -156,7 +157,7 @@ Index most_affordable(const KernelPlan& plan, double work) {
 }
 
 Result judged(const KernelTest& test, const Moments& seen, double threshold) {
-  if (seen.variance() <= 1e-24 && test.variance == 0)  // deterministic, and no closed form said so
+  if (seen.variance() <= 1e-24 && test.variance == 0)  // deterministic, though no closed form says so
     return compared(test.claim, test.tested, std::abs(seen.mean - test.expected), exact_tolerance);
   Result result{.claim = test.claim, .tested = test.tested};
   const double effect = seen.mean - test.expected, width = threshold * seen.standard_error();
@@ -165,8 +166,7 @@ Result judged(const KernelTest& test, const Moments& seen, double threshold) {
                     .interval = {effect - width, effect + width},
                     .draws = seen.count};
   const double needed = draws_needed(test, seen, threshold);
-  // With fewer draws than that and half of the stated variance not seen, the tail that makes the mean is not seen
-  // either.
+  // With too few draws and half of the stated variance unseen, the sample also misses the tail that makes the mean.
   const bool unseen_tail = needed > seen.count && seen.variance() < test.variance / 2;
   if (!(std::abs(evidence.z) <= threshold) && !unseen_tail) {
     result.outcome = Outcome::fail;
@@ -183,9 +183,9 @@ Result judged(const KernelTest& test, const Moments& seen, double threshold) {
 ClaimResults test_statistically(const KernelPlan& plan, double threshold, double work, Context& context) {
   if (plan.tests.empty()) return {};
   const Index affordable = most_affordable(plan, work);
-  // Each sample is fresh, and its size comes from the one before: a sample that decided its own size would favour the
-  // draws in which a skewed estimate has a small variance, which are low. Half as many again as needed, for the pilot
-  // knows the variance to a quarter only.
+  // Each sample is fresh, and the previous one determines its size. A sample that determined its own size would favour
+  // the draws in which a skewed estimate has a small variance, and those are low. We take half as many again as needed,
+  // because the pilot knows the variance only to a quarter.
   Index begin = 0, draws = std::min(pilot_draws, affordable);
   std::vector<Moments> seen = sample(plan, begin, draws, context);
   do {

@@ -1,8 +1,8 @@
 // Claims on the kernel estimate K(q, k) of one pair, over draws:
 //   exact-pairs  where the closed form of the variance is 0, every draw gives the mean
-//   unbiased     E K = mean, of a pair at a time, in units of sqrt(mean(q, q) mean(k, k)), the kernel's own scale
+//   unbiased     E K = mean, for one pair at a time, in units of sqrt(mean(q, q) mean(k, k)), the kernel's own scale
 //   variance     E (K - mean)^2 / variance = 1, averaged over the directions of a kind of pair
-// Each statistical test promises to find a least effect with probability 0.999 and takes the draws that this needs.
+// Each statistical test finds its least effect with probability 0.999 and takes as many draws as this needs.
 #pragma once
 
 #include "harness/claims/drawing.hpp"
@@ -13,11 +13,11 @@ namespace attnbench {
 constexpr double least_bias = 0.02, least_variance_error = 0.1;
 // A normal test with threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
 constexpr double power_quantile = 3.1;
-// What the draws of one subject in one dimension may draw in numbers (entries of their state): 2^26 take about seven
-// seconds of a core, at 0.1 microseconds a number with the QR factors of orthogonal ensembles.
+// The most numbers (entries of their state) that the draws of one subject in one dimension may generate. 2^26 take
+// about seven seconds of a core, at 0.1 microseconds a number with the QR factors of orthogonal ensembles.
 constexpr double default_work = 67'108'864;
 
-// One number a draw makes, whose expectation is claimed.
+// A number that each draw gives, with its claimed expectation.
 struct KernelTest {
   std::string claim, tested;
   Index first, count;  // the pairs that it averages over
@@ -25,7 +25,7 @@ struct KernelTest {
   double variance;  // of that number, by the closed form; 0: not known
 };
 
-// What is to be tested in one dimension.
+// The tests in one dimension.
 struct KernelPlan {
   Drawing drawing;
   Pairs pairs;
@@ -35,17 +35,17 @@ struct KernelPlan {
   std::vector<Index> exact;         // pairs of variance 0
 };
 
-// Closed forms and pairs in each dimension, at m = 2 d + d / 2 projection vectors (full blocks and a partial one) or
-// the spec's fewer; or the reason why the kernel's claims cannot be tested.
+// Closed forms and pairs in each dimension, at m = 2 d + d / 2 projection vectors (full blocks and a partial one) or at
+// the spec's m if that is smaller. Otherwise the reason why the kernel's claims cannot be tested.
 struct KernelPlans {
   std::vector<KernelPlan> plans;
   std::string reason;
-  bool failed = false;   // the reason is an error, and no refusal
-  double tests() const;  // statistical, for the family's threshold
+  bool failed = false;   // the reason is an error, not a refusal
+  double tests() const;  // number of statistical tests, for the family's threshold
 };
 KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed);
 
-// threshold: of |z|, for the whole family. work: the cap, as default_work.
+// threshold: on |z|, for the whole family. work: the limit, like default_work.
 ClaimResults test_kernel_claims(const KernelPlans& plans, double threshold, double work, Context& context);
 
 }  // namespace attnbench

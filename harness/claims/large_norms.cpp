@@ -1,5 +1,6 @@
-// exp(q.k) at |q| = |k| = 40 is e^1600: in float only what is stabilised survives, and published stabilisers do not
-// (anchors P2: keys underflow as |k| grows). Every number is finite, and where nothing cancels rows still sum to one.
+// exp(q.k) at |q| = |k| = 40 is e^1600. In float only a stabilised computation survives, and published stabilisers fail
+// (anchors P2: keys underflow as |k| grows). Checks that every number is finite and, if nothing cancels, that rows
+// still sum to one.
 #include "harness/claims/structural.hpp"
 
 namespace attnbench {
@@ -20,12 +21,12 @@ ClaimResults test_large_norms(const Subject& subject, std::uint64_t seed) {
     head.K *= norm;
     const auto method = drawing.draw<float>(0);
     const Matrix<float> out = attended(*method, head, one.shape.mask);
-    results.push_back(compared(claim, "numbers that are none, " + one.name(),
+    results.push_back(compared(claim, "NaN or infinite numbers, " + one.name(),
                                static_cast<double>((!out.array().isFinite()).count()), 0));
     if (!claims.row_stochastic || !claims.non_negative) continue;
     head.V.setOnes();
     const Matrix<float> sums = attended(*method, head, one.shape.mask);
-    // Sums over at most 600 keys and 2^20 features of one sign are right to 1e-3 in float, whatever the order.
+    // Sums over at most 600 keys and 2^20 features of one sign are accurate to 1e-3 in float, in any order.
     results.push_back(compared(claim, "row sums less 1, " + one.name(),
                                static_cast<double>((sums.array() - 1).abs().maxCoeff()), 1e-3));
   }

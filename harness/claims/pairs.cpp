@@ -15,7 +15,7 @@ Matrix<double> random_directions(Index count, Index d, std::uint64_t seed, const
   return standard_normal(generator, count, d).rowwise().normalized();
 }
 
-// Along 1, e1 and `random` random directions.
+// The directions 1 and e1, then `random` random directions.
 Matrix<double> directions(Index random, Index d, std::uint64_t seed, const char* name) {
   Matrix<double> all(2 + random, d);
   all.row(0).setConstant(1 / std::sqrt(static_cast<double>(d)));

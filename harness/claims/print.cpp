@@ -20,7 +20,8 @@ std::string numbers_of(const Result& result) {
                      100 * e.interval.low, 100 * e.interval.high, e.draws);
 }
 
-// What the deciding test tested; where else the claim fails, or how many tests it passes; what would decide.
+// The subject of the deciding test, then where else the claim fails or how many tests it passes, and the draws that
+// would decide.
 std::string words_of(const Result& decides, const ClaimResults& results) {
   std::string words = decides.tested;
   if (!decides.reason.empty()) words += (words.empty() ? "" : ": ") + decides.reason;

@@ -1,4 +1,4 @@
-// A report for people, a line a claim, and for programs, everything.
+// Prints a report: for people one line per claim, for programs everything.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One draw is one set of numbers: drawn twice, called twice, on any number of threads. And a call changes nothing else.
+// One draw gives one set of numbers: drawn twice, called twice, on any number of threads. A call changes nothing else.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ double differing_numbers(const Matrix<T>& a, const Matrix<T>& b) {
   return different;
 }
 
-// Each way of doing it again is a test of its own: they differ in what a method got wrong.
+// Each kind of repetition is a separate test, because each reveals a different mistake.
 template <class T>
 void test(const Subject& subject, const Probe& one, std::uint64_t seed, ClaimResults& results) {
   const Drawing drawing(subject, subject.params, one.shape, seed);
@@ -36,7 +36,7 @@ void test(const Subject& subject, const Probe& one, std::uint64_t seed, ClaimRes
   compare("on 3 threads", attended(*again, head, one.shape.mask, 3));
 }
 
-// What a call leaves of Q, K and V: the measured head is every later method's as well.
+// Checks that a call keeps Q, K and V: every later method gets the same measured head.
 template <class T>
 Result test_kept(const Subject& subject, const Probe& one, std::uint64_t seed) {
   const auto method = Drawing(subject, subject.params, one.shape, seed).draw<T>(0);

@@ -1,4 +1,4 @@
-// What testing a claim gives.
+// The result of testing a claim.
 #pragma once
 
 #include <optional>
@@ -9,35 +9,35 @@
 
 namespace attnbench {
 
-enum class Outcome { skipped, pass, undecided, fail };  // by what decides when a claim has several tests
+enum class Outcome { skipped, pass, undecided, fail };  // ordered: with several tests the last outcome decides
 
-// Of a test over draws. effect: the deviation of the mean in the unit that the test states; interval: of the effect, at
-// the family's error rate for all tests together.
+// Evidence of a test over draws. effect: the deviation of the mean, in the unit that the test states. interval: of the
+// effect, at the error rate of the whole family.
 struct Evidence {
   double z = 0, effect = 0;
   Interval interval;
   double draws = 0;
-  double draws_to_decide = 0;  // undecided: how many would find the least effect that the test promises to find
+  double draws_to_decide = 0;  // if undecided: the number that would find the least effect that the test promises
 };
 
 struct Result {
   std::string claim;   // "unbiased"
   std::string tested;  // "d = 4, m = 10: q + k along +e1"
   Outcome outcome = Outcome::skipped;
-  std::string reason = {};                // why it was skipped, or what was wrong beside the numbers
+  std::string reason = {};                // why it was skipped, or what was wrong besides the numbers
   double deviation = 0, limit = 0;        // of a deterministic test
-  std::optional<Evidence> evidence = {};  // of a statistical one
+  std::optional<Evidence> evidence = {};  // of a statistical test
 };
 using ClaimResults = std::vector<Result>;
 
 Result skipped(std::string claim, std::string reason);
-// Passes when deviation <= limit; not a number is no pass.
+// Passes when deviation <= limit; NaN does not pass.
 Result compared(std::string claim, std::string tested, double deviation, double limit);
 
-// The larger deviation; infinite when either is no number.
+// The larger deviation; infinite if either is NaN.
 double worse(double a, double b);
 
-// The result that decides for a claim: the gravest outcome, and of those the largest deviation.
+// The result that decides for a claim: the gravest outcome, and among those the largest deviation.
 const Result& deciding(const ClaimResults& results);
 // The results of one claim, in order; empty when it was not tested.
 ClaimResults of_claim(const ClaimResults& results, const std::string& claim);

@@ -1,4 +1,4 @@
-// Claims on the attention matrix: its row sums, signs, symmetry under reordering and rank, and where it is exact.
+// Claims on the attention matrix: its row sums, signs, symmetry under reordering, rank, and where it is exact.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Drawing drawing_of(const Subject& subject, const Probe& one, std::uint64_t seed)
   return {subject, subject.params, one.shape, seed};
 }
 
-// In one order, whatever the library.
+// Shuffles by its own algorithm, so that the order is the same with every standard library.
 Matrix<double> reordered(const Matrix<double>& X, std::uint64_t seed) {
   Generator generator = Streams(seed).stream("check", "order");
   std::vector<Index> order(static_cast<size_t>(X.rows()));
@@ -32,7 +32,7 @@ Matrix<double> reordered(const Matrix<double>& X, std::uint64_t seed) {
   return Y;
 }
 
-// What rows that claim to sum to one sum to: one, or 0 where the method's pattern leaves the row no key.
+// The required row sums: one, or 0 if the method's pattern leaves the row no key.
 Matrix<double> row_sums_wanted(const Approximation<double>& method, const Probe& one) {
   Matrix<double> want = Matrix<double>::Ones(one.shape.nq, one.shape.dv);
   if (!method.pattern()) return want;
@@ -44,7 +44,7 @@ Matrix<double> row_sums_wanted(const Approximation<double>& method, const Probe&
   return want;
 }
 
-// How far the smallest entry is below 0.
+// By how much the smallest entry is below 0.
 template <class T>
 double below_zero(const Subject& subject, const Probe& one, std::uint64_t seed) {
   Context context;
@@ -53,7 +53,7 @@ double below_zero(const Subject& subject, const Probe& one, std::uint64_t seed) 
   return std::max(0.0, -attention_matrix(*method, head.view(), one.shape.mask, context).minCoeff());
 }
 
-// Why a claim on the attention matrix is not tested.
+// Says why a claim on the attention matrix is not tested.
 Result not_claimed(const char* claim, const Claims& claims, const char* reason = "not claimed") {
   return skipped(claim,
                  claims.no_attention_matrix.empty() ? reason : "no attention matrix: " + claims.no_attention_matrix);
@@ -123,7 +123,7 @@ ClaimResults test_permutation(const Subject& subject, std::uint64_t seed) {
 }
 
 ClaimResults test_rank(const Subject& subject, std::uint64_t seed) {
-  constexpr Index largest = 600;  // a second of singular values on a slow core
+  constexpr Index largest = 600;  // singular values take a second on a slow core
   const auto claims_at = [&](Index n) { return subject.claims(subject.params, {.nq = n, .nk = n, .d = 8, .dv = 5}); };
   const auto claimed = claims_at(largest).rank_at_most;
   if (!claimed) return {not_claimed("rank", claims_at(largest), "no bound is claimed")};
@@ -136,12 +136,12 @@ ClaimResults test_rank(const Subject& subject, std::uint64_t seed) {
   const auto method = drawing_of(subject, one, seed).draw<double>(0);
   Context context;
   Matrix<double> A = attention_matrix(*method, one.head.view(), one.shape.mask, context);
-  // Rows are brought to equal rounding: an ill-conditioned one would lift the others' zeros.
+  // Scale rows to equal rounding: an ill-conditioned row would raise the zero singular values of the others.
   const auto condition = row_conditions(*method, one, subject.claims(subject.params, one.shape).non_negative, seed);
   for (Index i = 0; i < n; ++i) A.row(i) /= condition[static_cast<size_t>(i)];
   const double norm = A.norm();
   const auto sigma = singular_values(std::move(A));
-  // A perturbation of every entry by 64 eps of its row's largest moves no singular value by more than this.
+  // Perturbing every entry by 64 eps of the largest in its row moves no singular value by more than this.
   return {compared("rank", fmt::format("singular value {} over the norm, n = {}", *bound + 1, n),
                    norm == 0 ? 0 : sigma[static_cast<size_t>(*bound)] / norm,
                    64 * std::numeric_limits<double>::epsilon())};

@@ -1,6 +1,6 @@
-// attend is the path that is timed; kernel(), rows() and factored() are others to the same matrix. For the same draw,
+// attend is the path that is timed; kernel(), rows() and factored() are other paths to the same matrix. For one draw,
 //   attend = rownorm(K under the mask) V = A V = L (R^T V),    transposed_times = A^T G of the same rows,
-// and the diagonal that a kernel offers by itself is the kernel's. mixing() gives the slope of attend in V.
+// and a kernel's own diagonal() equals the diagonal of kernel(). mixing() gives the slope of attend in V.
 #include <algorithm>
 #include <cmath>
 
@@ -11,31 +11,31 @@ namespace attnbench {
 namespace {
 
 constexpr const char* claim = "second-paths";
-// Rounding gives 1e-12 times the row's condition at most (tests/methods_test.cpp).
+// Rounding gives at most 1e-12 times the row's condition (tests/approximations/methods_test.cpp).
 constexpr double tolerance = 1e-10;
 
 Matrix<double> normalised(const ScaledKernel& K, Mask mask) {
   Matrix<double> A = Matrix<double>::Zero(K.block.rows(), K.block.cols());
   for (Index i = 0; i < A.rows(); ++i) {
     const Eigen::RowVectorXd row = K.row(i, mask);
-    if (row.isZero(0)) continue;  // no key with weight: the row is 0
+    if (row.isZero(0)) continue;  // no key with weight: the row stays 0
     A.row(i).head(row.size()) = row / row.sum();
   }
   return A;
 }
 
-// In ragged blocks, so that `first` matters.
+// Uses ragged blocks, so that `first` matters.
 Matrix<double> all_rows(const Rows<double>& rows_of, const Probe& one) {
   constexpr Index block = 37;
   Matrix<double> A(one.shape.nq, one.shape.nk);
   Context context;
   for (Index first = 0; first < A.rows(); first += block)
     rows_of.attention_rows(one.head.view(), one.shape.mask, first, context,
-                           rows(A, first, std::min(block, A.rows() - first)));
+                           row_block(A, first, std::min(block, A.rows() - first)));
   return A;
 }
 
-// The diagonal is what statistics of the kernel are taken from, and may be computed in another way than the rest.
+// Statistics of the kernel use its diagonal, which may be computed differently from the rest.
 Result compare_diagonal(const Kernel<double>& kernel, const ScaledKernel& K, const Probe& one) {
   const auto n = static_cast<size_t>(one.shape.nq);
   std::vector<double> values(n), log_scale(n);
@@ -46,14 +46,14 @@ Result compare_diagonal(const Kernel<double>& kernel, const ScaledKernel& K, con
     const auto place = static_cast<Index>(i);
     const double want = K.block(place, place);
     const double got = values[i] * std::exp(log_scale[i] - K.log_rows[i] - K.log_columns[i]);
-    // Signed features add terms of the size of the two scales, which their sum may be far below.
+    // Signed features add terms of the size of the two scales, and their sum may be far smaller.
     worst = worse(worst, std::abs(got - want) / std::max(1.0, std::abs(want)));
   }
   return compared(claim, "diagonal against kernel, " + one.name(), worst, tolerance);
 }
 
-// Central differences of attend in one channel of V, token by token, against the token Jacobian. They err by the third
-// derivative over 6 times the step squared, about 1e-8 here, and by rounding over the step, 1e-12.
+// Compares central differences of attend in one channel of V, token by token, with the token Jacobian. Their errors are
+// the third derivative over 6 times the step squared, about 1e-8 here, and rounding over the step, 1e-12.
 Result compare_mixing(const Approximation<double>& method, const TokenMixing<double>& mixing, const Probe& one) {
   constexpr double step = 1e-4, slope_tolerance = 1e-6;
   const Index column = one.shape.dv / 2;
@@ -100,7 +100,7 @@ ClaimResults test_second_paths(const Subject& subject, std::uint64_t seed) {
     if (rows_of) {
       const Matrix<double> A = all_rows(*rows_of, one);
       compare("rows", A * one.head.V);
-      // Any G will do; out is one that is at hand. Both sides are sums of the same entries.
+      // Any G will do, and `out` is available. Both sides are sums of the same entries.
       Matrix<double> turned(one.shape.nk, out.cols());
       Context context;
       rows_of->transposed_times(one.head.view(), one.shape.mask, out, context, turned);

@@ -4,7 +4,7 @@ namespace attnbench {
 
 const std::vector<StructuralClaim>& structural_claims() {
   static const std::vector<StructuralClaim> all{
-      {"second-paths", "kernel, rows, factors and token Jacobian give what attend gives: what is tested is what runs",
+      {"second-paths", "kernel, rows, factors and token Jacobian agree with attend, so tests of them hold for attend",
        test_second_paths},
       {"repeatable", "the same draw gives the same bits: again, after other heads, on any number of threads",
        test_repeatable},
@@ -15,7 +15,7 @@ const std::vector<StructuralClaim>& structural_claims() {
       {"permutation", "reordering keys with their values changes nothing", test_permutation},
       {"causal", "under a causal mask no token changes an earlier row by one bit", test_causality},
       {"rank", "the attention matrix has at most the claimed rank", test_rank},
-      {"exact-when", "it is softmax attention for the parameters for which it says so", test_exact_when},
+      {"exact-when", "equals softmax attention for the parameters that it names", test_exact_when},
       {"large-norms", "finite in float at |q| = |k| = 40", test_large_norms},
       {"geometry", "projection vectors have the angles and norms that their ensemble states", test_geometry}};
   return all;

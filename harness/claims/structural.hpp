@@ -1,4 +1,4 @@
-// Claims that one draw decides, without statistics. Each gives at least one result.
+// Claims that one draw decides without statistics. Each gives at least one result.
 #pragma once
 
 #include "harness/claims/drawing.hpp"
@@ -11,7 +11,7 @@ struct StructuralClaim {
   ClaimResults (*test)(const Subject&, std::uint64_t seed);
 };
 
-// second_paths.cpp. First of all: if it fails, what is said of the kernel says nothing of what runs.
+// second_paths.cpp. Tested first: if it fails, results on the kernel say nothing about the path that runs.
 ClaimResults test_second_paths(const Subject&, std::uint64_t seed);
 // repeatable.cpp
 ClaimResults test_repeatable(const Subject&, std::uint64_t seed);

@@ -1,5 +1,5 @@
-// What is checked: a spec with everything that it declares, and the makers of what runs. Tests plant bugs by replacing
-// the makers, which leaves the claims as they are.
+// The subject of a check: a spec with all its declarations, and the functions that make what runs. Tests plant bugs by
+// replacing the makers, which leaves the claims unchanged.
 #pragma once
 
 #include "harness/core/approximation.hpp"
@@ -12,7 +12,7 @@ struct Subject {
   std::function<Claims(const Params&, const Shape&)> claims;
   std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory;
   std::function<EnsembleLaw(const Params&, Index d)> law = {};  // of its projection vectors; empty: it has none
-  bool fitted = false;                                          // it learns from the calibration head
+  bool fitted = false;                                          // learns from the calibration head
   MakeApproximation<float> f32;
   MakeApproximation<double> f64;
 
@@ -25,11 +25,12 @@ struct Subject {
   }
 };
 
-// From the registries.
+// Reads everything from the registries.
 Subject subject_of(const Params& params);
 
-// Every method at its defaults, every random feature map with independent projection vectors, every deterministic one,
-// and every ensemble under positive and under trigonometric features, which see q + k and q - k. Not the product.
+// Every method at its defaults, every random feature map with independent projection vectors, every deterministic map,
+// and every ensemble under positive and under trigonometric features, which depend on q + k and q - k. Not their
+// product.
 std::vector<Subject> all_subjects();
 
 }  // namespace attnbench

@@ -1,4 +1,4 @@
-// attnbench check: does a method do what it claims?
+// attnbench check: tests whether a method does what it claims.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/machine/resources.hpp"
 
-namespace attnbench {
+namespace attnbench::check_command {
 namespace {
 
 std::string help_caption() {
@@ -26,7 +26,7 @@ std::vector<Subject> named_subjects(const std::vector<std::string>& specs, std::
   std::vector<Subject> subjects;
   for (const auto& spec : specs) {
     subjects.push_back(subject_of(Params("methods", spec)));
-    probes(subjects.back(), seed);  // a spec that nothing can be drawn of is misuse, and shows now
+    probes(subjects.back(), seed);  // refuse a spec that cannot be drawn before anything is tested
   }
   return subjects;
 }
@@ -68,4 +68,4 @@ const bool registered =
                      .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::check_command

@@ -6,10 +6,18 @@
 
 #include "harness/cli/option_error.hpp"
 #include "harness/cli/plugin_options.hpp"
+#include "harness/plugins/plugins.hpp"
+#include "harness/store/environment.hpp"
 
 namespace attnbench {
 
+namespace {
 std::string command_line;
+}
+
+void keep_command_line(std::string words) { command_line = std::move(words); }
+
+std::int64_t begin_run(Store& store) { return store.begin_run(command_line, environment_json(python_of_plugins())); }
 
 std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
                                                       const std::vector<std::string>& arguments,

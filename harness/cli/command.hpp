@@ -1,4 +1,4 @@
-// Commands of the attnbench program. One file each; it registers itself.
+// Commands of the attnbench program. Each has its own file, which registers it.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/core/registry.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 
@@ -20,21 +21,24 @@ struct CommandEntry {
   Description text;  // formula holds the usage line
   std::vector<Parameter> parameters = {};
   std::function<int(const std::vector<std::string>& arguments)> run;
-  bool makes_methods = false;  // itself, not in workers: with plugins it runs in a process that may be lost
+  // In this process, not in workers: with plugins it runs in a process that a crash may end.
+  bool makes_methods = false;
 };
 
-// Values of options that do not come from the command line: adds them to those that do.
+// Adds values of options from another source to those of the command line.
 using MoreValues = std::function<void(options::variables_map&)>;
 
-// Parses a command's arguments; --help prints usage and options and returns nothing. positional: the option that words
-// without a dash belong to, "" for none. more: called with what was given, before anything has its value. Throws Misuse
-// for anything unknown.
+// Parses a command's arguments. --help prints usage and options and returns nullopt. positional: the options for words
+// without a dash. more: called with the options given, before any variable receives its value. Throws Misuse for
+// anything unknown.
 std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
                                                       const std::vector<std::string>& arguments,
                                                       const std::vector<std::pair<const char*, int>>& positional,
                                                       const MoreValues& more = {});
 
-// The command line as it was typed, quoted for a shell; kept with every run.
-extern std::string command_line;
+// Keeps the command line as typed, quoted for a shell.
+void keep_command_line(std::string words);
+// Begins a run with that command line and this process's environment. Returns the run's number.
+std::int64_t begin_run(Store& store);
 
 }  // namespace attnbench

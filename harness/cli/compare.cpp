@@ -1,4 +1,4 @@
-// attnbench compare: what differs between two results files beyond error, or between two methods in one?
+// attnbench compare: finds differences beyond error between two results files, or between two methods in one file.
 #include "harness/store/compare.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include "harness/store/compare_claims.hpp"
 #include "harness/store/compare_methods.hpp"
 
-namespace attnbench {
+namespace attnbench::compare_command {
 namespace {
 
 using Outcome = ComparedMetric::Outcome;
@@ -31,7 +31,7 @@ void print(const char* title, const std::vector<std::string>& lines) {
   if (lines.size() > most) std::cout << fmt::format("  and {} more\n", lines.size() - most);
 }
 
-// SAME, BETTER, ...: of metrics and of claims.
+// SAME, BETTER, ...: for metrics and for claims.
 template <class Of>
 const char* word(Of outcome) {
   switch (outcome) {
@@ -46,7 +46,7 @@ const char* word(Of outcome) {
     case Of::ambiguous:
       return "AMBIGUOUS";
   }
-  throw std::logic_error("an outcome of no known kind");
+  throw std::logic_error("an unknown outcome");
 }
 
 // "12 SAME, 0 BETTER, 1 WORSE, 0 DIFFERS, 2 AMBIGUOUS"
@@ -63,7 +63,7 @@ bool any_changed(std::map<Of, size_t>& counts) {
   return counts[Of::better] + counts[Of::worse] + counts[Of::differs] > 0;
 }
 
-// What came of the comparison: 1 when something changed, 3 when something is not decided.
+// The result of a comparison: whether anything changed (exit code 1), is undecided (3), or was compared at all.
 struct Found {
   bool changed = false, ambiguous = false, anything = false;
 };
@@ -130,7 +130,7 @@ std::string direction(const ComparedMetric& m) {
   return preference == Preference::less ? ", less is better" : preference == Preference::more ? ", more is better" : "";
 }
 
-// One metric at all problems: who wins how often, then where.
+// One metric on all problems: how often each method wins, then where.
 void print_metric(std::span<const ComparedMetric> problems, bool all) {
   std::map<Outcome, size_t> counts;
   for (const auto& m : problems) ++counts[m.outcome];
@@ -200,4 +200,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::compare_command

@@ -1,5 +1,5 @@
-// Options in a file, as Boost.Program_options reads them: `option = value`, one a line, a line for each value of an
-// option that can be repeated, # before comments.
+// Options in a file, in the syntax of Boost.Program_options: one `option = value` per line, one line for each value of
+// a repeatable option, # before comments.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -8,8 +8,8 @@
 
 namespace attnbench {
 
-// The options of that text, which are those of `known`. name: of the file, for messages. Throws Misuse with the line
-// for an option that is not known, a line that is none, and what is no text.
+// Parses the options in `text`, which must be among `known`. name: of the file, for messages. Throws Misuse, quoting
+// the line, for an unknown option, a line that is not `option = value`, or binary data.
 boost::program_options::parsed_options parse_config(std::istream& text, const std::string& name,
                                                     const boost::program_options::options_description& known);
 

@@ -1,4 +1,4 @@
-// attnbench describe: all about one entry, or about one configuration of it.
+// attnbench describe: prints everything about one entry, or about one configuration of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,9 +8,9 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/pattern_drawing.hpp"
 #include "harness/core/approximation.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::describe_command {
 namespace {
 
 constexpr Shape example_shape{.nq = 4096, .nk = 4096, .d = 64, .dv = 64};
@@ -59,8 +59,8 @@ void print_parameters(const std::vector<Parameter>& parameters, bool published, 
   }
 }
 
-// Relative mean squared errors of the kernel estimate with each ensemble that has a closed form, for pairs of unit
-// vectors: what a choice of ensemble is worth, and which ones do harm.
+// Relative mean squared errors of the kernel estimate for pairs of unit vectors, with each ensemble that has a closed
+// form. They show what a choice of ensemble gains, and which ensembles do harm.
 void print_ensembles(const Params& params) {
   constexpr Index d = 64;
   constexpr double cosines[] = {1, 0.5, 0, -0.5, -1};
@@ -134,7 +134,7 @@ int run(const std::vector<std::string>& arguments) {
   std::string spec_text;
   PatternDrawing drawing;
   visible.add_options()("name", options::value(&spec_text), "a name of any kind, or a spec such as performer:m=64")(
-      "pattern", "draw which keys the rows of a sparse method see, instead")(
+      "pattern", "instead, draw the keys that each row of a sparse method sees")(
       "tokens,n", options::value(&drawing.n)->value_name("N"), "with --pattern: how many tokens [64]")(
       "causal", options::bool_switch(&drawing.causal), "with --pattern: under a causal mask")(
       "image", options::value(&drawing.image)->value_name("FILE"), "with --pattern: draw it to a .png or .svg as well");
@@ -186,4 +186,4 @@ const bool registered = add(CommandEntry{.text = {.name = "describe",
                                          .makes_methods = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::describe_command

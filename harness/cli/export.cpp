@@ -1,4 +1,4 @@
-// attnbench export: every measurement as a tidy long table.
+// attnbench export: writes every measurement as a tidy long table.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -7,7 +7,7 @@
 #include "harness/store/export_columns.hpp"
 #include "harness/store/store.hpp"
 
-namespace attnbench {
+namespace attnbench::export_command {
 namespace {
 
 int run(const std::vector<std::string>& arguments) {
@@ -45,4 +45,4 @@ const bool registered =
                      .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::export_command

@@ -1,4 +1,4 @@
-// attnbench list: what is registered.
+// attnbench list: prints the registered entries.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 #include "harness/cli/command.hpp"
 
-namespace attnbench {
+namespace attnbench::list_command {
 namespace {
 
 void print(const Catalogue& entries, bool markdown) {
@@ -55,4 +55,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::list_command

@@ -1,4 +1,4 @@
-// attnbench machine: what this machine can do, as the ceilings of timings.
+// attnbench machine: measures the rates of this machine, which are the ceilings of timings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "harness/machine/rates.hpp"
 #include "harness/machine/resources.hpp"
 
-namespace attnbench {
+namespace attnbench::machine_command {
 namespace {
 
 struct Row {
@@ -25,7 +25,7 @@ Row product(std::string name, std::string what, Product kind, Index rows, Index 
           }};
 }
 
-// Blocks of 256 rows at d = dv = 64 and 256 features, as the engines cut them.
+// Blocks of 256 rows at d = dv = 64 and 256 features, the sizes that the engines use.
 std::vector<Row> all_rows() {
   return {{"fma_peak", "multiply-adds on registers", "GFLOP/s", 1e9,
            [](Precision precision, int threads) { return rates(precision, threads).fma_peak; }},
@@ -81,4 +81,4 @@ const bool registered =
                      .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::machine_command

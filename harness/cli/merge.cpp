@@ -1,4 +1,4 @@
-// attnbench merge: several results files as one.
+// attnbench merge: unites several results files into one.
 #include "harness/store/merge.hpp"
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 
 #include "harness/cli/command.hpp"
 
-namespace attnbench {
+namespace attnbench::merge_command {
 namespace {
 
 int run(const std::vector<std::string>& arguments) {
@@ -25,9 +25,9 @@ int run(const std::vector<std::string>& arguments) {
   const auto note = [](Index number, const char* what) {
     if (number > 0) std::cout << fmt::format("{} {}\n", number, what);
   };
-  note(merged.with_several_versions, "cells stand once for each of several source versions; figures show the newest");
-  note(merged.timed_on_several_machines, "timing cells stand once for each of several machines");
-  note(merged.timed_twice, "timings were there twice for one cell and machine; the earlier was kept");
+  note(merged.with_several_versions, "cells exist in several source versions; figures show the newest");
+  note(merged.timed_on_several_machines, "timing cells exist for several machines");
+  note(merged.timed_twice, "timings were in two files for one cell and machine; the earlier was kept");
   return 0;
 }
 
@@ -39,4 +39,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::merge_command

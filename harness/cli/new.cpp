@@ -1,4 +1,5 @@
-// attnbench new: a file to start from, which compiles, is registered and asks the questions that its header answers.
+// attnbench new: writes a file to start from, which compiles, is registered, and asks the questions that its header
+// answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,17 +12,17 @@
 #include "harness/cli/command.hpp"
 #include "harness/core/installed.hpp"
 
-namespace attnbench {
+namespace attnbench::new_command {
 namespace {
 
 namespace fs = std::filesystem;
 
 struct Kind {
   const char* name;
-  std::vector<const char*> plurals;  // catalogues whose names are taken
-  const char* folder;                // of the source tree; families have their own
-  const char* next;                  // what shows that it works; {} is the name
-  bool plugin = true;                // whether a plugin can have it
+  std::vector<const char*> plurals;  // catalogues in which the name must be free
+  const char* folder;                // in the source tree; empty for methods, whose families have folders
+  const char* next;                  // the command that shows that it works; {} is the name
+  bool plugin = true;                // whether plugins can contain it
 };
 
 struct Family {
@@ -50,7 +51,7 @@ const Kind& kind_of(const std::string& word) {
     if (kind.name == word) return kind;
     known.emplace_back(kind.name);
   }
-  throw Misuse(fmt::format("new: '{}' is no kind of file{}", word, nearest_names(word, known)));
+  throw Misuse(fmt::format("new: '{}' is not a kind of file{}", word, nearest_names(word, known)));
 }
 
 const Family& family_of(const std::string& word) {
@@ -78,7 +79,7 @@ void require_free_name(const Kind& kind, const std::string& name) {
   }
 }
 
-// "my-map" as "MyMap".
+// "my-map" becomes "MyMap".
 std::string class_name(const std::string& name) {
   std::string words;
   bool first = true;
@@ -116,7 +117,7 @@ int run(const std::vector<std::string>& arguments) {
   std::string word, name, family, output;
   options::options_description visible("options");
   visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
-      "name", options::value(&name), "what specs will call it, such as my-method")(
+      "name", options::value(&name), "its name in specs, such as my-method")(
       "family", options::value(&family), "of a method: linear, low-rank, codebook, sparse or mixer")(
       "output,o", options::value(&output), "folder (default: where such files are in the source tree)");
   if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
@@ -131,7 +132,7 @@ int run(const std::vector<std::string>& arguments) {
   const std::string file = method ? fmt::format("method.{}.cpp.in", family) : word + ".cpp.in";
   const std::string text = text_of(source_tree() / "harness/cli/templates" / file);
   write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
-  std::cout << fmt::format("{}\nIt compiles and is registered as it is; answer its TODOs. Then:\n", path.string());
+  std::cout << fmt::format("{}\nIt compiles and is registered already; answer its TODOs. Then:\n", path.string());
   const std::string next = fmt::format(fmt::runtime(kind.next), name);
   if (output.empty()) {
     std::cout << "  scripts/build.sh release attnbench\n  build/release/attnbench " << next << "\n";
@@ -154,4 +155,4 @@ const bool registered =
                      .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::new_command

@@ -9,7 +9,7 @@ namespace {
 
 namespace options = boost::program_options;
 
-// What was given is protected; a derived class may name it.
+// The substitutions are protected, but a derived class may name them.
 struct Given : options::error_with_option_name {
   static std::map<std::string, std::string> of(const options::error_with_option_name& error) {
     return error.*&Given::m_substitutions;

@@ -1,4 +1,4 @@
-// What Boost.Program_options says of an error.
+// Messages for errors of Boost.Program_options.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -6,8 +6,8 @@
 
 namespace attnbench {
 
-// error.what(), with ? for every % of what was given. Boost puts that in place of %value%, %original_token% and the
-// like, again and again until none is left: an option that is called so would never end.
+// error.what(), with ? for every % in the user's text. Boost inserts that text for %value%, %original_token% and the
+// like, and repeats until no placeholder is left: an option with such a name would loop forever.
 std::string message_of(boost::program_options::error& error);
 
 }  // namespace attnbench

@@ -11,6 +11,7 @@
 
 #include "harness/cli/script.hpp"
 #include "harness/core/approximation.hpp"
+#include "harness/core/scaling.hpp"
 
 namespace attnbench {
 
@@ -26,8 +27,7 @@ using Keys = std::vector<std::vector<Index>>;
 HeadData<double> gaussian_head(Index n, const char* which) {
   const auto entries = [&](const char* what) {
     auto generator = Streams(seed).stream("describe pattern", which, what, n);
-    // Scaled by d^-1/4, as every method is given it.
-    return (std::pow(static_cast<double>(d), -0.25) * standard_normal(generator, n, d)).eval();
+    return (edge_scale(d) * standard_normal(generator, n, d)).eval();
   };
   return {entries("Q"), entries("K"), entries("V")};
 }
@@ -41,7 +41,7 @@ std::unique_ptr<Approximation<double>> make(const Params& params, const Shape& s
   try {
     return make_approximation<double>(
         {.shape = shape, .params = params, .streams = Streams(seed), .calibration = &head});
-  } catch (const Skip& reason) {  // what a run would skip cannot be drawn
+  } catch (const Skip& reason) {  // a run would skip this method, so nothing can be drawn
     throw Misuse(reason.what());
   }
 }
@@ -71,7 +71,7 @@ Drawn keys_of(const Params& params, const PatternDrawing& drawing) {
   return drawn;
 }
 
-// A character a cell of `side` x `side` pairs: '#' all of them, '.' none, '+' some.
+// Prints a character for each block of `side` x `side` pairs: '#' if all have weight, '.' if none, '+' if some.
 void print_cells(const Keys& keys, Index side) {
   const auto n = static_cast<Index>(keys.size()), cells = (n + side - 1) / side;
   for (Index begin = 0; begin < n; begin += side) {
@@ -88,7 +88,7 @@ void print_cells(const Keys& keys, Index side) {
   }
 }
 
-// scripts/pattern.py reads a line a row: its keys.
+// Writes one line of keys per row, the format that scripts/pattern.py reads.
 void draw_image(const Keys& keys, const std::string& title, const std::string& image) {
   std::string name = (std::filesystem::temp_directory_path() / "attnbench-pattern-XXXXXX").string();
   const int file = mkstemp(name.data());

@@ -1,4 +1,4 @@
-// Drawings of what a sparse method sees: which keys each row of one head gives weight to.
+// Draws the pattern of a sparse method: the keys to which each row of one head gives weight.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace attnbench {
 struct PatternDrawing {
   Index n = 64;
   bool causal = false;
-  std::string image;  // a .png or .svg file that is drawn as well; empty: none
+  std::string image;  // also draw it to this .png or .svg file; empty: do not
 };
 
-// Prints the n x n mask of a method that has a pattern, a character a pair, with its number of pairs and density.
-// Patterns that depend on content are those of a seeded Gaussian head. Throws Misuse for methods without one.
+// Prints the n x n mask of a method that has a pattern, one character per pair, with its number of pairs and density.
+// Patterns that depend on content are those of a seeded Gaussian head. Throws Misuse for methods without a pattern.
 void draw_pattern(const Params& params, const PatternDrawing& drawing);
 
 }  // namespace attnbench

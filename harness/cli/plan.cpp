@@ -1,4 +1,4 @@
-// attnbench plan: what a run would do, how much of it is done, what the rest will take.
+// attnbench plan: prints what a run would do, how much of it is done, and how long the rest will take.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -6,13 +6,13 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/runner/backlog.hpp"
 
-namespace attnbench {
+namespace attnbench::plan_command {
 namespace {
 
-constexpr size_t most_printed = 40, ends_printed = 16;  // of a longer list, its two ends
+constexpr size_t most_printed = 40, ends_printed = 16;  // of a longer list, print both ends
 
 void print_cell(const Cell& cell, const std::optional<Match>& match) {
   const auto& [shape, heads, logit_scale, rounding] = cell.problem;
@@ -75,9 +75,9 @@ int plan_command(const std::vector<std::string>& words) {
 
 const bool registered =
     add(CommandEntry{.text = {.name = "plan",
-                              .summary = "the cells that a run would do, how many are done, what the rest will take",
+                              .summary = "the cells of a run, how many are done, and how long the rest will take",
                               .formula = "plan EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
                      .run = plan_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::plan_command

@@ -58,7 +58,7 @@ int run_in_worker(const std::vector<std::string>& words) {
   const int status = child.native_exit_code();
   if (!WIFSIGNALED(status)) return child.exit_code();
   const char* name = sigabbrev_np(WTERMSIG(status));
-  throw std::runtime_error(fmt::format("{} died of {} in a plugin, or in what it called", words[0],
+  throw std::runtime_error(fmt::format("{} died of {} in a plugin, or in code that it called", words[0],
                                        name ? "SIG" + std::string(name) : fmt::format("signal {}", WTERMSIG(status))));
 }
 

@@ -1,4 +1,4 @@
-// --plugin and --python, which every command takes.
+// --plugin and --python, the options of every command.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace attnbench {
 
-// Those two options, for --help.
+// Describes these two options for --help.
 options::options_description plugin_options();
 
-// Takes them out of a command line and leaves them to this process and its workers (harness/plugins). Whether there are
-// plugins, from here or from the environment. Throws Misuse.
+// Removes them from a command line and sets the plugins of this process and its workers (harness/plugins). Returns
+// whether there are plugins, from the command line or from the environment. Throws Misuse.
 bool take_plugins(std::vector<std::string>& words);
 
-// A command in a process that has the plugins, with this one's input and output; its exit code. Throws
-// std::runtime_error when it dies.
+// Runs a command in a process that has loaded the plugins, with this process's input and output, and returns its exit
+// code. Throws std::runtime_error when the process dies.
 int run_in_worker(const std::vector<std::string>& words);
 
 }  // namespace attnbench

@@ -10,8 +10,8 @@
 #include "harness/cli/plugin_options.hpp"
 #include "harness/linalg/spectrum.hpp"
 #include "harness/plugins/plugins.hpp"
-#include "harness/plugins/stand_ins.hpp"
 #include "harness/workers/serve.hpp"
+#include "harness/workers/stand_ins.hpp"
 
 namespace attnbench {
 
@@ -50,16 +50,16 @@ int dispatch(const std::vector<std::string>& words) {
   return find<CommandEntry>(words[0]).run({words.begin() + 1, words.end()});
 }
 
-// As a command that was given no plugins.
+// Strips --plugin, then runs the command as if it had not been given. Commands that construct methods run in a worker.
 int dispatch_with_plugins(std::vector<std::string> words) {
   const bool any = take_plugins(words);
   const auto names = catalogue("commands").names();
   if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
-  register_stand_ins();  // what cannot be loaded shows here, whatever the command
+  register_stand_ins();  // a plugin that fails to load shows here, for every command
   return find<CommandEntry>(words[0]).makes_methods ? run_in_worker(words) : dispatch(words);
 }
 
-// `worker COMMAND ...`: where run_in_worker has it run.
+// `worker COMMAND ...`: the process that run_in_worker starts.
 int dispatch_in_worker(const std::vector<std::string>& words) {
   load_plugins();
   return dispatch(words);
@@ -68,7 +68,7 @@ int dispatch_in_worker(const std::vector<std::string>& words) {
 }  // namespace
 
 int run_command(const std::vector<std::string>& words) {
-  command_line = as_typed(words);
+  keep_command_line(as_typed(words));
   return dispatch(words);
 }
 
@@ -77,7 +77,7 @@ int run_program(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool worker = !words.empty() && words[0] == "worker";
   if (worker) words.erase(words.begin());
-  command_line = as_typed(words);
+  keep_command_line(as_typed(words));
   try {
     return worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
   } catch (const Misuse& e) {

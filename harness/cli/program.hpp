@@ -1,4 +1,4 @@
-// The whole program: what main calls, and what Python calls where a worker is an interpreter.
+// The whole program: main calls it, and so does Python if a worker is an interpreter.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace attnbench {
 
-// Dispatches to the commands. Exit codes: 0; 1 negative result; 2 misuse; 3 undecided.
+// Dispatches to the commands. Exit codes: 0 done, 1 negative result, 2 misuse, 3 undecided.
 int run_program(int argc, char** argv);
-// One command in a process that has loaded its plugins itself. Throws what goes wrong, where run_program prints it.
+// Runs one command in a process that has loaded its plugins itself. Throws errors, which run_program prints.
 int run_command(const std::vector<std::string>& words);
 
 }  // namespace attnbench

@@ -1,4 +1,4 @@
-// attnbench reproduce: runs recipes, keeps their figures and verdicts, and makes the page.
+// attnbench reproduce: runs recipes, stores their figures and verdicts, and makes the page.
 #include "harness/runner/reproduce.hpp"
 
 #include <fmt/format.h>
@@ -9,10 +9,9 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
-#include "harness/store/environment.hpp"
 #include "harness/workers/pool.hpp"
 
-namespace attnbench {
+namespace attnbench::reproduce_command {
 namespace {
 
 std::vector<Setting> parse_settings(const std::vector<std::string>& words) {
@@ -44,10 +43,10 @@ std::string source_of(const Statement& statement) {
   return statement.source.empty() ? "this project's own finding" : statement.source;
 }
 
-// The smallest sizes show that everything runs, and nothing else.
+// The smallest sizes only show that everything runs.
 bool claims(RecipeSize size) { return size != RecipeSize::smoke; }
 
-// "PASS        statement (region)", and below it what decided and where the statement is from.
+// Prints "PASS        statement (region)", and below it the numbers that decided and the statement's source.
 void print(const Verdict& verdict, RecipeSize size) {
   const auto& [statement, finding] = verdict;
   const std::string region = finding.region.empty() ? "" : fmt::format(": {}", finding.region);
@@ -58,7 +57,7 @@ void print(const Verdict& verdict, RecipeSize size) {
                              to_string(statement.expected));
 }
 
-// Prints the statements of a recipe and runs nothing.
+// Prints the statements of a recipe without running anything.
 void explain(const RecipeEntry& entry, RecipeSize size) {
   std::cout << fmt::format("{}: {}\n{}\n", entry.text.name, entry.text.summary, entry.text.formula);
   size_t number = 0;
@@ -101,7 +100,7 @@ void print(const Tally& tally) {
   }
   std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {}\n", verdicts, tally.seconds, fmt::join(words, ", "),
                            claims(tally.size) ? fmt::format("{} not as expected", tally.contradictions.size())
-                                              : "at these sizes they say nothing");
+                                              : "at these sizes they have no meaning");
   for (const auto& line : tally.contradictions) std::cout << "  " << line << "\n";
 }
 
@@ -133,7 +132,7 @@ int run_command(const std::vector<std::string>& words) {
   if (variation.seeds < 1 || variation.seeds > most_seeds)
     throw Misuse(fmt::format("reproduce: --seeds {}: expected 1 to {}", variation.seeds, most_seeds));
   if (names.empty()) names = catalogue("recipes").names();
-  for (const auto& name : names) find<RecipeEntry>(name);  // misuse shows before anything runs
+  for (const auto& name : names) find<RecipeEntry>(name);  // report misuse before anything runs
   const RecipeSize size = smoke ? RecipeSize::smoke : full ? RecipeSize::full : RecipeSize::quick;
   if (timed && untimed) throw Misuse("reproduce: --timed and --untimed exclude each other; keep one");
   if (timed || untimed)
@@ -162,7 +161,7 @@ int run_command(const std::vector<std::string>& words) {
       std::cout << fmt::format("{} recipes: {}; the page after them takes about a minute\n", names.size(),
                                expected.text())
                 << std::flush;
-    const auto run_id = store.begin_run(command_line, environment_json());
+    const auto run_id = begin_run(store);
     const KeptWorkers workers;
     for (const auto& name : names) {
       RunSummary total;
@@ -194,4 +193,4 @@ const bool registered =
                      .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::reproduce_command

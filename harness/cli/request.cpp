@@ -17,10 +17,10 @@ namespace attnbench {
 
 namespace {
 
-// Of all axes together: a file of 4 KB that sweeps 100,000 values in every line took 9 s and a gigabyte.
+// Limit over all axes together: a file of 4 KB that swept 100,000 values in every line took 9 s and a gigabyte.
 constexpr size_t most_axis_values = 300'000;
 
-// Numbers are read strictly: "12x" and "-3" are refused where a count is meant.
+// Parses a count strictly: refuses "12x" and "-3".
 Index count_of(const std::string& option, const std::string& text) {
   Index value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -37,7 +37,7 @@ double seconds_of(const std::string& option, const std::string& text) {
   return value;
 }
 
-// What is typed, before it means anything.
+// The words as typed, before they are interpreted.
 struct Words {
   std::string experiment;
   std::vector<std::string> methods, inputs, n, d, sweeps, zips;
@@ -46,7 +46,7 @@ struct Words {
   bool causal = false, bidirectional = false, retry = false, all = false;
 };
 
-// in_file: the options that a file can hold.
+// in_file: only the options that a file may contain.
 options::options_description options_of(Words& words, bool plan, bool in_file) {
   options::options_description known("options");
   const auto list = [](std::vector<std::string>& values) { return options::value(&values); };
@@ -70,7 +70,7 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
       "AXIS=VALUES: m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
       "zip", list(words.zips), "AXIS,AXIS: axes of --sweep that move together instead of multiplying (repeatable)")(
       "match", options::value(&words.match),
-      "flops=, bytes=, features= or seconds=VALUE: each method's budget is chosen for that cost of a head and call")(
+      "flops=, bytes=, features= or seconds=VALUE: choose each method's budget for this cost of one call on one head")(
       "replicates,r", options::value(&words.replicates),
       "independent repetitions (default 1); with --until, at most (default 1000)")(
       "until", options::value(&words.until),
@@ -83,7 +83,7 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
       "memory", options::value(&words.memory),
       "SIZE, such as 4GB, that a replicate of a cell may take (default: its share of the machine)")(
       "wait-quiet", options::value(&words.wait_quiet)->implicit_value("600"),
-      "timing: wait for other work on the machine to end, at most so many seconds (600)")(
+      "timing: wait for other work on the machine to end, at most this many seconds (600)")(
       "threads", options::value(&words.threads), "default: all cores of the allowed set")(
       "seed", with_default(words.seed, "1"), "base seed")(
       "results", with_default(words.results, "results/attnbench.db"), "results file");
@@ -103,8 +103,7 @@ void read_problem(const Words& words, const std::string& command, RunRequest& re
     throw Misuse(command + ": --causal and --bidirectional exclude each other; keep one");
   if (words.causal) request.causal = true;
   if (words.bidirectional) request.causal = false;
-  const bool timing = find<ExperimentEntry>(parse_spec(words.experiment).name).timing();
-  const std::string precision = !words.precision.empty() ? words.precision : timing ? "f32" : "f64";
+  const std::string precision = !words.precision.empty() ? words.precision : request.timing() ? "f32" : "f64";
   if (precision != "f32" && precision != "f64") throw Misuse("--precision " + precision + ": expected f32 or f64");
   request.precision = precision == "f32" ? Precision::f32 : Precision::f64;
   request.rounding = parse_rounding(words.round);
@@ -121,7 +120,7 @@ void read_axes(const Words& words, RunRequest& request) {
                                text, values, most_axis_values));
   }
   for (const auto& text : words.zips) request.zip.push_back(parse_zip(text));
-  // One size twice would be one of the two, in silence.
+  // Refuse a size given both as an option and as a sweep: one of them would be ignored silently.
   const auto refuse_twice = [&](const std::string& axis, const std::string& option, bool given) {
     for (const Axis& swept : request.sweep)
       if (given && swept.name == axis)
@@ -133,15 +132,14 @@ void read_axes(const Words& words, RunRequest& request) {
   refuse_twice("logit_scale", "--logit-scale", !words.logit_scale.empty());
 }
 
-// How much of it is done, and where.
+// Reads how many replicates run, and which part of them.
 void read_extent(const Words& words, RunRequest& request) {
-  const bool timing = find<ExperimentEntry>(parse_spec(words.experiment).name).timing();
   if (!words.match.empty()) request.match = parse_match(words.match);
   if (!words.until.empty()) request.until = parse_until(words.until);
   request.replicates = !words.replicates.empty() ? count_of("replicates", words.replicates)
                        : request.until           ? until_replicates
                                                  : 1;
-  if (request.until && request.until->seconds && !timing)
+  if (request.until && request.until->seconds && !request.timing())
     throw Misuse(
         fmt::format("--until {}: {} measures no time, and a cap in seconds would make its rows depend on the "
                     "clock; cap it with --replicates",
@@ -175,7 +173,7 @@ RunArguments meaning_of(const Words& words, const std::string& command) {
   return arguments;
 }
 
-// The options of a file that none of the command line's replaces. --causal replaces bidirectional as well, and so on.
+// Drops the options of a file that the command line replaces. --causal also replaces bidirectional, and vice versa.
 void drop_replaced(const options::variables_map& given, options::parsed_options& file) {
   const auto has = [&](const std::string& name) { return given.contains(name) && !given[name].defaulted(); };
   const auto replaced = [&](const std::string& name) {

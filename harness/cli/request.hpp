@@ -1,4 +1,4 @@
-// What attnbench run and attnbench plan are asked for: on the command line, and in a file of options.
+// The requests of attnbench run and attnbench plan, from the command line and from a file of options.
 #pragma once
 
 #include <istream>
@@ -18,11 +18,11 @@ struct RunArguments {
   bool all = false;  // plan: every cell, however many
 };
 
-// Words after `attnbench run` or `attnbench plan`, and the options of the file that --config names, each of which an
-// option of the same name among the words replaces. Empty after --help, which is printed. Throws Misuse.
+// Parses the words after `attnbench run` or `attnbench plan` and the options of the file that --config names. An option
+// among the words replaces the one of the same name in the file. Returns nullopt after printing --help. Throws Misuse.
 std::optional<RunArguments> parse_request(const std::string& command, const std::vector<std::string>& words);
 
-// The same of the text of such a file alone. name: for messages.
+// The same for the text of such a file alone. name: for messages.
 RunArguments parse_request_config(std::istream& text, const std::string& name);
 
 // "4GB", "512MiB", "1e9": bytes, at least 1, in decimal or binary units. Throws Misuse. option: for the message.

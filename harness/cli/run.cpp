@@ -1,4 +1,4 @@
-// attnbench run: a request, done.
+// attnbench run: executes a request.
 #include "harness/runner/run.hpp"
 
 #include <fmt/format.h>
@@ -9,15 +9,14 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
 #include "harness/runner/figure.hpp"
-#include "harness/store/environment.hpp"
 
-namespace attnbench {
+namespace attnbench::run_command {
 namespace {
 
 constexpr double worth_telling = 60;  // seconds
 constexpr size_t most_listed = 36;
 
-// What users of the methods should know beforehand, once.
+// Prints each warning about the methods once.
 void print_caveats(const std::vector<Cell>& cells) {
   std::set<std::string> caveats;
   for (const Cell& cell : cells)
@@ -25,7 +24,7 @@ void print_caveats(const std::vector<Cell>& cells) {
       if (caveats.insert(caveat).second) std::cerr << "attnbench: note: " << caveat << "\n";
 }
 
-// A long run says so at its start. The machine is measured only when the cost model alone speaks of so much.
+// Announces a long run at its start. Measures the machine only if the cost model alone already predicts a long run.
 void print_estimate(const RunRequest& request, const Backlog& backlog, const std::string& results) {
   double modelled = 0;
   for (const auto& entry : backlog.entries)
@@ -35,7 +34,7 @@ void print_estimate(const RunRequest& request, const Backlog& backlog, const std
   if (expected.seconds > worth_telling) std::cerr << "attnbench: this will take " << expected.text() << "\n";
 }
 
-// "3 crashed, 1 timed out, 40 more", then each in a table.
+// Prints "3 crashed, 1 timed out, 40 more", then a table of the endings.
 void print_endings(const RunSummary& summary) {
   if (summary.not_done == 0) return;
   std::map<std::string, size_t> counts;
@@ -64,10 +63,10 @@ int run_command(const std::vector<std::string>& words) {
   const auto arguments = parse_request("run", words);
   if (!arguments) return 0;
   const RunRequest& request = arguments->request;
-  const auto cells = expand(request);  // misuse shows before a results file is made
+  const auto cells = expand(request);  // reports misuse before it creates a results file
   print_caveats(cells);
   Store store(arguments->results);
-  const auto run_id = store.begin_run(command_line, environment_json());
+  const auto run_id = begin_run(store);
   const auto summary = run(request, cells, store, run_id, arguments->limits,
                            [&](const Backlog& backlog) { print_estimate(request, backlog, arguments->results); });
   const Figure figure = figure_of_run(request);
@@ -92,4 +91,4 @@ const bool registered =
                      .run = run_command});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::run_command

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <iostream>
 
-#include "harness/core/error.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

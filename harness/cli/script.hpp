@@ -1,4 +1,4 @@
-// The Python scripts beside the program: plotting and the page.
+// Runs the project's Python scripts, for plotting and for the page.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 
 namespace attnbench {
 
-// Runs scripts/NAME with the interpreter that has the packages and returns its exit code. The scripts are looked for in
-// the source tree that the program was built from. Throws Misuse when they or the interpreter are missing.
+// Runs scripts/NAME with the interpreter that has the packages and returns its exit code. Looks for the scripts in
+// source_tree(). Throws Misuse if they or the interpreter are missing.
 int run_script(const std::string& name, const std::vector<std::string>& arguments);
 
-// Makes the folder that a script will write to, before what it shows is measured. Throws Misuse when that cannot be.
+// Creates the folder that a script will write to, before anything is measured. Throws Misuse if that is impossible.
 void require_folder(const std::string& command, const std::filesystem::path& folder);
 
 }  // namespace attnbench

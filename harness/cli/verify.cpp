@@ -1,4 +1,4 @@
-// attnbench verify: has a results file all that was recorded into it?
+// attnbench verify: checks that a results file has everything that was recorded into it.
 #include "harness/store/verify.hpp"
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 
 #include "harness/cli/command.hpp"
 
-namespace attnbench {
+namespace attnbench::verify_command {
 namespace {
 
 int run(const std::vector<std::string>& arguments) {
@@ -36,4 +36,4 @@ const bool registered = add(CommandEntry{
     .run = run});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::verify_command

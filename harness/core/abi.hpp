@@ -1,5 +1,6 @@
-// What a plugin has to share with the program that loads it, as text that stands in every object file. It is read from
-// the plugin's file before any of its code runs: with another layout of classes even registering could crash.
+// The properties that a plugin must share with the program that loads it, as text that every object file contains. The
+// loader reads it from the plugin's file before any of its code runs: with another layout of classes even registering
+// could crash.
 #pragma once
 
 #include <Eigen/Core>
@@ -13,7 +14,7 @@
 #define ATTNBENCH_COMPILER "gcc " ATTNBENCH_TEXT(__GNUC__)
 #endif
 
-// Only gcc tells by a macro; clang by a feature.
+// gcc defines a macro; clang has a feature test.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define ATTNBENCH_SANITIZER "address"
@@ -38,6 +39,6 @@
       EIGEN_MINOR_VERSION) ";Eigen's alignment=" ATTNBENCH_TEXT(EIGEN_MAX_ALIGN_BYTES) ";sanitizer=" ATTNBENCH_SANITIZER
 
 extern "C" {
-// Weak: one of the many is kept, and for gcc 12 none that is const. Used: nothing names it.
+// Weak: the linker keeps one of the many copies; gcc 12 keeps none if it is const. Used: no code refers to it.
 [[gnu::weak, gnu::used]] char attnbench_abi[] = ATTNBENCH_ABI_PREFIX ATTNBENCH_ABI;
 }

@@ -12,7 +12,7 @@ void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> val
   for (Index i = 0; i < head.Q.rows(); ++i) {
     const auto place = static_cast<size_t>(i);
     T log_column;
-    kernel({rows(head.Q, i, 1), rows(head.K, i, 1), rows(head.V, i, 1), head.extra}, context, one,
+    kernel({row_block(head.Q, i, 1), row_block(head.K, i, 1), row_block(head.V, i, 1), head.extra}, context, one,
            log_scale.subspan(place, 1), {&log_column, 1});
     values[place] = one(0, 0);
     log_scale[place] += log_column;
@@ -22,14 +22,14 @@ void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> val
 template <class T>
 void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
                             std::span<T> log_scale) const {
-  // Blocks have enough rows to repay what a method does for each of them: vq quantises all keys.
+  // Blocks have enough rows to pay for the work that a method repeats per block: vq quantises all keys.
   const Index nq = head.Q.rows(), nk = head.K.rows(), block = std::clamp<Index>((Index{1} << 20) / nk, 16, 256);
   Matrix<T> memory(std::min(block, nq), nk);
   Eigen::Array<T, 1, Eigen::Dynamic> log_columns(nk);
   for (Index begin = 0; begin < nq; begin += block) {
     const Index count = std::min(block, nq - begin);
     const auto K = corner(memory, count, nk);
-    kernel({rows(head.Q, begin, count), head.K, head.V, head.extra}, context, K,
+    kernel({row_block(head.Q, begin, count), head.K, head.V, head.extra}, context, K,
            log_scale.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
            {log_columns.data(), static_cast<size_t>(nk)});
     for (Index i = 0; i < count; ++i) {
@@ -52,8 +52,8 @@ template class Kernel<double>;
 
 template <class T>
 void Rows<T>::transposed_times(const Head<T>& head, Mask mask, const In<T>& G, Context& context, Out<T> out) const {
-  // A fixed number of partial sums, added in order: the same bits for any number of threads. Blocks have enough rows to
-  // repay what a method does for each of them, such as the features of all keys.
+  // A fixed number of partial sums, added in order, gives the same bits for any number of threads. Blocks have enough
+  // rows to pay for the work that a method repeats per block, such as the features of all keys.
   constexpr Index partial_sums = 4;
   const Index nq = head.Q.rows(), nk = head.K.rows(), share = (nq + partial_sums - 1) / partial_sums;
   const Index block = std::clamp<Index>((Index{1} << 22) / nk, 16, 256);
@@ -66,7 +66,7 @@ void Rows<T>::transposed_times(const Head<T>& head, Mask mask, const In<T>& G, C
       const Index height = std::min(block, begin + count - row);
       const auto A = corner(memory, height, nk);
       attention_rows(head, mask, row, single, A);
-      transposed_multiply_add<T>(single, A, rows(G, row, height), sum);
+      transposed_multiply_add<T>(single, A, row_block(G, row, height), sum);
     }
   });
   out.setZero();

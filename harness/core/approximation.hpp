@@ -16,15 +16,15 @@
 
 namespace attnbench {
 
-// K_ij = exp(log_rows_i + log_columns_j) block_ij estimates the weight that the method puts in place of exp(q_i.k_j),
-// before normalisation. block is nq x nk. The mask is applied by whoever normalises.
+// K_ij = exp(log_rows_i + log_columns_j) block_ij estimates the weight that the method uses instead of exp(q_i.k_j),
+// before normalisation. block is nq x nk. The caller that normalises applies the mask.
 template <class T>
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void kernel(const Head<T>& head, Context&, Out<T> block, std::span<T> log_rows,
                       std::span<T> log_columns) const = 0;
-  // The diagonal of it alone, K_ii = value_i exp(log_scale_i), for nq = nk.
+  // Only the diagonal, K_ii = value_i exp(log_scale_i), for nq = nk.
   virtual void diagonal(const Head<T>& head, Context&, std::span<T> values, std::span<T> log_scale) const;
   // sum_j K_ij over the keys that row i sees, as value_i exp(log_scale_i).
   virtual void normalisers(const Head<T>& head, Mask, Context&, std::span<T> values, std::span<T> log_scale) const;
@@ -44,21 +44,22 @@ class Rows {
  public:
   virtual ~Rows() = default;
   virtual void attention_rows(const Head<T>& head, Mask, Index first, Context&, Out<T> A) const = 0;
-  // out = A^T G for G nq x b, out nk x b. By itself from blocks of rows, O(block nk + nk b) memory a thread.
+  // out = A^T G for G nq x b, out nk x b. The default works on blocks of rows, with O(block nk + nk b) memory per
+  // thread.
   virtual void transposed_times(const Head<T>& head, Mask, const In<T>& G, Context&, Out<T> out) const;
 };
 
-// The keys that a sparse method gives weight to: entries of A outside are 0.
+// The keys to which a sparse method gives weight; all other entries of A are 0.
 template <class T>
 class Pattern {
  public:
   virtual ~Pattern() = default;
-  // keys[i] becomes the keys of row first + i, ascending, the mask's invisible ones left out, for i < keys.size().
+  // Sets keys[i] to the keys of row first + i, ascending, without those that the mask hides, for i < keys.size().
   virtual void keys_of_rows(const Head<T>& head, Mask, Index first, Context&,
                             std::span<std::vector<Index>> keys) const = 0;
 };
 
-// How tokens are mixed where there is no attention matrix: M_ij = d out_ic / d V_jc, nq x nk, for one column c.
+// How a method without an attention matrix mixes tokens: M_ij = d out_ic / d V_jc, nq x nk, for one column c.
 template <class T>
 class TokenMixing {
  public:
@@ -66,55 +67,56 @@ class TokenMixing {
   virtual void token_jacobian(const Head<T>& head, Mask, Index column, Context&, Out<T> M) const = 0;
 };
 
-// Attention to one token after another: what a model does while it generates. Row t is row t of causal attention over
-// the tokens so far.
+// Attention to one token after another, as a model computes it during generation. Row t equals row t of causal
+// attention over the tokens so far.
 template <class T>
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Takes in tokens that came before, as a whole. Positions go on from those taken in already.
+  // Takes in a block of earlier tokens at once. Positions continue after those taken in already.
   virtual void prefill(const Head<T>& tokens, Context&) = 0;
   // Takes in the next token (q and k 1 x d, v 1 x dv), then writes its row of the output (1 x dv).
   virtual void step(const Head<T>& token, Context&, Out<T> out) = 0;
-  // What is kept from one step to the next, in bytes: keys and values, or a state of constant size.
+  // Bytes kept from one step to the next: keys and values, or a state of constant size.
   virtual size_t bytes() const = 0;
 };
 
-// Gradients of a loss with respect to Q, K and V, each of its shape. Written, not added to.
+// Gradients of a loss with respect to Q, K and V, each of the same shape as its matrix. They are overwritten, not added
+// to.
 template <class T>
 struct Gradients {
   Out<T> Q, K, V;
 };
 
-// Attention with a hand-written backward pass. The loss enters by G (nq x dv), its gradient with respect to out.
+// Attention with a hand-written backward pass. The loss enters through G (nq x dv), its gradient with respect to out.
 template <class T>
 class Differentiable {
  public:
   virtual ~Differentiable() = default;
-  // What attend computes, and in `saved` the little that the backward pass wants of it: O(nq) numbers.
+  // Computes the same as attend, and saves in `saved` the O(nq) numbers that the backward pass needs.
   virtual void forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>& saved) const = 0;
   virtual void backward(const Head<T>& head, Mask mask, const In<T>& out, const std::vector<T>& saved, const In<T>& G,
                         Context& context, Gradients<T> gradients) const = 0;
 };
 
-// One drawn and fitted method for one head. Constructing is drawing; afterwards everything is const, so the same
-// instance gives the same numbers however often and from however many threads it is called.
+// One drawn and fitted method for one head. The constructor draws; afterwards everything is const, so an instance gives
+// the same numbers however often and from however many threads it is called.
 template <class T>
 class Approximation {
  public:
   virtual ~Approximation() = default;
-  // out = A V, nq x dv: the path that is timed. A row that sees no key, or no key with weight, is 0.
+  // out = A V, nq x dv: the path that is timed. A row without a visible key, or without a key of non-zero weight, is 0.
   virtual void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const = 0;
-  // Projections, codebooks: what was drawn or fitted. Given back through Draw::state it makes the same instance.
+  // The drawn or fitted tensors, such as projections and codebooks. Draw::state makes the same instance from them.
   virtual Tensors state() const { return {}; }
-  // What this instance can do beyond that. Null: an experiment that needs it skips, with the reason.
+  // Further abilities of this instance. If one is null, an experiment that needs it skips, with the reason.
   virtual const Kernel<T>* kernel() const { return nullptr; }
   virtual const Factored<T>* factored() const { return nullptr; }
   virtual const Rows<T>* rows() const { return nullptr; }
   virtual const Pattern<T>* pattern() const { return nullptr; }
   virtual const TokenMixing<T>* mixing() const { return nullptr; }
   virtual const Differentiable<T>* differentiable() const { return nullptr; }
-  // A decoder that has taken in no token yet, for at most shape.nk of them (shape.d and shape.dv are a token's). It
+  // A decoder that has taken in no token yet, for at most shape.nk tokens (shape.d and shape.dv are a token's). It
   // refers to this instance, which must outlive it.
   virtual std::unique_ptr<Decoder<T>> decoder(const Shape&) const { return nullptr; }
 };
@@ -129,24 +131,25 @@ struct Draw {
   const Head<double>* calibration = nullptr;
   const Tensors* state = nullptr;
 
-  // The same for a method inside this one, whose parameters must outlive it.
+  // The same draw for a method inside this one, whose parameters must outlive it.
   Draw with(const Params& other) const { return {shape, other, streams, head, replicate, calibration, state}; }
-  // The injected tensor of that name and shape, or null when none was injected. A wrong shape throws Misuse.
+  // The injected tensor of that name and shape, or null if none was injected. Throws Misuse for a wrong shape.
   const Matrix<double>* injected(const std::string& name, Index rows, Index columns) const;
 };
 
-// What a spec promises, given its parameters. Everything here is tested for every registered method. Parameters that
-// stand for what a published library does (Parameter::published) change no claim: `check` shows which they break.
+// The promises of a spec, given its parameters. Tests check all of them for every registered method. Parameters that
+// reproduce a published library's behaviour (Parameter::published) change no claim: `check` shows which claims they
+// break.
 struct Claims {
   bool row_stochastic = false;           // rows of A sum to one
   bool non_negative = false;             // entries of A are >= 0
   bool permutation_equivariant = false;  // reordering keys with their values changes nothing
-  std::string no_form;                   // why there is none for this shape and its mask; empty: there is one
+  std::string no_form;                   // why this shape and mask have no form; empty: they have one
   bool causal_exact = false;             // with a causal mask, row i depends on keys j <= i only
   bool linear_in_V = true;               // attend(Q, K, aV + bW) = a attend(Q, K, V) + b attend(Q, K, W)
-  std::string no_attention_matrix;       // why out = A V holds for no A; empty: it does
+  std::string no_attention_matrix;       // why no A satisfies out = A V; empty: one does
   std::optional<Index> rank_at_most;     // of A without a causal mask
-  std::string exact_when;                // a parameter assignment for which the method equals its exact counterpart
+  std::string exact_when;                // a parameter assignment that makes the method equal to its exact counterpart
 };
 
 template <class T>
@@ -161,30 +164,30 @@ struct MethodEntry {
   MakeApproximation<float> f32;
   MakeApproximation<double> f64;
   std::function<Claims(const Params&, const Shape&)> claims;
-  // Bytes beyond inputs, output and the instance's own state at the peak of one attend on one thread: leading terms.
+  // Peak bytes of one attend on one thread beyond inputs, output and the instance's own state: leading terms.
   std::function<double(const Params&, const Shape&)> memory;
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
   // Whether this spec learns from the calibration head.
   std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
-  // What the kernel estimates, when that spec learns from that head (null: it is not known yet, and what depends on it
-  // is left out). Nothing: no kernel is estimated, or nothing is known of it.
+  // The theory of the kernel estimate, when the spec learns from that head (null: the head is not known yet, and
+  // everything that depends on it is left out). nullopt: no kernel is estimated, or no theory is known.
   std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
       [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
-  // Throws Misuse for values that cannot stand together, before anything is drawn.
+  // Throws Misuse for values that contradict each other, before anything is drawn.
   std::function<void(const Params&)> check = [](const Params&) {};
-  // What a user of this spec should know beforehand: padded, unbalanced, known to hurt.
+  // Warnings for a user of this spec, such as padding, imbalance, or known harm.
   std::function<std::vector<std::string>(const Params&, const Shape&)> caveats = [](const Params&, const Shape&) {
     return std::vector<std::string>();
   };
 };
 
-// Checks that the shape makes sense for this spec, throwing Misuse (sizes) or Skip (no form for that mask), then draws.
+// Checks the shape, throwing Misuse (sizes) or Skip (no form for that mask), then draws.
 template <class T>
 std::unique_ptr<Approximation<T>> make_approximation(const Draw& draw);
 
-// The entry with both scalar types of one class template: method<Softmax>({...}). Static: gcc 12 gives an instance for
-// a class template of an unnamed namespace external linkage, so that of two files with classes of one name both would
-// get the first one's.
+// Completes the entry with both scalar types of one class template: method<Softmax>({...}). Static, because gcc 12
+// gives instances for a class template of an unnamed namespace external linkage: two files with classes of one name
+// would both get the first file's class.
 template <template <class> class Method>
 static MethodEntry method(MethodEntry entry) {
   entry.f32 = [](const Draw& draw) { return std::make_unique<Method<float>>(draw); };

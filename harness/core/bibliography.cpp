@@ -16,12 +16,12 @@ namespace attnbench {
 
 namespace {
 
-// Reads one file from its begin to its end.
+// Reads one file from beginning to end.
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
-  // From "@" to the brace that closes the entry; false at the end. What stands between entries is comment.
+  // Reads from "@" to the brace that closes the entry; returns false at the end. Text between entries is comment.
   bool next(BibliographyEntry& entry) {
     place_ = text_.find('@', place_);
     if (place_ == std::string_view::npos) return false;
@@ -78,7 +78,7 @@ class Reader {
     return std::string(text_.substr(begin, place_ - begin));
   }
 
-  // A value in braces, of which inner ones belong to it, without the outer ones.
+  // The value inside a pair of braces, without that pair. Inner braces are part of it.
   std::string braced() {
     expect('{');
     const size_t begin = place_;
@@ -125,7 +125,7 @@ std::map<std::string, BibliographyEntry> bibliography() {
       const std::string text{std::istreambuf_iterator<char>(stream), {}};
       for (const auto& entry : parse_bibliography(text, found.path().string()))
         if (!all.emplace(entry.key, entry).second)
-          throw Misuse(fmt::format("{}: the key '{}' is there already; expected each once below {}: remove one",
+          throw Misuse(fmt::format("{}: the key '{}' exists already; expected each once below {}: remove one",
                                    found.path().string(), entry.key, root.string()));
     }
   }

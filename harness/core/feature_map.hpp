@@ -1,5 +1,5 @@
 // The first plug point below a method: feature maps phi with phi(q).phi(k) ~ the weight of a pair. The linear attention
-// engine (approximations/linear) does the products, the causal scan and the stabilising for all of them.
+// engine (approximations/linear) computes the products, the causal scan and the stabilisation for all of them.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace attnbench {
 
 enum class Side { query, key };
-// values: phi_if = exp(log_scale_i) block_if, any sign. exponents: phi_if = exp(log_scale_i + block_if), and the engine
+// values: phi_if = exp(log_scale_i) block_if, any sign. exponents: phi_if = exp(log_scale_i + block_if); the engine
 // stabilises before it exponentiates.
 enum class Form { values, exponents };
 
@@ -26,14 +26,14 @@ class FeatureMap {
   virtual void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block,
                    std::span<T> log_scale) const = 0;
   virtual Tensors state() const { return {}; }
-  // Whether pullback is there.
+  // Whether the map implements pullback.
   virtual bool differentiable() const { return false; }
-  // dX (b x d), written: the gradient with respect to X of sum_if d_block_if block_if + sum_i d_log_scale_i log_scale_i
-  // at what map gives for X. block: the values that map gave; not read when the form is exponents.
+  // Writes dX (b x d): the gradient with respect to X of sum_if d_block_if block_if + sum_i d_log_scale_i log_scale_i
+  // at the values that map returns for X. block: these values; not read if the form is exponents.
   virtual void pullback(Context&, const In<T>& X, Side, Index first_position, const In<T>& block, const In<T>& d_block,
                         std::span<const T> d_log_scale, Out<T> dX) const;
-  // Maps of published libraries whose features of one token depend on all keys (K, n x d): the map for these keys.
-  // Null: this one serves any keys, as every map should.
+  // Some published libraries have maps whose features of one token depend on all keys (K, n x d). This returns the map
+  // for these keys. Null: this map serves any keys, as every map should.
   virtual bool depends_on_keys() const { return false; }
   virtual std::unique_ptr<FeatureMap> given_keys(Context&, const In<T>& K) const {
     (void)K;
@@ -63,23 +63,23 @@ struct FeatureMapEntry {
   // Work of mapping one token, with the exponentials that the engine applies for it.
   std::function<Work(const Params&, Index d)> token_work = [](const Params&, Index) { return Work{}; };
   bool non_negative = false;  // every feature is >= 0
-  bool may_vanish = false;    // all features of a token may be 0, so a row may be left without weight
+  bool may_vanish = false;    // all features of a token may be 0, so a row may have no weight
   // Whether it learns from the calibration head.
   std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
   // Random maps: mean and variance of the kernel estimate with that ensemble, for a map that learns from that head
-  // (null: not known yet). Deterministic ones: the kernel itself, variance 0. Empty where no closed form is known.
+  // (null: not known yet). Deterministic maps: the kernel itself, variance 0. Empty if no closed form is known.
   std::function<std::optional<KernelTheory>(const Params&, Index d, const EnsembleLaw&,
                                             const Head<double>* calibration)>
       theory = {};
 };
 
-// A deterministic one, for linear. relu(W x) and relu(x) have one name and are two maps: hence two catalogues.
+// A deterministic map, for linear. relu(W x) and relu(x) share a name but are two maps, hence two catalogues.
 struct DeterministicMapEntry : FeatureMapEntry {
   static constexpr const char* kind = "deterministic feature map";
   static constexpr const char* plural = "deterministic-features";
 };
 
-// Static, as method is (approximation.hpp says why).
+// Static for the same reason as method (approximation.hpp).
 template <template <class> class Map>
 static FeatureMapEntry feature_map(FeatureMapEntry entry) {
   entry.f32 = [](const Draw& draw) { return std::make_unique<Map<float>>(draw); };
@@ -99,7 +99,7 @@ inline const FeatureMapEntry& feature_map_entry(const Params& params) {
   return find<FeatureMapEntry>(name);
 }
 
-// That map, drawn for whom the spec's `share` parameter says.
+// Draws that map for everyone whom the spec's `share` parameter includes.
 template <class T>
 std::unique_ptr<FeatureMap<T>> make_feature_map(const Draw& draw) {
   const auto& entry = feature_map_entry(draw.params);

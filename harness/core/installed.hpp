@@ -1,15 +1,15 @@
-// Where what the program reads beside itself lies: scripts, models, templates, bibliographies.
+// Locates the files that the program reads: scripts, models, templates, bibliographies.
 #pragma once
 
 #include <filesystem>
 
 namespace attnbench {
 
-// The library that this code is in: the program's own, whatever process has loaded it.
+// The library that contains this code. It is the program's own, whichever process has loaded it.
 std::filesystem::path library_file();
 
-// The folder that holds scripts/, harness/ and so on: share/attnbench of where it was installed, otherwise the source
-// tree that it was built from.
+// The folder that contains scripts/, harness/ and so on: share/attnbench of the installation or, if there is none, the
+// source tree of the build.
 std::filesystem::path source_tree();
 
 }  // namespace attnbench

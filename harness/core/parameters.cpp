@@ -87,22 +87,22 @@ bool brackets_balance(const std::string& text) {
   return depth == 0;
 }
 
-// "[a],[b]" as a, b.
+// Splits "[a],[b]" into a, b.
 std::vector<std::string> separated(const std::string& owner, const Parameter& p, const std::string& value) {
   std::vector<std::string> parts;
   for (auto& [key, part] : parse_spec(owner + ":" + value).arguments) {
     if (!key.empty())
-      throw Misuse(fmt::format("{}: {}={} stands among its {}; put brackets around each of them: [{}={}]", owner, key,
-                               part, p.name, key, part));
+      throw Misuse(fmt::format("{}: {}={} is among its {}; put brackets around each of them: [{}={}]", owner, key, part,
+                               p.name, key, part));
     parts.push_back(std::move(part));
   }
   return parts;
 }
 
-// "[a],[b]" from a, b.
+// Joins a, b into "[a],[b]".
 std::string listed(const std::vector<std::string>& parts) { return fmt::format("[{}]", fmt::join(parts, "],[")); }
 
-// The value in its one spelling ("1e2" becomes "100"); throws Misuse when it does not fit the declaration.
+// The value in canonical spelling ("1e2" becomes "100"). Throws Misuse if it does not fit the declaration.
 std::string checked(const std::string& owner, const Parameter& p, const std::string& value) {
   const auto refuse = [&](const std::string& expected) {
     throw Misuse(fmt::format("{}: {}={} is not allowed; expected {}", owner, p.name, value, expected));
@@ -123,7 +123,7 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
       if (!parse_number(value, number) || !std::isfinite(number) || number < p.minimum || number > p.maximum)
         refuse(p.word.empty() ? fmt::format("a number from {} to {}", p.minimum, p.maximum)
                               : fmt::format("{} or a number from {} to below {:.6g}", p.word, p.minimum, p.maximum));
-      return fmt::format("{}", number + 0.0);  // -0 is spelled 0
+      return fmt::format("{}", number + 0.0);  // spells -0 as 0
     }
     case Parameter::Kind::flag:
       if (value != "true" && value != "false") refuse("true or false");
@@ -156,7 +156,7 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
 Params::Params(const std::string& plural, const Spec& spec) {
   Content content{.plural = plural, .name = spec.name, .declared = {}, .values = {}};
   Spec keyed = spec;
-  const auto& own = catalogue(plural).parameters(spec.name);  // throws on an unknown name
+  const auto& own = catalogue(plural).parameters(spec.name);  // throws for an unknown name
   if (!own.empty() && own.front().kind == Parameter::Kind::specs) {
     std::vector<std::string> parts;
     for (const auto& [key, value] : keyed.arguments)
@@ -210,7 +210,7 @@ std::optional<size_t> Params::Content::place_of(const std::string& parameter) co
 
 Index Params::integer(const std::string& parameter) const {
   Index value = 0;
-  parse_number(text(parameter), value);  // checked when it was declared
+  parse_number(text(parameter), value);  // checked at declaration
   return value;
 }
 double Params::real(const std::string& parameter) const {
@@ -229,7 +229,8 @@ Params Params::with(const std::string& parameter, const std::string& value) cons
   const auto place = content_->place_of(parameter);
   if (place) {
     const Parameter& p = declared()[*place];
-    if (p.kind != Parameter::Kind::entry && p.kind != Parameter::Kind::specs) {  // what is declared stays the same
+    // The declared parameters stay the same.
+    if (p.kind != Parameter::Kind::entry && p.kind != Parameter::Kind::specs) {
       Content changed = *content_;
       changed.values[*place].second = checked(name(), p, value);
       return Params(std::move(changed));
@@ -263,7 +264,7 @@ const std::string& Params::catalogue_of(const std::string& parameter) const {
 
 Params Params::nested(const std::string& parameter) const {
   Params inner(catalogue_of(parameter), Spec{text(parameter), {}});
-  // Values are carried over until the nested declaration stops growing: a value may bring in parameters of its own.
+  // Carry values over until the nested declaration stops growing, because a value may bring in parameters of its own.
   for (size_t i = 0; i < inner.values().size(); ++i) {
     const auto key = inner.values()[i].first;
     if (inner.text(key) != text(key)) inner = inner.with(key, text(key));

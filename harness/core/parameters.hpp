@@ -1,4 +1,4 @@
-// Parameters: what an entry declares, and the checked values of one spec.
+// Parameters: the declarations of an entry, and the checked values of one spec.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@
 
 namespace attnbench {
 
-// One declared parameter. The default stands as it would be typed.
+// One declared parameter. The default is written as a user would type it.
 struct Parameter {
   enum class Kind { integer, real, flag, choice, text, entry, specs };
 
@@ -24,14 +24,14 @@ struct Parameter {
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // Kind::choice
-  std::string catalogue = {};  // Kind::entry and specs: the plural of what is named ("features", "methods", ...)
-  std::string family = {};     // Kind::entry: only entries of this family, when not empty
-  std::string word = {};       // Kind::integer and real: a word that may stand in place of a number ("auto")
-  bool published = false;      // what some library does instead of the method: no claim holds for it
-  bool budget = false;         // what a method spends: more of it costs more, and should err less
+  std::string catalogue = {};  // Kind::entry and specs: the plural of the named entries ("features", "methods", ...)
+  std::string family = {};     // Kind::entry: if not empty, only entries of this family
+  std::string word = {};       // Kind::integer and real: a word allowed instead of a number ("auto")
+  bool published = false;      // a published library's deviation from the method: no claim holds for it
+  bool budget = false;         // the method's budget: more costs more, and should lower the error
 
   static Parameter integer(std::string name, long value, std::string help, double minimum, double maximum = 1e9);
-  // An integer, or `word`, which is the default and whose integer() is 0.
+  // An integer or `word`. The word is the default, and integer() returns 0 for it.
   static Parameter integer_or(std::string name, std::string word, std::string help, double minimum,
                               double maximum = 1e9);
   static Parameter real(std::string name, double value, std::string help, double minimum, double maximum);
@@ -40,20 +40,21 @@ struct Parameter {
   static Parameter flag(std::string name, bool value, std::string help);
   static Parameter choice(std::string name, std::string value, std::string help, std::vector<std::string> choices);
   static Parameter text(std::string name, std::string value, std::string help);
-  // A parameter whose value names another entry; that entry's own parameters then belong to the spec as well.
+  // A parameter whose value names another entry. That entry's own parameters then belong to the spec as well.
   static Parameter entry(std::string name, std::string value, std::string help, std::string catalogue,
                          std::string family = "");
-  // Specs of other entries, one or more: every value of the spec that has no key, as in per-head:[local:window=8],[vq].
-  // Only the first parameter of an entry can be of this kind. The default as it would be typed: "[local],[performer]".
+  // Specs of one or more other entries: every value of the spec without a key, as in per-head:[local:window=8],[vq].
+  // Only the first parameter of an entry can be of this kind. The default is written as a user would type it:
+  // "[local],[performer]".
   static Parameter specs(std::string name, std::string value, std::string help, std::string catalogue);
-  // The same, marked as what a published library does.
+  // Marks the parameter as a published library's deviation.
   Parameter as_published() &&;
-  // The same, marked as the one number that says how much the method may spend (integers only).
+  // Marks the parameter as the one number that limits what the method may spend (integers only).
   Parameter as_budget() &&;
 };
 
-// The values of one spec: every declared parameter, given or default, checked. Unknown, duplicate and out-of-range
-// arguments throw Misuse naming what is known.
+// The checked values of one spec: every declared parameter, given or default. Throws Misuse for unknown, duplicate and
+// out-of-range arguments; the message lists the known ones.
 class Params {
  public:
   // plural: the catalogue that holds spec.name.
@@ -64,35 +65,35 @@ class Params {
   Index integer(const std::string& parameter) const;
   double real(const std::string& parameter) const;
   bool flag(const std::string& parameter) const;
-  const std::string& text(const std::string& parameter) const;  // choices, texts and names of entries
+  const std::string& text(const std::string& parameter) const;  // also for choices and names of entries
   bool has(const std::string& parameter) const { return content_->place_of(parameter).has_value(); }
 
-  // The same configuration with one parameter changed. Throws Misuse as the constructor does.
+  // The same configuration with one parameter changed. Throws Misuse like the constructor.
   Params with(const std::string& parameter, const std::string& value) const;
-  // The same with another entry under an entry parameter; what only the old entry takes is left behind.
+  // The same with another entry for an entry parameter. Drops parameters that only the old entry has.
   Params with_entry(const std::string& parameter, const std::string& value) const;
-  // The configuration of the entry that this spec's entry parameter names: truncated's base, say.
+  // The configuration of the entry that an entry parameter names, such as the base of truncated.
   Params nested(const std::string& parameter) const;
   // The configurations that a parameter of kind specs holds, in order.
   std::vector<Params> all_nested(const std::string& parameter) const;
 
-  // The one spelling of this configuration: name and the values that differ from their defaults, in declared order.
+  // The canonical spelling of this configuration: name and non-default values, in declared order.
   std::string spec() const;
   // All values, in declared order.
   const std::vector<std::pair<std::string, std::string>>& values() const { return content_->values; }
   const std::vector<Parameter>& declared() const { return *content_->declared; }
-  // The plural of the catalogue that the value of a parameter of kind entry or specs is looked up in.
+  // The plural of the catalogue that a parameter of kind entry or specs refers to.
   const std::string& catalogue_of(const std::string& parameter) const;
   // Source files of the entry and of every entry that its parameters name.
   std::vector<std::string> source_files() const;
 
  private:
-  // Never changed once it is made, so that copies share it: a sweep has a hundred thousand of them. Those that differ
-  // in values alone share what is declared.
+  // Immutable, so that copies share it: a sweep has a hundred thousand of them. Configurations that differ only in
+  // values share their declarations.
   struct Content {
     std::string plural, name;
     std::shared_ptr<const std::vector<Parameter>> declared;
-    std::vector<std::pair<std::string, std::string>> values;  // of each that is declared
+    std::vector<std::pair<std::string, std::string>> values;  // of each declared parameter
 
     std::optional<size_t> place_of(const std::string& parameter) const;
   };

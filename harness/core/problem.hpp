@@ -1,4 +1,4 @@
-// What a method is given: one attention head, which keys each row may see, and the sizes.
+// The inputs of a method: one attention head, the keys that each row may see, and the sizes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace attnbench {
 
 enum class Precision { f32, f64 };
 
-// Row i sees key j when j < keys and, if causal, j <= i + offset. keys = -1: all of them (no padding).
+// Row i sees key j when j < keys and, if causal, j <= i + offset. keys = -1: all keys (no padding).
 struct Mask {
   bool causal = false;
   Index offset = 0;
@@ -35,7 +35,7 @@ inline double bytes_of(Precision precision) { return precision == Precision::f32
 
 using Tensors = std::map<std::string, Matrix<double>>;
 
-// One head: Q is nq x d, K is nk x d, V is nk x dv. Q and K are scaled by d^-1/4 (methods.md 0): the weights that
+// One head: Q is nq x d, K is nk x d, V is nk x dv. Q and K are scaled by d^-1/4 (methods.md 0), so the weights that
 // softmax normalises are exp(q.k). extra: further inputs by name (gates, positions), or null.
 template <class T>
 struct Head {

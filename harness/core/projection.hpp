@@ -5,18 +5,18 @@
 
 namespace attnbench {
 
-// What is known of an ensemble in closed form. t may be negative: exp(omega.z) with |z|^2 = t < 0 stands for the mean
-// of cos(omega.y) with |y|^2 = -t, by analytic continuation. alpha < 1/2 tilts by exp(alpha |omega|^2) (methods.md A5).
+// Closed forms known for an ensemble. t may be negative: exp(omega.z) with |z|^2 = t < 0 denotes the mean of
+// cos(omega.y) with |y|^2 = -t, by analytic continuation. alpha < 1/2 tilts by exp(alpha |omega|^2) (methods.md A5).
 struct EnsembleLaw {
-  // E exp(alpha |omega|^2 + omega.z), |z|^2 = t. Empty: not known, nor is anything else.
+  // E exp(alpha |omega|^2 + omega.z), |z|^2 = t. Empty: nothing is known about the ensemble.
   std::function<double(double t, double alpha)> moment = {};
   bool exact = true;     // false: the moment is an approximation
   bool gaussian = true;  // each row is marginally N(0, I_d)
-  // Ordered pairs of distinct dependent rows among the first m. Empty: how rows depend on each other is not known.
+  // Ordered pairs of distinct dependent rows among the first m. Empty: the dependence of rows is unknown.
   std::function<double(Index m)> dependent_pairs = {};
   // E exp(alpha (|omega_1|^2 + |omega_2|^2) + (omega_1 + sign omega_2).z) for such a pair.
   std::function<double(double t, int sign, double alpha)> pair_moment = {};
-  // Geometry: in blocks of `block` rows, the cosine between any two and the norm of each.
+  // Geometry: within blocks of `block` rows, the cosine between any two rows, and the norm of each row.
   Index block = 0;
   std::optional<double> cosine = {}, norm = {};
 
@@ -29,21 +29,21 @@ struct ProjectionEntry {
 
   Description text;
   std::vector<Parameter> parameters;
-  // m x d rows, in double. The rows for a smaller m are the first rows for a larger one (paired comparisons).
+  // m x d rows, in double. The rows for a smaller m are the first rows for a larger m (paired comparisons).
   std::function<Matrix<double>(const Draw&, Index m, Index d)> draw;
   std::function<EnsembleLaw(const Params&, Index d)> law;
-  // What a user should know before taking m rows of it in d dimensions.
+  // Warnings for a user who takes m of its rows in d dimensions.
   std::function<std::vector<std::string>(const Params&, Index m, Index d)> caveats = [](const Params&, Index, Index) {
     return std::vector<std::string>();
   };
 };
 
-// The same draw for all who share it: the spec's `share` parameter says head (nobody), layer (all heads) or step (all
-// heads and all replicates).
+// The draw that all users of a shared ensemble have in common. The spec's `share` parameter is head (not shared), layer
+// (shared by all heads) or step (shared by all heads and replicates).
 Draw shared_draw(const Draw& draw);
 
-// m rows of the ensemble that the spec's `projection` parameter names, m x d: the injected state tensor "projection"
-// when there is one, drawn otherwise. Specs that share an ensemble share its rows.
+// m rows of the ensemble that the spec's `projection` parameter names, m x d. Uses the injected state tensor
+// "projection" if there is one, otherwise draws. Specs that share an ensemble share its rows.
 Matrix<double> draw_projection(const Draw& draw, Index m);
 
 }  // namespace attnbench

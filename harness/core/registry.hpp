@@ -1,7 +1,7 @@
-// Registries: what exists is what has registered itself. An entry's text and parameters are plain data; a file adds
-// itself with one line at namespace scope:
+// Registries: the entries are those that have registered themselves. An entry's text and parameters are plain data. A
+// file adds itself with one line at namespace scope:
 //   const bool registered = add(MethodEntry{...});
-// Nothing lists the files. Duplicate names are kept aside and reported by main (exit 2).
+// No list of files exists. Duplicate names are set aside, and main reports them (exit 2).
 #pragma once
 
 #include <map>
@@ -10,26 +10,26 @@
 #include <vector>
 
 #include "harness/core/abi.hpp"
-#include "harness/core/error.hpp"
 #include "harness/core/parameters.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
-// What `list` and `describe` print. One line each, except formula and notes.
+// The texts of `list` and `describe`. One line each, except the formula.
 struct Description {
   std::string name;
-  std::string summary;    // what it is, in one line
+  std::string summary;    // one line
   std::string formula;    // the mathematics, plain text
   std::string reference;  // paper and equation
   std::string cost;       // time and memory, in n, d, dv and the parameters
-  std::string family;     // selects what a parameter may name: "linear", "sparse" ...
+  std::string family;     // limits what a parameter may name: "linear", "sparse" ...
 };
 
-// The entries of one kind by name. What does not depend on the type of an entry is compiled once, in registry.cpp:
-// nearly every file of the project reads a registry.
+// The entries of one kind by name. Code that does not depend on the type of an entry is compiled once, in registry.cpp,
+// because nearly every file of the project reads a registry.
 class Catalogue {
  public:
-  Catalogue(std::string kind, std::string plural);  // known to catalogues() from then on
+  Catalogue(std::string kind, std::string plural);  // adds itself to catalogues()
   Catalogue(const Catalogue&) = delete;
   Catalogue& operator=(const Catalogue&) = delete;
 
@@ -38,17 +38,17 @@ class Catalogue {
   std::vector<std::string> names() const;
   const Description& description(const std::string& name) const;  // throws Misuse with the nearest names
   const std::vector<Parameter>& parameters(const std::string& name) const;
-  // The file that registers the entry, and what that file says it takes in beside the project's own sources.
+  // The file that registers the entry, and any files outside the project's own sources that it names.
   const std::vector<std::string>& source_files(const std::string& name) const;
 
  protected:
   struct Stored {
     std::shared_ptr<void> entry;
-    const Description* text;  // of the entry, as its parameters
+    const Description* text;  // part of the entry, like its parameters
     const std::vector<Parameter>* parameters;
     std::vector<std::string> files;
   };
-  bool store(Stored entry);  // false for a name that is there already
+  bool store(Stored entry);  // false if the name exists already
   const Stored& stored(const std::string& name) const;
   void set_files(const std::string& name, std::vector<std::string> files);
 
@@ -57,11 +57,11 @@ class Catalogue {
   std::map<std::string, Stored> entries_;
 };
 
-// Every catalogue by plural. Filled by the registries themselves.
+// Every catalogue by plural. The registries add themselves.
 std::map<std::string, Catalogue*>& catalogues();
-// Names that were registered twice: "kind name (first file, second file)".
+// Names registered twice: "kind name (first file, second file)".
 std::vector<std::string>& duplicate_registrations();
-// The catalogue of that plural; throws std::logic_error when there is none (a defect, not misuse).
+// The catalogue of that plural. Throws std::logic_error if there is none (a defect, not misuse).
 const Catalogue& catalogue(const std::string& plural);
 
 // Entry has text (Description), parameters (vector<Parameter>) and static constexpr kind, plural.
@@ -77,7 +77,7 @@ class Registry final : public Catalogue {
     const auto kept = std::make_shared<Entry>(std::move(entry));
     return store({kept, &kept->text, &kept->parameters, std::move(files)});
   }
-  // In the place of the entry of that name: references to it stay valid.
+  // Replaces the entry of that name; references to it stay valid.
   void replace(Entry entry, std::vector<std::string> files) {
     const std::string name = entry.text.name;
     *static_cast<Entry*>(stored(name).entry.get()) = std::move(entry);

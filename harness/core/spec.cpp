@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
 namespace {
-// More than any path or nested spec has. They bound the work on hostile input: specs inside specs are read again at
-// each level, and 40 levels took a quarter of a second.
+// More than any path or nested spec needs. These bounds limit the work on hostile input: nested specs are parsed again
+// at each level, and 40 levels took a quarter of a second.
 constexpr size_t longest_spec = 4096;
 constexpr int deepest_brackets = 16;
 
@@ -36,14 +36,15 @@ std::vector<std::string_view> split_arguments(std::string_view text, std::string
   return parts;
 }
 
-// The length of the key of "key=value"; 0 when the text has none.
+// The length of the key in "key=value"; 0 if the text has no key.
 size_t key_length(std::string_view argument) {
   size_t length = 0;
   while (length < argument.size() && name_character(argument[length])) ++length;
   return length < argument.size() && argument[length] == '=' ? length : 0;
 }
 
-// A value whose brackets balance, without them; throws when they stand anywhere but around the whole of it.
+// A value with balanced brackets, without its outer pair. Throws if brackets are anywhere except around the whole
+// value.
 std::string unbracketed(std::string_view value, std::string_view whole) {
   if (value.find_first_of("[]") == std::string_view::npos) return std::string(value);
   size_t end = 0;
@@ -90,7 +91,7 @@ std::string to_string(const Spec& spec) {
   for (const auto& [key, value] : spec.arguments) {
     text += separator;
     if (!key.empty()) text += key + "=";
-    // A value without a key that looks like one with a key keeps its brackets.
+    // A value without a key that looks like "key=value" keeps its brackets.
     text += key.empty() && key_length(value) > 0 ? fmt::format("[{}]", value) : quoted_value(value);
     separator = ',';
   }

@@ -13,12 +13,12 @@ namespace attnbench {
 
 struct Spec {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> arguments;  // key (empty when none was given), value unbracketed
+  std::vector<std::pair<std::string, std::string>> arguments;  // key (empty if none was given), value without brackets
 };
 
-// Throws Misuse on anything that the grammar does not have. Knows no names: see Params for meaning.
+// Throws Misuse for text outside the grammar. Knows no names; Params gives them meaning.
 Spec parse_spec(std::string_view text);
-// A value as it stands in a spec: bracketed when it holds a comma or a bracket.
+// A value as a spec contains it: in brackets if it has a comma or a bracket.
 std::string quoted_value(const std::string& value);
 std::string to_string(const Spec& spec);
 

@@ -1,4 +1,4 @@
-// What closed forms say of a kernel estimate, and the pair of vectors that they say it of.
+// Closed forms for a kernel estimate, and the pair of vectors that they apply to.
 #pragma once
 
 #include <cmath>
@@ -10,11 +10,11 @@
 
 namespace attnbench {
 
-// A pair (q, k), scaled, as the closed forms see it.
+// A pair (q, k), scaled, as the closed forms use it.
 struct Pair {
   Index d = 0;
   double q2 = 0, k2 = 0, qk = 0;                      // |q|^2, |k|^2, q.k
-  std::span<const double> q = {}, k = {};             // the vectors; empty where only lengths and angle are known
+  std::span<const double> q = {}, k = {};             // the vectors; empty if only lengths and angle are known
   double plus2() const { return q2 + k2 + 2 * qk; }   // |q + k|^2
   double minus2() const { return q2 + k2 - 2 * qk; }  // |q - k|^2
   double softmax() const { return std::exp(qk); }
@@ -31,15 +31,15 @@ inline Pair pair_of(std::span<const double> q, std::span<const double> k) {
   return pair;
 }
 
-// What a method's kernel estimates, for one pair: the mean over draws and the mean squared error about it.
+// Theory of a method's kernel estimate for one pair: its target, the mean over draws, and the mean squared error about
+// that mean.
 struct KernelTheory {
   std::string target;                                // "exp(q.k)", ...
   std::function<double(const Pair&)> mean;           // of the estimate
   std::function<double(const Pair&)> variance = {};  // empty: no closed form is known
   bool exact = true;                                 // false: the mean is an approximation, and is not claimed
-  // Where the estimate is the mean of independent summands X (one a projection vector): their number, and
-  // E X_j X_l / (E X_j E X_l) for a query q (1 x d), keys j in J (b x d) and keys l in K (n x d), as block (b x n).
-  // Empty: not known.
+  // If the estimate is the mean of independent summands X (one per projection vector): their number, and E X_j X_l / (E
+  // X_j E X_l) for a query q (1 x d), keys j in J (b x d) and keys l in K (n x d), as block (b x n). Empty: not known.
   Index summands = 0;
   std::function<void(Context&, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block)>
       correlation = {};

@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "harness/core/approximation.hpp"
-#include "harness/core/error.hpp"
+#include "harness/core/scaling.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/products.hpp"
 
 namespace attnbench {
@@ -14,8 +15,9 @@ namespace attnbench {
 namespace {
 
 constexpr Index alphabet = 256;
-// Captures are rounded to float16, the weights they are compared through as well: the nearest byte lies within 0.06 %
-// of the distance of the next one (measured on both captures). Any other model's lie as far as the next.
+// Captures are rounded to float16, and so are the weights that they are compared with. The nearest byte lies within
+// 0.06 % of the distance of the next one (measured on both captures). With any other model it lies about as far as the
+// next.
 constexpr double nearest_share = 0.05;
 
 class Weights {
@@ -64,7 +66,7 @@ TransformerLayer layer_of(const Weights& weights, const std::string& layer, Inde
           .down_shift = weights.matrix(layer + "down.bias", 1, width)};
 }
 
-// Runs the model on one token of every kind as far as the first layer's values: 256 x width, head after head.
+// Runs the model on one token of every byte up to the first layer's values: 256 x width, head after head.
 Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
   Transformer first = *model.transformer;
   first.layers.resize(1);
@@ -120,7 +122,7 @@ std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const At
     }
     if (!(best < nearest_share * next))
       throw Misuse(
-          fmt::format("token {} of the captures is no byte of the trained weights: the nearest is at {:.3g}, "
+          fmt::format("token {} of the captures matches no byte of the trained weights: the nearest is at {:.3g}, "
                       "the next at {:.3g}; make captures and weights in one run of scripts/train_byte_lm.py",
                       i, best, next));
     bytes.push_back(nearest);
@@ -167,12 +169,12 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
   const Shape shape{.nq = n, .nk = n, .d = d, .dv = dv, .mask = {.causal = true}, .precision = Precision::f64};
   const Params params("methods", "softmax");
   const auto softmax = make_approximation<double>({.shape = shape, .params = params, .streams = Streams(0)});
-  const double scale = std::pow(static_cast<double>(d), -0.25);
+  const double scale = edge_scale(d);
   const auto keep = [&](const HeadData<double>& head) {
     for (const auto& [tensor, X] : {std::pair{&file.q, &head.Q}, {&file.k, &head.K}, {&file.v, &head.V}})
       tensor->values.insert(tensor->values.end(), X->data(), X->data() + X->size());
   };
-  // Nobody reads the tokens after the last layer: without its attention and feed-forward part a quarter of the work.
+  // Nobody reads the tokens after the last layer. Its attention and feed-forward part would be a quarter of the work.
   hidden_states(context, transformer, embedded(model, bytes), {.last_feed_forward = false},
                 [&](Index layer, Index, const HeadData<double>& head, Out<double> out) {
                   keep(head);

@@ -5,10 +5,10 @@
 
 #include <fstream>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/last_read.hpp"
-#include "harness/inputs/memory_limit.hpp"
 #include "harness/inputs/tensor_formats.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 
@@ -28,13 +28,13 @@ std::string hash_of_file(const std::filesystem::path& path) {
 
 std::string version_of(const std::filesystem::path& path) {
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return path.string();  // reading it says what is wrong
+  if (stat(path.c_str(), &found) != 0) return path.string();  // reading the file will report the problem
   return fmt::format("{}\n{} {} {} {}.{}", path.string(), found.st_dev, found.st_ino, found.st_size,
                      found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
 }
 
 std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path) {
-  // Two: a model's measured and calibration heads. Files are as large as memory allows, so no more are held.
+  // Two: a model's measured and calibration heads. Files may be as large as memory allows, so we keep no more.
   static LastRead<std::shared_ptr<const AttentionFile>, 2> files;
   return files.get(version_of(path), [&] { return std::make_shared<const AttentionFile>(read_attention_file(path)); });
 }
@@ -45,7 +45,7 @@ std::string content_hash(const std::filesystem::path& path) {
 }
 
 HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request) {
-  // Limits are of the measured file: that for calibration may have other sizes, and either may be written again.
+  // The limits come from the measured file. The calibration file may have other sizes, and either may be rewritten.
   if (request.nq > file.nq || request.nk > file.nk || request.d != file.d || request.dv != file.dv)
     throw Misuse(fmt::format(
         "nq={}, nk={}, d={}, dv={} was asked for and a {} file has nq={}, nk={}, d={}, dv={}; give "

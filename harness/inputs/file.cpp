@@ -1,8 +1,9 @@
-// Heads from a .safetensors or .npz file: tensors q, k and v, unscaled, of shape [n, d], [heads, n, d] or
-// [batch, heads, n, d]. A smaller n takes the first tokens. The same numbers in every replicate: a file is one sample.
+// Heads from a .safetensors or .npz file: tensors q, k and v, unscaled, of shape [n, d], [heads, n, d] or [batch,
+// heads, n, d]. A smaller n takes the first tokens. Every replicate gets the same numbers, because a file is one
+// sample.
 #include <fmt/format.h>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/captured_heads.hpp"
 
 namespace attnbench {
@@ -14,7 +15,7 @@ std::filesystem::path path_of(const Params& params) {
   return params.text("path");
 }
 
-// The file, which has that item of the batch and that head.
+// The file, which must contain that item of the batch and that head.
 std::shared_ptr<const AttentionFile> file_with_head(const Params& params, Index batch, Index head) {
   const auto path = path_of(params);
   auto file = captured_heads(path);

@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/core/scaling.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 
@@ -13,7 +14,7 @@ namespace {
 constexpr double bytes_per_number = sizeof(double);
 constexpr double block_rows = 64;  // rows of the attention matrix in one block of work
 
-// In double: n = 10^18 must not overflow on its way to being refused.
+// In double, so that n = 10^18 does not overflow before we refuse it.
 double head_bytes(double nq, double nk, double d, double dv) {
   const double head = nq * d + nk * d + nk * dv, output = nq * dv, block = block_rows * nk;
   return bytes_per_number * (head + output + block);
@@ -25,7 +26,7 @@ void refuse_non_finite(const Params& input, const char* name, const Matrix<doubl
     for (Index j = 0; j < X.cols(); ++j)
       if (!std::isfinite(X(i, j)))
         throw Misuse(
-            fmt::format("{}: {}({}, {}) is {} once scaled; every value must be finite: mend the input, or "
+            fmt::format("{}: {}({}, {}) is {} once scaled; every value must be finite: fix the input, or "
                         "give a smaller scale",
                         input.spec(), name, i, j, X(i, j)));
 }
@@ -78,7 +79,7 @@ HeadData<double> draw_head(const Params& input, const InputRequest& request, dou
   require_shape(input, "Q", head.Q, request.nq, request.d);
   require_shape(input, "K", head.K, request.nk, request.d);
   require_shape(input, "V", head.V, request.nk, request.dv);
-  const double scale = std::sqrt(logit_scale) * std::pow(static_cast<double>(request.d), -0.25);
+  const double scale = std::sqrt(logit_scale) * edge_scale(request.d);
   head.Q *= scale;
   head.K *= scale;
   refuse_non_finite(input, "Q", head.Q);

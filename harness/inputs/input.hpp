@@ -1,4 +1,4 @@
-// Inputs: laws that draw heads, and files that hold them. A law registers itself as an InputEntry.
+// Inputs: laws that draw heads, and files that contain them. A law registers itself as an InputEntry.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace attnbench {
 
-// The measured head, or the one that fitted methods may learn from.
+// The measured head, or the head that fitted methods may learn from.
 enum class Purpose { measured, calibration };
 
 struct InputRequest {
@@ -21,11 +21,11 @@ struct InputRequest {
   Purpose purpose = Purpose::measured;
 };
 
-// The sizes and numbers of replicates that an input can give. 0 stands for any size, or for any number.
+// The sizes and numbers of replicates that an input can provide. 0 means any.
 struct InputLimits {
-  Index queries = 0, keys = 0;  // rows at most: a prefix of them is taken
+  Index queries = 0, keys = 0;  // most rows: a prefix of them is taken
   Index d = 0, dv = 0;          // fixed sizes
-  Index replicates = 0;         // at most: each has data of its own
+  Index replicates = 0;         // most replicates, if each has its own data
 };
 
 struct InputEntry {
@@ -34,27 +34,28 @@ struct InputEntry {
 
   Description text;
   std::vector<Parameter> parameters;
-  // Q, K, V of the requested sizes, not scaled by d^-1/4, a function of params and request alone.
+  // Q, K, V of the requested sizes, not scaled by d^-1/4. Depends only on params and request.
   std::function<HeadData<double>(const Params&, const InputRequest&)> draw;
-  // Retrieval: the key that each of the nq queries is aimed at. Null: the input has no such keys.
+  // Retrieval: the key at which each of the nq queries is aimed. Null: the input has no such keys.
   std::function<std::vector<Index>(const Params&, const InputRequest&)> needles = {};
   std::function<InputLimits(const Params&)> limits = [](const Params&) { return InputLimits{}; };
-  // Files: a hash of what is in them, part of the cell key. Laws: empty.
+  // Files: a hash of their content, part of the cell key. Laws: empty.
   std::function<std::string(const Params&)> content = [](const Params&) { return std::string(); };
-  // Heads of a whole transformer: it, and the first request.nk tokens that enter it. Null: there is none behind them.
+  // For heads of a whole transformer: the transformer, and the first request.nk tokens that enter it. Null: the heads
+  // come from no transformer.
   std::function<EmbeddedTokens(const Params&, const InputRequest&)> transformer = {};
   bool has_calibration = true;     // false: the calibration head is the measured one, and rows say so
   bool causal_by_default = false;  // heads of a causal model
 };
 
-// Checks sizes against the input's limits and this machine's memory (Misuse), draws, refuses values that are not
-// finite (Misuse, with the first place), and scales: Q and K by sqrt(logit_scale) d^-1/4 each.
+// Checks sizes against the input's limits and this machine's memory (Misuse), draws, refuses NaN and infinity (Misuse
+// with the first place), and scales Q and K by sqrt(logit_scale) d^-1/4 each.
 HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale = 1);
 
-// Throws Misuse when the input has not so many rows or other widths, or as refuse_absurd_sizes does.
+// Throws Misuse if the input has too few rows or other widths, or as refuse_absurd_sizes does.
 void refuse_sizes(const Params& input, Index nq, Index nk, Index d, Index dv);
 
-// Throws Misuse when a head of these sizes, its output and one block of work cannot fit in this machine's memory.
+// Throws Misuse if a head of these sizes, its output and one block of work do not fit in this machine's memory.
 void refuse_absurd_sizes(Index nq, Index nk, Index d, Index dv);
 
 }  // namespace attnbench

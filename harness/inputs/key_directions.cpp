@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/factorisations.hpp"
 
 namespace attnbench {
 
-// With Q = U_Q R_Q, K = U_K R_K and R_Q R_K^T = U S V^T, the factors are U_Q U S^1/2 and U_K V S^1/2; and U_Q U S^1/2 =
-// Q R_K^T V S^-1/2, which divides by no triangle.
+// With Q = U_Q R_Q, K = U_K R_K and R_Q R_K^T = U S V^T, the factors are U_Q U S^1/2 and U_K V S^1/2. We compute U_Q U
+// S^1/2 as Q R_K^T V S^-1/2, which needs no division by a triangle.
 KeyDirections best_directions(const Matrix<double>& Q, const Matrix<double>& K, Index size) {
   const Matrix<double> R_Q = triangular_factor(Q), R_K = triangular_factor(K);
   const Matrix<double> C = R_Q.lazyProduct(R_K.transpose());

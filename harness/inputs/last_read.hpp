@@ -1,9 +1,9 @@
-// What was read or made last, kept by what it was made from: a head is drawn for every cell, from several threads.
+// Caches the values read or made last, keyed by their origin: every cell of an input draws the same head. Not locked:
+// the program reads inputs on one thread, and a method's threads (Context::for_blocks) read none.
 #pragma once
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,19 +12,18 @@ namespace attnbench {
 template <class Value, size_t most_kept>
 class LastRead {
  public:
-  // The value kept under that key, or what make() gives.
+  // The value cached under that key, otherwise the result of make().
   template <class Make>
   Value get(const std::string& key, const Make& make) {
-    const std::lock_guard lock(mutex_);  // held while making, so that nothing is made twice at once
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](auto& kept) { return kept.first == key; });
     if (found != kept_.end()) return found->second;
+    Value made = make();
     if (kept_.size() == most_kept) kept_.pop_front();
-    kept_.emplace_back(key, make());
+    kept_.emplace_back(key, std::move(made));
     return kept_.back().second;
   }
 
  private:
-  std::mutex mutex_;
   std::deque<std::pair<std::string, Value>> kept_;
 };
 

@@ -1,14 +1,14 @@
 // Heads of the byte-level causal transformer that scripts/train_byte_lm.py trains, on held-out texts.
 //   text=each        replicate r reads text r of texts.safetensors, so that replicates differ as texts do
-//   text=0, 1, ...   every replicate reads that one
+//   text=0, 1, ...   every replicate reads that text
 //   weights=trained  text 0 and the calibration text, the same for every replicate, as captured in float16:
 //                    measured.safetensors and calibration.safetensors, q, k and v of shape [layers, heads, n, d], q and
 //                    k after the rotary rotation and unscaled. The other texts are computed here in double: captures
-//                    differ from that by 4e-4 at most (relative, Frobenius; tests/transformer_test.cpp).
+//                    differ from that by at most 4e-4 (relative, Frobenius; tests/inputs/transformer_test.cpp).
 //   weights=initial  the same texts read by the untrained model (initial.safetensors), computed here
-// With key_size, queries and keys have fewer dimensions: those whose logits are nearest to the head's own over the
-// whole measured text, scaled so that logits stay what they are under the smaller key size's square root. A smaller n
-// takes the first tokens. What composes layers (`depth`) gets the whole transformer, and its tokens.
+// With key_size, queries and keys keep fewer dimensions: those whose logits are nearest to the head's own over the
+// whole measured text. They are scaled so that logits stay the same under the square root of the smaller key size. A
+// smaller n takes the first tokens. Experiments that compose layers (`depth`) get the whole transformer and its tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "harness/core/error.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/captured_heads.hpp"
 #include "harness/inputs/key_directions.hpp"
@@ -75,14 +75,14 @@ bool has_texts() {
   return std::filesystem::exists(path_of("texts"), error);
 }
 
-// All texts, of which the first is captured as well.
+// All texts. The first one is captured as well.
 std::shared_ptr<const std::vector<Text>> texts() {
   static LastRead<std::shared_ptr<const std::vector<Text>>, 1> read;
   const auto path = required("texts");
   return read.get(version_of(path), [&] { return std::make_shared<const std::vector<Text>>(read_texts(path)); });
 }
 
-// Without texts.safetensors the captured one is all there is.
+// Without texts.safetensors there is only the captured text.
 Index number_of_texts() { return has_texts() ? std::ssize(*texts()) : 1; }
 
 bool one_each(const Params& params) { return params.text("text") == "each"; }
@@ -110,9 +110,9 @@ Text measured_text(Index which) {
   return all->at(static_cast<size_t>(which));
 }
 
-// The model of that file, applied to the first tokens of a text: it is causal, so later ones change nothing but
-// the order in which sums are rounded. A worker does the inputs of one replicate before those of the next, so that one
-// text at a time is enough; two are kept for runs that compare weights.
+// Applies that model to the first tokens of a text. The model is causal, so later tokens change nothing except the
+// order in which sums are rounded. A worker finishes the inputs of one replicate before those of the next, so caching
+// one text would do; we cache two for runs that compare weights.
 std::shared_ptr<const AttentionFile> computed_heads(const std::string& weights, Purpose purpose, Index which,
                                                     Index tokens) {
   static LastRead<std::shared_ptr<const AttentionFile>, 2> measured, calibration;
@@ -135,7 +135,7 @@ void require_head(const AttentionFile& file, Index layer, Index head) {
                     layer, head, file.batches - 1, file.heads - 1));
 }
 
-// All heads on the first tokens of that measured text, or of the calibration text; at least so many tokens.
+// All heads on the first tokens of that measured text, or of the calibration text; at least that many tokens.
 std::shared_ptr<const AttentionFile> all_heads(const Params& params, Purpose purpose, Index which, Index tokens) {
   const bool captured = purpose == Purpose::calibration || which == 0;
   if (captured && !untrained(params)) return captured_heads(capture(purpose));
@@ -145,7 +145,7 @@ std::shared_ptr<const AttentionFile> all_heads(const Params& params, Purpose pur
 HeadData<double> draw(const Params& params, const InputRequest& request) {
   const Index which = text_of(params, request.replicate);
   const Index key_size = params.integer("key_size");
-  // The directions of smaller keys are those of the whole text.
+  // The directions of smaller keys depend on the whole text.
   const Index tokens = key_size > 0 ? std::numeric_limits<Index>::max() : std::max(request.nq, request.nk);
   const auto file = all_heads(params, request.purpose, which, tokens);
   const Index layer = params.integer("layer"), head = params.integer("head") + request.head;
@@ -171,7 +171,7 @@ InputLimits limits(const Params& params) {
     throw Misuse(fmt::format("model: key_size={} was asked for; expected at most the {} that the heads have", key_size,
                              limits.d));
   if (key_size > 0) limits.d = key_size;
-  text_of(params, 0);  // refuses one that is not there
+  text_of(params, 0);  // throws if there is no such text
   if (one_each(params)) limits.replicates = number_of_texts();
   return limits;
 }
@@ -187,7 +187,7 @@ EmbeddedTokens transformer(const Params& params, const InputRequest& request) {
   return {model->transformer, embedded(*model, text)};
 }
 
-// Of every file that anything here is made of and that is there: captures alone serve single heads.
+// Hashes every existing file that the heads may depend on. Captures alone suffice for single heads.
 std::string content(const Params&) {
   std::string hashes = content_hash(capture(Purpose::measured)) + content_hash(capture(Purpose::calibration));
   std::error_code error;
@@ -201,20 +201,21 @@ const bool registered = add(InputEntry{
              .summary = "a head of the project's own byte-level causal transformer, trained or not",
              .formula = "q, k, v of one layer and head on held-out texts, one a replicate; causal",
              .reference = "scripts/train_byte_lm.py, harness/inputs/model/model.json",
-             .cost = "text 0 is captured; of another text the whole model is run once in each worker",
+             .cost = "text 0 is captured; for another text each worker runs the whole model once",
              .family = "file"},
     .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
                    Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0),
-                   Parameter::choice("weights", "trained", "those after training, or before its first step",
+                   Parameter::choice("weights", "trained", "the weights after training, or before its first step",
                                      {"trained", "initial"}),
                    Parameter::integer_or("text", "each",
                                          "the text that all replicates read, from 0, which is the captured one; each: "
                                          "replicate r reads text r, and there are as many replicates as texts",
                                          0),
-                   Parameter::integer("key_size", 0,
-                                      "so many dimensions of queries and keys, those that carry the logits best; 0: "
-                                      "all, as captured",
-                                      0)},
+                   Parameter::integer(
+                       "key_size", 0,
+                       "keep this many dimensions of queries and keys, those that carry the logits best; 0: "
+                       "all, as captured",
+                       0)},
     .draw = draw,
     .limits = limits,
     .content = content,

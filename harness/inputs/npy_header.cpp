@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 

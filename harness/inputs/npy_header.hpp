@@ -1,4 +1,4 @@
-// The header of one .npy array: what its bytes mean.
+// The header of a .npy array, which describes its bytes.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,8 @@ struct NpyHeader {
   std::vector<Index> shape;
 };
 
-// The dictionary literal of a .npy header, {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, padded with
-// spaces and a line end. Not Python: only this form is taken. Throws Misuse beginning with `where`.
+// Parses the dictionary literal of a .npy header, {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, padded
+// with spaces and a line end. Accepts only this form, not Python in general. Throws Misuse beginning with `where`.
 NpyHeader parse_npy_header(std::string_view text, const std::string& where);
 
 }  // namespace attnbench

@@ -1,6 +1,8 @@
-// NumPy's .npz (numpy.lib.format): a zip archive of .npy files, each
+// NumPy's .npz (numpy.lib.format): a zip archive of .npy files, each consisting of
 //   "\x93NUMPY", version (1.0, 2.0 or 3.0), header length (2 bytes in version 1, else 4), header, numbers.
-// Archives come from anywhere: what an entry declares is checked against the bytes that it has before memory is taken.
+// Archives are untrusted: we compare the sizes that an entry declares with its bytes before we allocate memory.
+#include "harness/inputs/npz.hpp"
+
 #include <fmt/format.h>
 #include <zip.h>
 
@@ -8,7 +10,7 @@
 #include <memory>
 #include <set>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/npy_header.hpp"
 
 namespace attnbench {
@@ -43,7 +45,7 @@ Archive open_archive(const std::filesystem::path& path) {
   return {path.string(), {zip, &zip_discard}};
 }
 
-// The .npy files of the archive by tensor name; other files in it are none of ours.
+// The .npy files of the archive by tensor name. Other files in it are ignored.
 std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t file_size) {
   std::map<std::string, Entry> entries;
   std::uint64_t compressed_total = 0;
@@ -67,7 +69,7 @@ std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t f
              "entries that lie side by side");
     if (stat.size > largest_entry || stat.size > stat.comp_size * expansion)
       refuse(fmt::format("declares {} bytes out of {} stored", stat.size, stat.comp_size),
-             "at most 64 GiB, and what its compression can give");
+             "at most 64 GiB, and no more than its compression can expand to");
     if (!entries.emplace(std::move(name), Entry{i, stat.size}).second) refuse("is there twice", "each array once");
   }
   if (entries.empty())
@@ -76,7 +78,7 @@ std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t f
   return entries;
 }
 
-// Reads one entry from its beginning to its end.
+// Reads one entry from beginning to end.
 class EntryReader {
  public:
   EntryReader(const Archive& archive, const Entry& entry, const std::string& where)
@@ -97,7 +99,7 @@ class EntryReader {
     if (done < bytes.size()) throw Misuse(fmt::format("{} is cut short or damaged; write the file again", where_));
     left_ -= bytes.size();
   }
-  // The checksum is compared when the end is reached.
+  // Reaching the end also checks the checksum.
   void expect_end() {
     unsigned char beyond = 0;
     if (left_ != 0 || zip_fread(file_.get(), &beyond, 1) != 0)
@@ -129,7 +131,7 @@ NpyHeader read_npy_header(EntryReader& reader, const std::string& where) {
   return parse_npy_header(text, where);
 }
 
-// Values in column-major order (the first axis runs fastest) in row-major order.
+// Converts values from column-major order (the first axis runs fastest) to row-major order.
 std::vector<double> row_major(const std::vector<double>& column_major, const std::vector<Index>& shape) {
   std::vector<double> values;
   values.reserve(column_major.size());

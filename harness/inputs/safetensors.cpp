@@ -1,7 +1,9 @@
 // Safetensors (https://huggingface.co/docs/safetensors): 8 bytes of header length (little endian), a JSON header
 //   {"name": {"dtype": "F32", "shape": [n, d], "data_offsets": [begin, end]}, ..., "__metadata__": {"key": "text"}}
-// and the data, row-major and little endian, which the offsets cover without overlap or gap. The header is read as a
-// stream of tokens, so that nothing is built from one that nests deeper, repeats a key or is of another form.
+// and the data, row-major and little endian, which the offsets cover without overlap or gap. The header is parsed as a
+// stream of tokens, so nothing is built from a header that nests deeper, repeats a key or is malformed.
+#include "harness/inputs/safetensors.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {
@@ -25,7 +27,7 @@ constexpr std::uint64_t longest_header = 100'000'000;  // the limit of the refer
 struct Dtype {
   std::string_view name;
   Index bits;
-  std::optional<FloatFormat> floats = std::nullopt;  // what this reader decodes
+  std::optional<FloatFormat> floats = std::nullopt;  // set if this reader decodes the type
 };
 constexpr Dtype dtypes[] = {{"F64", 64, FloatFormat::float64},
                             {"F32", 32, FloatFormat::float32},
@@ -56,7 +58,7 @@ struct Entry {
   bool has_shape = false, has_offsets = false;
 };
 
-// Takes the header's tokens one by one and throws Misuse at the first that has no place in the form above.
+// Takes the header's tokens one by one. Throws Misuse at the first that the form above does not allow.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(std::string file) : file_(std::move(file)) {}
@@ -174,8 +176,9 @@ class File {
 
 std::string read_header(File& file, const std::string& name) {
   if (file.size() < length_bytes)
-    throw Misuse(fmt::format("{}: {} bytes are no safetensors file; expected 8 bytes of header length and the header",
-                             name, file.size()));
+    throw Misuse(
+        fmt::format("{}: {} bytes are too few for a safetensors file; expected 8 bytes of header length and the header",
+                    name, file.size()));
   unsigned char bytes[length_bytes];
   file.read(reinterpret_cast<char*>(bytes), length_bytes);
   std::uint64_t length = 0;
@@ -186,13 +189,14 @@ std::string read_header(File& file, const std::string& name) {
                     name, length, file.size(), std::min(file.size() - length_bytes, longest_header)));
   std::string header(length, '\0');
   file.read(header.data(), header.size());
-  // The JSON library takes a NUL for the end of its input and would ignore what follows.
+  // The JSON library treats a NUL as the end of its input and would ignore the rest.
   if (!header.starts_with('{') || header.find('\0') != std::string::npos)
     throw Misuse(fmt::format("{}: the header is no JSON object; expected {{ at byte 8, and text", name));
   return header;
 }
 
-// Every tensor's bytes are shape times dtype, and together they are the data: no overlap, no gap, nothing after it.
+// Checks that every tensor has shape times dtype bytes, and that together they are the data: no overlap, no gap,
+// nothing after it.
 void check_layout(std::vector<Entry>& entries, std::uint64_t data_size, const std::string& file) {
   std::sort(entries.begin(), entries.end(), [](auto& a, auto& b) { return a.offsets < b.offsets; });
   std::uint64_t covered = 0;

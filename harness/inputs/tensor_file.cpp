@@ -7,7 +7,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/inputs/npz.hpp"
+#include "harness/inputs/safetensors.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {
@@ -49,7 +51,7 @@ void check_finite(const Tensor& tensor, const char* name, const std::string& fil
   std::vector<Index> index(tensor.shape.size());
   for (size_t axis = index.size(); axis-- > 0; place /= tensor.shape[axis]) index[axis] = place % tensor.shape[axis];
   throw Misuse(
-      fmt::format("{}: {}{} is {}; every value must be finite: mend the tensor (padding is given by a mask, "
+      fmt::format("{}: {}{} is {}; every value must be finite: fix the tensor (give padding by a mask, "
                   "not by NaN)",
                   file, name, shown(index), *bad));
 }
@@ -62,7 +64,7 @@ In<double> matrix_of(const Tensor& tensor, Index position) {
 }  // namespace
 
 NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only) {
-  size_of_regular_file(path);  // refuses what is no file
+  size_of_regular_file(path);  // throws if it is not a regular file
   const std::string start = first_bytes(path);
   const bool zip = start.starts_with("PK"), npz = path.extension() == ".npz";
   if (start.starts_with("\x93NUMPY"))

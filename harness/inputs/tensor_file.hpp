@@ -1,4 +1,4 @@
-// Tensors in files: .safetensors and .npz, read with every size checked before it is believed.
+// Tensors in files: .safetensors and .npz. Every size is checked before it is used.
 #pragma once
 
 #include <filesystem>
@@ -18,19 +18,16 @@ struct Tensor {
 using NamedTensors = std::map<std::string, Tensor>;
 
 // The tensors of a .safetensors (F16, BF16, F32, F64) or .npz (f2, f4, f8, either byte order, C or Fortran order) file.
-// only: names to read; empty reads all. Throws Misuse: what is wrong, where, and what was expected. Never allocates
-// more than a constant times the file's size.
+// only: names to read; empty reads all. Throws Misuse that says what is wrong, where, and what was expected. Never
+// allocates more than a constant times the file's size.
 NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only = {});
-
-// Writes float64 or float32 safetensors: to a temporary file beside it, then renamed, so nothing is half-written.
-void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, Precision precision);
 
 // A tensor with 1 or 2 axes as a matrix (1 axis: one row), and back.
 Matrix<double> as_matrix(const Tensor& tensor, const std::string& name);
 Tensor as_tensor(const Matrix<double>& matrix);
 
 // q, k and v of a file in one layout: [n, d], [heads, n, d] or [batch, heads, n, d]. k and v may have fewer heads than
-// q (grouped queries: query head h reads key head h * key_heads / heads) and another length than q.
+// q (grouped queries: query head h reads key head h * key_heads / heads) and another length.
 struct AttentionFile {
   std::vector<Index> leading;  // axes of q before [n, d]: {}, {heads} or {batch, heads}
   Index batches = 1, heads = 1, key_heads = 1;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/core/error.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 
@@ -99,7 +99,7 @@ std::vector<std::string> names_to_read(const std::filesystem::path& path, const 
                                        const std::vector<std::string>& present) {
   for (const auto& name : only) {
     if (std::find(present.begin(), present.end(), name) != present.end()) continue;
-    constexpr size_t most_listed = 32;  // a message, not a dump
+    constexpr size_t most_listed = 32;  // keep the message short
     std::vector<std::string> listed;
     for (const auto& there : present)
       if (listed.size() < most_listed) listed.push_back(shown(there));

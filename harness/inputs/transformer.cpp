@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/products.hpp"
 
 namespace attnbench {
@@ -51,9 +51,9 @@ Matrix<double> attention(Context& context, const Transformer& transformer, Index
   const Index d = transformer.d, dv = transformer.dv;
   Matrix<double> mixed(Y.rows(), transformer.heads * dv);
   for (Index h = 0; h < transformer.heads; ++h) {
-    HeadData<double> head{projected(context, Y, rows(weights.queries, h * d, d)),
-                          projected(context, Y, rows(weights.keys, h * d, d)),
-                          projected(context, Y, rows(weights.values, h * dv, dv))};
+    HeadData<double> head{projected(context, Y, row_block(weights.queries, h * d, d)),
+                          projected(context, Y, row_block(weights.keys, h * d, d)),
+                          projected(context, Y, row_block(weights.values, h * dv, dv))};
     if (transformer.rotary) {
       rotate(head.Q);
       rotate(head.K);

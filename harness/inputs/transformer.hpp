@@ -1,4 +1,4 @@
-// A stack of attention layers in double, with the attention of every head left to the caller.
+// A stack of attention layers in double. The caller provides the attention of every head.
 //   Y = norm(X);  Q, K, V = Y Wq^T, Y Wk^T, Y Wv^T for each head, Q and K rotated where positions are rotary
 //   X <- X + [heads' outputs] Wo^T;   X <- X + gelu(norm(X) Wu^T + b_u) Wd^T + b_d
 // The order is that of pre-normalised transformers (Xiong et al. 2020, arXiv:2002.04745); any part can be left out.
@@ -33,20 +33,20 @@ struct Transformer {
   std::vector<TransformerLayer> layers;
 };
 
-// The parts of every layer beside attention.
+// The parts of every layer besides attention.
 struct LayerParts {
-  bool skip = true;          // X + branch; false: the branch alone
+  bool skip = true;          // false: the branch alone
   bool feed_forward = true;  // false: attention alone
   bool norm = true;          // false: no LayerNorm
-  // false: the last layer ends with its attention, for who does not read the tokens after it
+  // false: the last layer ends after its attention, for callers that do not read the tokens after it
   bool last_feed_forward = true;
 };
 
 // Attention of one head: Q and K n x d, not scaled; writes n x dv.
 using AttendHead = std::function<void(Index layer, Index head, const HeadData<double>& head_data, Out<double> out)>;
 
-// X (n x width) before the first layer and after each: layers + 1 matrices. Throws NumericallyInvalid, naming the layer
-// and the place, when a number is none.
+// X (n x width) before the first layer and after each layer: layers + 1 matrices. Throws NumericallyInvalid, which
+// names the layer and the place, for NaN or infinity.
 std::vector<Matrix<double>> hidden_states(Context& context, const Transformer& transformer, Matrix<double> X,
                                           LayerParts parts, const AttendHead& attend);
 

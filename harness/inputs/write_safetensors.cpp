@@ -1,4 +1,7 @@
-// Safetensors as safetensors.cpp reads them: header length, JSON header, data. Written beside the file and renamed.
+// Writes safetensors in the form that safetensors.cpp reads: header length, JSON header, data. Writes a temporary file,
+// then renames it.
+#include "harness/inputs/write_safetensors.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 
 namespace attnbench {
@@ -49,7 +52,7 @@ void write_numbers(std::ostream& stream, std::span<const double> values) {
   }
 }
 
-// A file of that name which no other process or thread writes, gone unless it is renamed.
+// A temporary file that no other process or thread writes. The destructor removes it unless it was renamed.
 class Temporary {
  public:
   explicit Temporary(const std::filesystem::path& beside) {
@@ -60,7 +63,7 @@ class Temporary {
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() {
-    std::error_code ignored;  // already renamed, or never made
+    std::error_code ignored;  // already renamed, or never created
     std::filesystem::remove(path_, ignored);
   }
   const std::filesystem::path& path() const { return path_; }

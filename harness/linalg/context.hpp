@@ -1,4 +1,4 @@
-// What a call to a method carries with it: the threads it may use and the work it has done.
+// The context of a call to a method: the threads it may use and the work it has done.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,8 @@
 
 namespace attnbench {
 
-// Operations counted by the seam: multiply and add are two FLOPs; exponentials are counted apart.
+// Operations that the functions of linalg count: multiply and add are two FLOPs; exponentials are counted
+// separately.
 struct Work {
   double flops = 0;
   double exps = 0;
@@ -19,8 +20,8 @@ struct Work {
   }
 };
 
-// What an accelerator would store in half precision is rounded to it (and kept in the scalar type): the results of the
-// seam's products and exponentials. Sums inside a product are kept in the scalar type, as tensor cores do.
+// Rounds the numbers that an accelerator would store in half precision (and keeps them in the scalar type): the results
+// of products and exponentials. Sums inside a product stay in the scalar type, as in tensor cores.
 enum class Rounding { none, f16, bf16 };
 
 class Context {
@@ -32,9 +33,9 @@ class Context {
   Work work;
 
   // Calls body(context, first, count) for each block of at most `block` consecutive indices out of [0, total). The
-  // blocks do not depend on the number of threads, and each writes memory of its own: results are the same bit for bit
-  // for any number. Each call has a Context with its share of the threads (one, unless there are fewer blocks than
-  // threads), whose work is added to this one. The first exception thrown by a block is thrown again here.
+  // blocks do not depend on the number of threads, and each writes its own memory, so results are the same bit for bit
+  // for any number. Each call gets a Context with its share of the threads (one, unless there are fewer blocks than
+  // threads), whose work is added to this one. Rethrows the first exception of a block.
   void for_blocks(Index total, Index block, const std::function<void(Context&, Index, Index)>& body);
 
  private:

@@ -1,5 +1,5 @@
-// Exponentials with an offset a row and a column, each in one pass over the block: what softmax tiles and features in
-// exponent form are made of. X is b x c throughout; offsets are added to the exponent.
+// Exponentials with an offset per row and per column, in one pass over the block, for softmax tiles and for features in
+// exponent form. X is b x c throughout; offsets are added to the exponent.
 #pragma once
 
 #include <span>

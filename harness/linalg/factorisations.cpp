@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
@@ -30,7 +30,7 @@ Matrix<double> triangular_factor(const In<double>& X) {
   Columns R = Columns::Zero(F, F), B(panel, F), reflectors(block, F);
   for (Index first = 0; first < X.rows() && F > 0; first += panel) {
     const Index count = std::min(panel, X.rows() - first);
-    B.topRows(count) = rows(X, first, count);
+    B.topRows(count) = row_block(X, first, count);
     require(LAPACKE_dtpqrt(LAPACK_COL_MAJOR, size(count), size(F), 0, block, R.data(), size(F), B.data(), size(panel),
                            reflectors.data(), block),
             "dtpqrt");
@@ -53,8 +53,7 @@ RightSingularVectors right_singular_vectors(const Matrix<double>& X) {
   const lapack_int F = size(X.cols());
   RightSingularVectors result{std::vector<double>(static_cast<size_t>(F)), Matrix<double>(F, F)};
   if (F == 0) return result;
-  // Row-major X is column-major X^T, whose left singular vectors are what is wanted; they come column-major, that is as
-  // rows.
+  // Row-major X is column-major X^T, whose left singular vectors we want. They come column-major, so as rows.
   Matrix<double> overwritten = X, rows(F, F), unused(F, F);
   require(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'A', F, F, overwritten.data(), F, result.sigma.data(), rows.data(), F,
                          unused.data(), F),
@@ -68,7 +67,8 @@ Eigenvectors symmetric_eigenvectors(const Matrix<double>& X) {
   const lapack_int F = size(X.cols());
   Eigenvectors result{std::vector<double>(static_cast<size_t>(F)), X.transpose()};
   if (F == 0) return result;
-  // Column-major, what was transposed is X; its eigenvectors come as columns, that is as rows of a row-major matrix.
+  // In column-major order the transposed matrix is X. Its eigenvectors come as columns, so as rows of a row-major
+  // matrix.
   require(LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'L', F, result.V.data(), F, result.values.data()), "dsyevd");
   result.V.transposeInPlace();
   return result;
@@ -79,7 +79,7 @@ Matrix<double> inverse(Matrix<double> X) {
   const lapack_int F = size(X.cols());
   if (F == 0) return X;
   std::vector<lapack_int> pivots(static_cast<size_t>(F));
-  // The inverse of the transpose is the transpose of the inverse: the row-major matrix is passed as it is.
+  // The inverse of the transpose is the transpose of the inverse, so we pass the row-major matrix unchanged.
   const lapack_int status = LAPACKE_dgetrf(LAPACK_COL_MAJOR, F, F, X.data(), F, pivots.data());
   if (status > 0) throw NumericallyInvalid("a singular matrix has no inverse");
   require(status, "dgetrf");
@@ -89,7 +89,7 @@ Matrix<double> inverse(Matrix<double> X) {
 
 Quadrature bidiagonal_quadrature(std::vector<double> diagonal, std::vector<double> superdiagonal) {
   assert(diagonal.size() == superdiagonal.size() + 1);
-  // P^T e_1 is what is left of e_1 when the rotations of the right side are applied to it.
+  // P^T e_1 results from applying the rotations of the right side to e_1.
   std::vector<double> first(diagonal.size(), 0.0);
   first[0] = 1;
   const auto n = static_cast<lapack_int>(diagonal.size());

@@ -1,5 +1,5 @@
-// Factorisations by LAPACK, in double: what spectra of large matrices and fitted transforms are made of. All throw
-// std::runtime_error when LAPACK fails. (Eigen's own take a file that includes them 20 to 50 s to compile.)
+// Factorisations by LAPACK, in double, for spectra of large matrices and for fitted transforms. All throw
+// std::runtime_error when LAPACK fails. (A file that includes Eigen's own takes 20 to 50 s to compile.)
 #pragma once
 
 #include <span>
@@ -9,12 +9,13 @@
 
 namespace attnbench {
 
-// R of the thin QR of X (n x F, any n), F x F upper triangular, signs as they come. X is read in panels of rows, each
-// folded into the R so far (a sequential TSQR: Demmel et al. 2012, SIAM J. Sci. Comput. 34:A206): O((panel + F) F)
+// R of the thin QR of X (n x F, any n), F x F upper triangular, with arbitrary signs. Reads X in panels of rows and
+// folds each into the R so far (a sequential TSQR: Demmel et al. 2012, SIAM J. Sci. Comput. 34:A206): O((panel + F) F)
 // memory.
 Matrix<double> triangular_factor(const In<double>& X);
 
-// X (n x b, b <= n) becomes an orthonormal basis of its columns; where they are dependent, of more than their span.
+// Replaces X (n x b, b <= n) by an orthonormal basis of its columns. If they are dependent, the basis spans more than
+// they do.
 void orthonormalise(Matrix<double>& X);
 
 // The singular values of X (F x F), largest first, and its right singular vectors as the columns of V.
@@ -24,8 +25,8 @@ struct RightSingularVectors {
 };
 RightSingularVectors right_singular_vectors(const Matrix<double>& X);
 
-// The eigenvalues of a symmetric X (F x F, its lower triangle is read), smallest first, and its eigenvectors as the
-// columns of V.
+// The eigenvalues of a symmetric X (F x F; only its lower triangle is read), smallest first, and its eigenvectors as
+// the columns of V.
 struct Eigenvectors {
   std::vector<double> values;
   Matrix<double> V;
@@ -35,7 +36,7 @@ Eigenvectors symmetric_eigenvectors(const Matrix<double>& X);
 // X^-1 (F x F). Throws NumericallyInvalid when X is singular.
 Matrix<double> inverse(Matrix<double> X);
 
-// The singular values of an upper bidiagonal matrix, to a relative precision of epsilon each (Demmel and Kahan 1990),
+// The singular values of an upper bidiagonal matrix, each to a relative precision of epsilon (Demmel and Kahan 1990),
 // and the squares of the first components of its right singular vectors, which sum to 1.
 struct Quadrature {
   std::vector<double> nodes, weights;

@@ -1,5 +1,6 @@
-// Dense matrices and the two views that every interface passes: In (read) and Out (write the caller's memory).
-// Row-major; row i is token i. Views carry an outer stride, so that one head of a [heads, n, d] tensor is a view.
+// Dense matrices and the two views that every interface passes: In (for reading) and Out (for writing the caller's
+// memory). Row-major; row i is token i. Views have an outer stride, so that one head of a [heads, n, d] tensor is a
+// view.
 #pragma once
 
 #include <Eigen/Core>
@@ -18,7 +19,7 @@ class Out : public Eigen::Map<Matrix<T>, 0, Eigen::OuterStride<>> {
   Out(T* data, Index rows, Index columns, Index stride) : Base(data, rows, columns, Eigen::OuterStride<>(stride)) {}
   Out(Matrix<T>& m) : Out(m.data(), m.rows(), m.cols(), m.cols()) {}  // NOLINT(google-explicit-constructor)
   using Base::operator=;
-  // The view is a handle: copying one names the same memory, assigning one copies the numbers.
+  // The view is a handle: copying it refers to the same memory, assigning it copies the numbers.
   Out(const Out&) = default;
   Out& operator=(const Out& other) {
     Base::operator=(other);
@@ -38,23 +39,24 @@ class In : public Eigen::Map<const Matrix<T>, 0, Eigen::OuterStride<>> {
 
 // Rows [first, first + count) of a view, as a view.
 template <class T>
-In<T> rows(const In<T>& m, Index first, Index count) {
+In<T> row_block(const In<T>& m, Index first, Index count) {
   return {m.data() + first * m.outerStride(), count, m.cols(), m.outerStride()};
 }
 template <class T>
-Out<T> rows(Out<T> m, Index first, Index count) {
+Out<T> row_block(Out<T> m, Index first, Index count) {
   return {m.data() + first * m.outerStride(), count, m.cols(), m.outerStride()};
 }
 template <class T>
-In<T> rows(const Matrix<T>& m, Index first, Index count) {
-  return rows(In<T>(m), first, count);
+In<T> row_block(const Matrix<T>& m, Index first, Index count) {
+  return row_block(In<T>(m), first, count);
 }
 template <class T>
-Out<T> rows(Matrix<T>& m, Index first, Index count) {
-  return rows(Out<T>(m), first, count);
+Out<T> row_block(Matrix<T>& m, Index first, Index count) {
+  return row_block(Out<T>(m), first, count);
 }
 
-// The top left rows x columns corner of a scratch matrix, as a view: ragged last blocks reuse the full block's memory.
+// The top left rows x columns corner of a scratch matrix, as a view, so that ragged last blocks reuse the full block's
+// memory.
 template <class T>
 Out<T> corner(Matrix<T>& m, Index row_count, Index column_count) {
   return {m.data(), row_count, column_count, m.cols()};

@@ -1,8 +1,8 @@
 // Matrix products by one register-blocked kernel: a tile of C, 6 rows by 4 vectors, stays in registers while a panel of
-// B streams by. Only B is packed, a panel at a time, and not when its rows are as wide as a panel. Against Eigen's GEMM
-// at the engines' block shapes (docs/engines.md) it is 1.1 to 1.3 times faster, because their operands are too narrow
-// to repay the packing of A. Every entry of C is one sum in the order of k, whatever the shape: a block cut shorter has
-// the same bits.
+// B streams by. The kernel packs only B, one panel at a time, and not if its rows are as wide as a panel. At the
+// engines' block shapes (docs/engines.md) it is 1.1 to 1.3 times faster than Eigen's GEMM, because their operands are
+// too narrow to repay the packing of A. Every entry of C is one sum in the order of k for any shape, so a shorter block
+// has the same bits.
 #include "harness/linalg/products.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ typename Vector<T>::type load(const T* p) {
   return v;
 }
 
-// What products of this thread fetch on the way.
+// Memory that the products of this thread prefetch.
 struct Upcoming {
   static constexpr Index line = 64;
   struct Range {
@@ -53,7 +53,7 @@ struct Upcoming {
   Range ranges[most];
   int current = 0;
 
-  // The next `count` lines, some perhaps beyond the end of what is wanted, or null when nothing is.
+  // The next `count` lines, of which some may lie beyond the end of the range, or null if nothing is left to fetch.
   const char* take(Index count) {
     while (current < most && ranges[current].next >= ranges[current].end) ++current;
     if (current == most) return nullptr;
@@ -64,15 +64,15 @@ struct Upcoming {
 };
 thread_local Upcoming upcoming;
 
-// How entry (i, k) of A is found: i steps of row, k of column.
+// Locates entry (i, k) of A: i steps of `row`, k steps of `column`.
 template <class T>
 struct Entries {
   const T* data;
   Index row, column;
 };
 
-// C (rows x columns) += or = A B for B packed: k x Width vectors, with rows B_stride apart.
-// fetch: null, or k lines to be brought into the cache.
+// C (rows x columns) += or = A B for packed B: k x Width vectors, with rows B_stride apart. fetch: null, or k lines to
+// bring into the cache.
 template <class T, int Rows, int Width, bool Fetch = false>
 void tile(Index k, Entries<T> A, const T* B, Index B_stride, T* C, Index C_stride, Index columns, bool add,
           const char* fetch = nullptr) {
@@ -127,8 +127,8 @@ void rows_of_tiles(Index rows, Index k, Entries<T> A, const T* B, Index B_stride
   if (rows > i) tile<T, 1, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
 }
 
-// A square of vectors, transposed in place: log2(lanes) rounds, each of which swaps the blocks of `step` entries that
-// lie off the diagonal of blocks twice as large.
+// Transposes a square of vectors in place, in log2(lanes) rounds. Each round swaps the off-diagonal blocks of `step`
+// entries inside blocks twice as large.
 template <class T, int step, size_t... J>
 void swap_blocks(typename Vector<T>::type& a, typename Vector<T>::type& b, std::index_sequence<J...>) {
   constexpr size_t all = sizeof...(J);
@@ -143,8 +143,8 @@ void transpose(typename Vector<T>::type (&v)[lanes<T>]) {
   if constexpr (step > 1) transpose<T, step / 2>(v);
 }
 
-// Columns [first, first + columns) of rows [l, l + k) of B, side by side in vectors; what is beyond the last column is
-// 0. B is given by rows (B.column = 1) or by columns (B.row = 1).
+// Packs columns [first, first + columns) of rows [l, l + k) of B side by side into vectors, with 0 beyond the last
+// column. B is given by rows (B.column = 1) or by columns (B.row = 1).
 template <class T>
 void pack(Entries<T> B, Index l, Index k, Index first, Index columns, Index width, T* packed) {
   const T* from = B.data + l * B.row + first * B.column;
@@ -166,7 +166,7 @@ void pack(Entries<T> B, Index l, Index k, Index first, Index columns, Index widt
     for (Index i = j < square_columns ? square_rows : 0; i < k; ++i) packed[i * width + j] = from[i + j * B.column];
 }
 
-// C = A B or C += A B, with A and B given by their entries; one of B.row and B.column is 1.
+// C = A B or C += A B, for A and B given as Entries; one of B.row and B.column is 1.
 template <class T>
 void product(Index k, Entries<T> A, Entries<T> B, Out<T> C, bool add) {
   if (k == 0 && !add) C.setZero();
@@ -179,7 +179,7 @@ void product(Index k, Entries<T> A, Entries<T> B, Out<T> C, bool add) {
       const Index width = (columns + lanes<T> - 1) / lanes<T> * lanes<T>;
       const T* source = B.data + l * B.row + first * B.column;
       Index stride = B.row;
-      // Few rows do not repay a copy.
+      // A copy does not pay off for few rows.
       if (B.column != 1 || columns < width || (stride != width && C.rows() > 2 * tile_rows)) {
         pack(B, l, part, first, columns, width, memory.data());
         source = memory.data();
@@ -216,7 +216,8 @@ void fetch_during_products(const std::vector<In<T>>& views) {
   upcoming = {};
   int place = 0;
   for (const In<T>& view : views) {
-    if (view.outerStride() != view.cols() || place == Upcoming::most) continue;  // lines in between are not wanted
+    // Skip views with gaps: the lines in between are not needed.
+    if (view.outerStride() != view.cols() || place == Upcoming::most) continue;
     const auto* begin = reinterpret_cast<const char*>(view.data());
     upcoming.ranges[place++] = {begin, begin + static_cast<size_t>(view.size()) * sizeof(T)};
   }

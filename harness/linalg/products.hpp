@@ -1,6 +1,6 @@
-// The seam: the only place where matrix products are compiled (float and double). Methods call these on views and
-// never expand an Eigen product: a small method file then compiles in seconds, the work is counted in one place, and
-// another GEMM can be put here. Shapes are asserted; A is a x k, B as each line says, C is a x b.
+// The seam: the only place where matrix products are compiled (float and double). Methods call these functions on views
+// and never expand an Eigen product. A small method file thus compiles in seconds, the work is counted in one place,
+// and one can exchange the GEMM here. Shapes are asserted; A is a x k, B as each line says, C is a x b.
 #pragma once
 
 #include <type_traits>
@@ -15,10 +15,10 @@ using InArg = std::type_identity_t<In<T>>;
 template <class T>
 using OutArg = std::type_identity_t<Out<T>>;
 
-// Rows that will be read or written soon: the next products of this thread fetch them into its cache, a line for each
-// step of their inner loops, where memory would otherwise wait for arithmetic and then arithmetic for memory. (elu
-// features at n = 65536: 1.3 to 1.7 times faster.) At most eight views are remembered; what an earlier call named and
-// is not fetched yet is forgotten.
+// Announces rows that will be read or written soon. The next products of this thread prefetch them into its cache, one
+// line per step of their inner loops; otherwise memory would wait for arithmetic, and then arithmetic for memory. (elu
+// features at n = 65536: 1.3 to 1.7 times faster.) At most eight views are kept; a new call drops the unfetched views
+// of the previous one.
 template <class T>
 void fetch_during_products(const std::vector<In<T>>& views);
 

@@ -1,13 +1,13 @@
 #include "harness/linalg/rounding.hpp"
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
 template <class T>
 void round_to(Rounding rounding, Out<T> X) {
   if (rounding == Rounding::none) return;
-  // By way of float: a double is first rounded to it, which changes the result only for ties of 2^-29 relative width.
+  // Via float: rounding a double to float first changes the result only for ties of 2^-29 relative width.
   for (Index i = 0; i < X.rows(); ++i)
     if (rounding == Rounding::f16)
       X.row(i) = X.row(i).template cast<float>().template cast<Eigen::half>().template cast<float>().template cast<T>();

@@ -1,5 +1,5 @@
-// Half precision, emulated: numbers are rounded to it and kept in the scalar type, so that overflow, underflow and lost
-// keys can be seen without an accelerator.
+// Emulates half precision: numbers are rounded to it and kept in the scalar type, so that overflow, underflow and lost
+// keys show without an accelerator.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace attnbench {
 
-// Every entry of X as that format holds it: f16 has 11 significant bits and overflows beyond 65504, bf16 has 8 and
-// float's range. none leaves X alone.
+// Rounds every entry of X to that format: f16 has 11 significant bits and overflows beyond 65504, bf16 has 8 and
+// float's range. none leaves X unchanged.
 template <class T>
 void round_to(Rounding rounding, Out<T> X);
 

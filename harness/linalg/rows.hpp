@@ -25,7 +25,8 @@ void row_sums(const InArg<T>& X, std::span<T> sum);
 // sum_j += sum_i X_ij, rows added in order.
 template <class T>
 void add_column_sums(const InArg<T>& X, std::span<T> sum);
-// The softmax of row i over its entries [begin, end); the others become 0, all of them when begin = end.
+// The softmax of row i over its entries [begin, end). All other entries become 0, and so does the whole row if begin =
+// end.
 template <class T>
 void softmax_within(Context& context, OutArg<T> X, Index i, Index begin, Index end);
 // X_ij *= factor_i.

@@ -10,7 +10,7 @@ namespace attnbench {
 
 namespace {
 
-// A line of /proc/self/status, such as "VmHWM:   2040 kB", in bytes.
+// The value of a line of /proc/self/status, such as "VmHWM:   2040 kB", in bytes.
 std::optional<double> status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -18,7 +18,7 @@ std::optional<double> status_bytes(const std::string& name) {
   return std::nullopt;
 }
 
-// Sets the peak back to what is resident now.
+// Resets the peak to the memory that is resident now.
 bool set_peak_back() {
   std::ofstream clear("/proc/self/clear_refs");
   clear << "5" << std::flush;
@@ -28,7 +28,7 @@ bool set_peak_back() {
 }  // namespace
 
 std::optional<double> peak_bytes(const std::function<void()>& call) {
-  malloc_trim(0);  // else the call gets memory that was freed before but is still resident
+  malloc_trim(0);  // otherwise the call reuses freed memory that is still resident
   if (!set_peak_back()) return std::nullopt;
   const auto before = status_bytes("VmRSS");
   call();

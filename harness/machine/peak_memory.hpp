@@ -6,9 +6,9 @@
 
 namespace attnbench {
 
-// Bytes that the process has resident at the peak of the call beyond those before it; what the call writes must have
-// been touched before. Counted by the kernel in pages, and by each core in batches of pages: exact to some hundred KB
-// for each. Nothing where the kernel does not let the peak be set back (/proc/self/clear_refs).
+// Resident bytes at the peak of the call minus those before it. The caller must have touched the memory that the call
+// writes. The kernel counts in pages, and each core in batches of pages, so the result is exact to some hundred KB per
+// core. nullopt if the kernel does not allow resetting the peak (/proc/self/clear_refs).
 std::optional<double> peak_bytes(const std::function<void()>& call);
 
 }  // namespace attnbench

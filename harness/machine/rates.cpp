@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Least seconds in which every thread has done body(thread) once, over so many repetitions after an untimed one.
+// The least time in which every thread finishes body(thread) once, over `repetitions` repetitions after an untimed one.
 template <class Body>
 double least_seconds(int threads, int repetitions, const Body& body) {
   std::barrier together(threads);
@@ -42,8 +42,8 @@ double least_seconds(int threads, int repetitions, const Body& body) {
   return least;
 }
 
-// Calls of body() that take about two milliseconds in one thread: long against the barrier, short enough that some of
-// the repetitions are undisturbed.
+// The number of calls of body() that take about two milliseconds in one thread. That is long compared with the barrier,
+// and short enough that some repetitions are undisturbed.
 template <class Body>
 Index calls_of_two_milliseconds(const Body& body) {
   Index calls = 1;
@@ -96,13 +96,13 @@ double exp_rate(int threads) {
   return static_cast<double>(count * calls) * threads / seconds;
 }
 
-// Bytes of two arrays that no cache holds, as far as 512 MB and a quarter of the available memory allow.
+// Bytes of two arrays that fit into no cache, limited to 512 MB and a quarter of the available memory.
 double beyond_caches() {
   const auto last_level = static_cast<double>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
   return std::min({512e6, std::max(128e6, 4 * last_level), available_memory() / 4});
 }
 
-// Of a scaled copy. What a cache reads before it writes is not counted.
+// Bandwidth of a scaled copy. Does not count the lines that a cache reads before it writes them.
 template <class T>
 double bandwidth(int threads) {
   using Array = Eigen::Array<T, Eigen::Dynamic, 1>;

@@ -1,26 +1,28 @@
-// What this machine can do, measured in this process: the ceilings that timings are held against. Each rate is the best
-// of several short repetitions, since whatever disturbs one only slows it down: on a shared machine a median would
-// measure the neighbours, while the median of a method's own times, held against the best rates, never flatters it.
+// The capabilities of this machine, measured in this process: the ceilings that timings are compared with. Each rate is
+// the best of several short repetitions, because a disturbance can only slow one down. On a shared machine a median
+// would measure the neighbours. The median of a method's own times, compared with the best rates, never flatters the
+// method.
 #pragma once
 
 #include "harness/core/problem.hpp"
 
 namespace attnbench {
 
-// Of all threads together, each doing the same on its own memory.
+// Sum over all threads, each doing the same on its own memory.
 struct Rates {
   double fma_peak = 0;  // FLOP/s of multiply-adds on registers, in the widest instructions of the build; two FLOPs each
   double exp_rate = 0;  // 1/s of Eigen's array exponential, in cache
   double bandwidth = 0;  // B/s read and written, two arrays beyond the last-level cache (but at most 512 MB)
 };
 
-// Measured when it is first asked for, in about a third of a second, and kept for the process.
+// Measured on the first call, in about a third of a second, and kept for the process.
 const Rates& rates(Precision precision, int threads);
 
-// C = A B (or A B^T, C += A B, C += A^T B as the seam names them): A B multiplies rows x inner by inner x columns.
+// C = A B (or A B^T, C += A B, C += A^T B, named as in linalg/products.hpp): A B multiplies rows x inner by inner x
+// columns.
 enum class Product { multiply, multiply_add, multiply_transposed, transposed_multiply_add };
 
-// FLOP/s of such products through the seam, one after the other in each thread.
+// FLOP/s of such products by linalg/products.hpp, one after the other in each thread.
 double product_rate(Precision precision, int threads, Product product, Index rows, Index inner, Index columns);
 
 }  // namespace attnbench

@@ -23,7 +23,7 @@ namespace attnbench {
 
 namespace {
 
-// The number that the text starts with; none for "max" and for what is not there.
+// The number at the start of the text; nullopt for "max" and for empty text.
 std::optional<double> number(const std::string& text) {
   std::istringstream stream(text);
   double value;
@@ -35,7 +35,7 @@ std::optional<double> memory_entry(std::string_view name) {
   return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
 }
 
-// Where one generation of control groups keeps its numbers. controller: its name in /proc/self/cgroup.
+// The files in which one version of control groups keeps its numbers. controller: its name in /proc/self/cgroup.
 struct MemoryGroups {
   std::string controller;
   std::filesystem::path mount;
@@ -46,7 +46,7 @@ const std::array<MemoryGroups, 2> generations = {
     {{"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
      {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}}};
 
-// Path of this process's group. Its lines read "number:controller:/path", and the second generation has no controller.
+// Path of this process's group. Lines read "number:controller:/path"; the second version has no controller.
 std::optional<std::filesystem::path> own_group(const MemoryGroups& groups) {
   const std::string before_path = fmt::format(":{}:", groups.controller);
   std::ifstream file("/proc/self/cgroup");
@@ -56,9 +56,9 @@ std::optional<std::filesystem::path> own_group(const MemoryGroups& groups) {
   return std::nullopt;
 }
 
-// The limit of a group holds for all below it, so the least of what is left on the way to the root counts; folders that
-// a container does not see are passed over. Cached file pages count as used, but are given back when memory is short.
-// when_empty: what would be left if nothing were used.
+// A group's limit holds for all groups below it, so the least remainder on the way to the root counts. Skips folders
+// that a container does not see. Cached file pages count as used, but the kernel gives them back when memory is short.
+// when_empty: computes the remainder as if nothing were used.
 double left_in_groups(const MemoryGroups& groups, bool when_empty = false) {
   double least = std::numeric_limits<double>::infinity();
   const auto group = own_group(groups);
@@ -89,7 +89,7 @@ double total_memory() {
 
 namespace {
 int cores_of_affinity() {
-  // The kernel refuses a set that is smaller than its own, which exceeds cpu_set_t's 1024 on the largest machines.
+  // The kernel refuses a set smaller than its own, which exceeds cpu_set_t's 1024 on the largest machines.
   for (size_t cores = CPU_SETSIZE; cores <= (size_t{1} << 20); cores *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cores), [](cpu_set_t* s) { CPU_FREE(s); });
     const size_t bytes = CPU_ALLOC_SIZE(cores);

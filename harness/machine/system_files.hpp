@@ -1,4 +1,4 @@
-// Linux's text files about this machine: /proc, /sys and /etc. A file that cannot be read reads as empty text.
+// Reads Linux's text files about this machine: /proc, /sys and /etc. A file that cannot be read gives empty text.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 namespace attnbench {
 
 std::string first_line(const std::filesystem::path& path);
-// The rest of the first line that starts with `name`, without the separator. Empty when no line does.
+// The rest of the first line that starts with `name`, without the separator. Empty if no line does.
 std::string line_after(const std::filesystem::path& path, std::string_view name);
 
 }  // namespace attnbench

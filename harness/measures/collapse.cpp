@@ -14,7 +14,7 @@ Matrix<double> token_residual(const Matrix<double>& X) { return X.rowwise() - X.
 double composite_norm(const Matrix<double>& X) {
   if (X.size() == 0) return 0;
   const auto magnitudes = X.cwiseAbs();
-  // Two roots: the product of the sums may overflow where the norm does not.
+  // Two square roots, because the product of the sums may overflow when the norm does not.
   return std::sqrt(magnitudes.colwise().sum().maxCoeff()) * std::sqrt(magnitudes.rowwise().sum().maxCoeff());
 }
 

@@ -18,7 +18,7 @@ std::optional<double> kl_divergence(std::span<const double> p, std::span<const d
   double sum = 0;
   for (size_t j = 0; j < p.size(); ++j) {
     if (p[j] < 0 || q[j] < 0) return std::nullopt;
-    // A difference of logarithms: the quotient overflows where q is subnormal, and the divergence is finite there.
+    // Take a difference of logarithms: the quotient overflows for subnormal q, although the divergence is finite.
     if (p[j] > 0) sum += q[j] > 0 ? p[j] * (std::log(p[j]) - std::log(q[j])) : std::numeric_limits<double>::infinity();
   }
   return sum;

@@ -10,12 +10,13 @@ namespace attnbench {
 
 struct FactoredSpectrum {
   std::vector<double> sigma;  // min(F, nq, nk), largest first; all others are 0
-  // sum_f |l_f| |r_f|, at least sigma_1: A is the sum of l_f r_f^T over columns of L and R, each of which is known to
-  // epsilon of its own norm, so sigma are known to epsilon of this. It is far above sigma_1 where they cancel.
+  // sum_f |l_f| |r_f|, at least sigma_1. A is the sum of l_f r_f^T over columns of L and R. Each term has an error of
+  // epsilon times its own norm, so sigma has an error of epsilon times this sum. The sum is far above sigma_1 if the
+  // terms cancel.
   double terms = 0;
 };
 
-// L is nq x F, R is nk x F. Threads: the two factors side by side.
+// L is nq x F, R is nk x F. With two threads, the factors are decomposed in parallel.
 FactoredSpectrum factored_spectrum(const In<double>& L, const In<double>& R, Context& context);
 
 }  // namespace attnbench

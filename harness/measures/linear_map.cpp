@@ -13,7 +13,7 @@ namespace {
 
 constexpr Index most_entries = Index{1} << 24;
 
-// The entries of a block of rows that are not 0.
+// The non-zero entries of a block of rows.
 struct Entries {
   std::vector<size_t> row_begins{0};
   std::vector<std::int32_t> columns;
@@ -39,7 +39,7 @@ void for_entries(const std::vector<Entries>& blocks, const Body& body) {
         body(i, block.columns[e], block.values[e]);
 }
 
-// Threads take columns of G: every entry of the result is one sum in a fixed order.
+// Threads take columns of G, so every entry of the result is one sum in a fixed order.
 LinearMap::Product product_of(std::shared_ptr<const std::vector<Entries>> blocks, bool transposed) {
   return [blocks = std::move(blocks), transposed](Context& context, const In<double>& G, Out<double> out) {
     constexpr Index column_block = 16;
@@ -86,7 +86,7 @@ StreamedAttention stream_attention(const Approximation<double>& method, const He
   auto entries = std::make_shared<std::vector<Entries>>(count_of_blocks);
   std::vector<double> squares(count_of_blocks);
   std::vector<char> triangular(count_of_blocks), finite(count_of_blocks);
-  // Products over entries do without vectors along the keys: they repay a tenth of the pairs.
+  // Products over entries cannot use vectors along the keys. They pay off up to a tenth of the pairs.
   const Index most = std::min(most_entries, nq * nk / 10);
   std::atomic<Index> kept{0};
   context.for_blocks(nq, block, [&](Context& single, Index first, Index count) {

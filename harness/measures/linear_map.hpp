@@ -1,4 +1,4 @@
-// An attention matrix that is too large to be formed, as what it does to blocks of vectors.
+// An attention matrix that is too large to form, represented by its products with blocks of vectors.
 #pragma once
 
 #include <functional>
@@ -17,21 +17,22 @@ struct LinearMap {
 
 LinearMap map_of(const Matrix<double>& A);  // refers to A, which must outlive it
 
-// The same and what a look at all entries says.
+// The map, and facts found by reading all entries.
 struct StreamedAttention {
   LinearMap map;
-  bool regular_triangle = false;  // see below
+  bool regular_triangle = false;  // as is_regular_triangle below
 };
 
-// Reads A once, in blocks of rows: its Frobenius norm, whether it is finite (NumericallyInvalid names the first entry
-// that is not), and its entries, when they are few (a window, a pattern): products are then over them. Otherwise A G is
-// attend with V = G, and A^T G is Rows::transposed_times. The method must offer rows(). It and the head are referred
-// to, and must outlive the map. O(block nk) memory a thread, and 12 bytes an entry of at most 2^24.
+// Reads A once, in blocks of rows. Computes its Frobenius norm, checks that it is finite (NumericallyInvalid names the
+// first entry that is not), and keeps its non-zero entries if they are few (a window, a pattern); products then use
+// these entries. Otherwise A G is attend with V = G, and A^T G is Rows::transposed_times. The method must offer rows().
+// The map refers to the method and the head, which must outlive it. O(block nk) memory per thread, and 12 bytes for
+// each of at most 2^24 entries.
 StreamedAttention stream_attention(const Approximation<double>& method, const Head<double>& head, Mask mask,
                                    Context& context);
 
-// Whether rows [first, first + A.rows()) are those of a square lower triangular matrix without zeros on its diagonal:
-// its determinant is the product of the diagonal, so it has full rank, however small that product is (methods.md H2).
+// Whether rows [first, first + A.rows()) belong to a square lower triangular matrix without zeros on its diagonal. Its
+// determinant is the product of the diagonal, so it has full rank, however small that product is (methods.md H2).
 bool is_regular_triangle(const In<double>& A, Index first = 0);
 
 }  // namespace attnbench

@@ -13,7 +13,7 @@ namespace attnbench {
 
 namespace {
 
-// The functions of x = y^2 whose traces are wanted, in terms of y = sigma / sigma_1.
+// The functions of x = y^2 whose traces we estimate, in terms of y = sigma / sigma_1.
 enum Function : size_t { root, root_log, square_log, fourth };
 constexpr size_t functions = 4;
 
@@ -32,7 +32,7 @@ double value(size_t function, double y) {
 
 using Brackets = std::array<Interval, functions>;  // of z^T f(A^T A / sigma_1^2) z, for each f
 
-// Between two quadratures of the same measure.
+// Brackets between two quadratures of the same measure.
 Brackets between(const Quadrature& gauss, const Quadrature& radau, double scale, double mass) {
   Brackets brackets;
   for (size_t f = 0; f < functions; ++f) {
@@ -47,8 +47,8 @@ Brackets between(const Quadrature& gauss, const Quadrature& radau, double scale,
   return brackets;
 }
 
-// Golub-Kahan bidiagonalisation from every column of Z at once, A^T A being one Lanczos recurrence for each. Vectors
-// are not made orthogonal again: copies of nodes that come of it share one's weight.
+// Golub-Kahan bidiagonalisation from every column of Z at once: A^T A gives one Lanczos recurrence per column. Vectors
+// are not reorthogonalised; the copies of nodes that this causes share one weight.
 class Recurrences {
  public:
   Recurrences(const LinearMap& A, Matrix<double> Z, Context& context)
@@ -80,7 +80,8 @@ class Recurrences {
       diagonal.push_back(alphas_[j](column));
       above.push_back(betas_[j](column));
     }
-    // With the last beta and a zero below it the matrix is singular: a node at 0, and the recurrence's own otherwise.
+    // With the last beta and a zero below it the matrix is singular and has a node at 0; otherwise the nodes are the
+    // recurrence's own.
     auto extended = diagonal;
     extended.push_back(0);
     const auto radau = bidiagonal_quadrature(std::move(extended), above);
@@ -91,7 +92,7 @@ class Recurrences {
  private:
   using Numbers = Eigen::Array<double, 1, Eigen::Dynamic>;
 
-  // Columns become unit vectors; their norms. A column of zeros stays one: that recurrence has ended.
+  // Scales columns to unit vectors and returns their norms. A column of zeros stays zero: its recurrence has ended.
   static Numbers normalise(Matrix<double>& X) {
     const Numbers norms = X.colwise().norm();
     for (Index c = 0; c < X.cols(); ++c)
@@ -106,7 +107,7 @@ class Recurrences {
   std::vector<Numbers> alphas_, betas_;
 };
 
-// The traces over the span of V, where one step of each recurrence is known: |A v| = sigma and |A^T A v|^2.
+// The traces over the span of V, where we know one step of each recurrence: |A v| = sigma and |A^T A v|^2.
 Brackets traces_along(const TopSingularValues& top, double scale) {
   Brackets sum{};
   for (size_t i = 0; i < top.sigma.size(); ++i) {
@@ -122,7 +123,7 @@ Brackets traces_along(const TopSingularValues& top, double scale) {
   return sum;
 }
 
-// Samples of z^T f z with what lies along V added, and their means over probes.
+// Samples of z^T f z plus the part along V, and their means over probes.
 struct Traces {
   std::vector<Brackets> samples;
   std::array<Moments, functions> low = {}, high = {};
@@ -148,7 +149,8 @@ Traces traces_of(const Recurrences& recurrences, Index probes, const Brackets& a
   return traces;
 }
 
-// Whether further steps would narrow nothing that counts: brackets beside the standard errors, or at all.
+// Whether further steps would narrow nothing that matters: the brackets are narrow compared with the standard errors,
+// or negligible.
 bool settled(const Traces& traces, const Brackets& along) {
   constexpr double narrow = 0.5, negligible = 1e-6;
   for (size_t f = 0; f < functions; ++f) {
@@ -159,8 +161,8 @@ bool settled(const Traces& traces, const Brackets& along) {
   return true;
 }
 
-// H(sigma) = log s - t / s for s = sum y and t = sum y log y, which the same probes estimate: the spread is that of
-// its linear part, the width that of the corners of the two brackets.
+// H(sigma) = log s - t / s for s = sum y and t = sum y log y, which the same probes estimate. The spread is that of the
+// linear part of H; the width spans the corners of the two brackets.
 Interval entropy_interval(const Traces& traces, double error_rate) {
   const double s = traces.middle(root), t = traces.middle(root_log);
   Moments linear;
@@ -218,7 +220,7 @@ SpectrumEstimate estimate_spectrum(const LinearMap& A, const TopSingularValues& 
   estimate.participation_ratio = bracketed(1, participation(traces.middle(fourth)),
                                            {participation(fourths.high), participation(fourths.low)}, least);
 
-  // H(sigma^2) = log s - sum y^2 log y^2 / s for s = sum y^2, which is known.
+  // H(sigma^2) = log s - sum y^2 log y^2 / s for s = sum y^2, which is known exactly.
   const Interval logs = traces.interval(square_log, error_rate);
   const auto exp_squared = [&](double sum) { return squares * std::exp(-sum / squares); };
   estimate.effective_rank_squared =

@@ -38,7 +38,7 @@ double top_mass(std::span<const double> p, Index k) {
 
 double gini(std::span<const double> p) {
   std::vector<double> sorted(p.begin(), p.end());
-  boost::sort::spreadsort::float_sort(sorted.begin(), sorted.end());  // half of what a row of 65,536 keys costs
+  boost::sort::spreadsort::float_sort(sorted.begin(), sorted.end());  // half the cost of a row of 65,536 keys
   const auto n = static_cast<double>(sorted.size());
   double weighted = 0, sum = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {

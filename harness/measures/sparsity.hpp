@@ -1,5 +1,5 @@
 // How concentrated one row of an attention matrix is. methods.md I. p is a row with non-negative entries that sum to
-// one, unless said otherwise.
+// one, unless stated otherwise.
 #pragma once
 
 #include <span>
@@ -25,20 +25,20 @@ double hoyer(std::span<const double> p);
 // S = E|p| / sqrt(E p^2), the mean magnitude over the root mean square: 1 uniform, n^-1/2 one-hot; 0 for a row of
 // zeros. Any sign. Su 2023, kexue.fm/archives/9889.
 double mean_over_rms(std::span<const double> p);
-// sum_j p_j |position - j|, tokens, for a row that stands at that key: the required attention span of Tay et al. 2021,
-// arXiv:2011.04006, section 2.3, is its mean over rows.
+// sum_j p_j |position - j|, tokens, for a row whose query is at that position. Its mean over rows is the required
+// attention span of Tay et al. 2021, arXiv:2011.04006, section 2.3.
 double attention_distance(std::span<const double> p, Index position);
 
-// All of it for one row. A row with negative entries has no entropy and a row of zeros is no distribution: of those
-// only the members that allow any sign say something.
+// All these measures of one row. A row with negative entries has no entropy, and a row of zeros is not a distribution.
+// For such rows only the members that allow any sign have a meaning.
 struct RowSparsity {
   enum class Kind { weights, negative, zero } kind = Kind::zero;
   double entropy = 0, effective_support = 0, inverse_participation = 0;
-  double relative_entropy = 0, relative_support = 0;  // over those of the uniform row: log seen and seen
+  double relative_entropy = 0, relative_support = 0;  // over the uniform row's: log seen and seen
   double top_mass = 0, gini = 0, attention_distance = 0;
   double fraction_below = 0, hoyer = 0, mean_over_rms = 0;  // any sign
 };
-// p: a row of finite numbers at key `position` that sees `seen` keys.
+// p: a row of finite numbers for the query at `position`, which sees `seen` keys.
 RowSparsity row_sparsity(std::span<const double> p, Index position, Index seen, Index top, double threshold);
 
 }  // namespace attnbench

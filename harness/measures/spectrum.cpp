@@ -8,8 +8,7 @@
 namespace attnbench {
 
 namespace {
-// sum (sigma_i / sigma_1)^power: nothing overflows or underflows whatever the scale of the matrix. 0 for the zero
-// matrix.
+// sum (sigma_i / sigma_1)^power. Nothing overflows or underflows at any scale of the matrix. 0 for the zero matrix.
 double power_sum(std::span<const double> sigma, double power) {
   if (sigma.empty() || sigma.front() == 0) return 0;
   double sum = 0;

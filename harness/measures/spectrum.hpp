@@ -1,4 +1,5 @@
-// What the singular values of an attention matrix say. methods.md I. Every function takes sigma, largest first.
+// Numbers derived from the singular values of an attention matrix. methods.md I. Every function takes sigma, largest
+// first.
 #pragma once
 
 #include <span>
@@ -8,11 +9,11 @@
 
 namespace attnbench {
 
-// sigma_1 max(rows, columns) epsilon: what a double matrix's rounding makes of zero.
+// sigma_1 max(rows, columns) epsilon: the size to which rounding raises a zero singular value of a double matrix.
 double rank_tolerance(std::span<const double> sigma, Index rows, Index columns);
 // Singular values above the tolerance.
 Index numerical_rank(std::span<const double> sigma, double tolerance);
-// |A|_F^2 / |A|_2^2. 0 for the zero matrix, as all ranks here.
+// |A|_F^2 / |A|_2^2. 0 for the zero matrix, like all ranks here.
 double stable_rank(std::span<const double> sigma);
 // (sum sigma^2)^2 / sum sigma^4.
 double participation_ratio(std::span<const double> sigma);

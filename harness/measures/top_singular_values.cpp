@@ -1,9 +1,10 @@
+#include "harness/measures/top_singular_values.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/measures/randomised_spectrum.hpp"
 
 namespace attnbench {
 
@@ -32,7 +33,7 @@ TopSingularValues top_singular_values(const LinearMap& A, Index k, Index steps, 
   while (width < most) {
     if (next.cols() > most - width) next = Matrix<double>(next.leftCols(most - width));
     const Out<double> before(basis.data(), n, width, most);
-    // Twice: what dependent columns are replaced by may lie along the basis.
+    // Twice, because the vectors that replace dependent columns may lie along the basis.
     for (int pass = 0; pass < 2; ++pass) {
       project_out(before, next, context);
       orthonormalise(next);

@@ -2,7 +2,7 @@
 
 namespace attnbench {
 
-// Taken apart by name, so that a member that is added elsewhere does not compile here until it is told as well.
+// Structured bindings name every member, so that a new member does not compile here until it is sent as well.
 
 void to_json(Message& message, const Parameter& parameter) {
   const auto& [kind, name, value, help, minimum, maximum, choices, catalogue, family, word, published, budget] =

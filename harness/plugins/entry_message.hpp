@@ -1,13 +1,13 @@
-// What is plain of entries, as messages between a worker that has loaded plugins and a runner that has not.
+// Sends the plain data of entries from a worker that has loaded plugins to a runner that has not.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 #include "harness/core/approximation.hpp"
 #include "harness/core/feature_map.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/experiment/message.hpp"
 #include "harness/inputs/input.hpp"
-#include "harness/runner/experiment.hpp"
-#include "harness/workers/message.hpp"
 
 namespace attnbench {
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "harness/core/error.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* files_variable = "ATTNBENCH_PLUGINS";
 constexpr const char* python_variable = "ATTNBENCH_PYTHON";
 
-std::string interpreter;  // of run_workers_by
+std::string interpreter;  // set by run_workers_by
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -35,7 +35,7 @@ std::vector<fs::path> split(const std::string& paths) {
   return all;
 }
 
-// The plugin's path, without links and dots, as it is hashed and shown.
+// The plugin's path without links and dots. It is hashed and shown in this form.
 fs::path required_file(const fs::path& file) {
   if (file.extension() != ".so" && file.extension() != ".py")
     throw Misuse(fmt::format("--plugin {}: expected a shared library (.so) or a Python file (.py)", file.string()));
@@ -44,7 +44,8 @@ fs::path required_file(const fs::path& file) {
   if (problem || !fs::is_regular_file(found))
     throw Misuse(fmt::format("--plugin {}: there is no such file", file.string()));
   if (found.string().find(':') != std::string::npos)
-    throw Misuse(fmt::format("--plugin {}: its path holds a colon, which separates plugins; move it", found.string()));
+    throw Misuse(
+        fmt::format("--plugin {}: its path contains a colon, which separates plugins; move it", found.string()));
   return found;
 }
 
@@ -53,7 +54,7 @@ bool is_program(const fs::path& file) {
   return access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file, none);
 }
 
-// Its path; a name without a folder is looked for as a shell would.
+// The path of the interpreter. Searches PATH for a name without a folder, as a shell does.
 std::string required_interpreter(const std::string& python) {
   if (python.find('/') != std::string::npos) {
     if (is_program(python)) return fs::absolute(python).string();
@@ -72,7 +73,7 @@ bool in_python(const Plugins& plugins) {
                      [](const fs::path& f) { return f.extension() == ".py"; });
 }
 
-// Where the interpreter finds attnbench.worker.
+// Tells the interpreter where attnbench.worker is.
 void show_package() {
   const std::string package = (library_file().parent_path() / "python").string(), path = variable("PYTHONPATH");
   if (path != package && !path.starts_with(package + ":"))
@@ -85,6 +86,12 @@ Plugins plugins() {
   Plugins all{.files = split(variable(files_variable)), .python = variable(python_variable)};
   if (all.python.empty()) all.python = ATTNBENCH_PYTHON;
   return all;
+}
+
+std::string python_of_plugins() {
+  const auto [files, python] = plugins();
+  const auto in_python = [](const fs::path& file) { return file.extension() == ".py"; };
+  return std::any_of(files.begin(), files.end(), in_python) ? python : "";
 }
 
 void set_plugins(const Plugins& plugins) {

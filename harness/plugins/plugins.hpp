@@ -1,5 +1,5 @@
-// Plugins: files outside the program that register methods, feature maps, projections, inputs and experiments. Shared
-// libraries (.so) and Python (.py). They are loaded by workers alone: what they break there costs a cell.
+// Plugins: files outside the program that register methods, feature maps, projections, inputs and experiments. They are
+// shared libraries (.so) or Python files (.py). Only workers load them, so a plugin that breaks something costs a cell.
 #pragma once
 
 #include <filesystem>
@@ -11,33 +11,35 @@ namespace attnbench {
 
 struct Plugins {
   std::vector<std::filesystem::path> files;
-  std::string python;  // interpreter of those in Python, and of the process that loads them
+  std::string python;  // runs the Python plugins, and is the process that loads them
 };
 
-// Of this process, from the environment that it shares with its workers: ATTNBENCH_PLUGINS (separated by colons) and
-// ATTNBENCH_PYTHON.
+// The plugins of this process. It shares them with its workers through the environment: ATTNBENCH_PLUGINS (separated by
+// colons) and ATTNBENCH_PYTHON.
 Plugins plugins();
-// Puts them there. Throws Misuse for a file that is not there or is neither .so nor .py, and for an interpreter that
-// cannot be found.
+// The interpreter if any plugin is in Python, otherwise empty.
+std::string python_of_plugins();
+// Stores them in the environment. Throws Misuse for a file that does not exist or is neither .so nor .py, and for an
+// interpreter that cannot be found.
 void set_plugins(const Plugins& plugins);
 
-// The command that starts a worker which can load them, without its arguments: this program, or the interpreter.
+// The command that starts a worker able to load them: this program or the interpreter, with its arguments.
 std::vector<std::string> worker_command();
-// Makes that interpreter the worker's, plugins or not: this program is a module of it.
+// Makes every worker run in that interpreter, with or without plugins: this program is a Python module.
 void run_workers_by(const std::string& interpreter);
 
-// An entry that came with a plugin.
+// An entry that a plugin registered.
 struct PluginEntry {
   std::string plural, name;
   std::filesystem::path file;
 };
 
-// Loads them into this process. Throws Misuse, with the file, for one that is no plugin, was built for another program,
-// throws, registers nothing, a name that is taken, or what cannot be used.
+// Loads the plugins into this process. Throws Misuse, which names the file, for a plugin that is not one, was built for
+// another program, throws, registers nothing, registers a name that is taken, or registers an incomplete entry.
 std::vector<PluginEntry> load_plugins();
-// One more, in a process that is no worker and takes its chances.
+// Loads one more plugin into a process that is not a worker. A crash then ends that process.
 std::vector<PluginEntry> load_plugin(const std::filesystem::path& file);
-// How .py files are loaded; none: this process is no Python.
+// Sets how .py files are loaded. Without it this process is not Python and cannot load them.
 void set_python_loader(std::function<void(const std::filesystem::path&)> load);
 
 }  // namespace attnbench

@@ -45,7 +45,7 @@ Message told_of_method(const std::string& name, const std::string& what, const M
   if (what == "memory") return entry.memory(params, shape);
   if (what == "cost") return entry.cost(params, shape);
   if (what == "caveats") return entry.caveats(params, shape);
-  throw std::logic_error("a method does not tell: " + what);
+  throw std::logic_error("a method cannot be asked for: " + what);
 }
 
 Message told_of_map(const std::string& plural, const std::string& name, const std::string& what,
@@ -55,7 +55,7 @@ Message told_of_map(const std::string& plural, const std::string& name, const st
   if (what == "fitted") return entry.fitted(params);
   if (what == "features") return entry.features(params, question.at("d"));
   if (what == "token_work") return entry.token_work(params, question.at("d"));
-  throw std::logic_error("a feature map does not tell: " + what);
+  throw std::logic_error("a feature map cannot be asked for: " + what);
 }
 
 }  // namespace
@@ -92,6 +92,7 @@ Message told(const Message& question) {
   const auto& entry = find<ExperimentEntry>(name);
   const Cell cell = cell_of(question.at("cell"));
   if (what == "bytes") return entry.bytes(cell);
+  if (what == "work") return entry.work(cell);
   return entry.check(cell), Message(true);
 }
 

@@ -1,18 +1,18 @@
-// The worker's side of the stand-ins (stand_ins.hpp): it has the entries, and says what they are and what their
-// functions give.
+// The worker's side of the stand-ins (stand_ins.hpp): has the entries, describes them, and calls their functions.
 #pragma once
 
 #include <span>
 
+#include "harness/experiment/message.hpp"
 #include "harness/plugins/plugins.hpp"
-#include "harness/workers/message.hpp"
 
 namespace attnbench {
 
-// The plain data of entries: all that `list` shows and spec checking needs.
+// The plain data of entries: everything that `list` and the checks of specs need.
 Message entries_message(std::span<const PluginEntry> entries);
 
-// What a function of an entry gives: {"of": plural, "name", "what": the function, and its arguments}.
+// Calls a function of an entry and returns its result. The question is {"of": plural, "name", "what": the function, and
+// its arguments}.
 Message told(const Message& question);
 
 }  // namespace attnbench

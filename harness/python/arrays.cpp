@@ -33,7 +33,7 @@ void copy_numbers(const py::array& array, Out<T> out) {
 template <class T>
 py::array view(const In<T>& X) {
   constexpr auto size = static_cast<py::ssize_t>(sizeof(T));
-  // A base, whichever, says that the memory is somebody else's; without one it would be copied.
+  // Any base object tells NumPy that it does not own the memory; without a base NumPy would copy it.
   py::array array(py::dtype::of<T>(), {X.rows(), X.cols()}, {size * X.outerStride(), size}, X.data(), py::none());
   py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return array;
@@ -59,7 +59,7 @@ void copy_result(const py::object& result, Out<T> out, const std::string& source
                                          returned, out.rows(), out.cols(), sizeof(T) == 4 ? "float32" : "float64"));
   };
   if (result.is_none()) refuse("None");
-  // What is no array yet, such as a torch tensor, becomes one without a copy where it can.
+  // Other types, such as a torch tensor, become an array, without a copy if possible.
   const py::array array = py::isinstance<py::array>(result)
                               ? py::reinterpret_borrow<py::array>(result)
                               : py::array(py::module_::import("numpy").attr("asarray")(result));

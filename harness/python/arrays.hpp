@@ -1,4 +1,4 @@
-// Matrices as NumPy sees them, and what it gives back.
+// Converts matrices to NumPy arrays and back.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -9,7 +9,7 @@
 
 namespace attnbench {
 
-// The same memory, read-only: what a method changes would be changed for all others. It must not outlive X.
+// A read-only view of the same memory: a method that changed it would change it for all others. It must not outlive X.
 template <class T>
 pybind11::array view(const In<T>& X);
 
@@ -17,8 +17,9 @@ pybind11::array view(const In<T>& X);
 template <class T>
 pybind11::array copied(const In<T>& X);
 
-// Copies the numbers of what a method returned into `out`, of its shape. float32, float64 and float16 are taken,
-// anything else throws std::runtime_error: what was returned, and what was expected. source: "attend(q, k, v, causal)".
+// Copies the numbers that a method returned into `out`, which must have the same shape. Accepts float32, float64 and
+// float16. Anything else throws std::runtime_error, which says what was returned and what was expected. source:
+// "attend(q, k, v, causal)".
 template <class T>
 void copy_result(const pybind11::object& result, Out<T> out, const std::string& source);
 

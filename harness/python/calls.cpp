@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 
 namespace attnbench {
 
@@ -18,7 +18,7 @@ void throw_as_ours(const py::error_already_set& raised, const std::string& file)
                .cast<std::string>();
     skip = raised.matches(failures.attr("SKIPS"));
     misuse = raised.matches(py::module_::import("attnbench._native").attr("Misuse"));
-  } catch (const py::error_already_set& again) {  // whatever it raised cannot even be printed
+  } catch (const py::error_already_set& again) {  // the exception cannot even be printed
     line = again.what();
   }
   if (skip) throw Skip(line);

@@ -30,7 +30,7 @@ py::object python_value(const Params& params, const Parameter& p) {
   }
 }
 
-// In the order of attnbench.Shape's fields.
+// In the order of the fields of attnbench.Shape.
 py::tuple tuple_of(const Shape& shape) {
   return py::make_tuple(shape.nq, shape.nk, shape.d, shape.dv, shape.mask.causal, shape.mask.offset,
                         shape.mask.keys < 0 ? shape.nk : std::min(shape.mask.keys, shape.nk),
@@ -49,7 +49,7 @@ py::object injected_state(const Draw& draw) {
   return state;
 }
 
-// Vectors with these lengths and this angle, where a pair has no others.
+// Vectors with these lengths and this angle, for pairs without vectors.
 py::array vector_of(std::span<const double> given, const Pair& pair, bool query) {
   py::array_t<double> vector(pair.d);
   double* x = vector.mutable_data();
@@ -73,7 +73,8 @@ PyObject* Declared::values(const Params& params) const {
 }
 
 PyObject* Declared::make(const Draw& draw) const {
-  // 32 bits: all that NumPy's older generator takes. The same for float and double, and whatever the parameters are.
+  // 32 bits, the most that NumPy's older generator takes. The seed is the same for float and double, and for any
+  // parameters.
   Generator generator = draw.streams.stream("python", text.name, draw.head, draw.replicate);
   const auto seed = static_cast<std::uint32_t>(generator() >> 32);
   return in_python(file, [&] {

@@ -1,5 +1,5 @@
-// A class of a Python file, as the harness knows it. What it says of itself is read from an object that
-// scripts/attnbench/declaration.py makes of it; here is what that object is asked.
+// A class of a Python file, as the harness knows it. scripts/attnbench/declaration.py makes an object that describes
+// the class, and the functions here query that object.
 #pragma once
 
 #include <Python.h>
@@ -15,29 +15,30 @@ namespace attnbench {
 struct Declared {
   Description text;
   std::vector<Parameter> parameters;
-  bool attends = false;       // it has attend
-  bool maps = false;          // it has features_q and features_k
-  bool exponents = false;     // which give the logarithms of features
-  bool takes_causal = false;  // its attend does
-  bool fitted = false;        // its constructor wants the calibration head
-  bool has_theory = false;    // it says what its kernel estimates
-  bool has_variance = false;  // and with which variance
-  std::string file;                // or what stands in its place
-  std::vector<std::string> files;  // it, and the modules that it imports from outside the interpreter's folders
-  PyObject* object = nullptr;  // never released: registries outlive the interpreter
+  bool attends = false;            // has attend
+  bool maps = false;               // has features_q and features_k
+  bool exponents = false;          // features_q and features_k return logarithms of features
+  bool takes_causal = false;       // attend has the parameter causal
+  bool fitted = false;             // the constructor takes the calibration head
+  bool has_theory = false;         // gives the mean of its kernel estimate
+  bool has_variance = false;       // gives the variance of its kernel estimate
+  std::string file;                // or a name in its place
+  std::vector<std::string> files;  // the file and the modules that it imports from outside the interpreter's folders
+  PyObject* object = nullptr;      // never released, because registries outlive the interpreter
 
-  // The values of a spec that are this class's own: those of a spec of linear attention hold the engine's as well.
-  // The caller holds the interpreter.
+  // The values in a spec for this class's own parameters: a spec of linear attention also has the engine's. The caller
+  // must hold the interpreter's lock.
   PyObject* values(const Params& params) const;
-  // An instance, drawn: a new reference. Takes the interpreter, and throws what the constructor raised.
+  // Draws an instance and returns a new reference. Takes the interpreter's lock, and throws what the constructor
+  // raised.
   PyObject* make(const Draw& draw) const;
-  // What it claims beyond `known`, of which what it says takes the place.
+  // Returns `known`, overridden by the claims that the class makes itself.
   Claims claims(Claims known, const Params& params, const Shape& shape) const;
-  // What it says of memory and cost; without: `otherwise`.
+  // The class's own memory and cost; `otherwise` if it gives none.
   double memory(const Params& params, const Shape& shape, double otherwise) const;
   Work cost(const Params& params, const Shape& shape, Work otherwise) const;
   std::optional<KernelTheory> theory(const Params& params) const;
-  // Arrays by name, 2-D, of an instance's state().
+  // The 2-D arrays of an instance's state(), by name.
   Tensors state_of(PyObject* instance) const;
 };
 using DeclaredClass = std::shared_ptr<const Declared>;

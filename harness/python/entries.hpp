@@ -1,4 +1,4 @@
-// Makes entries of the registries from the classes of a Python file.
+// Makes registry entries from the classes of a Python file.
 #pragma once
 
 #include "harness/core/feature_map.hpp"
@@ -6,14 +6,14 @@
 
 namespace attnbench {
 
-// A class with attend, with or without features as well.
+// For a class with attend, with or without features.
 MethodEntry method_with_attend(const DeclaredClass& declared);
-// A class with features alone: linear attention with them.
+// For a class that has only features: linear attention with them.
 MethodEntry method_of_features(const DeclaredClass& declared);
-// Its features, for linear:features=NAME and whatever else takes deterministic maps.
+// The features of a class, for linear:features=NAME and other users of deterministic maps.
 DeterministicMapEntry features_entry(const DeclaredClass& declared);
 
-// The spec of linear attention with its features.
+// The spec of linear attention with the features of that class.
 Params linear_params(const Declared& declared, const Params& own);
 
 }  // namespace attnbench

@@ -1,4 +1,4 @@
-// A class with features_q(self, x) and features_k(self, x): a feature map of its own.
+// A class with features_q(self, x) and features_k(self, x) becomes a feature map.
 #include <fmt/format.h>
 
 #include <map>
@@ -61,7 +61,7 @@ class PythonFeatures final : public FeatureMap<T> {
   Tensors state() const override { return declared_->state_of(instance_); }
 
  private:
-  // What the map gives for one token says how many there are.
+  // Counts the features that the map returns for one token.
   Index count_features(Index d) const {
     const Matrix<T> token = Matrix<T>::Constant(1, d, T(0.1));
     return in_python(declared_->file, [&] {
@@ -88,7 +88,7 @@ class PythonFeatures final : public FeatureMap<T> {
   Index features_ = 0;
 };
 
-// The number of features of each configuration: asked of every cell, and known from an instance only.
+// Caches the number of features of each configuration: every cell asks for it, and only an instance knows it.
 class FeatureCounts {
  public:
   explicit FeatureCounts(DeclaredClass declared) : declared_(std::move(declared)) {}
@@ -127,7 +127,7 @@ DeterministicMapEntry features_entry(const DeclaredClass& declared) {
   entry.f64 = [declared](const Draw& draw) { return std::make_unique<PythonFeatures<double>>(declared, draw); };
   const auto counts = std::make_shared<FeatureCounts>(declared);
   entry.features = [counts](const Params& params, Index d) { return (*counts)(params, d); };
-  // The product with d weights a feature that most maps have.
+  // Counts the product with d weights per feature, which most maps have.
   entry.token_work = [counts](const Params& params, Index d) {
     return Work{.flops = 2 * static_cast<double>(d * (*counts)(params, d))};
   };

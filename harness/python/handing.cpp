@@ -36,7 +36,7 @@ void Handing::time_empty_call(PyObject* const* arguments, size_t count) {
 
 void require_released(const py::handle& array, const char* method, const char* name) {
   if (Py_REFCNT(array.ptr()) == 1) return;
-  py::module_::import("gc").attr("collect")();  // what only a cycle holds is not kept
+  py::module_::import("gc").attr("collect")();  // an array held only by a reference cycle does not count as kept
   if (Py_REFCNT(array.ptr()) == 1) return;
   throw std::runtime_error(fmt::format(
       "{0} keeps {1}, or a view of it, beyond the call, and its memory is the caller's; keep a copy: {1}.copy()",

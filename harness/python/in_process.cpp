@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "harness/claims/print.hpp"
+#include "harness/core/scaling.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/measures/attention_matrix.hpp"
+#include "harness/measures/attend_heads.hpp"
 
 namespace attnbench {
 
@@ -36,11 +36,11 @@ Array<T> array_of(const py::array& X, const char* name) {
   return array;
 }
 
-// q, k and v of all heads. Fewer heads of keys than of queries are shared by as many queries each.
+// q, k and v of all heads. If k has fewer heads than q, equally many query heads share each of them.
 template <class T>
 struct Heads {
   Heads(const py::array& q, const py::array& k, const py::array& v, double scale)
-      : Q(array_of<T>(q, "q")), K(array_of<T>(k, "k")), V(array_of<T>(v, "v")), factor(static_cast<T>(scale)) {
+      : Q(array_of<T>(q, "q")), K(array_of<T>(k, "k")), V(array_of<T>(v, "v")), factor(scale) {
     const auto refuse = [](const std::string& what) { throw Misuse(what); };
     if (K.shape(0) != Q.shape(0) || V.shape(0) != Q.shape(0)) refuse("q, k and v have several numbers of batches");
     if (K.shape(1) != V.shape(1) || K.shape(1) == 0 || Q.shape(1) % K.shape(1) != 0)
@@ -56,23 +56,19 @@ struct Heads {
 
   Index batches() const { return Q.shape(0); }
   Index heads() const { return Q.shape(1); }
-  HeadData<T> head(Index b, Index h) const {
+  template <class Wanted>
+  HeadData<Wanted> head(Index b, Index h) const {
     const Index shared = h / (Q.shape(1) / K.shape(1));
-    HeadData<T> copy{head_of(Q, b, h), head_of(K, b, shared), head_of(V, b, shared)};
-    if (factor != T(1)) {
-      copy.Q *= factor;
-      copy.K *= factor;
-    }
-    return copy;
+    return scaled_head<Wanted>(Head<T>{head_of(Q, b, h), head_of(K, b, shared), head_of(V, b, shared)}, factor);
   }
 
   Array<T> Q, K, V;
-  T factor;
+  double factor;
 };
 
 double scale_of(const py::array& q, bool scaled) {
   if (scaled || q.ndim() == 0) return 1;
-  return std::pow(static_cast<double>(q.shape(q.ndim() - 1)), -0.25);
+  return edge_scale(q.shape(q.ndim() - 1));
 }
 
 struct Wanted {
@@ -87,48 +83,30 @@ template <class T>
 py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optional<Heads<double>>& calibration) {
   const Params params("methods", wanted.spec);
   const Index nq = given.Q.shape(2), nk = given.K.shape(2), dv = given.V.shape(3);
-  Shape shape{nq, nk, given.Q.shape(3), dv, {}, sizeof(T) == 4 ? Precision::f32 : Precision::f64};
-  shape.mask.causal = wanted.causal;
-  shape.mask.offset = wanted.causal ? nk - nq : 0;
   const Index columns = wanted.what == "out" ? dv : nk;
   py::array_t<T> result({given.batches(), given.heads(), nq, columns});
-  T* const numbers = result.mutable_data();
+  const std::span<T> numbers(result.mutable_data(), static_cast<size_t>(result.size()));
   const py::gil_scoped_release released;
-  const auto claims = find<MethodEntry>(params.name()).claims(params, shape);
-  if (wanted.what == "attention" && !claims.no_attention_matrix.empty())
-    throw Misuse(params.spec() + " has no attention matrix: " + claims.no_attention_matrix);
+  const GivenHeads<T> heads{.batches = given.batches(),
+                            .heads = given.heads(),
+                            .nq = nq,
+                            .nk = nk,
+                            .d = given.Q.shape(3),
+                            .dv = dv,
+                            .measured = [&](Index b, Index h) { return given.template head<T>(b, h); },
+                            .calibration =
+                                [&](Index b, Index h) {
+                                  if (!calibration) return given.template head<double>(b, h);
+                                  return calibration->template head<double>(std::min(b, calibration->batches() - 1), h);
+                                }};
+  AttendResults<T> results;
+  (wanted.what == "out" ? results.out : wanted.what == "attention" ? results.attention : results.kernel) = numbers;
   Context context(allowed_cores());
-  for (Index b = 0; b < given.batches(); ++b)
-    for (Index h = 0; h < given.heads(); ++h) {
-      const HeadData<T> head = given.head(b, h);
-      std::optional<HeadData<double>> learnt;
-      std::optional<Head<double>> learnt_view;
-      if (find<MethodEntry>(params.name()).fitted(params)) {
-        learnt =
-            calibration ? calibration->head(std::min(b, calibration->batches() - 1), h) : head.template cast<double>();
-        learnt_view.emplace(learnt->view());
-      }
-      const auto method = make_approximation<T>({.shape = shape,
-                                                 .params = params,
-                                                 .streams = Streams(wanted.seed),
-                                                 .head = h,
-                                                 .calibration = learnt_view ? &*learnt_view : nullptr,
-                                                 .state = wanted.state ? &*wanted.state : nullptr});
-      Out<T> out(numbers + (b * given.heads() + h) * nq * columns, nq, columns, columns);
-      if (wanted.what == "out") {
-        method->attend(head.view(), shape.mask, context, out);
-      } else if (wanted.what == "attention") {
-        out = attention_matrix(*method, head.view(), shape.mask, context).template cast<T>();
-      } else {
-        if (!method->kernel()) throw Misuse(params.spec() + " estimates no kernel");
-        std::vector<T> log_rows(static_cast<size_t>(nq)), log_columns(static_cast<size_t>(nk));
-        method->kernel()->kernel(head.view(), context, out, log_rows, log_columns);
-        for (Index i = 0; i < nq; ++i)
-          for (Index j = 0; j < nk; ++j)
-            out(i, j) *= std::exp(log_rows[static_cast<size_t>(i)] + log_columns[static_cast<size_t>(j)]);
-      }
-      require_finite<T>(out, fmt::format("{} on batch {}, head {}", params.spec(), b, h));
-    }
+  attend_heads<T>({.method = params,
+                   .causal = wanted.causal,
+                   .seed = wanted.seed,
+                   .state = wanted.state ? &*wanted.state : nullptr},
+                  heads, context, results);
   return result;
 }
 
@@ -158,8 +136,8 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
   }
 }
 
-// What the closed forms say of pairs (q_p, k_p), p x d each: the target, the means, the variances (none: not known),
-// and whether the means are exact. None: nothing is known.
+// Closed forms for pairs (q_p, k_p), p x d each: the target, the means, the variances (None if unknown), and whether
+// the means are exact. Returns None if no theory is known.
 py::object theory_of(const std::string& spec, const Array<double>& q, const Array<double>& k) {
   if (q.ndim() != 2 || k.ndim() != 2 || q.shape(0) != k.shape(0) || q.shape(1) != k.shape(1))
     throw Misuse("theory: expected q and k of one shape [pairs, d]");
@@ -178,7 +156,7 @@ py::object theory_of(const std::string& spec, const Array<double>& q, const Arra
   return py::make_tuple(theory->target, mean, theory->variance ? py::object(variance) : py::none(), theory->exact);
 }
 
-// The report of `attnbench check --json`, and as text.
+// The report of `attnbench check`, as JSON and as text.
 std::pair<std::string, std::string> checked(const std::vector<std::string>& specs, std::uint64_t seed,
                                             double error_rate, int threads) {
   const py::gil_scoped_release released;
@@ -189,7 +167,7 @@ std::pair<std::string, std::string> checked(const std::vector<std::string>& spec
   std::vector<Subject> subjects;
   for (const auto& spec : specs) {
     subjects.push_back(subject_of(Params("methods", spec)));
-    probes(subjects.back(), seed);  // a spec that nothing can be drawn of is misuse
+    probes(subjects.back(), seed);  // refuses a spec that cannot be drawn
   }
   const Report report = check(subjects, {.seed = seed, .error_rate = error_rate, .threads = threads});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,4 +1,5 @@
-// What `import attnbench` does in its own process: methods on the caller's arrays, closed forms, checks.
+// The functions of `import attnbench` that work in its own process: methods on the caller's arrays, closed forms,
+// checks.
 #pragma once
 
 #include <pybind11/numpy.h>

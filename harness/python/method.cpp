@@ -1,7 +1,8 @@
-// A class with attend(self, q, k, v, causal): one call of it is one call of attend, on views of the same memory.
+// A class with attend(self, q, k, v, causal): each call of attend is one call of the class's method, on views of the
+// same memory.
 //
-// It has no second path to its matrix, unless it has features: rows by attend with V = I would be attend once more, n
-// times as dear, and up to n = 4096 that is how matrices are read anyway.
+// It has no second path to its matrix, unless it has features. Rows by attend with V = I would only repeat attend at n
+// times the cost, and up to n = 4096 that is how matrices are read anyway.
 #include <fmt/format.h>
 
 #include "harness/python/arrays.hpp"
@@ -36,8 +37,7 @@ class PythonMethod final : public Approximation<T> {
     if (keys == 0) return void(out.setZero());
     in_python(declared_->file, [&] {
       Handing handing;
-      const py::object q = view(head.Q), k = view(attnbench::rows(head.K, 0, keys)),
-                       v = view(attnbench::rows(head.V, 0, keys));
+      const py::object q = view(head.Q), k = view(row_block(head.K, 0, keys)), v = view(row_block(head.V, 0, keys));
       PyObject* const causal = mask.causal ? Py_True : Py_False;
       PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
       const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;
@@ -62,12 +62,12 @@ class PythonMethod final : public Approximation<T> {
 
  private:
   DeclaredClass declared_;
-  std::unique_ptr<Approximation<T>> by_features_;  // null: it has none
+  std::unique_ptr<Approximation<T>> by_features_;  // null: the class has no features
   PyObject* instance_;
   PyObject* attend_ = nullptr;
 };
 
-// The engine's instance for these features.
+// The linear attention engine's instance for these features.
 template <class T>
 std::unique_ptr<Approximation<T>> linear_attention(const Declared& declared, const Draw& draw) {
   const Params params = linear_params(declared, draw.params);
@@ -87,7 +87,7 @@ MakeApproximation<T> maker(const DeclaredClass& declared) {
   };
 }
 
-// Why attend cannot be called for this shape; empty: it can.
+// Why attend cannot be called for this shape; empty if it can.
 std::string no_form_of(const Declared& declared, const Shape& shape) {
   const Mask& mask = shape.mask;
   if (!mask.causal) return "";
@@ -122,7 +122,7 @@ MethodEntry method_with_attend(const DeclaredClass& declared) {
         {.no_form = no_form_of(*declared, shape), .causal_exact = declared->takes_causal, .linear_in_V = true}, params,
         shape);
   };
-  // The logits, their exponentials and the weights, as NumPy makes them: an array each.
+  // Three arrays, as NumPy makes them: the logits, their exponentials and the weights.
   entry.memory = [declared](const Params& params, const Shape& shape) {
     const auto pairs = static_cast<double>(shape.nq) * static_cast<double>(shape.nk);
     return declared->memory(params, shape, 3 * pairs * bytes_of(shape.precision));

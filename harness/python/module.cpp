@@ -1,4 +1,4 @@
-// attnbench._native: the harness as a module of Python. It has what the program has; scripts/attnbench dresses it.
+// attnbench._native: the harness as a Python module, with everything that the program has. scripts/attnbench wraps it.
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -23,7 +23,7 @@ namespace py = pybind11;
 
 namespace {
 
-// As the program, with argv. What C++ has printed is written before Python could leave without doing so.
+// Runs the program with argv. Flushes C++'s output, because Python may exit without doing so.
 int run(std::vector<std::string> words) {
   const py::gil_scoped_release released;
   worker_process = getpid();
@@ -36,7 +36,7 @@ int run(std::vector<std::string> words) {
   return code;
 }
 
-// What is printed to std::cout while it lives.
+// Captures everything printed to std::cout while it lives.
 class Captured {
  public:
   Captured() : before_(std::cout.rdbuf(text_.rdbuf())) {}
@@ -48,7 +48,7 @@ class Captured {
   std::streambuf* before_;
 };
 
-// A command in this process, whose workers are this interpreter: its exit code and what it printed.
+// Runs a command in this process, with workers that run this interpreter. Returns its exit code and its output.
 std::pair<int, std::string> command(const std::vector<std::string>& words, const std::string& interpreter) {
   const py::gil_scoped_release released;
   run_workers_by(interpreter);
@@ -95,7 +95,7 @@ DeclaredClass declared_class(const py::object& object) {
   return std::make_shared<const Declared>(std::move(declared));
 }
 
-// A notebook's cell is run again, and its class has changed: the entry of the same file is replaced.
+// If a notebook's cell runs again with a changed class, the entry of the same file is replaced.
 template <class Entry>
 void put(Entry entry, const Declared& declared, bool again) {
   const auto& name = entry.text.name;
@@ -110,8 +110,8 @@ void put(Entry entry, const Declared& declared, bool again) {
     Registry<Entry>::instance().add(std::move(entry), declared.files);
 }
 
-// again: an entry that the same file has made is replaced, and a name that is taken is Misuse; otherwise it is noted
-// among the duplicate registrations, which whoever loads the plugin looks at.
+// again: an entry that the same file made is replaced, and a name taken by another file is Misuse. Otherwise a taken
+// name is recorded among the duplicate registrations, which the loader of the plugin checks.
 void register_class(const py::object& object, bool again) {
   const DeclaredClass declared = declared_class(object);
   if (declared->maps) put(features_entry(declared), *declared, again);
@@ -126,7 +126,7 @@ void set_loader(const py::function& load) {
   });
 }
 
-// The plugins that workers of this process load.
+// Sets the plugins that workers of this process load.
 void set_files(const std::vector<std::string>& files, const std::string& interpreter) {
   set_plugins({.files = {files.begin(), files.end()}, .python = interpreter});
 }
@@ -135,7 +135,7 @@ template <class Exception>
 void add_exception(py::module_& module, const char* name, PyObject* base, const char* meaning) {
   const auto& exception = py::register_exception<Exception>(module, name, base);
   exception.attr("__doc__") = meaning;
-  exception.attr("__module__") = "attnbench";  // where users find it
+  exception.attr("__module__") = "attnbench";  // the module where users find it
 }
 
 }  // namespace
@@ -144,9 +144,9 @@ void add_exception(py::module_& module, const char* name, PyObject* base, const 
 PYBIND11_MODULE(_native, module) {
   using namespace attnbench;
   add_exception<Misuse>(module, "Misuse", PyExc_ValueError,
-                        "What was asked for cannot be: says what was given, what was expected and how to mend it.");
+                        "The request is impossible: says what was given, what was expected and how to fix it.");
   add_exception<NumericallyInvalid>(module, "NumericallyInvalid", PyExc_ArithmeticError,
-                                    "A method gave numbers that are none; names the first place.");
+                                    "A method gave NaN or infinity; names the first place.");
   module.def("run", run);
   module.def("command", command);
   module.def("rows", [](const std::string& file) {

@@ -1,5 +1,5 @@
-// Named random streams. The seed of every stream is a hash of the base seed and of what it is for, so that adding a
-// method, another order of cells or another shard changes nobody's numbers.
+// Named random streams. The seed of every stream is a hash of the base seed and of the stream's purpose. Adding a
+// method, reordering cells or splitting into shards therefore changes nobody's numbers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace attnbench {
 
 using Generator = std::mt19937_64;  // its output is fixed by the standard
 
-// FNV-1a over the bytes, finished with a 64-bit mix: any change of any byte changes every bit with probability 1/2.
+// FNV-1a over the bytes, finished with a 64-bit mix: changing any byte changes every bit with probability 1/2.
 std::uint64_t hash_bytes(std::string_view bytes);
 
 class Streams {
@@ -36,18 +36,19 @@ class Streams {
   std::uint64_t base_seed_;
 };
 
-// rows x columns independent standard normal numbers, drawn row by row. Boost's distribution: the same on every
-// platform, which std::normal_distribution is not.
+// rows x columns independent standard normal numbers, drawn row by row. Uses Boost's distribution, which is the same on
+// every platform, unlike std::normal_distribution.
 Matrix<double> standard_normal(Generator& generator, Index rows, Index columns);
 // count independent chi variates with d degrees of freedom (the norm of a standard normal vector).
 std::vector<double> chi(Generator& generator, Index count, Index d);
 // A Haar-distributed orthogonal matrix from a d x d matrix of standard normal numbers: its QR factor with the signs of
-// R's diagonal moved into Q. Without that, Householder QR gives Q_00 < 0 always and positive features a bias of -15 %
-// (methods.md B): raw_qr_factor, what published libraries take.
+// R's diagonal moved into Q. Without the sign fix, Householder QR always gives Q_00 < 0 and positive features a bias of
+// -15 % (methods.md B); raw_qr_factor leaves it out, as published libraries do.
 Matrix<double> haar_factor(const Matrix<double>& gaussian);
 Matrix<double> raw_qr_factor(const Matrix<double>& gaussian);
 // A Haar-distributed d x d matrix as a product of reflections, each of which takes e1 to a uniform direction of its
-// dimension (Stewart 1980, SIAM J. Numer. Anal. 17:403): half the normal numbers and a third of the time of the above.
+// dimension (Stewart 1980, SIAM J. Numer. Anal. 17:403). Takes half the normal numbers and a third of the time of
+// haar_factor.
 Matrix<double> haar_orthogonal(Generator& generator, Index d);
 
 }  // namespace attnbench

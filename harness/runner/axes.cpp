@@ -10,7 +10,7 @@ namespace attnbench {
 namespace {
 
 constexpr size_t most_values = 100'000;
-constexpr size_t most_steps = 10'000'000;  // values of all steps of a zip together
+constexpr size_t most_steps = 10'000'000;  // values of all steps of the zips together
 
 // "first:last:x2" or "first:last:+64"; integers only.
 std::vector<std::string> range_values(const std::string& axis, std::string_view text) {
@@ -31,7 +31,7 @@ std::vector<std::string> range_values(const std::string& axis, std::string_view 
   std::vector<std::string> values;
   for (Index v = first;; v = factor ? v * step : v + step) {
     values.push_back(std::to_string(v));
-    if (factor ? v > last / step : v > last - step) return values;  // the next one lies beyond last, or overflows
+    if (factor ? v > last / step : v > last - step) return values;  // the next value would exceed last, or overflow
   }
 }
 
@@ -43,12 +43,12 @@ const Axis& swept(const std::vector<Axis>& sweep, const std::string& name, const
   return *found;
 }
 
-// How many values the axes of one zip have: the same for all.
+// The number of values that every axis of a zip has.
 size_t length_of(const std::vector<std::string>& zip, const std::vector<Axis>& sweep) {
   const Axis& first = swept(sweep, zip.front(), zip);
   for (const auto& name : zip)
     if (const Axis& axis = swept(sweep, name, zip); axis.values.size() != first.values.size())
-      throw Misuse(fmt::format("--zip {}: {} has {} values and {} has {}; expected as many for each",
+      throw Misuse(fmt::format("--zip {}: {} has {} values and {} has {}; expected the same number for each",
                                fmt::join(zip, ","), first.name, first.values.size(), name, axis.values.size()));
   return first.values.size();
 }
@@ -86,7 +86,7 @@ std::vector<std::string> parse_zip(const std::string& text) {
   for (auto name = names.begin(); name != names.end(); ++name)
     if (name->empty() || std::find(names.begin(), name, *name) != name)
       throw Misuse(fmt::format("--zip {}: expected the names of two or more axes, each once, such as n,m", text));
-  if (names.size() < 2) throw Misuse(fmt::format("--zip {}: one axis alone; expected two or more, such as n,m", text));
+  if (names.size() < 2) throw Misuse(fmt::format("--zip {}: a single axis; expected two or more, such as n,m", text));
   return names;
 }
 
@@ -102,12 +102,12 @@ std::vector<std::vector<Axis>> unzipped(const std::vector<Axis>& sweep,
                                  fmt::join(zip, ","), name));
       zipped.push_back(name);
     }
-    size_t multiplying = 1;  // what every step holds of its own
+    size_t multiplying = 1;  // values that each step holds besides the zipped ones
     for (const Axis& axis : steps.front())
       if (std::find(zip.begin(), zip.end(), axis.name) == zip.end()) multiplying += axis.values.size();
     if (steps.size() * length * multiplying > most_steps)
-      throw Misuse(fmt::format("--zip {}: {} places beside {} other values; use fewer", fmt::join(zip, ","),
-                               steps.size() * length, multiplying - 1));
+      throw Misuse(fmt::format("--zip {}: {} zipped steps times {} other values are too many; use fewer",
+                               fmt::join(zip, ","), steps.size() * length, multiplying - 1));
     std::vector<std::vector<Axis>> next;
     for (const auto& step : steps)
       for (size_t place = 0; place < length; ++place) {

@@ -1,4 +1,4 @@
-// The axes of a request: what --sweep and --zip say.
+// The axes of a request, read from --sweep and --zip.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/linalg/matrix.hpp"
 
 namespace attnbench {
@@ -26,13 +26,13 @@ Axis parse_axis(const std::string& text);
 // "n,m": axes whose values move together instead of multiplying. Throws Misuse.
 std::vector<std::string> parse_zip(const std::string& text);
 
-// The sweeps that multiply, one after the other: one for each place in each zip, whose axes then have one value.
-// Without a zip, the sweep as it is. Throws Misuse for a name that is no axis, an axis in two zips, and lengths that
-// differ.
+// Splits a request into sweeps that multiply, one for each combination of places in the zips. In each of them every
+// zipped axis has one value. Without a zip, returns the sweep unchanged. Throws Misuse for a name that is not an axis,
+// an axis in two zips, or axes of different lengths.
 std::vector<std::vector<Axis>> unzipped(const std::vector<Axis>& sweep,
                                         const std::vector<std::vector<std::string>>& zips);
 
-// A value of an axis as a number. Throws Misuse for anything else.
+// Reads a value of an axis as a number. Throws Misuse for anything else.
 template <class Number>
 Number axis_number(const std::string& axis, std::string_view text) {
   Number value{};

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double most_units = 1e7;
 
-// What the rule of --until looks at: the headline metric of each replicate.
+// The numbers that the rule of --until uses: the headline metric of each replicate.
 std::map<Index, EndedReplicate> headline_of(const ExperimentEntry& entry, const std::string& key,
                                             const std::map<Index, Ending::Kind>& ended, const Store& store) {
   std::map<Index, EndedReplicate> replicates;
@@ -45,7 +45,8 @@ EndedUnits ended_units(const RunRequest& request, const Store& store) {
 
 Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, const EndedUnits& ended,
                    const Store* store) {
-  const Index asked = request.until ? 1 : request.replicates;  // with --until a cell is whole
+  // With --until a shard takes all replicates of a cell or none.
+  const Index asked = request.until ? 1 : request.replicates;
   if (static_cast<double>(cells.size()) * static_cast<double>(asked) > most_units)
     throw Misuse(
         fmt::format("{} cells with {} replicates were asked for; at most {:.0f} replicates are made: narrow "

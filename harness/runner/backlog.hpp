@@ -1,4 +1,4 @@
-// What of a request a store lacks.
+// The part of a request that a store lacks.
 #pragma once
 
 #include "harness/runner/estimate.hpp"
@@ -12,24 +12,25 @@ struct Backlog {
   struct Entry {
     const Cell* cell;
     std::string key;                        // in the store
-    std::vector<Index> missing = {};        // with --until: of those up to the next stage
+    std::vector<Index> missing = {};        // with --until: only replicates up to the next stage
     std::optional<Stopping> stopping = {};  // with --until: what the stored replicates say
   };
   std::vector<Entry> entries;
-  size_t already = 0;  // replicates that were asked for and have ended
+  size_t already = 0;  // requested replicates that have ended
 };
 
-// What has ended, by the cells' keys.
+// The replicates that have ended, by the key of their cell.
 using EndedUnits = std::unordered_map<std::string, std::map<Index, Ending::Kind>>;
 
-// What the store has, less what a request with retry does again.
+// The replicates that have ended in the store, except those that a request with `retry` repeats.
 EndedUnits ended_units(const RunRequest& request, const Store& store);
 
-// cells: expand(request); the backlog points into them. store: where the numbers of --until are; null: there is none.
+// cells: expand(request); the backlog points into them. store: has the numbers for --until; null if there is no store.
 Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, const EndedUnits& ended,
                    const Store* store);
 
-// What it will take. With --until the number of replicates is not known: from one stage more for each cell to the cap.
+// Estimates what the backlog will take. With --until the number of replicates is unknown: the range goes from one more
+// stage for each cell to the cap.
 RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const std::vector<PastCell>& past);
 
 }  // namespace attnbench

@@ -8,8 +8,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/cell_row.hpp"
 
 namespace attnbench {
 
@@ -17,7 +16,7 @@ class Cells::Table {
  public:
   struct Row {
     RecipeCell cell;
-    nlohmann::json columns;  // of the cell as it was asked for
+    nlohmann::json columns;  // of the cell as requested
     std::string key;         // of the cell that runs
   };
   std::vector<Row> rows;
@@ -27,7 +26,7 @@ class Cells::Table {
 
 namespace {
 
-// The conditions that a cell can be asked for, spelled as in the store.
+// The columns by which conditions select a cell, spelled as in the store.
 nlohmann::json columns_of(const CellRow& row) {
   auto columns = nlohmann::json::parse(row.parameters);
   columns.update({{"experiment", row.experiment},
@@ -42,7 +41,7 @@ nlohmann::json columns_of(const CellRow& row) {
   return columns;
 }
 
-// Lists of values by column, with specs in their canonical spelling.
+// Lists of accepted values by column, with specs in their canonical spelling.
 nlohmann::json canonical(const std::vector<Condition>& conditions) {
   nlohmann::json lists = nlohmann::json::object();
   for (const auto& [name, wanted] : conditions) {
@@ -78,7 +77,7 @@ bool agrees(const nlohmann::json& columns, const nlohmann::json& lists) {
 
 Samples StoredMeasurements::scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const {
   Samples samples = store_.scalars(key, metric);
-  // Another recipe may have measured more replicates: a verdict must not depend on what else is in the file.
+  // Another recipe may have measured more replicates, and a verdict must not depend on what else is in the file.
   samples.erase(samples.lower_bound(cell.replicates), samples.end());
   if (samples.size() < static_cast<size_t>(cell.replicates)) samples.clear();
   return samples;
@@ -138,7 +137,7 @@ size_t Cells::only() const {
                            cell.problem.shape.nk, cell.problem.shape.d);
     }
     throw std::logic_error(
-        fmt::format("a measurement is asked of one cell, and the selection has {}:{}", rows_.size(), names));
+        fmt::format("a measurement belongs to one cell, but the selection has {}:{}", rows_.size(), names));
   }
   if (!table_->measurements) throw std::logic_error("a recipe read a measurement before its cells had run");
   return rows_.front();
@@ -177,7 +176,7 @@ CellTable::CellTable() : table_(std::make_shared<Cells::Table>()) {}
 Cells CellTable::add(const std::vector<RecipeCell>& cells) {
   std::vector<size_t> rows;
   for (const RecipeCell& cell : cells) {
-    const bool timing = find<ExperimentEntry>(cell.asked.experiment.name()).timing();
+    const bool timing = cell.asked.timing();
     const CellRow asked = row_of(cell.asked, timing);
     const auto [place, fresh] = table_->by_asked_key.try_emplace(asked.key, table_->rows.size());
     if (fresh) table_->rows.push_back({cell, columns_of(asked), row_of(cell.run, timing).key});

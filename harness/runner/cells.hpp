@@ -1,4 +1,4 @@
-// The cells that a recipe runs, as a handle: `run` returns it, and figures and verdicts narrow it. A selection that
+// Cells is a handle on cells that a recipe runs. `run` returns it, and figures and verdicts narrow it. A selection that
 // matches nothing throws where it is written, before anything has run.
 #pragma once
 
@@ -10,23 +10,24 @@
 
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/estimate.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 
-// A cell as the recipe writes it, and the one that runs: the same unless seeds or settings are varied.
+// A cell as the recipe writes it, and the cell that runs. They differ only if seeds or settings are varied.
 struct RecipeCell {
   Cell asked, run;
   Index replicates = 1;
 };
 
-// Measurements by cell. A recipe's own are in a results file; tests make some up.
+// Measurements by cell. A recipe reads its own from a results file; tests make some up.
 class Measurements {
  public:
   virtual ~Measurements() = default;
-  // Of the planned replicates. Empty unless each of them has the metric: the replicates where it could be estimated are
-  // a biased subset.
+  // The values of the planned replicates. Empty unless every replicate has the metric: the replicates where it could be
+  // estimated are a biased subset.
   virtual Samples scalars(const RecipeCell& cell, const std::string& key, const std::string& metric) const = 0;
-  // Likewise; each array has `length` elements.
+  // The same for arrays of `length` elements.
   virtual std::map<Index, std::vector<double>> arrays(const RecipeCell& cell, const std::string& key,
                                                       const std::string& metric, size_t length) const = 0;
 };
@@ -42,7 +43,7 @@ class StoredMeasurements final : public Measurements {
   const Store& store_;
 };
 
-// The values that a condition takes: one, or any of a list.
+// The accepted values of a condition: one value, or a list.
 struct AnyOf {
   using Value = std::variant<bool, Index, double, std::string>;
 
@@ -62,33 +63,35 @@ struct Condition {
 
 class Cells {
  public:
-  // All cells of one recipe, or of one request, which selections share.
+  // All cells of one recipe or of one request. Selections share it.
   class Table;
 
   Cells() = default;
 
-  // Those that agree with every condition: columns of the store's table `cell` and parameters, each with a value or a
-  // list of which any will do. `experiment` matches by its name unless the condition has options; method and input
-  // match by their specs in any spelling. Throws std::logic_error when no cell agrees.
+  // Selects the cells that agree with every condition. A condition names a column of the store's table `cell` or a
+  // parameter, with a value or a list of accepted values. `experiment` matches by its name unless the condition has
+  // options; method and input match by their specs in any spelling. Throws std::logic_error when no cell agrees.
   Cells where(const std::vector<Condition>& conditions) const;
   Cells method(const std::string& spec) const { return where({{"method", spec}}); }
   Cells methods(const std::vector<std::string>& specs) const { return where({{"method", specs}}); }
   Cells input(const std::string& spec) const { return where({{"input", spec}}); }
   Cells n(Index keys) const { return where({{"n", keys}}); }
-  // Both, each cell once. Of one recipe.
+  // The union of two selections of one recipe.
   Cells operator+(const Cells& other) const;
 
   size_t size() const { return rows_.size(); }
   std::vector<std::string> keys() const;  // of the cells that run
   std::vector<RecipeCell> all() const;
 
-  // Measurements of the only cell; std::logic_error when there are several. Empty when it ended without a number.
+  // Measurements of the only cell. Throws std::logic_error when there are several cells. Empty when the cell ended
+  // without a number.
   Samples scalar(const std::string& metric) const;
-  // One number a block of turns (timing experiments).
+  // One number per block of turns (timing experiments).
   std::vector<double> turns(const std::string& metric) const;
-  // One array a replicate, such as a number a layer or a row. Throws std::logic_error when one has another length.
+  // One array per replicate, such as one number per layer or row. Throws std::logic_error when an array has another
+  // length.
   std::vector<std::vector<double>> arrays(const std::string& metric, size_t length) const;
-  // One element of it, by replicate.
+  // One element of these arrays, by replicate.
   Samples element(const std::string& metric, size_t length, size_t place) const;
 
  private:
@@ -101,21 +104,22 @@ class Cells {
   std::vector<size_t> rows_;
 };
 
-// Owns the cells that handles refer to, and gives them their measurements once these are there.
+// Owns the cells that handles refer to, and supplies their measurements once they exist.
 class CellTable {
  public:
   CellTable();
-  // The handle of these cells. One that is there already is not added again; it keeps the larger number of replicates.
+  // Returns the handle of these cells. A cell that the table has already is not added again; it keeps the larger number
+  // of replicates.
   Cells add(const std::vector<RecipeCell>& cells);
   Cells all() const;
-  // `measurements` must outlive what is read from the handles.
+  // `measurements` must outlive all reading from the handles.
   void read(const Measurements& measurements);
 
  private:
   std::shared_ptr<Cells::Table> table_;
 };
 
-// The cells of one request with what was measured of them.
+// The cells of one request with their measurements.
 Cells cells_of(const RunRequest& request, const Measurements& measurements);
 
 }  // namespace attnbench

@@ -1,24 +1,23 @@
-// What a replicate of a cell takes, from formulas alone.
+// Estimates the cost of a replicate from formulas alone.
 #pragma once
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/rates.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 
-// About one core of a current machine. For ratios between cells, which must not depend on the machine at hand.
+// About one core of a current machine. Use it for ratios between cells, which must not depend on the machine at hand.
 inline constexpr Rates nominal_rates{.fma_peak = 5e10, .exp_rate = 5e8, .bandwidth = 1e10};
 
-// Those of one thread of this machine, as far as a product that takes 20 ms tells them: exponentials in proportion.
-// Measured once a process.
+// One thread's rates on this machine, estimated from a single 20 ms matrix product; the other rates are scaled by the
+// same factor. Measured once per process.
 Rates rates_by_one_product(Precision precision);
 
-// Seconds of one replicate of a cell on machines of those rates: the method's cost formulas times what the experiment
-// does, as far as its options (draws, layers, blocks and turn) and the matrices that it holds tell. It is right within
-// a factor of about ten.
+// Seconds of one replicate of a cell on a machine with these rates. Uses the work that the experiment's entry declares
+// and, for timings, the numbers of blocks and turns. Right within a factor of about ten.
 double seconds_by_model(const Cell& cell, const Rates& rates);
 
-// Bytes at the peak of one replicate: cell_bytes and what the method takes beyond its inputs.
+// Bytes at the peak of one replicate: cell_bytes plus the memory that the method takes beyond its inputs.
 double peak_bytes_of(const Cell& cell);
 
 }  // namespace attnbench

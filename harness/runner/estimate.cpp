@@ -6,16 +6,16 @@
 #include <cmath>
 #include <map>
 
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 
 namespace attnbench {
 
 namespace {
 
-constexpr double model_factor = 10;   // that the cost model is right within
-constexpr double sibling_factor = 4;  // other methods of the same experiment
-constexpr double least_factor = 1.5;  // nothing of the past is surer than that
-constexpr int most_alike = 32;        // past cells of one method and length: more say no more
+constexpr double model_factor = 10;   // the cost model is right within this factor
+constexpr double sibling_factor = 4;  // uncertainty by past cells of other methods of the experiment
+constexpr double least_factor = 1.5;  // no past cells are more certain than this
+constexpr int most_alike = 32;        // past cells used per method and length: more add nothing
 
 Cell as_cell(const PastCell& past) {
   return {Params("experiments", past.experiment),
@@ -26,16 +26,16 @@ Cell as_cell(const PastCell& past) {
           std::max(1, past.threads)};
 }
 
-// Actual over modelled seconds of past cells of one kind, by their length.
+// Actual over modelled seconds of past cells, by their length.
 using Ratios = std::multimap<double, double>;
 
 struct Correction {
   double ratio = 1, factor = model_factor;
   size_t cells = 0;
-  double n = 0;  // their length
+  double n = 0;  // length of the past cells
 };
 
-// That of the past cells whose length is nearest; how far it may be off is what all of them scatter.
+// The correction by the past cells of the nearest length. Its uncertainty is the scatter of all past cells.
 Correction nearest(const Ratios& ratios, double n, double factor) {
   std::vector<double> near, all;
   double best = INFINITY;
@@ -52,7 +52,7 @@ Correction nearest(const Ratios& ratios, double n, double factor) {
   return {ratio, std::clamp(scatter, factor, model_factor), near.size(), best};
 }
 
-// What past cells say of the model, by experiment and method.
+// How past cells correct the model: by method or, if the method has none, by all cells of the experiment.
 class Past {
  public:
   explicit Past(const std::vector<PastCell>& past) {
@@ -64,7 +64,7 @@ class Past {
       try {
         modelled = seconds_by_model(as_cell(cell), nominal_rates);
       } catch (const Misuse&) {
-        continue;  // of a method or an option that is no more
+        continue;  // the method or the option no longer exists
       }
       const double ratio = cell.seconds / modelled;
       if (!(ratio > 0)) continue;
@@ -100,10 +100,10 @@ class Past {
   std::map<std::string, Ratios> of_method_;
   Ratios of_experiment_;
   std::map<std::pair<std::string, Index>, Correction> known_;
-  std::map<std::pair<std::string, double>, size_t> used_;  // past cells by method (all: none) and length
+  std::map<std::pair<std::string, double>, size_t> used_;  // past cells used, by method (empty: all) and length
 };
 
-// Cells of timing by their sessions.
+// Groups cells of timing by their session.
 std::vector<std::vector<const Cell*>> in_sessions(std::span<const CellsToCome> missing) {
   std::vector<std::vector<const Cell*>> sessions;
   std::map<std::string, size_t> numbers;
@@ -115,7 +115,7 @@ std::vector<std::vector<const Cell*>> in_sessions(std::span<const CellsToCome> m
   return sessions;
 }
 
-// The partners that these cells will be timed with, each as often as the cells of its session.
+// The softmax partners that these cells will be timed with, each as often as the cells of its session.
 std::vector<std::pair<Cell, Index>> partners_to_come(std::span<const CellsToCome> missing) {
   std::map<std::string, Index> replicates;
   for (const CellsToCome& one : missing) {
@@ -129,7 +129,7 @@ std::vector<std::pair<Cell, Index>> partners_to_come(std::span<const CellsToCome
   return partners;
 }
 
-// Statistics: as many at a time as there are threads, and none is shorter than itself.
+// Statistics: up to `threads` units run at a time, and the whole takes at least as long as its longest unit.
 void side_by_side(RunEstimate& total, std::vector<double> bytes, int threads, Index units, double longest) {
   const double share = std::max(1 / static_cast<double>(std::min<Index>(units, threads)), longest / total.seconds);
   for (double* seconds : {&total.seconds, &total.low, &total.high}) *seconds *= std::min(1.0, share);
@@ -138,7 +138,7 @@ void side_by_side(RunEstimate& total, std::vector<double> bytes, int threads, In
   for (size_t i = 0; i < largest; ++i) total.bytes += bytes[i];
 }
 
-// Of the largest session, at once.
+// Bytes that the largest session holds at once.
 double bytes_in_sessions(std::span<const CellsToCome> missing) {
   double most = 0;
   const double free = memory_of_a_session();
@@ -157,12 +157,12 @@ RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const st
                      const std::function<Rates(Precision)>& rates) {
   RunEstimate total;
   if (missing.empty()) return total;
-  const bool timing = find<ExperimentEntry>(missing.front().cell->experiment.name()).timing();
+  const bool timing = missing.front().cell->timing();
   Past past(past_cells);
   total.by_past = true;
   double longest = 0;
   Index units = 0;
-  std::map<Precision, Rates> machine;  // asked for once
+  std::map<Precision, Rates> machine;  // each rate is measured once
   std::vector<double> bytes;
   std::vector<CellsToCome> all_to_come(missing.begin(), missing.end());
   std::vector<std::pair<Cell, Index>> partners;

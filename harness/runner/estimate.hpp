@@ -1,4 +1,4 @@
-// What a run will take, before it runs: a cost model, corrected by cells of the results file that are like it.
+// Estimates what a run will take before it runs: a cost model, corrected by similar cells of the results file.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace attnbench {
 
-// One cell and how many of its replicates are missing.
+// A cell and the number of its replicates that are missing.
 struct CellsToCome {
   const Cell* cell;
   Index replicates;
@@ -19,16 +19,16 @@ struct CellsToCome {
 
 struct RunEstimate {
   double seconds = 0, low = 0,
-         high = 0;        // of all, `threads` at a time; timing: one turn after the other, partners included
-  double bytes = 0;       // at once, at most
-  size_t past_cells = 0;  // that corrected it
-  bool by_past = false;   // every cell has past ones of its experiment; else the cost model says some
-  // One after the other: times add up, and the larger need of memory remains.
+         high = 0;        // of all units, `threads` at a time; timing: one turn after the other, partners included
+  double bytes = 0;       // the most at any time
+  size_t past_cells = 0;  // number of past cells that corrected the model
+  bool by_past = false;   // every cell has past ones of its experiment; otherwise some numbers are the model's alone
+  // Adds a run that follows this one: times add up, and the larger need of memory remains.
   RunEstimate& operator+=(const RunEstimate& next);
   std::string text() const;  // "about 4 min (2 to 8 min), from 12 past cells"
 };
 
-// rates: of one thread of this machine in that precision, asked for only when a cell has no past.
+// rates: of one thread of this machine in that precision; called only when a cell has no past.
 RunEstimate estimate(std::span<const CellsToCome> missing, int threads, const std::vector<PastCell>& past,
                      const std::function<Rates(Precision)>& rates);
 

@@ -8,10 +8,9 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "harness/runner/experiment.hpp"
-#include "harness/workers/interrupts.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/scratch_folder.hpp"
 #include "harness/workers/pool.hpp"
-#include "harness/workers/scratch_folder.hpp"
 #include "harness/workers/timing_session.hpp"
 
 namespace attnbench {
@@ -89,7 +88,7 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
   const auto record = [&](const Unit& unit, UnitOutcome outcome, double seconds) {
     try {
       store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, outcome.measurements);
-    } catch (const std::logic_error& e) {  // measurements that break a rule are this cell's failure, not the run's
+    } catch (const std::logic_error& e) {  // measurements that break a rule fail this cell, not the run
       outcome = {{Ending::Kind::failed, e.what()}};
       store.record(run_id, unit.row, unit.replicate, outcome.ending, seconds, {});
     }
@@ -98,7 +97,7 @@ void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& 
     if (outcome.ending.kind != Ending::Kind::done) add_ending(summary, unit, outcome.ending);
     progress.step(fmt::format("{} {} n={}", unit.row.experiment, unit.row.method, unit.row.shape.nk));
   };
-  if (find<ExperimentEntry>(units.front().cell.experiment.name()).timing())
+  if (units.front().cell.timing())
     run_in_sessions(units, limits, record,
                     [&](double cells, const std::string& what) { progress.within(cells, what); });
   else

@@ -1,4 +1,4 @@
-// Executes units of work, each in one transaction of the store, with an ending for each.
+// Executes units of work, each in one transaction of the store, and gives each an ending.
 #pragma once
 
 #include <map>
@@ -6,38 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/unit.hpp"
 #include "harness/store/store.hpp"
 
 namespace attnbench {
 
-// One replicate of one cell: what is done, fails and is resumed as a whole.
-struct Unit {
-  Cell cell;
-  CellRow row;
-  Index replicate;
-};
-
-// What has become of a unit.
-struct UnitOutcome {
-  Ending ending;
-  std::vector<Measurement> measurements = {};
-  std::vector<std::string> notes = {};
-};
-
-// The limits beyond which a unit is ended, and how long a session of timing waits for a quiet machine.
-struct Limits {
-  double seconds = 3600;
-  std::optional<double> bytes = {};       // of one unit; nothing: its share of the machine
-  std::optional<double> wait_quiet = {};  // seconds that timing waits, at most, for other work to end; nothing: none
-};
-
-// Progress with the time left, on stderr when it is a terminal (or when told to), at most a few lines a second.
+// Prints progress and the time left on stderr if that is a terminal, at most a few times a second.
 class Progress {
  public:
   explicit Progress(size_t total);
-  void step(const std::string& what);  // one more is done
-  // Of those that are under way, as much as so many units is done.
+  void step(const std::string& what);  // one more unit is done
+  // The units under way amount to this many finished units.
   void within(double units, const std::string& what);
   ~Progress();
 
@@ -52,14 +31,14 @@ class Progress {
 struct RunSummary {
   size_t cells = 0;
   size_t ran = 0;                       // replicates that this call ran
-  size_t already = 0;                   // replicates that the store had
-  size_t not_done = 0;                  // of those run, how many ended other than done
-  std::string first_reason;             // of the first that ended so
-  std::map<std::string, size_t> notes;  // what experiments noted, and in how many replicates
-  bool interrupted = false;             // by Ctrl-C or SIGTERM: what is missing was not begun, or given up
-  std::vector<std::string> ambiguous;   // cells whose cap came before the precision that was asked for
+  size_t already = 0;                   // replicates that the store already had
+  size_t not_done = 0;                  // replicates of this call that did not end `done`
+  std::string first_reason;             // the reason of the first of those
+  std::map<std::string, size_t> notes;  // notes of experiments, with the number of replicates that had each
+  bool interrupted = false;             // by Ctrl-C or SIGTERM: missing units were not begun, or abandoned
+  std::vector<std::string> ambiguous;   // cells that reached the cap before the requested precision
 
-  // Endings other than done, alike ones counted together; the first few dozen.
+  // Endings other than `done`, equal ones counted together; only the first few dozen are kept.
   struct NotDone {
     std::string method;
     Index n;
@@ -69,12 +48,12 @@ struct RunSummary {
   std::vector<NotDone> endings = {};
 };
 
-// Those endings as a table for a terminal: method, n, ending, reason; empty when all is done.
+// Those endings as a table for a terminal: method, n, ending, reason. Empty when everything is done.
 std::string table_of_endings(const RunSummary& summary);
 
-// Executes units of one experiment in workers and adds what came of them to the summary. Those of statistics run side
-// by side on `threads` cores; their numbers do not depend on it. Those of timing run alone, in sessions of all methods
-// and lengths. The first Ctrl-C or SIGTERM meanwhile ends it between two units, the second ends the program.
+// Executes units of one experiment in workers and adds their outcomes to the summary. Statistics run in parallel on
+// `threads` cores; their numbers do not depend on it. Timings run alone, in sessions of all methods and lengths. The
+// first Ctrl-C or SIGTERM ends this between two units, the second ends the program.
 void execute(std::vector<Unit> units, int threads, const Limits& limits, Store& store, std::int64_t run_id,
              RunSummary& summary);
 

@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 
 namespace attnbench {
 
 namespace {
-// One spelling of every spec, so that conditions are met whichever was written. A bare experiment stays a name.
+// Normalises a spec, so that conditions match however it was written.
 std::string spelled(const std::string& plural, const std::string& spec) { return Params(plural, spec).spec(); }
 
 std::vector<std::string> spelled(const std::vector<std::string>& methods) {
@@ -82,9 +82,9 @@ Figure figure_of_run(const RunRequest& request) {
   if (request.n.size() > 1) axes.push_back("n");
   if (request.d.size() > 1) axes.push_back("d");
   for (const auto& axis : request.sweep)
-    if (axis.values.size() > 1 && axis.name != "round") axes.push_back(axis.name);  // which is no number
+    if (axis.values.size() > 1 && axis.name != "round") axes.push_back(axis.name);  // round is not a number
   if (axes.empty()) axes.push_back("n");
-  // Axes that move together are one: sizes first, which every cell has.
+  // Axes that move together form one x axis, with sizes first, because every cell has them.
   std::vector<std::string> x{axes[0]};
   for (const auto& zip : request.zip)
     if (std::find(zip.begin(), zip.end(), axes[0]) != zip.end()) x = zip;
@@ -94,7 +94,7 @@ Figure figure_of_run(const RunRequest& request) {
   std::erase_if(axes, [&](const std::string& name) { return std::find(x.begin(), x.end(), name) != x.end(); });
   axes.insert(axes.begin(), x[0]);
 
-  // When the axis is a parameter of some methods, the others are references over the whole range.
+  // If only some methods have the axis as a parameter, the others are references over the whole range.
   std::vector<std::string> with_axis, without_axis;
   for (const auto& spec : request.methods) {
     const Params method("methods", spec);

@@ -1,5 +1,5 @@
-// Figures as data: the JSON of docs/figures.md, built with names instead of braces. scripts/plot.py draws them from the
-// store and knows no recipe.
+// Figures as data: builds the JSON of docs/figures.md from named fields. scripts/plot.py draws it from the store and
+// knows no recipe.
 #pragma once
 
 #include "harness/runner/cells.hpp"
@@ -12,15 +12,15 @@ struct Figure {
   std::string json;
 };
 
-// One panel. Members are the fields of docs/figures.md; specs in any spelling.
+// One panel. Its members are the fields of docs/figures.md. Specs may have any spelling.
 struct Panel {
   std::string title;
   std::string kind = "curve";
-  Cells cells = {};                 // all that is drawn, references included
-  std::vector<std::string> x = {};  // a size or a parameter; of several, the one that a cell has
+  Cells cells = {};                 // everything that is drawn, references included
+  std::vector<std::string> x = {};  // a size or a parameter; if several are given, the one that a cell has
   std::string x_label, x_scale = "linear";
   std::string y, y_label, y_scale = "linear";
-  std::vector<std::string> y_axis = {};  // map: as x, upwards
+  std::vector<std::string> y_axis = {};  // map: like x, but upwards
   std::string interval = "mean";
   std::string theory = {};
   std::vector<std::string> references = {};
@@ -28,30 +28,31 @@ struct Panel {
   bool slope = false;
   bool crossing = false;
   bool normalise_x = false;
-  Index first_index = 1;                   // profile: x of the array's first element
-  std::string ratio_to = {};               // curve: every series divided by this method's value at the same x
-  std::vector<std::string> ratio = {};     // map: the methods whose ratio is the colour ...
-  bool winner = false;                     // ... or which method has the least value
-  std::string value_label = {};            // map: of the colour bar; without ratio and winner, of y itself
-  std::string x_metric = {};               // trade: the metric along x ...
-  std::vector<std::string> points = {};    // trade: columns whose values are points of their own, not joined
-  std::string area = {}, area_label = {};  // ... and the one that circles show; empty: points, joined along x
+  Index first_index = 1;                // profile: x of the array's first element
+  std::string ratio_to = {};            // curve: every series divided by this method's value at the same x
+  std::vector<std::string> ratio = {};  // map: the colour is the ratio of these methods ...
+  bool winner = false;                  // ... or shows which method has the least value
+  std::string value_label = {};         // map: label of the colour bar; without ratio and winner, colour shows y itself
+  std::string x_metric = {};            // trade: the metric along x
+  std::vector<std::string> points = {};    // trade: columns whose values are separate points, not joined
+  std::string area = {}, area_label = {};  // trade: the metric that circles show; empty: points, joined along x
   std::vector<std::string> bound = {};     // trade: methods drawn as a bound, at the x of the metric bound_x
   std::string bound_x = {};
-  std::vector<double> range = {};  // histogram: where bins begin and end; empty: at the least and the greatest
-  double mark = 0;                 // histogram: a vertical line at a value known beforehand ...
-  std::string mark_label = {};     // ... which says what it is; empty: none
+  std::vector<double> range = {};  // histogram: first and last bin edge; empty: the least and the greatest value
+  double mark = 0;                 // histogram: a vertical line at a value known in advance
+  std::string mark_label = {};     // histogram: label of that line; empty: no line
   double floor = 0;                // image: colours are logarithmic from here to 1; 0: linear, around zero
-  bool upside_down = false;        // trade: less is better, and better is above
-  double y_most = 0;               // trade: what lies above is said in the footnote; 0: everything is drawn
+  bool upside_down = false;        // trade: less is better, so the axis points down
+  double y_most = 0;               // trade: values above this are listed in the footnote; 0: everything is drawn
 };
 
-// section: the description of what the figure belongs to, whose summary and formula head its section on the page.
+// section: the description of the recipe or run that the figure belongs to. Its summary and formula head a section of
+// the page.
 Figure figure(std::string name, const Description& section, std::string title, std::string caption,
               const std::vector<Panel>& panels);
 
-// The figure of a run that a user asked for: the experiment's headline metric against the first axis with several
-// values, a panel for each input, with every method that the store has there.
+// The figure of a run that a user requested: the experiment's headline metric against the first axis with several
+// values. It has one panel per input, with every method that the store has for it.
 Figure figure_of_run(const RunRequest& request);
 
 }  // namespace attnbench

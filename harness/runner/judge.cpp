@@ -14,9 +14,9 @@ namespace attnbench {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr size_t longest_list = 600;   // characters of the numbers that are given one by one
-constexpr size_t most_names = 4;       // regions that are named in a sentence without their count
-constexpr size_t most_in_a_group = 6;  // that are named beside the count of a group
+constexpr size_t longest_list = 600;   // characters of a text that gives every number
+constexpr size_t most_names = 4;       // regions named in a sentence without a count
+constexpr size_t most_in_a_group = 6;  // names listed beside the count of a group
 
 enum class Side { below, above, open };
 
@@ -44,7 +44,7 @@ std::string named(const Comparison& c) {
   return c.what.empty() ? c.estimate.text() : fmt::format("{}: {}", c.what, c.estimate.text());
 }
 
-// How many times as many replicates would narrow the interval until it leaves the bound out, if value and scatter stay.
+// How many replicates would narrow the interval until it excludes the bound, if value and scatter stay the same.
 std::string what_would_decide(const Estimate& e, double bound) {
   if (!e.measured()) return "";
   const double half = (e.interval.high - e.interval.low) / 2, distance = std::abs(e.value - bound);
@@ -66,14 +66,14 @@ const Finding nothing_measured{Ruling::ambiguous, "nothing was measured"};
 
 Estimate negative(const Estimate& e) { return {-e.value, {-e.interval.high, -e.interval.low}, e.count}; }
 
-// Rules for "above" are those for "below" of the negative.
+// The rules for "above" are the rules for "below", applied to negated estimates.
 std::vector<Comparison> negative(const std::vector<Comparison>& all) {
   std::vector<Comparison> negatives = all;
   for (auto& [what, e] : negatives) e = negative(e);
   return negatives;
 }
 
-// decides: the place of the comparison that decides.
+// decides: receives the index of the comparison that decides.
 Ruling ruling_of_all_below(double bound, const std::vector<Comparison>& all, size_t& decides) {
   const auto place = [&](const Comparison& c) { return static_cast<size_t>(&c - all.data()); };
   const Comparison& failed = greatest(all, low_end);
@@ -98,7 +98,7 @@ Finding found(double bound, const std::vector<Comparison>& comparisons, bool bel
 
 enum class Judged { holds, equal, fails, mixed, undecided };
 
-// Where a statement says "less" of ratios: the bound, and the factor within which both sides count as equal.
+// The bound that ratios must stay below, and the factor within which both sides count as equal.
 struct Bound {
   double value, equal_within = 1;
 };
@@ -130,7 +130,7 @@ Judged judged(const Region& region, const Bound& wanted) {
   return below > 0 && above > 0 ? Judged::mixed : Judged::undecided;
 }
 
-// Of a region on an axis: its least value where some comparison must hold, else its greatest.
+// The value of a region on an axis: its least if some comparison must hold, otherwise its greatest.
 double value_of(const Region& region) {
   double value = region.rule == Region::Rule::some ? infinity : -infinity;
   for (const Comparison& c : region.comparisons)
@@ -138,8 +138,8 @@ double value_of(const Region& region) {
   return value;
 }
 
-// The coordinate at which the value crosses the bound between two neighbours; NaN where that has no logarithm and no
-// linear reading.
+// The coordinate at which the value crosses the bound between two neighbours: on logarithmic scales if everything is
+// positive, otherwise linearly. NaN if it does not cross between them.
 double crossing(const Region& a, const Region& b, double bound) {
   const double x = *a.coordinate, y = *b.coordinate, sign = bound < 0 ? -1 : 1;
   const double u = sign * value_of(a), v = sign * value_of(b);
@@ -150,7 +150,8 @@ double crossing(const Region& a, const Region& b, double bound) {
   return logarithmic ? x * std::pow(y / x, share) : x + share * (y - x);
 }
 
-// "holds below scale 0.42, fails above" when the regions that hold and those that fail lie on two sides of one place.
+// A sentence such as "holds up to scale = 0.4, fails from 0.5 on", if one place separates the regions that hold from
+// those that fail.
 std::optional<std::string> boundary(const std::vector<Region>& regions, const Bound& bound, const std::string& axis) {
   if (axis.empty()) return std::nullopt;
   std::vector<const Region*> ordered;
@@ -170,7 +171,8 @@ std::optional<std::string> boundary(const std::vector<Region>& regions, const Bo
   while (sides[after - 1] == last) --after;
   for (size_t i = before + 1; i < after; ++i)
     if (sides[i] != Judged::undecided) return std::nullopt;
-  // Between two neighbours that are decided; where an undecided one lies between them it says nothing more exact.
+  // Interpolate only between two neighbours that are both decided: an undecided region between them leaves the place
+  // open.
   const bool neighbours = after == before + 1;
   const double at =
       neighbours ? crossing(*ordered[before], *ordered[after], bound.value) : std::numeric_limits<double>::quiet_NaN();
@@ -182,7 +184,7 @@ std::optional<std::string> boundary(const std::vector<Region>& regions, const Bo
   return sentence;
 }
 
-// Names that hold a comma stand in brackets, so that a list of them can be read.
+// Puts names with a comma in brackets, so that a list of names can be read.
 std::vector<std::string> apart(std::vector<std::string> names) {
   for (auto& name : names)
     if (name.find(',') != std::string::npos) name = "(" + name + ")";
@@ -213,7 +215,7 @@ std::string group_of(const std::vector<Region>& regions, const Bound& bound) {
 
 bool less(const Comparison& x, const Comparison& y) { return x.estimate.value < y.estimate.value; }
 
-// What was measured in a region; of one where some comparison must hold, only that which holds most clearly.
+// The measured comparisons of a region. If some comparison must hold, only the one that holds most clearly.
 std::vector<Comparison> telling(const Region& region) {
   std::vector<Comparison> all;
   for (const Comparison& c : region.comparisons)
@@ -222,8 +224,8 @@ std::vector<Comparison> telling(const Region& region) {
   return all;
 }
 
-// Region by region, with intervals: the one number that tells, or the two between which all lie. Where that grows
-// longer than a reader follows, the two between which all regions lie.
+// The numbers of every region with intervals: the one that decides, or the range of all. If that becomes longer than a
+// reader follows, the range over all regions.
 std::string numbers_of(const std::vector<Region>& regions, bool below) {
   std::vector<std::string> texts;
   std::vector<Comparison> all;
@@ -275,7 +277,7 @@ Finding found_where(const Bound& bound, const std::vector<Region>& regions, cons
     }
   }
   const size_t holds = count[Judged::holds], mixed = count[Judged::mixed],
-               fails = count[Judged::fails] + count[Judged::equal];  // what is equal is not less
+               fails = count[Judged::fails] + count[Judged::equal];  // equal counts as not less
   finding.ruling = holds == regions.size()                 ? Ruling::pass
                    : fails == regions.size()               ? Ruling::fail
                    : mixed > 0 || (holds > 0 && fails > 0) ? Ruling::conditional
@@ -305,7 +307,7 @@ Finding all_between(double low, double high, const std::vector<Comparison>& comp
 Finding all_contain(double value, double resolution, const std::vector<Comparison>& comparisons) {
   if (comparisons.empty()) return nothing_measured;
   const auto half = [](const Comparison& c) { return (c.estimate.interval.high - c.estimate.interval.low) / 2; };
-  const auto outside = [&](const Comparison& c) {  // in half widths; beyond 1 the interval does not hold the value
+  const auto outside = [&](const Comparison& c) {  // in half widths; beyond 1 the interval excludes the value
     const double off = std::abs(c.estimate.value - value);
     return off == 0 ? 0 : off / half(c);
   };
@@ -363,7 +365,7 @@ Finding some_below(double bound, const std::vector<Comparison>& candidates) {
 
 Finding all_at_most(const std::vector<Bounded>& all) {
   if (all.empty()) return nothing_measured;
-  // Relative to the bound, where there is one: bounds of different sizes are then compared fairly.
+  // Relative to the bound if it is positive, so that bounds of different sizes compare fairly.
   const auto excess = [](const Bounded& b) { return (b.value - b.bound) / (b.bound > 0 ? b.bound : 1); };
   const Bounded& worst =
       *std::max_element(all.begin(), all.end(), [&](const auto& x, const auto& y) { return excess(x) < excess(y); });

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <mutex>
 
+#include "harness/core/scaling.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -22,7 +24,7 @@ double seconds_of_call(const Params& method, Shape shape) {
   const Streams streams(1);
   const auto normal = [&](const char* what, Index rows, Index columns) {
     auto generator = streams.stream("match", what, rows, columns);
-    return Matrix<double>(standard_normal(generator, rows, columns) * std::pow(static_cast<double>(shape.d), -0.25));
+    return Matrix<double>(standard_normal(generator, rows, columns) * edge_scale(shape.d));
   };
   const HeadData<double> calibration{normal("Q", shape.nq, shape.d), normal("K", shape.nk, shape.d),
                                      normal("V", shape.nk, shape.dv)};
@@ -32,7 +34,7 @@ double seconds_of_call(const Params& method, Shape shape) {
   const HeadData<T> head = calibration.template cast<T>();
   Matrix<T> out(shape.nq, shape.dv);
   double least = INFINITY;
-  for (int call = 0; call < 4; ++call) {  // the first warms up
+  for (int call = 0; call < 4; ++call) {  // the first call warms up
     Context context;
     const auto begin = std::chrono::steady_clock::now();
     drawn->attend(head.view(), shape.mask, context, out);
@@ -63,7 +65,8 @@ const Parameter* budget_of(const Params& method) {
   return nullptr;
 }
 
-// |log(cost / value)| of a budget: what is least is nearest. Infinite where it has no form, or no such cost.
+// |log(cost / value)| of a budget, which the search minimises. Infinite if the method has no form with this budget, or
+// no such cost.
 double distance(const Params& method, const Shape& shape, const Match& match) {
   if (!find<MethodEntry>(method.name()).claims(method, shape).no_form.empty()) return INFINITY;
   const auto cost = cost_of(method, shape, match.cost);
@@ -105,7 +108,8 @@ std::optional<double> cost_of(const Params& method, const Shape& shape, Match::C
   return std::nullopt;
 }
 
-// Each of the specs in brackets matched to the same share of the value, the share that brings the whole nearest.
+// Matches each of the specs in brackets to the same share of the value. Chooses the share that brings the whole
+// nearest.
 static Params matched_parts(const Params& method, const std::string& parts, const Shape& shape, const Match& match) {
   Params best = method;
   double least = INFINITY;
@@ -130,8 +134,9 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
     return nests ? matched_parts(method, declared.front().name, shape, match) : method;
   }
   const auto with = [&](Index value) { return method.with(budget->name, std::to_string(value)); };
-  // Every value while they are few, then steps of 5 %: costs need not grow with the budget (routing: 4 n c d + 2 n^2 /
-  // c), so that all are looked at. Measured times: steps of a factor 2, then the power law between the two nearest.
+  // Try every small value, then grow by 5 %: a cost need not increase with the budget (routing: 4 n c d + 2 n^2 / c),
+  // so we try the whole range. Measured times: grow by a factor of 2, then refine, taking time as proportional to the
+  // budget.
   const Index last = static_cast<Index>(std::min(budget->maximum, 16.0 * static_cast<double>(shape.nk)));
   const bool measured = match.cost == Match::Cost::seconds;
   Index best = method.integer(budget->name);
@@ -147,7 +152,7 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
   const auto first = static_cast<Index>(std::max(1.0, budget->minimum));
   for (Index value = first; value <= last;) {
     const bool beyond = look(value) > least && measured && least < INFINITY;
-    if (beyond) break;  // a longer call would only be slower
+    if (beyond) break;  // larger budgets would only be slower
     value = measured ? 2 * value : std::max(value + 1, static_cast<Index>(1.05 * static_cast<double>(value)));
   }
   const Index coarse = best, step = std::max<Index>(1, coarse / 640);
@@ -164,7 +169,8 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
   return with(best);
 }
 
-// A grid asks for the same method and shape once an input and replicate, and a search looks at hundreds of budgets.
+// Cached: a grid asks for the same method and shape once per input and replicate, and a search tries hundreds of
+// budgets.
 Params matched(const Params& method, const Shape& shape, const Match& match) {
   static std::map<std::string, Params> known;
   static std::mutex mutex;

@@ -1,4 +1,4 @@
-// Budgets of equal cost: m, r, codes, window and so on are incommensurable, what a call costs is not.
+// Budgets of equal cost. Parameters such as m, r, codes and window are not comparable; the cost of a call is.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace attnbench {
 
-// What is to be equal. flops, bytes and features by the entries' formulas (bytes: memory beyond inputs and output;
-// features: the bound on the rank), seconds by calls on a gaussian head, one thread.
+// The cost that methods shall share. flops, bytes and features follow the entries' formulas (bytes: memory beyond
+// inputs and output; features: the bound on the rank). seconds are measured by calls on a gaussian head with one
+// thread.
 struct Match {
   enum class Cost { flops, bytes, features, seconds };
   Cost cost;
@@ -18,13 +19,12 @@ struct Match {
 // "flops=1e8". Throws Misuse.
 Match parse_match(const std::string& text);
 
-// What one call of that spec costs at that shape; nothing where no formula says.
+// The cost of one call of that method at that shape; nullopt where no formula gives it.
 std::optional<double> cost_of(const Params& method, const Shape& shape, Match::Cost cost);
 
-// The method with its budget parameter (Parameter::budget) set so that its cost is as near to the asked as it can be,
-// in ratio; of specs in brackets (combine, per-head) each gets a share, equal for all; as it is where it has no such
-// parameter, like softmax, linear and uniform. A time that was measured once is
-// kept while the program runs.
+// Sets the method's budget parameter (Parameter::budget) so that the ratio of its cost to the target is as near to 1 as
+// possible. For specs in brackets (combine, per-head) each gets an equal share. Returns methods without such a
+// parameter unchanged, such as softmax, linear and uniform. Measured times are cached while the program runs.
 Params matched(const Params& method, const Shape& shape, const Match& match);
 
 }  // namespace attnbench

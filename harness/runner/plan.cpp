@@ -10,10 +10,10 @@
 #include <unordered_set>
 
 #include "harness/core/approximation.hpp"
-#include "harness/core/error.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 
@@ -31,7 +31,8 @@ void refuse_beyond_most_cells(double cells) {
     throw Misuse(fmt::format("{:.0f} cells were asked for; at most {} are made: narrow the sweep", cells, most_cells));
 }
 
-// One configuration for each combination of the axes; each is applied where the configuration so far has the parameter.
+// One configuration for each combination of the axes. An axis applies only if the configuration so far has the
+// parameter.
 std::vector<Params> swept(const Params& base, const std::vector<Axis>& axes, std::set<std::string>& applied) {
   std::vector<Params> all{base};
   for (const auto& axis : axes) {
@@ -88,17 +89,17 @@ std::vector<Index> sizes(const RunRequest& request, const std::string& name, con
 
 Index chosen(Index asked, Index fixed, Index otherwise) { return asked > 0 ? asked : fixed > 0 ? fixed : otherwise; }
 
-// With `until` replicates are added as long as the input has them.
+// A request with `until` may name more: it adds replicates only as long as the input has them.
 void refuse_replicates(const RunRequest& request, const Params& input, const InputLimits& limits) {
   if (limits.replicates > 0 && !request.until && request.replicates > limits.replicates)
     throw Misuse(
         fmt::format("{}: {} replicates were asked for and the input has data for {}; expected at most {}; "
-                    "`attnbench describe {}` says how all replicates get the same data",
+                    "`attnbench describe {}` explains how all replicates can use the same data",
                     input.spec(), request.replicates, limits.replicates, limits.replicates, input.name()));
 }
 
-// The problems of the request for one input: the product of its problem axes, with the input's own sizes where nothing
-// was asked.
+// The problems of the request for one input: the product of its problem axes. Sizes that the request leaves open are
+// the input's own.
 std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   const auto& entry = find<InputEntry>(input.name());
   const InputLimits limits = entry.limits(input);
@@ -123,7 +124,7 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
         p.shape.d = chosen(d, limits.d, 64);
         p.shape.dv = chosen(dv, limits.dv, p.shape.d);
         p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
-        // A causal row sees the keys up to its own place counted from the end when the lengths differ.
+        // If the lengths differ, a causal row sees the keys up to its own place counted from the end.
         if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
         p.shape.precision = request.precision;
         refuse_sizes(input, p.shape.nq, p.shape.nk, p.shape.d, p.shape.dv);
@@ -141,13 +142,13 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
   return all;
 }
 
-// Cells of several steps of one request, each once.
+// Collects the cells of several steps of one request, each cell once.
 class Expansion {
  public:
   explicit Expansion(const RunRequest& request)
       : request_(request), applied_(problem_axes().begin(), problem_axes().end()) {}
 
-  // The cells of that step, whose sweep multiplies.
+  // Adds the cells of one step, whose axes multiply.
   void add(const RunRequest& step) {
     const auto experiments = with_specs(swept_all("experiments", {step.experiment}, step.sweep, applied_));
     const auto methods = with_specs(swept_all("methods", step.methods, step.sweep, applied_));
@@ -178,7 +179,7 @@ class Expansion {
     }
   }
 
-  // An axis that none of the steps had a use for.
+  // Throws Misuse for an axis that no step used.
   void refuse_axes_without_use() const {
     for (const Axis& axis : request_.sweep)
       if (!applied_.contains(axis.name))
@@ -186,7 +187,7 @@ class Expansion {
                                  nearest_names(axis.name, known_axes())));
   }
 
-  // Those that share an input stand together, in the order in which they came.
+  // Puts cells that share an input together, in the order in which they were added.
   std::vector<Cell> cells() && {
     if (std::is_sorted(group_of_.begin(), group_of_.end())) return std::move(cells_);
     std::vector<size_t> order(cells_.size());
@@ -212,11 +213,12 @@ class Expansion {
   void refuse(const Cell& cell) {
     const auto& [shape, heads, logit_scale, rounding] = cell.problem;
     const auto& entry = find<ExperimentEntry>(cell.experiment.name());
-    if (const double bytes = cell_bytes(cell); bytes > available_)  // asked for once: it takes longer than a cell
+    // Asking for the available memory takes longer than making a cell, so we ask once.
+    if (const double bytes = cell_bytes(cell); bytes > available_)
       refuse_beyond_memory(bytes, entry.text.name + " at n=" + std::to_string(shape.nk), "give a smaller n");
     entry.check(cell);
     if (heads > 1 && !entry.timing())
-      throw Misuse(fmt::format("heads={}: {} measures one head a cell; sweep the input's head or use --replicates",
+      throw Misuse(fmt::format("heads={}: {} measures one head per cell; sweep the input's head or use --replicates",
                                heads, entry.text.name));
     if (rounding != Rounding::none && entry.timing())
       throw Misuse(fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",
@@ -241,20 +243,14 @@ class Expansion {
   const double available_ = available_memory();
   std::set<std::string> applied_;
   std::vector<Cell> cells_;
-  std::vector<size_t> group_of_;  // of each cell: those with one number share an input
+  std::vector<size_t> group_of_;  // of each cell; cells with the same number share an input
   std::unordered_map<std::string, size_t> groups_;
   std::unordered_set<std::string> seen_;
 };
 
 }  // namespace
 
-double cell_bytes(const Cell& cell) {
-  const auto& shape = cell.problem.shape;
-  const auto rows = static_cast<double>(shape.nq + shape.nk), widths = static_cast<double>(shape.d + shape.dv);
-  // The head as it was drawn in double, as it is used, and the output.
-  const double heads = 16 * rows * widths * static_cast<double>(cell.problem.heads);
-  return heads + find<ExperimentEntry>(cell.experiment.name()).bytes(cell);
-}
+bool RunRequest::timing() const { return find<ExperimentEntry>(parse_spec(experiment).name).timing(); }
 
 Index replicates_of(const RunRequest& request, const Cell& cell) {
   const Index most = find<InputEntry>(cell.input.name()).limits(cell.input).replicates;

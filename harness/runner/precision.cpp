@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/statistics/intervals.hpp"
 
 namespace attnbench {
@@ -78,7 +78,7 @@ Stopping stopping_of(const std::map<Index, EndedReplicate>& ended, const Until& 
     if (values.empty()) return {Stopping::State::unmeasured, stage, infinity};
     const double relative = timing ? of_median(values) : of_mean(values);
     if (relative <= until.relative) return {Stopping::State::precise, stage, relative};
-    // An infinite value stays in the mean, however many follow.
+    // An infinite value keeps the mean infinite, however many replicates follow.
     const bool hopeless = std::any_of(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
     if (stage == most || hopeless || (timing && seconds >= until.seconds.value_or(60)))
       return {Stopping::State::ambiguous, stage, relative};

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "harness/experiment/cell_row.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 
@@ -35,7 +34,7 @@ std::string varied_method(const std::string& spec, const std::vector<Setting>& s
   return spec.empty() ? spec : varied(Params("methods", spec), settings).spec();
 }
 
-// A panel names methods beside its cells: they are varied as the cells are.
+// A panel also names methods outside its cells. They vary like the cells.
 Panel varied(Panel panel, const std::vector<Setting>& settings) {
   for (auto* methods : {&panel.references, &panel.ratio, &panel.bound})
     for (auto& spec : *methods) spec = varied_method(spec, settings);
@@ -56,7 +55,7 @@ Recipe::Recipe(RecipeSize size, const std::string& name, std::vector<Setting> se
       seed_of_timings_(name.empty() ? 0 : hash_bytes(name) % 1'000'000) {}
 
 Cells Recipe::run(RunRequest request) {
-  const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
+  const bool timing = request.timing();
   std::vector<RecipeCell> cells;
   for (const Cell& cell : expand(request)) {
     cells.push_back({cell, varied(cell, settings_), request.replicates});

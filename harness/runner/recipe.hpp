@@ -1,5 +1,5 @@
-// Recipes: published figures and statements as configurations. A recipe says once what it runs; figures and statements
-// select from those cells.
+// Recipes are published figures and statements as configurations. A recipe says once what it runs; figures and
+// statements select from those cells.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace attnbench {
 
-// smoke: shows that everything runs and claims nothing; quick: a few seconds a recipe; full: the published sizes.
+// smoke: shows that everything runs and claims nothing; quick: a few seconds per recipe; full: the published sizes.
 enum class RecipeSize { smoke, quick, full };
 std::string to_string(RecipeSize size);
 
@@ -25,8 +25,8 @@ struct Setting {
 
 class Recipe {
  public:
-  // name: of the recipe. It makes its timings cells of its own: a length that another recipe has timed would not be of
-  // the same blocks as the lengths beside it.
+  // name: of the recipe. It changes the seed of its timings, so no two recipes share timed cells: a length that another
+  // recipe has timed would not come from the same blocks as the lengths beside it.
   explicit Recipe(RecipeSize size, const std::string& name = {}, std::vector<Setting> settings = {},
                   std::uint64_t further_seed = 0);
   Recipe(const Recipe&) = delete;  // rules refer to it
@@ -39,7 +39,7 @@ class Recipe {
   T sized(T of_smoke, T of_quick, T of_full) const {
     return size_ == RecipeSize::smoke ? of_smoke : size_ == RecipeSize::quick ? of_quick : of_full;
   }
-  // Quick and full alike.
+  // One value for smoke, one for quick and full.
   template <class T>
   T sized(T of_smoke, T otherwise) const {
     return smoke() ? of_smoke : otherwise;
@@ -47,12 +47,13 @@ class Recipe {
 
   // Adds cells to what the recipe runs and returns their handle.
   Cells run(RunRequest request);
-  // Adds a figure. Specs in any spelling.
+  // Adds a figure. Specs may have any spelling.
   void figure(std::string name, std::string title, std::string caption, const std::vector<Panel>& panels);
-  // Adds a statement with the rule that judges it, which is called once its cells have run. The rule may read
+  // Adds a statement and the rule that judges it. The rule is called after the recipe's cells have run, and may read
   // measurements of any handle.
   void judge(Statement statement, std::function<Finding()> rule);
-  // The share of one of so many intervals that a verdict rests on. At smoke sizes 1: nothing is claimed there.
+  // The error rate of one interval if a verdict uses this many. At smoke sizes it is 1, because nothing is claimed
+  // there.
   double error_rate(size_t comparisons) const;
 
   // One request of the recipe with its cells.
@@ -62,7 +63,7 @@ class Recipe {
   };
   const std::vector<Run>& runs() const { return runs_; }
   Cells cells() const { return table_.all(); }
-  // Drawn by these cells alone, with the recipe's summary and question above them.
+  // Draws only these cells, with the recipe's summary and question above them.
   std::vector<Figure> figures(const Description& section) const;
   std::vector<Statement> statements() const;
   // Judges every statement. Throws std::logic_error when a rule asks for an interval that cannot exist.

@@ -6,29 +6,24 @@
 #include <chrono>
 #include <set>
 
+#include "harness/experiment/cell_row.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/cell_row.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 
 namespace {
 
-bool is_timing(const RunRequest& request) {
-  return find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
-}
-
-// A request as it is run: its cells that differ.
+// A request with the cells that it runs, without duplicates.
 struct Asked {
   RunRequest request;
   std::vector<Cell> cells;
 };
 
-// seen: keys that are left out; those of this run are added.
+// Leaves out cells whose keys are in `seen`, and adds the keys of the others to it.
 Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
-  const bool timing = is_timing(run.request);
+  const bool timing = run.request.timing();
   Asked all{run.request, {}};
-  // Timings are of one thread: ratios then do not depend on how many cores the machine happens to have.
+  // Timings use one thread, so that ratios do not depend on how many cores the machine has.
   all.request.threads = timing ? 1 : allowed_cores();
   for (const RecipeCell& cell : run.cells)
     if (seen.insert(row_of(cell.run, timing).key).second) all.cells.push_back(cell.run);
@@ -53,8 +48,7 @@ std::string command_of(const RecipeEntry& recipe, RecipeSize size, const Variati
 }  // namespace
 
 bool measures_time(const Recipe& recipe) {
-  return std::any_of(recipe.runs().begin(), recipe.runs().end(),
-                     [](const auto& run) { return is_timing(run.request); });
+  return std::any_of(recipe.runs().begin(), recipe.runs().end(), [](const auto& run) { return run.request.timing(); });
 }
 
 std::unique_ptr<Recipe> written(const RecipeEntry& entry, RecipeSize size, const std::vector<Setting>& settings,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/runner/cell_row.hpp"
+#include "harness/experiment/cell_row.hpp"
 
 namespace attnbench {
 
@@ -33,9 +33,10 @@ RunSummary run(const RunRequest& request, Store& store, std::int64_t run_id, con
 
 RunSummary run(const RunRequest& request, const std::vector<Cell>& cells, Store& store, std::int64_t run_id,
                const Limits& limits, const std::function<void(const Backlog&)>& before) {
-  const bool timing = find<ExperimentEntry>(parse_spec(request.experiment).name).timing();
+  const bool timing = request.timing();
   RunSummary summary;
-  std::vector<std::pair<std::string, Index>> tried;  // has ended, even where a retry would do it again
+  // Ended in this call, so a request with retry does not repeat them again.
+  std::vector<std::pair<std::string, Index>> tried;
   for (bool first = true;; first = false) {
     EndedUnits ended = ended_units(request, store);
     for (const auto& [key, replicate] : tried) ended[key].try_emplace(replicate, Ending::Kind::failed);

@@ -8,13 +8,13 @@
 #include <map>
 
 #include "harness/runner/cost_model.hpp"
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 
 namespace attnbench {
 
 namespace {
 
-// Whole microseconds: sums of integers are the same on every machine, those of doubles are not once a compiler fuses
+// Whole microseconds: sums of integers are the same on every machine. Sums of doubles are not once a compiler fuses
 // multiplies and adds.
 std::int64_t weight_of(const Cell& cell) {
   return 1 + static_cast<std::int64_t>(std::min(1e11, 1e6 * seconds_by_model(cell, nominal_rates)));
@@ -28,7 +28,7 @@ struct Part {
   std::vector<size_t> units;
 };
 
-// The units of one group, which are its cells with each replicate, in parts of at most that weight.
+// Splits the units of one group (each replicate of its cells) into parts of at most weight `most`.
 void add_parts(const std::vector<std::int64_t>& weights, const std::vector<size_t>& group, size_t replicates,
                std::int64_t most, std::vector<Part>& parts) {
   for (size_t replicate = 0; replicate < replicates; ++replicate) {
@@ -60,12 +60,12 @@ Shard parse_shard(const std::string& text) {
 std::vector<bool> units_of_shard(const std::vector<Cell>& cells, Index replicates, Shard shard) {
   std::vector<bool> mine(cells.size() * static_cast<size_t>(replicates), shard.count == 1);
   if (shard.count == 1 || cells.empty()) return mine;
-  // In the order in which they come; a map by text would sort by the spelling of numbers.
+  // A vector in order of appearance, because a map by text would sort by the spelling of numbers.
   std::vector<std::vector<size_t>> groups;
   std::map<std::string, size_t> places;
   std::vector<std::int64_t> weights;
   std::int64_t total = 0;
-  const bool timing = find<ExperimentEntry>(cells.front().experiment.name()).timing();
+  const bool timing = cells.front().timing();
   for (size_t cell = 0; cell < cells.size(); ++cell) {
     const std::string together =
         timing ? session_key(cells[cell]) : cells[cell].experiment.spec() + "\n" + cells[cell].input_key();

@@ -1,4 +1,4 @@
-// Numbers with intervals: the mean or median of replicates, and ratios of two methods' replicates.
+// Numbers with intervals: means and medians of replicates, and ratios between the replicates of two methods.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace attnbench {
 
 using Samples = std::map<Index, double>;  // by replicate
 
-// A number with the interval that misses the truth with probability error_rate at most.
+// A number with an interval that misses the truth with probability error_rate at most.
 struct Estimate {
   double value = 0;
   Interval interval = {};
@@ -24,34 +24,35 @@ struct Estimate {
   std::string text() const;  // "0.42 (0.39 to 0.45)"
 };
 
-// Each of these takes the probability that its interval may miss. Without samples (a cell failed) the interval is the
-// whole line and the count 0. Samples that are too few for an interval of that error rate are a mistake in the plan:
-// they throw std::logic_error. At an error rate of 1 (smoke sizes) the interval is the number itself.
+// Each of these takes the probability with which its interval may miss. Without samples (a cell failed) the interval is
+// the whole line and the count is 0. Too few samples for an interval of that error rate are a mistake in the plan and
+// throw std::logic_error. At an error rate of 1 (smoke sizes) the interval is the number itself.
 
-// The mean over at least replicates_for_means replicates, each an average of 32 draws or more, by interval_of_averages:
-// the whole line for a sample that is surely too skewed for it. A median_ratio makes no such assumption.
+// The mean over at least replicates_for_means replicates, each an average of 32 draws or more, by interval_of_averages.
+// That is the whole line for a sample that is surely too skewed for it. median_ratio needs no such assumption.
 Estimate mean(const Samples& samples, double error_rate);
 // The median, with a distribution-free interval between two order statistics. Samples may be infinite.
 Estimate median_of(std::vector<double> samples, double error_rate);
 Estimate median_of(const Samples& samples, double error_rate);
 // The median over replicates of a / b, distribution-free: "in at least half of the draws a / b lies below". 0 / 0
-// counts as 1. Where b was measured once, each replicate of a is divided by that number.
+// counts as 1. If b was measured once, every replicate of a is divided by that number.
 Estimate median_ratio(const Samples& a, const Samples& b, double error_rate);
 // The exponential of the mean of log(a / b), for estimates of positive expectations such as mean squared errors. Throws
-// std::logic_error when a number is not above 0.
+// std::logic_error for a number that is not above 0.
 Estimate mean_ratio(const Samples& a, const Samples& b, double error_rate);
-// The probability of an event that was seen in so many of so many draws (Clopper and Pearson 1934).
+// The probability of an event that occurred in `hits` of `draws` draws (Clopper and Pearson 1934).
 Estimate share_of(Index hits, Index draws, double error_rate);
-// Fewer, of more draws each, would leave a skewed sample unseen; more would leave too few draws for one replicate to
-// tell whether its error can be estimated.
+// With fewer replicates of more draws each, a skewed sample could go unnoticed. With more, each replicate would have
+// too few draws to tell whether its error can be estimated.
 constexpr Index replicates_for_means = 64;
 
-// A number that nothing was drawn for, such as a count of operations: its interval is itself. Never of random draws.
+// A number computed without draws, such as a count of operations: the interval is the number itself. Never use it for
+// random draws.
 Estimate certain(double value);
-// Not measured.
+// The estimate of a cell that was not measured.
 Estimate unmeasured();
 
-// Replicate by replicate, of those that both have; b's only value where b was measured once.
+// Quotients for each replicate that both have. If b was measured once, its only value divides all.
 Samples quotients(const Samples& a, const Samples& b);
 
 }  // namespace attnbench

@@ -27,15 +27,15 @@ double skewness(const Moments& sample) {
   return variance > 0 ? sample.m3 / sample.count / (variance * std::sqrt(variance)) : 0;
 }
 
-// How many standard deviations the sample mean lies above the true one where Hall's transformation of that distance is
-// x. With g the skewness, W + g W^2 / 3 + g^2 W^3 / 27 = ((1 + g W / 3)^3 - 1) / g is y = x - g / (6 n), and
-// W = 3 ((1 + g y)^(1/3) - 1) / g, here without the division by a g that may be 0.
+// How many standard deviations the sample mean lies above the true mean if Hall's transformation of that distance
+// equals x. With g the skewness, W + g W^2 / 3 + g^2 W^3 / 27 = ((1 + g W / 3)^3 - 1) / g is y = x - g / (6 n), and W =
+// 3 ((1 + g y)^(1/3) - 1) / g, written here without the division by g, which may be 0.
 double hall_inverse(double x, double g, double n) {
   const double y = x - g / (6 * n), root = std::cbrt(1 + g * y);
   return 3 * y / (root * root + root + 1);
 }
 
-// Student's, or on a side Hall's where that reaches farther; the skewness is known within `unsure`.
+// Student's interval, extended on each side to Hall's if that reaches farther. The skewness is known within `unsure`.
 Interval skewed_interval(const Moments& sample, double error_rate, double unsure) {
   check(error_rate);
   if (sample.count < 2) return everything;
@@ -54,7 +54,7 @@ double quantile(std::span<const double> sorted, double q) {
   const auto below = static_cast<size_t>(position);
   const size_t above = std::min(below + 1, sorted.size() - 1);
   const double weight = position - static_cast<double>(below);
-  // Infinite samples are allowed: neither 0 times infinity nor their difference may make the quantile NaN.
+  // Samples may be infinite: neither 0 times infinity nor a difference of infinities may make the quantile NaN.
   if (weight == 0 || sorted[below] == sorted[above] || std::isinf(sorted[below])) return sorted[below];
   return sorted[below] + weight * (sorted[above] - sorted[below]);
 }
@@ -77,7 +77,7 @@ Interval median_interval(std::vector<double> values, double error_rate) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
   const boost::math::binomial below_median(static_cast<double>(n), 0.5);
-  // [x_(k+1), x_(n-k)] misses the median when at most k values lie on one side of it: surely seldom enough for k = 0.
+  // [x_(k+1), x_(n-k)] misses the median if at most k values lie on one side of it. For k = 0 that is rare enough.
   size_t k = 0;
   while (2 * cdf(below_median, static_cast<double>(k + 1)) <= error_rate) ++k;
   return {values[k], values[n - 1 - k]};

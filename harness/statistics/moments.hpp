@@ -6,7 +6,8 @@
 
 namespace attnbench {
 
-// Count, mean and sums of powers of deviations (Pebay 2008: stable one-pass updates), and what the largest contributes.
+// Count, mean and sums of powers of deviations (Pebay 2008: stable one-pass updates), and the share of the largest
+// number.
 struct Moments {
   double count = 0, mean = 0, m2 = 0, m3 = 0, m4 = 0;
   double sum_of_magnitudes = 0, largest_magnitude = 0;
@@ -16,19 +17,19 @@ struct Moments {
 
   double variance() const;        // unbiased; 0 for fewer than two numbers
   double standard_error() const;  // of the mean
-  // Standard error of variance(), from the fourth moment: sqrt((mu_4 - (N-3)/(N-1) sigma^4) / N). Heavy tails show
-  // here.
+  // Standard error of variance(), from the fourth moment: sqrt((mu_4 - (N-3)/(N-1) sigma^4) / N). It reveals heavy
+  // tails.
   double variance_standard_error() const;
-  // The largest magnitude over the sum of magnitudes: near 1 when one draw decides the mean.
+  // The largest magnitude over the sum of magnitudes: near 1 if one draw decides the mean.
   double share_of_largest() const;
 };
 
 Moments moments(std::span<const double> values);
 
-// The z-score of a sample mean. Estimates of exponentials are skewed, and a plain t-statistic's tail at 4.5 standard
-// errors would be off by a factor of 3: this is Hall's transformation (1992, JRSS B 54:221), whose first skewness term
-// is gone and which, unlike Johnson's quadratic one, is monotone: a mean 60 standard errors off scores as such. A
-// sample without variance scores 0 when it is right and infinity when it is not.
+// The z-score of a sample mean. Estimates of exponentials are skewed, and the tail of a plain t-statistic at 4.5
+// standard errors would be off by a factor of 3. This is Hall's transformation (1992, JRSS B 54:221), which removes the
+// first skewness term. Unlike Johnson's quadratic one it is monotone: a mean that is 60 standard errors off gets such a
+// score. A sample without variance scores 0 if it is right and infinity if not.
 double score(const Moments& sample, double expected);
 
 }  // namespace attnbench

@@ -20,7 +20,7 @@ std::vector<size_t> ascending(std::span<const double> x) {
   return order;
 }
 
-// Ranks from 0, less their mean, of the points that `order` names; 0 for the others.
+// Ranks from 0, minus their mean, of the points that `order` names; 0 for the others.
 std::vector<double> centred_ranks(std::span<const double> x, const std::vector<size_t>& order) {
   std::vector<double> ranks(x.size(), 0.0);
   for (size_t begin = 0; begin < order.size();) {
@@ -44,7 +44,7 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
 
 double fisher_z(double correlation) { return std::atanh(std::clamp(correlation, -1 + 1e-15, 1 - 1e-15)); }
 
-// The correlation of x and y without a cluster, in Fisher's z. Points are sorted once.
+// The correlation of x and y without one cluster, in Fisher's z. Sorts the points only once.
 class LeavingOut {
  public:
   LeavingOut(std::span<const double> x, std::span<const double> y)
@@ -70,7 +70,7 @@ class LeavingOut {
   std::vector<size_t> by_x_, by_y_;
 };
 
-// Numbers from 0 to count - 1 for what was numbered with gaps.
+// Cluster numbers without gaps, from 0 to count - 1.
 struct Clustering {
   std::vector<size_t> of;
   size_t count = 0;

@@ -10,9 +10,9 @@ namespace attnbench {
 
 namespace {
 
-// The chance of each number u of pairs a_i > b_j, for u = 0 to n m, where both samples are of one distribution. The
-// arrangements of n + m values with that u are the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1 to
-// n.
+// The probability of each number u of pairs a_i > b_j, for u = 0 to n m, if both samples have the same distribution.
+// The numbers of arrangements of n + m values with each u are the coefficients of the product of (1 - x^(m+i)) / (1 -
+// x^i), i = 1 to n.
 std::vector<double> law_of_pairs(size_t n, size_t m) {
   std::vector<double> law(n * m + 1, 0.0);
   law[0] = 1;
@@ -24,10 +24,11 @@ std::vector<double> law_of_pairs(size_t n, size_t m) {
   return law;
 }
 
-// How many of the sorted n m ratios may be left out at each end, so that each end misses with at most that probability.
+// How many of the sorted n m ratios may be left out at each end so that each end misses with probability `miss` at
+// most.
 size_t pairs_left_out(size_t n, size_t m, double miss) {
   constexpr size_t exactly = 100;
-  if (std::max(n, m) > exactly) {  // normal, a pair to the safe side
+  if (std::max(n, m) > exactly) {  // normal approximation, one pair to the safe side
     const auto of_a = static_cast<double>(n), of_b = static_cast<double>(m);
     const double deviation = std::sqrt(of_a * of_b * (of_a + of_b + 1) / 12);
     const double quantile = boost::math::quantile(boost::math::complement(boost::math::normal(), miss));

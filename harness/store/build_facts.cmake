@@ -1,6 +1,8 @@
-# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp, and attnbenchHeaders.cmake beside it. Run in script mode at every build:
+# Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp, and attnbenchHeaders.cmake beside it. The build
+# runs it in script mode every time:
 #   cmake -DSOURCE_DIR=... -DOUTPUT=... -DCOMPILER=... -DFLAGS=... -DBUILD_TYPE=... -P build_facts.cmake
-# Needs neither git nor a repository. OUTPUT is only touched when its content changes, so that nothing is rebuilt.
+# Needs neither git nor a repository. Rewrites OUTPUT only when its content changes, so that nothing is rebuilt
+# needlessly.
 cmake_minimum_required(VERSION 3.20)
 
 foreach(name SOURCE_DIR OUTPUT COMPILER FLAGS BUILD_TYPE)
@@ -10,7 +12,8 @@ foreach(name SOURCE_DIR OUTPUT COMPILER FLAGS BUILD_TYPE)
 endforeach()
 get_filename_component(SOURCE_DIR "${SOURCE_DIR}" REALPATH)
 
-# --no-optional-locks: a status that refreshes the index would disturb a git command that the user runs meanwhile.
+# --no-optional-locks: a status that refreshes the index would disturb a git command that the user runs at the same
+# time.
 function(git output)
   execute_process(COMMAND git --no-optional-locks ${ARGN} WORKING_DIRECTORY "${SOURCE_DIR}" RESULT_VARIABLE failed
                   OUTPUT_VARIABLE text ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -20,7 +23,7 @@ function(git output)
   set(${output} "${text}" PARENT_SCOPE)
 endfunction()
 
-# A tarball that is unpacked inside another repository must not take that repository's commit for its own.
+# A tarball unpacked inside another repository must not report that repository's commit.
 set(commit "")
 set(clean false)
 git(top rev-parse --show-toplevel)
@@ -40,9 +43,9 @@ foreach(folder harness approximations experiments)
   foreach(path IN LISTS files)
     file(SHA256 "${SOURCE_DIR}/${path}" hash)
     file(STRINGS "${SOURCE_DIR}/${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]*\"")
-    list(TRANSFORM includes REPLACE "^[^\"]*(\"[^\"]*\").*$" "\\1")
-    list(JOIN includes ", " includes)
-    string(APPEND sources "      {\"${path}\", {\"${hash}\", {${includes}}}},\n")
+    list(TRANSFORM includes REPLACE "^[^\"]*\"([^\"]*)\".*$" "\\1\\\\n")
+    list(JOIN includes "" includes)
+    string(APPEND sources "    {\"${path}\", \"${hash}\", \"${includes}\"},\n")
     if(path MATCHES "\\.hpp$")
       string(APPEND headers "${path} ${hash}\n")
     endif()
@@ -54,6 +57,8 @@ string(SUBSTRING "${headers}" 0 16 headers)
 
 set(content "// Written by harness/store/build_facts.cmake.
 #include \"harness/store/build_facts.hpp\"
+
+#include <sstream>
 
 namespace attnbench {
 
@@ -69,9 +74,24 @@ const BuildFacts& build_facts() {
   return facts;
 }
 
+// Plain characters: one braced list of strings and vectors is a function that a compiler takes half a minute for.
+namespace {
+constexpr const char* listed[][3] = {
+    // path, hash, includes, each with its end of line
+${sources}};
+}  // namespace
+
 const Sources& sources() {
-  static const Sources all{
-${sources}  };
+  static const Sources all = [] {
+    Sources files;
+    for (const auto& [path, hash, includes] : listed) {
+      SourceFile& file = files[path];
+      file.hash = hash;
+      std::istringstream lines(includes);
+      for (std::string line; std::getline(lines, line);) file.includes.push_back(line);
+    }
+    return files;
+  }();
   return all;
 }
 

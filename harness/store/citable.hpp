@@ -1,4 +1,4 @@
-// What a results file gives reason to cite.
+// Everything that the numbers of a results file give reason to cite.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ struct Citable {
   std::set<std::string> sources;  // of verdicts
 };
 
-// results: a file that is there.
+// results: an existing file.
 Citable citable(const std::filesystem::path& results);
 
 }  // namespace attnbench

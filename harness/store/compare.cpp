@@ -16,7 +16,7 @@ std::string in_words(const std::map<Place, std::string>& endings, const std::vec
   return words;
 }
 
-// Empty when every replicate that both have ended alike.
+// Empty if the replicates that both files have ended alike.
 std::string other_endings(const MeasuredCell& a, const MeasuredCell& b) {
   std::vector<Place> common;
   bool alike = true;

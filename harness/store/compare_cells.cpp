@@ -32,7 +32,7 @@ struct Origin {
 };
 using Origins = std::unordered_map<std::int64_t, Origin>;  // by the cell's id
 
-// Newest first, so that of several versions the newest counts.
+// Newest first: if a name has several versions, the newest counts.
 Origins read_names(SQLite::Database& database, const CellSelection& selection, Cells& cells) {
   SQLite::Statement select(database,
                            fmt::format("SELECT id, {}, seed, threads > 0, source_version || machine FROM cell "
@@ -60,7 +60,7 @@ std::vector<double> elements(const SQLite::Column& value, const SQLite::Column& 
   return all;
 }
 
-// Seconds, rates, and seconds of softmax over seconds: an element a block of turns.
+// Seconds, rates, and seconds of softmax over seconds: one element per block of turns.
 bool is_timing(const std::string& metric, const std::string& unit, bool array) {
   return array && (unit == "s" || unit == "1/s" || metric.ends_with("speedup"));
 }

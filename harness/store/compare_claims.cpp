@@ -43,7 +43,6 @@ Claims read_claims(const std::filesystem::path& path) {
       claims.judged.insert_or_assign(
           {select.getColumn(0).getString(), select.getColumn(1).getString()},
           Judged{verdict_outcome(select.getColumn(2).getString()), verdict_outcome(select.getColumn(3).getString())});
-    if (!database.tableExists("reproduction")) return claims;  // an older file
     SQLite::Statement sizes(database, "SELECT recipe, size FROM reproduction");
     while (sizes.executeStep()) claims.sizes[sizes.getColumn(0).getString()] = sizes.getColumn(1).getString();
     return claims;
@@ -73,7 +72,7 @@ ComparedClaims compare_claims(const std::filesystem::path& path_a, const std::fi
                         .statement = key.second,
                         .a = of_a.outcome,
                         .b = of_b.outcome,
-                        .expected = of_b.expected == Ruling::ambiguous ? of_a.expected : of_b.expected,
+                        .expected = of_b.expected,
                         .size_a = a.sizes[key.first],
                         .size_b = b.sizes[key.first]};
     claim.outcome = outcome_of(claim);

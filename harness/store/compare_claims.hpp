@@ -1,4 +1,4 @@
-// Which statements two results files judge otherwise.
+// Statements that two results files judge differently.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,15 @@ namespace attnbench {
 struct ComparedClaim {
   enum class Outcome {
     same,       // the same verdict
-    better,     // B has the expected verdict and A has not
-    worse,      // A has, and B has not
-    differs,    // both decided, neither as expected: or nothing was expected
+    better,     // B has the expected verdict and A does not
+    worse,      // A has the expected verdict and B does not
+    differs,    // both are decided, neither as expected, or nothing was expected
     ambiguous,  // only one of them is decided
   };
   std::string recipe, statement;
   Ruling a, b, expected;
   Outcome outcome = Outcome::same;
-  std::string size_a, size_b;  // "quick"; empty: nobody noted it
+  std::string size_a, size_b;  // "quick"
 };
 
 struct ComparedClaims {
@@ -29,8 +29,8 @@ struct ComparedClaims {
   std::vector<std::string> only_a, only_b;  // "recipe: statement"
 };
 
-// By recipe and statement. What is expected is what B says, or A where B's file is of a schema that did not know it.
-// Throws Misuse when a path is no results file.
+// Matches statements by recipe and text. The expectation is the one in B. Throws Misuse when a path is not a results
+// file.
 ComparedClaims compare_claims(const std::filesystem::path& a, const std::filesystem::path& b);
 
 }  // namespace attnbench

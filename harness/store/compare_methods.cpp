@@ -17,9 +17,9 @@ namespace {
 
 using Outcome = ComparedMetric::Outcome;
 
-constexpr char between = '\n';  // method and problem
+constexpr char between = '\n';  // separates method and problem
 
-// One problem where both were measured.
+// A problem that both methods were measured on.
 struct Shared {
   std::string problem;
   const MeasuredCell *a, *b;
@@ -44,7 +44,7 @@ std::vector<Shared> shared_problems(const std::map<std::string, MeasuredCell>& c
   return all;
 }
 
-// The run that a problem of one of the two would be given both by; of any problem where neither has one.
+// The command that would measure both methods on a problem that one of them has, or on any problem if neither has one.
 std::string missing_run(SQLite::Database& database, const std::string& path, const std::string& a,
                         const std::string& b) {
   SQLite::Statement select(database,
@@ -81,7 +81,7 @@ std::string missing_run(SQLite::Database& database, const std::string& path, con
                            more > 0 ? fmt::format(" and {} more", more) : "", mend));
 }
 
-// Whether both had their turns in the same blocks: the turns of softmax that they were paired with are the same.
+// Whether both took turns in the same blocks: they are then paired with the same turns of softmax.
 bool took_turns(const MeasuredCell& a, const MeasuredCell& b) {
   for (const char* needed : {"seconds", "speedup"})
     if (!a.metrics.contains(needed) || !b.metrics.contains(needed)) return false;
@@ -107,7 +107,7 @@ void compare_one(const PlacedNumbers& a, const PlacedNumbers& b, bool blocks, do
     compare_numbers(a, b, error_rate, to);
   else
     (blocks ? compare_blocks : compare_sessions)(a, b, error_rate, to);
-  // Of two methods an interval that holds no difference says nothing, unless all of it is rounding.
+  // For two methods, an interval that contains no difference says nothing, unless all of it is within rounding.
   const double unchanged = to.timing ? 1 : 0, scale = to.timing ? 1 : std::max(std::abs(to.a), std::abs(to.b));
   const double most = std::max(std::abs(to.interval.low - unchanged), std::abs(to.interval.high - unchanged));
   if (to.outcome == Outcome::same && !to.equal && most > 1e-12 * scale) to.outcome = Outcome::ambiguous;
@@ -136,7 +136,8 @@ std::vector<std::string> endings_of(const std::vector<Shared>& all) {
 ComparedMethods compare_methods(const std::filesystem::path& path, const std::string& a, const std::string& b,
                                 const std::string& metric) {
   const auto cells = read_cells(path, selection(a, b, metric));
-  const auto whole = metric.empty() ? cells : read_cells(path, selection(a, b, ""));  // whose turns tell the pairs
+  // Their turns tell which cells are paired.
+  const auto whole = metric.empty() ? cells : read_cells(path, selection(a, b, ""));
   const auto all = shared_problems(cells, a, b), with_turns = shared_problems(whole, a, b);
   if (all.empty()) explained(path, [&] { refuse_nothing_in_common(path, a, b); });
   ComparedMethods comparison{.endings = endings_of(all)};
@@ -155,8 +156,8 @@ ComparedMethods compare_methods(const std::filesystem::path& path, const std::st
   if (pairs.empty() && !metric.empty()) {
     std::set<std::string> known;
     for (const ComparedMetric& one : compare_methods(path, a, b, "").metrics) known.insert(one.metric);
-    throw Misuse(fmt::format("--metric {}: {} has it not of both {} and {}; it has {}", metric, path.string(), a, b,
-                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    throw Misuse(fmt::format("--metric {}: {} does not have it for both {} and {}; it has {}", metric, path.string(), a,
+                             b, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
   std::ranges::stable_sort(pairs, {}, [](const auto& pair) { return pair.first.metric; });
   const double error_rate = comparison.error_rate / static_cast<double>(std::max<size_t>(1, pairs.size()));

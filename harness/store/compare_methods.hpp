@@ -1,4 +1,4 @@
-// Two methods against each other, wherever one results file has both.
+// Compares two methods on every problem that one results file has for both.
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,17 @@
 namespace attnbench {
 
 struct ComparedMethods {
-  // `cell` is the problem: experiment, input, sizes, and of timings the machine. better: B is. same: equal, or apart by
-  // rounding; an interval that holds no difference is ambiguous. Sorted by metric.
+  // `cell` is the problem: experiment, input, sizes and, for timings, the machine. better: B is better. same: equal, or
+  // different by rounding only; an interval that contains no difference is ambiguous. Sorted by metric.
   std::vector<ComparedMetric> metrics;
-  std::vector<std::string> endings;  // problems where one of the two was not done, in words
+  std::vector<std::string> endings;  // problems where one of the two did not end `done`, in words
   double error_rate = 0.05;          // of the whole family; Bonferroni over `metrics`
 };
 
-// a, b: canonical specs. Statistics as pairs of replicates, timings as pairs of the blocks in which both had a turn; of
-// what was timed at other times, as of two sessions. metric: only that one; all when empty. Throws Misuse when the path
-// is no results file, and when the two have no problem or no such metric in common: it says what is there and which run
-// would make it.
+// a, b: canonical specs. Statistics are compared as pairs of replicates, timings as pairs of the blocks in which both
+// took a turn; timings from different times are compared as two sessions. metric: compare only this one; empty: all.
+// Throws Misuse when the path is not a results file, and when the two methods have no problem or no such metric in
+// common. The message says what the file has and which run would make the rest.
 ComparedMethods compare_methods(const std::filesystem::path& path, const std::string& a, const std::string& b,
                                 const std::string& metric);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "harness/statistics/two_samples.hpp"
@@ -18,7 +19,7 @@ Outcome changed(const ComparedMetric& m, bool rose) {
   return rose == (preference == Preference::more) ? Outcome::better : Outcome::worse;
 }
 
-// The interval decides, unless what it is of is rounding.
+// The interval decides, unless the difference is within rounding.
 Outcome decided(const ComparedMetric& m, double unchanged) {
   constexpr double rounding = 1e-12;
   const bool rose = m.interval.low > unchanged, fell = m.interval.high < unchanged;
@@ -26,8 +27,20 @@ Outcome decided(const ComparedMetric& m, double unchanged) {
   return (rose || fell) && !rounded ? changed(m, rose) : Outcome::same;
 }
 
-Moments moments_of(const PlacedNumbers& metric) {
-  Moments all;
+// Moments of numbers, and their sum, which infinities of one sign leave infinite; moments turn two of them into NaN.
+struct Mean {
+  Moments sample;
+  double sum = 0;
+
+  void add(double x) {
+    sample.add(x);
+    sum += x;
+  }
+  double value() const { return std::isfinite(sum) ? sample.mean : sum; }
+};
+
+Mean mean_of(const PlacedNumbers& metric) {
+  Mean all;
   for (const auto& [place, number] : metric.numbers) all.add(number.value);
   return all;
 }
@@ -61,7 +74,7 @@ Preference preference_of(const std::string& metric, const std::string& unit) {
 }
 
 void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double error_rate, ComparedMetric& to) {
-  Moments of_a, of_b, differences;
+  Mean of_a, of_b, differences;
   bool equal = true;
   for (const auto& [place, number] : a.numbers) {
     const auto other = b.numbers.find(place);
@@ -70,26 +83,33 @@ void compare_numbers(const PlacedNumbers& a, const PlacedNumbers& b, double erro
     equal &= same;
     of_a.add(number.value);
     of_b.add(other->second.value);
-    differences.add(same ? 0 : other->second.value - number.value);  // of two infinities, too
+    // Two infinities of one sign do not differ, although their difference is NaN.
+    differences.add(same || number.value == other->second.value ? 0 : other->second.value - number.value);
   }
-  to.pairs = static_cast<size_t>(differences.count);
+  to.pairs = static_cast<size_t>(differences.sample.count);
   if (to.pairs == 0) {
-    of_a = moments_of(a);
-    of_b = moments_of(b);
+    of_a = mean_of(a);
+    of_b = mean_of(b);
     equal = false;
   }
-  to.a = of_a.mean;
-  to.b = of_b.mean;
-  to.change = to.pairs > 0 ? differences.mean : to.b - to.a;
+  to.a = of_a.value();
+  to.b = of_b.value();
+  to.change = to.pairs > 0 ? differences.value() : to.b - to.a;
   to.interval = {to.change, to.change};
   to.equal = equal;
   if (equal) return;
-  if (!std::isfinite(to.change))
-    to.outcome = to.pairs > 0 ? Outcome::differs : Outcome::ambiguous;  // an infinity that the other has not
-  else if (of_a.count < 2 || of_b.count < 2)
+  if (std::isnan(to.change)) {  // each of the two is infinite where the other is finite
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    to.change = 0;
+    to.interval = {-infinity, infinity};
     to.outcome = Outcome::ambiguous;
-  else {
-    to.interval = to.pairs > 0 ? mean_interval(differences, error_rate) : difference_interval(of_a, of_b, error_rate);
+  } else if (!std::isfinite(to.change)) {
+    to.outcome = to.pairs > 0 ? Outcome::differs : Outcome::ambiguous;  // only one of them is infinite
+  } else if (of_a.sample.count < 2 || of_b.sample.count < 2) {
+    to.outcome = Outcome::ambiguous;
+  } else {
+    to.interval = to.pairs > 0 ? mean_interval(differences.sample, error_rate)
+                               : difference_interval(of_a.sample, of_b.sample, error_rate);
     to.outcome = decided(to, 0);
   }
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/schema.hpp"
 
 namespace attnbench {
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// SQLite names its write-ahead log after the file that a symbolic link points to, and takes ":memory:" for no file.
+// SQLite names its write-ahead log after the target of a symbolic link, and does not treat ":memory:" as a file.
 fs::path resolved(const fs::path& path) {
   if (path.empty())
     throw Misuse("the path of the results file is empty; expected a file name, such as results/attnbench.db");
@@ -35,7 +35,8 @@ std::uintmax_t size_or_zero(const fs::path& path) {
   return error ? 0 : size;
 }
 
-// Bytes of whole transactions that a killed run left beside the file, to be taken over by the next one who opens it.
+// Bytes of whole transactions that a killed run left in the log. The next process that opens the file moves them into
+// it.
 std::uintmax_t write_ahead_log_size(const fs::path& path) { return size_or_zero(path.string() + "-wal"); }
 
 void require_regular_file(const fs::path& path, fs::file_type type) {
@@ -54,7 +55,7 @@ std::int64_t big_endian(std::string_view bytes) {
 }
 
 // The first 100 bytes (https://sqlite.org/fileformat.html, 1.3), read through SQLite's own descriptor but before it
-// looks at the file: closing a second descriptor would drop the locks that another Store of this process holds.
+// inspects the file. Closing a second descriptor would drop the locks that another Store of this process holds.
 std::string file_header(const SQLite::Database& database) {
   sqlite3_file* file = nullptr;
   sqlite3_file_control(database.getHandle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
@@ -83,16 +84,16 @@ void require_results_header(const fs::path& path, const SQLite::Database& databa
                   path.string(), damage));
 }
 
-// SQLite pads a page that is cut off with zeros and may then find nothing wrong.
+// SQLite pads a truncated page with zeros and may then find nothing wrong.
 void require_whole_pages(const fs::path& path, const SQLite::Database& database) {
-  if (write_ahead_log_size(path) > 0) return;  // the log holds whatever a checkpoint had not yet written
+  if (write_ahead_log_size(path) > 0) return;  // the log holds everything that a checkpoint has not yet written
   const std::int64_t stored = big_endian(file_header(database).substr(16, 2));
   const std::uintmax_t page = stored == 1 ? 65536u : static_cast<std::uintmax_t>(stored);
   const std::uintmax_t size = size_or_zero(path);
   if (page == 0 || size % page != 0) report_damage(path, fmt::format("{} bytes, pages of {}", size, page));
 }
 
-// Closing the last connection moves the log into the file. That must not happen to a file that proves to be damaged.
+// Closing the last connection moves the log into the file. That must not happen to a damaged file.
 void require_integrity(const fs::path& path, SQLite::Database& database) {
   require_whole_pages(path, database);
   const bool log_left = write_ahead_log_size(path) > 0;
@@ -102,7 +103,7 @@ void require_integrity(const fs::path& path, SQLite::Database& database) {
   if (log_left) sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
 }
 
-// A log without its database: SQLite would delete it, and with it results.
+// SQLite would delete a log without its database, and the results in it.
 void require_no_orphaned_log(const fs::path& path) {
   if (write_ahead_log_size(path) > 0)
     throw Misuse(
@@ -121,9 +122,9 @@ void create_folder_of(const fs::path& path) {
                     path.parent_path().string(), error.message()));
 }
 
-// With a log, readers never wait for writers. The switch needs the file for itself, and while another run makes it too
-// SQLite reports busy at once instead of waiting. A file system without shared memory stays in rollback mode, which is
-// slower, not wrong.
+// With a log, readers never wait for writers. The switch needs exclusive access, and while another run switches too,
+// SQLite reports busy immediately instead of waiting. A file system without shared memory stays in rollback mode, which
+// is slower but correct.
 void switch_to_log(SQLite::Database& database, std::chrono::milliseconds wait) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
   for (;;) {
@@ -205,12 +206,12 @@ SQLite::Database open_for_writing(const fs::path& given, std::chrono::millisecon
     const int create = exists ? 0 : SQLite::OPEN_CREATE;
     SQLite::Database database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_URI | create);
     if (filled) require_results_header(path, database);
-    // SQLite opens a file without write permission for reading, and would complain only at the first measurement.
+    // SQLite opens a file without write permission read-only, and would complain only at the first measurement.
     if (sqlite3_db_readonly(database.getHandle(), "main") == 1)
       throw SQLite::Exception("no write permission", SQLITE_READONLY);
     database.setBusyTimeout(static_cast<int>(wait.count()));
     if (filled) require_integrity(path, database);
-    create_or_update_schema(path, database);
+    require_or_create_schema(path, database);
     database.exec("PRAGMA foreign_keys = ON");
     return database;
   });
@@ -220,14 +221,14 @@ SQLite::Database open_for_recording(const fs::path& given, std::chrono::millisec
   SQLite::Database database = open_for_writing(given, wait);
   return explained(resolved(given), [&] {
     switch_to_log(database, wait);
-    // NORMAL survives any kill; a power cut loses the last replicates but never breaks one.
+    // NORMAL survives any kill. A power cut loses the last replicates but never leaves a partial one.
     database.exec("PRAGMA synchronous = NORMAL");
     return std::move(database);
   });
 }
 
-// A reader with write permission reads through the log as a writer does, and so leaves neither a log nor its index
-// behind; without permission (an archive, another user's results) a file without log is read as immutable: SQLite is
+// With write permission, a reader goes through the log like a writer, and so leaves neither a log nor its index behind.
+// Without permission (an archive, another user's results), a file without a log is opened as immutable: SQLite is
 // promised that nobody changes it, and creates nothing beside it.
 std::string name_for_reading(const fs::path& given) {
   const fs::path path = resolved(given);
@@ -254,7 +255,6 @@ SQLite::Database open_for_reading(const fs::path& given, std::chrono::millisecon
     require_integrity(path, database);
     require_our_schema(path, database.execAndGet("PRAGMA application_id").getInt64(),
                        database.execAndGet("PRAGMA user_version").getInt64());
-    read_as_this_schema(database);
     database.exec("PRAGMA query_only = ON");
     return database;
   });

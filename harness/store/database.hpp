@@ -1,5 +1,5 @@
-// The SQLite file behind a Store: how it is opened, what must hold before SQLite may write, and what its errors mean.
-// Private to harness/store.
+// The SQLite file behind a Store: opens it, checks it before SQLite may write, and explains SQLite's errors. Private to
+// harness/store.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -10,13 +10,13 @@
 #include <mutex>
 #include <string>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/store.hpp"
 
 namespace attnbench {
 
-// How long another run may hold the file before we give up. A transaction takes milliseconds, so whoever is waited for
-// longer than this is stuck or is being stopped in a debugger.
+// How long we wait while another run holds the file. A transaction takes milliseconds, so a run that holds it longer is
+// stuck or stopped in a debugger.
 inline constexpr std::chrono::milliseconds patience{10'000};
 
 // The file is cut off or corrupt.
@@ -25,23 +25,26 @@ class Damage : public Misuse {
   using Misuse::Misuse;
 };
 
-// Those of settled(), for SQL.
+// The endings for which settled() is true, as an SQL list.
 inline constexpr const char* settled_endings = "('done', 'skipped', 'invalid')";
 
-// All check the file before SQLite may change it: foreign and newer files throw Misuse, broken ones Damage, and they
-// stay as they are. For recording: many small transactions, with a log, which a shared folder does not bear. For
-// writing: few transactions, in the mode that the file is in.
+// All three check the file before SQLite may change it. Files of other programs and of newer versions throw Misuse,
+// broken files throw Damage, and both remain unchanged. open_for_recording is for many small transactions and uses a
+// write-ahead log, which does not work on a shared folder. open_for_writing is for few transactions, in the mode that
+// the file has.
 SQLite::Database open_for_recording(const std::filesystem::path& path, std::chrono::milliseconds wait = patience);
 SQLite::Database open_for_writing(const std::filesystem::path& path, std::chrono::milliseconds wait = patience);
 SQLite::Database open_for_reading(const std::filesystem::path& path, std::chrono::milliseconds wait = patience);
 
-// What SQLite is told to open for reading, or to attach to a connection that knows URIs (which those for writing do).
+// The name by which SQLite opens the file for reading, or attaches it to a connection that accepts URIs (those for
+// writing do).
 std::string name_for_reading(const std::filesystem::path& path);
 
-// Misuse for what the user can mend (disk full, no permission, held by another run, corrupt); std::logic_error else.
+// Throws Misuse for problems that the user can fix (disk full, no permission, held by another run, corrupt), otherwise
+// std::logic_error.
 [[noreturn]] void explain(const std::filesystem::path& path, const SQLite::Exception& error);
 
-// action(), with the errors of SQLite explained.
+// Runs action() and explains SQLite's errors.
 template <class Action>
 decltype(auto) explained(const std::filesystem::path& path, Action&& action) try {
   return action();
@@ -52,7 +55,7 @@ decltype(auto) explained(const std::filesystem::path& path, Action&& action) try
 struct Store::Implementation {
   std::filesystem::path path;
   SQLite::Database database;
-  std::mutex mutex = {};  // worker threads share one connection, and a connection has one transaction at a time
+  std::mutex mutex = {};  // worker threads share one connection, which has one transaction at a time
 };
 
 }  // namespace attnbench

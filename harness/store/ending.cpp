@@ -22,7 +22,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 7> names{{{Kind::done, "
 std::string to_string(Ending::Kind kind) {
   for (const auto& [known, name] : names)
     if (known == kind) return std::string(name);
-  throw std::logic_error("an ending of no known kind");
+  throw std::logic_error("an unknown ending");
 }
 
 Ending::Kind ending_kind(std::string_view name) {

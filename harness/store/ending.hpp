@@ -12,9 +12,10 @@ struct Ending {
   std::string reason;  // empty when done
 };
 std::string to_string(Ending::Kind kind);
-Ending::Kind ending_kind(std::string_view name);  // throws std::invalid_argument for what to_string does not give
-// Done, skipped or invalid: the same again whenever it is tried. The others (failed, crashed, timed out, out of memory)
-// may be the machine's doing, and are replaced by what comes of another try.
+// Throws std::invalid_argument for any text that to_string does not return.
+Ending::Kind ending_kind(std::string_view name);
+// Done, skipped or invalid: another try would end the same way. The others (failed, crashed, timed out, out of memory)
+// may be due to the machine, and a retry replaces them.
 bool settled(Ending::Kind kind);
 
 }  // namespace attnbench

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <Eigen/Core>
-#include <algorithm>
 #include <array>
 #include <boost/process.hpp>
 #include <boost/version.hpp>
@@ -25,7 +24,6 @@
 #include "harness/core/installed.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/machine/system_files.hpp"
-#include "harness/plugins/plugins.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/build_facts.hpp"
 #include "harness/store/source_version.hpp"
@@ -80,7 +78,8 @@ json libraries() {
   };
 }
 
-// Variables that decide how many threads and which kernels the libraries take. OPENBLAS_CORETYPE alone is worth 5x.
+// Variables that decide the number of threads and the kernels of the libraries. OPENBLAS_CORETYPE alone changes speed
+// by 5x.
 json library_variables() {
   json set = json::object();
   for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OPENBLAS_NUM_THREADS",
@@ -89,13 +88,11 @@ json library_variables() {
   return set;
 }
 
-// The interpreter of plugins in Python, and what decides their numbers beside them.
-json python() {
+// The interpreter and the versions of the packages that influence numbers.
+json python_facts(const std::string& python) {
   namespace process = boost::process;
-  const Plugins all = plugins();
-  if (std::none_of(all.files.begin(), all.files.end(), [](const fs::path& f) { return f.extension() == ".py"; }))
-    return {};
-  json facts = {{"executable", all.python}};
+  if (python.empty()) return {};
+  json facts = {{"executable", python}};
   constexpr const char* script = R"python(
 import importlib.metadata as packages, json, platform
 facts = {"version": platform.python_version()}
@@ -107,7 +104,7 @@ for name in ("numpy", "torch"):
 print(json.dumps(facts)))python";
   std::error_code none;
   process::ipstream answer;
-  process::child child(all.python, process::args = {"-c", script}, process::std_out > answer,
+  process::child child(python, process::args = {"-c", script}, process::std_out > answer,
                        process::std_err > process::null, process::std_in < process::null, none);
   std::string line;
   if (!none && std::getline(answer, line))
@@ -135,12 +132,12 @@ json build() {
     facts["commit"] = known.commit;
     facts["clean"] = known.clean;
   }
-  if (std::ifstream binary(library_file(), std::ios::binary); binary)  // all of the program but its main
+  if (std::ifstream binary(library_file(), std::ios::binary); binary)  // contains the whole program except main
     facts["binary"] = fmt::format("{:016x}", hash_bytes(std::string(std::istreambuf_iterator<char>(binary), {})));
   return facts;
 }
 
-// Fields without content are facts that could not be had.
+// Drops empty fields: facts that the system did not give.
 json known_only(const json& facts) {
   json known = json::object();
   for (const auto& [name, value] : facts.items()) {
@@ -153,15 +150,20 @@ json known_only(const json& facts) {
 
 }  // namespace
 
-std::string environment_json() {
-  json environment = {{"build", build()},         {"processor", processor()}, {"memory", memory()},
-                      {"libraries", libraries()}, {"host", host()},           {"variables", library_variables()},
-                      {"python", python()}};
+std::string environment_json(const std::string& python) {
+  json environment = {{"build", build()},
+                      {"processor", processor()},
+                      {"memory", memory()},
+                      {"libraries", libraries()},
+                      {"host", host()},
+                      {"variables", library_variables()},
+                      {"python", python_facts(python)}};
   if (std::array<double, 3> load; getloadavg(load.data(), 3) == 3) environment["load_average"] = load;
   return known_only(environment).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 namespace {
+// The host, its processor and its cores; "unknown machine" if none is known.
 std::string machine_of(const json& environment) {
   std::string name;
   for (const char* fact : {"/host/name", "/processor/model", "/processor/cores_online"}) {
@@ -173,11 +175,6 @@ std::string machine_of(const json& environment) {
   return name.empty() ? "unknown machine" : name;
 }
 }  // namespace
-
-std::string machine_of(const std::string& environment) {
-  const json parsed = json::parse(environment, nullptr, false);
-  return machine_of(parsed.is_object() ? parsed : json::object());
-}
 
 const std::string& this_machine() {
   static const std::string name = machine_of(known_only({{"host", host()}, {"processor", processor()}}));
@@ -191,7 +188,7 @@ std::string source_version(const std::vector<std::string>& files, const std::vec
   auto key = files;
   key.push_back("alone");
   key.insert(key.end(), alone.begin(), alone.end());
-  for (const std::string& file : files)  // a notebook keeps the process, and its plugin is written anew meanwhile
+  for (const std::string& file : files)  // in a notebook the process lives on while its plugin is rewritten
     if (std::error_code gone; file.ends_with(".py"))
       key.push_back(std::to_string(fs::last_write_time(file, gone).time_since_epoch().count()));
   const std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// Where and how a run is made.
+// Describes where and how a run is made.
 #pragma once
 
 #include <string>
@@ -6,13 +6,12 @@
 
 namespace attnbench {
 
-// A JSON object: git commit and whether the tree was clean, compiler, flags and build type, CPU model and caches, cores
-// allowed, memory, library versions, host system, load average. Facts that cannot be had are left out.
-std::string environment_json();
+// A JSON object: git commit and whether the tree was clean, compiler, flags and build type, CPU model and caches,
+// allowed cores, memory, library versions, host system, load average. python: the interpreter that runs plugins, whose
+// version and packages are added. Leaves out facts that the system does not give.
+std::string environment_json(const std::string& python = "");
 
-// The machine that an environment describes, or this one: host, processor and its cores. What is timed is compared on
-// one machine only. "unknown machine" when nothing is known.
-std::string machine_of(const std::string& environment);
+// Host, processor and its cores. Timings are compared on one machine only.
 const std::string& this_machine();
 
 // source_version (harness/store/source_version.hpp) of this build's sources.

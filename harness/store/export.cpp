@@ -1,4 +1,4 @@
-// The long table of a results file, streamed line by line as CSV (RFC 4180) or as a JSON array of objects.
+// Streams the long table of a results file line by line, as CSV (RFC 4180) or as a JSON array of objects.
 
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Statement.h>
@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/export_columns.hpp"
 
@@ -26,7 +26,7 @@ namespace attnbench {
 
 namespace {
 
-// Columns [first, first + count) of export_columns, as each query delivers them.
+// Columns [first, first + count) of export_columns, as one query returns them.
 struct Columns {
   size_t first, count;
 };
@@ -39,15 +39,15 @@ static_assert(export_columns[index_column].name == "index" && export_columns[val
 static_assert(export_columns[clock_columns.first].name == "seconds" && export_columns[clock_columns.first].clock);
 static_assert(clock_columns.first + clock_columns.count == export_columns.size());
 
-// By content: rowids follow the order of running. Seeds are text; shorter ones are smaller numbers. Cells that differ
-// only in the version of their sources follow each other in an order that is theirs too.
+// Sorted by content, because rowids follow the order of running. Seeds are text, and shorter ones are smaller numbers.
+// Ties (same cell, different source version) are broken by version and key.
 constexpr const char* select_cells = R"sql(
   SELECT experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale, seed,
          threads, parameters, machine, id
   FROM cell
   ORDER BY experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
            length(seed), seed, threads, parameters, machine, source_version, key)sql";
-// In the order of the primary keys, so that nothing is sorted.
+// In the order of the primary keys, so that SQLite sorts nothing.
 constexpr const char* select_measurements = R"sql(
   SELECT replicate.replicate, ending, reason, metric, unit, shape, value, array,
          seconds, finished, run, started, command
@@ -60,7 +60,7 @@ constexpr int id_in_cells = 17;
 constexpr int replicate_in_rows = 0, metric_in_rows = 3, shape_in_rows = 5, value_in_rows = 6, array_in_rows = 7,
               clock_in_rows = 8;
 
-// How a number reads: the shortest text that gives it back, and one name for every NaN.
+// Prints a number as the shortest text that reads back to it, and every NaN as "nan".
 std::string_view printed(double number, fmt::memory_buffer& scratch) {
   if (std::isnan(number)) return "nan";
   scratch.clear();
@@ -133,13 +133,13 @@ struct Json {
       ((fields += '"') += value) += '"';
       return;
     }
-    // A reason may quote a path or a worker's last words, which need not be UTF-8.
+    // A reason may quote a path or a worker's last output, which need not be UTF-8.
     fields += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 };
 
 std::string_view text_of(const SQLite::Column& column) {
-  const char* text = column.getText();  // before getBytes, which counts what getText made
+  const char* text = column.getText();  // call before getBytes, which counts the bytes that getText made
   return {text, static_cast<size_t>(column.getBytes())};
 }
 
@@ -159,7 +159,7 @@ void append(std::string& fields, Columns columns, SQLite::Statement& row, int fi
   }
 }
 
-// Collects lines and passes them on in blocks, so that memory does not grow with the table.
+// Collects lines and writes them in blocks, so that memory does not grow with the table.
 template <class Format>
 class Lines {
  public:
@@ -198,7 +198,7 @@ class Lines {
   bool first_ = true;
 };
 
-// "3;7": the place of the element in row-major order, counted up like an odometer.
+// "3;7": the index of an element in row-major order, which advances like an odometer.
 class Place {
  public:
   // shape: a JSON list of integers, as the store writes it
@@ -206,7 +206,7 @@ class Place {
     for (const char* at = shape.data(); at != shape.data() + shape.size(); ++at) {
       Index size = 0;
       const auto [end, error] = std::from_chars(at, shape.data() + shape.size(), size);
-      if (error != std::errc()) continue;  // a bracket, comma or space
+      if (error != std::errc()) continue;  // skip a bracket, comma or space
       shape_.push_back(size);
       at = end - 1;
     }
@@ -247,7 +247,7 @@ void write_numbers(Lines<Format>& lines, std::string_view before, std::string_vi
   const std::span bytes(static_cast<const char*>(array.getBlob()), static_cast<size_t>(array.getBytes()));
   for (size_t at = 0; at + sizeof(double) <= bytes.size(); at += sizeof(double), place.advance()) {
     double value;
-    std::memcpy(&value, &bytes[at], sizeof value);  // SQLite aligns nothing
+    std::memcpy(&value, &bytes[at], sizeof value);  // SQLite does not align blobs
     number.clear();
     Format::text(number, index_column, place.text());
     Format::real(number, value_column, value);
@@ -257,10 +257,11 @@ void write_numbers(Lines<Format>& lines, std::string_view before, std::string_vi
 
 template <class Format>
 void write_table(SQLite::Database& database, std::ostream& out, bool clock) {
-  const SQLite::Transaction snapshot(database);  // a run that records meanwhile is not seen by halves
+  const SQLite::Transaction snapshot(database);  // hides the writes of a run that records at the same time
   SQLite::Statement cells(database, select_cells), rows(database, select_measurements);
   Lines<Format> lines(out, clock);
-  std::string cell, before, metric, after;  // of a line: what cells, replicates and metrics repeat, and the clock
+  // Parts of a line: those that cells, replicates and metrics repeat, and the clock.
+  std::string cell, before, metric, after;
   while (cells.executeStep()) {
     cell.clear();
     append<Format>(cell, cell_columns, cells, 0);

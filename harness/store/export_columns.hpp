@@ -1,4 +1,4 @@
-// The columns of the exported long table, in their order: what `attnbench export --help` prints.
+// The columns of the exported long table, in order; `attnbench export --help` prints them.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@ struct ExportColumn {
   std::string_view name;
   std::string_view type;  // text, integer or real
   std::string_view meaning;
-  bool clock = false;  // differs between equal runs by nature: exported only when asked for, after all others
+  bool clock = false;  // differs between equal runs; exported only on request, after all other columns
 };
 
-// One line a number; the first 17 columns identify a cell. A replicate that ended without numbers has one line whose
+// One line per number; the first 17 columns identify a cell. A replicate that ended without numbers has one line whose
 // metric, unit, index and value are empty (null in JSON).
 inline constexpr std::array<ExportColumn, 29> export_columns = {{
     {"experiment", "text", "the question asked: name and options"},
@@ -25,7 +25,7 @@ inline constexpr std::array<ExportColumn, 29> export_columns = {{
     {"dv", "integer", "columns of V"},
     {"causal", "integer", "1: row i sees keys j <= i + mask_offset; 0: all keys"},
     {"mask_offset", "integer", "offset of the causal diagonal"},
-    {"mask_keys", "integer", "keys that are no padding; -1: all"},
+    {"mask_keys", "integer", "keys that are not padding; -1: all"},
     {"precision", "text", "f32 or f64"},
     {"heads", "integer", "heads of the problem"},
     {"logit_scale", "real", "factor on the logits q.k"},

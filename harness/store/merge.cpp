@@ -8,11 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "harness/store/database.hpp"
-#include "harness/store/schema.hpp"
 #include "harness/store/unite.hpp"
 
 namespace attnbench {
@@ -21,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A path of its own beside another, or for a copy; whatever is there is removed at the end.
+// A unique path beside another; the destructor removes every file there.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& beside) : path_(beside.string() + suffix()) { remove(); }
@@ -31,7 +29,7 @@ class TemporaryFile {
   const fs::path& path() const { return path_; }
 
  private:
-  // Two machines that share a folder may give their processes one number.
+  // Two machines that share a folder may have processes with the same id.
   static std::string suffix() {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
@@ -44,32 +42,21 @@ class TemporaryFile {
   fs::path path_;
 };
 
-// A results file to be read under the name `part`; an older one as a copy that has been brought up to date.
-class Part {
+// Attaches a results file for reading, under the name `part`.
+class Attached {
  public:
-  Part(SQLite::Database& database, const fs::path& path) : database_(database) {
-    SQLite::Database reader = open_for_reading(path);
-    fs::path readable = path;
-    if (is_older_schema(reader)) {
-      copy_.emplace(fs::temp_directory_path() / "attnbench-merge.db");
-      SQLite::Statement vacuum(reader, "VACUUM main INTO ?");
-      vacuum.bind(1, copy_->path().string());
-      reader.exec("PRAGMA query_only = OFF");
-      vacuum.exec();
-      open_for_writing(copy_->path());
-      readable = copy_->path();
-    }
+  Attached(SQLite::Database& database, const fs::path& path) : database_(database) {
+    open_for_reading(path);  // throws if it is not a results file of this schema
     SQLite::Statement attach(database_, "ATTACH ? AS part");
-    attach.bind(1, name_for_reading(readable));
+    attach.bind(1, name_for_reading(path));
     attach.exec();
   }
-  ~Part() { database_.tryExec("DETACH part"); }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
+  ~Attached() { database_.tryExec("DETACH part"); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
 
  private:
   SQLite::Database& database_;
-  std::optional<TemporaryFile> copy_;
 };
 
 void reach_the_disk(const fs::path& path) {
@@ -79,7 +66,7 @@ void reach_the_disk(const fs::path& path) {
   close(file);
 }
 
-// Gives the file its name unless another one has it by now; false then. Some file systems have no links.
+// Gives the file its final name. Returns false if another file has that name by now. Some file systems have no links.
 bool publish(const fs::path& file, const fs::path& out) {
   reach_the_disk(file);
   if (link(file.c_str(), out.c_str()) == 0 || (errno != EEXIST && rename(file.c_str(), out.c_str()) == 0)) {
@@ -102,8 +89,8 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
   if (given.empty()) throw Misuse("merge: the name of the file to write is empty; expected one such as all.db");
   const fs::path out = fs::absolute(fs::weakly_canonical(given));
   Merged merged;
-  // All other files first, in one that nobody sees yet: a write to `out` is then one transaction, whatever their
-  // number.
+  // First unite all other files in a temporary one that nobody sees. Writing to `out` is then a single transaction, for
+  // any number of files.
   const TemporaryFile fresh(out);
   return explained(out, [&] {
     {
@@ -111,7 +98,7 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
       database.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
       for (const fs::path& path : files) {
         if (is_the_same(path, out)) continue;
-        const Part part(database, path);
+        const Attached part(database, path);
         unite(database, fmt::format("'{}' and the files before it", path.string()), merged);
       }
       count_all(database, merged);
@@ -119,7 +106,7 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
     }
     if (!fs::exists(out) && publish(fresh.path(), out)) return merged;
     SQLite::Database database = open_for_writing(out);
-    const Part part(database, fresh.path());
+    const Attached part(database, fresh.path());
     unite(database, fmt::format("'{}' and the other files", given.string()), merged);
     count_all(database, merged);
     return merged;

@@ -1,4 +1,4 @@
-// Unites results files: what shards, machines and colleagues measured becomes one file.
+// Unites results files: the measurements of shards, machines and colleagues become one file.
 #pragma once
 
 #include <filesystem>
@@ -8,24 +8,25 @@
 
 namespace attnbench {
 
-// What one file holds after a merge, and what the merge found.
+// The content of a file after a merge, and what the merge found.
 struct Merged {
   Index cells = 0, replicates = 0;
-  Index added = 0;                      // replicates that `out` did not have
-  Index timed_twice = 0;                // of one timing cell on one machine: the earlier was kept
-  Index with_several_versions = 0;      // cells that are there once for each of several source versions
-  Index timed_on_several_machines = 0;  // timing cells that are there once for each of several machines
+  Index added = 0;        // replicates that `out` did not have
+  Index timed_twice = 0;  // replicates of a timing cell on one machine that two files have; the earlier was kept
+  Index with_several_versions = 0;      // cells that exist in several source versions
+  Index timed_on_several_machines = 0;  // timing cells that exist for several machines
 };
 
-// Unites `files` into `out`, and with what `out` holds when it exists. In one transaction of an existing `out`; a new
-// one is made beside and renamed: no reader sees half of it.
+// Unites `files` into `out`, together with the content of `out` if it exists. An existing `out` changes in one
+// transaction; a new one is written beside it and renamed. No reader sees a partial file.
 //
-// Cells of one key are one cell. Statistics: replicates unite, and one that two files hold must have equal numbers.
-// Timings: the machine is part of the key. What differs in source version has another key as well. Of a replicate that
-// two files hold, what is settled goes before what is not, and then the earlier before the later, so that the order of
-// the files does not matter. Of figures and of a recipe's verdicts the newest are kept.
+// Cells with one key are one cell. Statistics: replicates unite, and a replicate that two files hold must have equal
+// numbers in both. Timings: the machine is part of the key. Cells of different source versions have different keys. If
+// two files hold a replicate, a settled one wins over an unsettled one, and then the earlier over the later, so that
+// the order of the files does not matter. Of figures and of a recipe's verdicts the newest are kept.
 //
-// Throws Misuse when a file is no results file, and when two hold different numbers for one replicate, which it names.
+// Throws Misuse when a file is not a results file, and when two files hold different numbers for one replicate; the
+// message names it.
 Merged merge(const std::filesystem::path& out, const std::vector<std::filesystem::path>& files);
 
 }  // namespace attnbench

@@ -1,4 +1,4 @@
-// What the replicates of a results file took: the ground of estimates.
+// Run times of the replicates in a results file, which estimates are based on.
 #pragma once
 
 #include <filesystem>
@@ -9,18 +9,18 @@
 
 namespace attnbench {
 
-// A cell with replicates that are done.
+// A cell with replicates that ended `done`.
 struct PastCell {
   std::string experiment, method, input;  // canonical specs
   Shape shape;
   Index heads = 1;
   double logit_scale = 1;
   int threads = 0;     // 0: statistics
-  double seconds = 0;  // of a replicate, the mean over those that are done
+  double seconds = 0;  // mean over the replicates that are done
 };
 
-// The cells of that experiment, with any options, that have replicates which are done; of timings those of this
-// machine. results: a file that is there.
+// The cells of that experiment, with any options, that have replicates which are done; for timings only those of this
+// machine. results: an existing file.
 std::vector<PastCell> past_cells(const std::filesystem::path& results, const std::string& experiment);
 
 }  // namespace attnbench

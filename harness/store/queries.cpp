@@ -1,4 +1,4 @@
-// What runs, recipes and figures ask a results file.
+// Queries of runs, recipes and figures.
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Statement.h>
 
@@ -11,7 +11,7 @@ namespace attnbench {
 std::unordered_map<std::string, std::map<Index, Ending::Kind>> Store::ended() const {
   const std::lock_guard lock(implementation_->mutex);
   return explained(implementation_->path, [&] {
-    // In the order of replicate's primary key: a cell is looked up once.
+    // In the order of replicate's primary key, so that each cell is looked up once.
     SQLite::Statement select(implementation_->database,
                              "SELECT r.cell, c.key, r.replicate, r.ending FROM replicate r CROSS JOIN cell c "
                              "ON c.id = r.cell ORDER BY r.cell, r.replicate");
@@ -41,7 +41,7 @@ std::unordered_set<Index> Store::ended_replicates(const std::string& key) const 
 
 namespace {
 
-// visit(replicate, value) for what the replicates that are done have of that metric in `column`, value or array.
+// Calls visit(replicate, value) for each done replicate that has that metric in `column`, which is value or array.
 template <class Visit>
 void each_done(const SQLite::Database& database, const std::string& column, const std::string& key,
                const std::string& metric, const Visit& visit) {

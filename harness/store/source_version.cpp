@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The longest known path that the given one ends with, at the boundary of a name; null when there is none.
+// The longest known path that the given one ends with, at the boundary of a name; null if there is none.
 const std::string* known_path(const Sources& sources, const std::string& file) {
   const std::string given = "/" + fs::path(file).lexically_normal().generic_string();
   const std::string* longest = nullptr;
@@ -40,7 +40,7 @@ std::vector<std::string> includes_of(const std::string& text) {
   return names;
 }
 
-// What decides: files of the project by their paths, and others with their content.
+// Collects the files that decide: files of the project by path, others with their content.
 class Closure {
  public:
   explicit Closure(const Sources& sources) : sources_(sources) {}
@@ -49,10 +49,10 @@ class Closure {
     if (const std::string* path = known_path(sources_, file)) return add_known(*path);
     std::ifstream stream(file, std::ios::binary);
     if (!stream)
-      throw std::logic_error(
-          fmt::format("'{}' was no source of the project when the program was built, and cannot be read now; expected "
-                      "a file whose content can be hashed",
-                      file));
+      throw std::logic_error(fmt::format(
+          "'{}' was not a source of the project when the program was built, and cannot be read now; expected "
+          "a file whose content can be hashed",
+          file));
     add_foreign(file, std::string(std::istreambuf_iterator<char>(stream), {}));
   }
 
@@ -108,7 +108,7 @@ std::string source_version(const Sources& sources, const std::vector<std::string
   std::set<std::string> counted = closure.known();
   counted.insert(alone.begin(), alone.end());
   std::string text;
-  // By content, not by path: the same plugin in another folder has the same numbers.
+  // By content, not by path: the same plugin in another folder gives the same numbers.
   std::set<std::uint64_t> contents;
   for (const auto& [file, content] : closure.foreign()) contents.insert(hash_bytes(content));
   for (const std::uint64_t content : contents) text += fmt::format("{:016x}\n", content);

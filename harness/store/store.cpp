@@ -16,7 +16,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
+#include "harness/random/streams.hpp"
 #include "harness/store/database.hpp"
 
 namespace attnbench {
@@ -31,14 +32,14 @@ std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(
 
 std::string to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "f64"; }
 
-// A measurement that breaks a rule is a defect of the experiment, and is found here before it is stored.
+// A measurement that breaks a rule is a defect of the experiment. This finds it before it is stored.
 void require_well_formed(const std::vector<Measurement>& measurements) {
   std::set<std::string> metrics;
   for (const auto& [metric, unit, shape, values] : measurements) {
     if (metric.empty()) throw std::logic_error("a measurement has no metric; every measurement needs a name");
     if (!metrics.insert(metric).second)
       throw std::logic_error(
-          fmt::format("metric '{}' is there twice in one replicate; use one array or two names", metric));
+          fmt::format("metric '{}' appears twice in one replicate; use one array or two names", metric));
     const Index elements = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
     if (std::ssize(values) != elements)
       throw std::logic_error(fmt::format("metric '{}' has {} values; its shape [{}] needs {}", metric, values.size(),
@@ -59,7 +60,7 @@ void bind_values(SQLite::Statement& insert, int scalar, int array, const Measure
     return;
   }
   insert.bind(scalar);
-  // A null pointer binds NULL, and an empty array must not turn into one.
+  // A null pointer binds NULL, and an empty array must not become NULL.
   const void* bytes = measurement.values.empty() ? static_cast<const void*>("") : measurement.values.data();
   insert.bindNoCopy(array, bytes, static_cast<int>(measurement.values.size() * sizeof(double)));
 }
@@ -88,7 +89,7 @@ std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
   return select.getColumn(0).getInt64();
 }
 
-// False when that replicate is settled.
+// Returns false if that replicate is settled already.
 bool put_replicate(SQLite::Database& database, std::int64_t cell, Index replicate, std::int64_t run,
                    const Ending& ending, double seconds, size_t measurements) {
   static const std::string upsert = fmt::format(
@@ -132,6 +133,10 @@ void put_measurements(SQLite::Database& database, std::int64_t cell, Index repli
 
 }  // namespace
 
+std::string key_on(const std::string& key, const std::string& machine) {
+  return fmt::format("{}-{:016x}", key, hash_bytes(machine));
+}
+
 Store::Store(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 
 Store::Store(const std::filesystem::path& path)
@@ -162,7 +167,7 @@ void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const
   const std::lock_guard lock(implementation_->mutex);
   explained(implementation_->path, [&] {
     SQLite::Database& database = implementation_->database;
-    // IMMEDIATE: the write lock is waited for here, and no statement after it can find the file busy.
+    // IMMEDIATE waits for the write lock here, so that no later statement finds the file busy.
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
     const std::int64_t id = id_of(database, cell);
     if (put_replicate(database, id, replicate, run, ending, seconds, measurements.size()))
@@ -189,7 +194,7 @@ void Store::put_figure(const std::string& recipe, const std::string& name, Index
 
 namespace {
 
-// Numbers that JSON cannot hold (an end of the whole line) are null.
+// Numbers that JSON cannot hold become null, such as an infinite end of an interval.
 std::string json_of(const std::vector<Compared>& all) {
   auto list = nlohmann::json::array();
   for (const auto& [what, side, value, low, high, count] : all)

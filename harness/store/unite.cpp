@@ -11,7 +11,8 @@ namespace attnbench {
 
 namespace {
 
-// The two replicates that a row of `met` names have as many measurements, and each of ours is one of theirs.
+// The two replicates that a row of `met` names have the same number of measurements, and each of ours equals one of
+// theirs.
 constexpr const char* equal_numbers = R"sql(
   (SELECT count(*) FROM main.measurement WHERE cell = met.ours AND replicate = met.replicate)
   = (SELECT count(*) FROM part.measurement WHERE cell = met.theirs AND replicate = met.replicate)
@@ -21,7 +22,8 @@ constexpr const char* equal_numbers = R"sql(
     WHERE a.cell = met.ours AND a.replicate = met.replicate
     AND (a.unit, a.shape, a.value, a.array) IS NOT (b.unit, b.shape, b.value, b.array)))sql";
 
-// Runs and cells of the part, and what they are called here. A run is known by where, when and how it started.
+// Copies runs and cells of the part, and maps their ids to ours. Time, command and environment of its start identify a
+// run.
 constexpr const char* unite_runs_and_cells = R"sql(
   INSERT INTO main.run(started, command, environment)
     SELECT started, command, environment FROM part.run p WHERE NOT EXISTS (
@@ -37,7 +39,7 @@ constexpr const char* unite_runs_and_cells = R"sql(
   CREATE TEMP TABLE cell_map(theirs INTEGER PRIMARY KEY, ours INTEGER NOT NULL);
   INSERT INTO cell_map SELECT p.id, c.id FROM part.cell p JOIN main.cell c ON c.key = p.key)sql";
 
-// Replicates that both have. Settled before unsettled, then the earlier; the reason decides what happened at once.
+// Replicates that both files have. Settled wins over unsettled, then the earlier; the reason breaks ties in time.
 const std::string meet = fmt::format(R"sql(
   CREATE TEMP TABLE met AS
     SELECT m.ours, m.theirs, p.replicate,
@@ -63,7 +65,7 @@ constexpr const char* unite_replicates = R"sql(
     SELECT t.cell, t.replicate, p.metric, p.unit, p.shape, p.value, p.array
     FROM taken t CROSS JOIN part.measurement p ON p.cell = t.theirs AND p.replicate = t.replicate)sql";
 
-// The newest; of those written in one second, one and the same whatever the order of files.
+// The newest wins. Ties within one second are broken by content, so the order of files does not matter.
 constexpr const char* unite_figures_and_verdicts = R"sql(
   INSERT INTO main.figure(recipe, name, position, json, written)
     SELECT recipe, name, position, json, written FROM part.figure WHERE true
@@ -102,7 +104,7 @@ Index count(SQLite::Database& database, const std::string& query) {
   return database.execAndGet("SELECT count(*) FROM " + query).getInt64();
 }
 
-// The first metric that one of two replicates lacks or has with another value, as text.
+// The first metric that one of two replicates lacks or that differs, as text.
 std::string first_difference(SQLite::Database& database, std::int64_t ours, std::int64_t theirs, Index replicate) {
   SQLite::Statement select(database, R"sql(
     SELECT name, a.value, b.value, a.metric IS NULL OR b.metric IS NULL
@@ -121,7 +123,7 @@ std::string first_difference(SQLite::Database& database, std::int64_t ours, std:
   return fmt::format("{} = {} and {}", metric, select.getColumn(1).getDouble(), select.getColumn(2).getDouble());
 }
 
-// who: whose numbers they are, for the error.
+// who: the files that the numbers belong to, for the error message.
 void require_equal_numbers(SQLite::Database& database, const std::string& who) {
   const std::string differ =
       fmt::format("met WHERE both_settled AND NOT timing AND (NOT same_ending OR NOT ({}))", equal_numbers);
@@ -135,13 +137,13 @@ void require_equal_numbers(SQLite::Database& database, const std::string& who) {
   cell.executeStep();
   throw Misuse(fmt::format(
       "{} have different numbers for {} replicates of the same cells, sources and seeds; the first: {}, replicate {}: "
-      "{}; expected equal numbers, and nothing was written; another compiler or processor rounds otherwise: see with "
-      "`attnbench compare` by how much, and leave one file out",
+      "{}; expected equal numbers, and nothing was written; another compiler or processor rounds differently: "
+      "`attnbench compare` shows by how much; leave one file out",
       who, count(database, differ), cell.getColumn(0).getString(), replicate,
       first_difference(database, ours, theirs, replicate)));
 }
 
-// Cells that are equal in all but `column` (and the key, which follows from it).
+// Number of cells that are equal except for `column` (and the key, which depends on it).
 Index apart_by(SQLite::Database& database, const std::string& column, const std::string& other) {
   return count(database,
                fmt::format("(SELECT 1 FROM main.cell GROUP BY experiment, method, input, nq, n, d, dv, causal, "

@@ -17,7 +17,7 @@ std::string to_string(Ruling ruling) {
     case Ruling::measured:
       return "MEASURED";
   }
-  throw std::logic_error("a verdict of no known ruling");
+  throw std::logic_error("a verdict with an unknown ruling");
 }
 
 bool contradicts_expectation(const Verdict& verdict) {

@@ -1,4 +1,4 @@
-// Statements about the literature, and what a recipe's measurements say of them.
+// Statements about the literature, and the findings of a recipe's measurements about them.
 #pragma once
 
 #include <string>
@@ -10,30 +10,30 @@ namespace attnbench {
 enum class Ruling { pass, fail, ambiguous, conditional, measured };
 std::string to_string(Ruling ruling);
 
-// One statement, as it is written down before anything runs.
+// A statement, as written down before anything runs.
 struct Statement {
-  std::string text;                // what is judged, one sentence
+  std::string text;                // the claim that is judged, in one sentence
   std::string source = {};         // paper and section; empty: a finding of this project that no paper claims
   std::string quotation = {};      // the source's own words, verbatim
-  std::string paraphrase = {};     // what the source says, where its words could not be verified
+  std::string paraphrase = {};     // the source's meaning, if its words could not be verified
   std::string definition = {};     // which number of which measurement is compared with which
   std::string threshold = {};      // the bound and the reason for it
-  Ruling expected = Ruling::pass;  // ambiguous: nothing is known beforehand
+  Ruling expected = Ruling::pass;  // ambiguous: nothing is known in advance
   std::string because = {};        // why that outcome is expected
 };
 
-// One of the numbers that a finding rests on.
+// One of the numbers that a finding is based on.
 struct Compared {
   std::string what;  // "layer 0, head 1"
-  std::string side;  // "holds", "fails", "undecided" or, where nothing is decided, empty
+  std::string side;  // "holds", "fails", "undecided"; empty if nothing is decided
   double value = 0, low = 0, high = 0;
-  long count = 0;  // replicates or blocks of turns; 1: computed, nothing was drawn
+  long count = 0;  // replicates or blocks of turns; 1: computed without any draw
 };
 
 struct Finding {
   Ruling ruling = Ruling::ambiguous;
-  std::string numbers = {};             // what decided, in one sentence
-  std::string region = {};              // where the statement holds and where it fails; empty: everywhere, or nowhere
+  std::string numbers = {};             // the numbers that decided, in one sentence
+  std::string region = {};              // where the statement holds and where it fails; empty: the same everywhere
   std::vector<Compared> compared = {};  // every comparison
 };
 
@@ -42,7 +42,7 @@ struct Verdict {
   Finding finding;
 };
 
-// The verdict is decided, and not as expected.
+// Whether the verdict is decided, and not as expected.
 bool contradicts_expectation(const Verdict& verdict);
 
 }  // namespace attnbench

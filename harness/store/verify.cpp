@@ -19,7 +19,7 @@ namespace {
 
 constexpr int most_of_a_kind = 20;
 
-// Each query gives one line for each violation; none in a whole file.
+// Each query returns one line per violation, and nothing for an intact file.
 struct Rule {
   const char* what;
   const char* violations;
@@ -47,7 +47,7 @@ const std::vector<Rule>& rules() {
        "SELECT \"table\" || ' refers to a ' || parent || ' that is not there' FROM pragma_foreign_key_check"},
       {"measurements are missing or too many", missing.c_str()},
       {"done without a measurement", empty.c_str()},
-      {"a reason is missing, or there is one of what is done", silent.c_str()},
+      {"a reason is missing, or a done replicate has one", silent.c_str()},
       {"a cell without a replicate",
        "SELECT experiment || ' ' || method || ' ' || input || ' n=' || n FROM cell c "
        "WHERE NOT EXISTS (SELECT 1 FROM replicate WHERE cell = c.id)"}};
@@ -76,7 +76,7 @@ void check_endings(SQLite::Database& database, Verification& found) {
   }
 }
 
-// What is wrong with an array and the shape that is written beside it; nothing when they agree.
+// Describes what is wrong with an array and its stored shape; empty if they agree.
 std::string flaw(const std::string& shape_text, std::span<const char> bytes) {
   const auto shape = nlohmann::json::parse(shape_text, nullptr, false);
   if (!shape.is_array()) return fmt::format("its shape '{}' is no list", shape_text);
@@ -90,13 +90,13 @@ std::string flaw(const std::string& shape_text, std::span<const char> bytes) {
                        elements * Index{sizeof(double)});
   for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
     double element;
-    std::memcpy(&element, &bytes[at], sizeof element);  // SQLite aligns nothing
+    std::memcpy(&element, &bytes[at], sizeof element);  // SQLite does not align blobs
     if (std::isnan(element)) return fmt::format("has a NaN at place {}", at / sizeof(double));
   }
   return "";
 }
 
-// A scalar that is NaN cannot be: SQLite stores NULL for it, and the table's CHECK refuses that.
+// Scalars need no check for NaN: SQLite stores NULL instead, and the table's CHECK refuses that.
 void check_arrays(SQLite::Database& database, std::vector<std::string>& problems) {
   SQLite::Statement select(database,
                            "SELECT shape, array, metric, cell, replicate FROM measurement WHERE array IS NOT NULL");
@@ -119,7 +119,7 @@ void check_arrays(SQLite::Database& database, std::vector<std::string>& problems
   }
 }
 
-// A metric that some replicates of a cell have, of those that are done, and others have not.
+// Remarks on a metric that only some of a cell's done replicates have.
 void compare_replicates(SQLite::Database& database, std::vector<std::string>& remarks) {
   SQLite::Statement select(database, fmt::format(R"sql(
     SELECT c.experiment || ' ' || c.method || ' ' || c.input || ' n=' || c.n || ': ' || m.metric || ' in '
@@ -153,7 +153,7 @@ Verification verify(const std::filesystem::path& path) {
   } catch (const Damage& damage) {
     found.problems.emplace_back(damage.what());
   } catch (const SQLite::Exception& error) {
-    found.problems.push_back(fmt::format("'{}' cannot be read to its end: {}", path.string(), error.what()));
+    found.problems.push_back(fmt::format("'{}' cannot be read completely: {}", path.string(), error.what()));
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// Proves that a results file has all that was recorded into it.
+// Checks that a results file has everything that was recorded into it.
 #pragma once
 
 #include <filesystem>
@@ -14,14 +14,14 @@ struct Verification {
   Index runs = 0, cells = 0, replicates = 0, measurements = 0;
   std::map<std::string, Index> endings;  // replicates by how they ended
   std::vector<std::string> problems;     // empty: the file is whole; at most 20 of each kind
-  // What is no damage but worth a look: replicates of one cell with different metrics (an experiment leaves out what it
+  // Not damage, but worth a look: replicates of one cell with different metrics (an experiment leaves out what it
   // cannot estimate).
   std::vector<std::string> remarks;
 };
 
-// Reads every byte: pages and indexes (integrity_check), references, that every replicate has the measurements that
-// were recorded in its transaction, that arrays have the bytes of their shape and no NaN, that endings are known and
-// have reasons. Throws Misuse when the path is no results file; a damaged one is a problem.
+// Reads every byte. Checks pages and indexes (integrity_check), references, that every replicate has the measurements
+// recorded in its transaction, that arrays have the bytes of their shape and no NaN, and that endings are known and
+// have reasons. Throws Misuse when the path is not a results file; damage is reported as a problem.
 Verification verify(const std::filesystem::path& path);
 
 }  // namespace attnbench

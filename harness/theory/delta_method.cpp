@@ -15,7 +15,7 @@ RowError delta_method(Context& context, const KernelTheory& theory, const In<dou
   Matrix<double> a = (logits.array() - logits.maxCoeff()).exp();
   a /= a.sum();
   const Matrix<double> output = a * V;
-  // Columns a_j c_j, and a_j itself for the bias.
+  // Columns a_j c_j, and a_j for the bias.
   Matrix<double> weighted(n, dv + 1);
   for (Index j = 0; j < n; ++j) weighted.row(j) << a(0, j) * (V.row(j) - output.row(0)), a(0, j);
   constexpr Index keys_at_once = 256;  // g is n x n: 134 MB at n = 4096
@@ -25,7 +25,7 @@ RowError delta_method(Context& context, const KernelTheory& theory, const In<dou
   for (Index j = 0; j < n; j += keys_at_once) {
     const Index count = std::min(keys_at_once, n - j);
     const auto block = corner(g, count, n);
-    theory.correlation(context, q, rows(K, j, count), K, block);
+    theory.correlation(context, q, row_block(K, j, count), K, block);
     const auto sums = corner(correlated, count, dv + 1);
     multiply<double>(context, block, weighted, sums);
     const auto own = weighted.middleRows(j, count).leftCols(dv);

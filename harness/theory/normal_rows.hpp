@@ -1,5 +1,5 @@
-// Moments of projection vectors that are normal one by one, tilted by exp(alpha |omega|^2): what ensemble laws are made
-// of. methods.md A5, B.
+// Moments of projection vectors that are each normal, tilted by exp(alpha |omega|^2). Ensemble laws are built from
+// them. methods.md A5, B.
 #pragma once
 
 #include "harness/linalg/matrix.hpp"

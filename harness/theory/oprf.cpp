@@ -4,7 +4,7 @@ namespace attnbench {
 
 double oprf_optimum(double phi, Index dimensions) {
   const double d = static_cast<double>(dimensions), b = 2 * phi + d;
-  // rho = (sqrt(b^2 + 8 d phi) - b) / 4 phi without the cancellation at large phi and the 0/0 at 0.
+  // rho = (sqrt(b^2 + 8 d phi) - b) / 4 phi, rewritten to avoid the cancellation at large phi and the 0/0 at 0.
   const double rho = 2 * d / (std::sqrt(b * b + 8 * d * phi) + b);
   return (1 - 1 / rho) / 8;
 }

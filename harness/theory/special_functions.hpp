@@ -1,4 +1,4 @@
-// Special functions of the closed forms, compiled once: Boost's headers take seconds to compile wherever they stand.
+// Special functions of the closed forms, compiled once, because Boost's headers take seconds to compile in every file.
 #pragma once
 
 namespace attnbench {

@@ -21,7 +21,7 @@ std::optional<KernelTheory> average_of_summands(std::string target, Index m, con
     const double pairs = law.dependent_pairs(m);
     const double covariance = pairs > 0 ? moments.cross(p, law) - mean * mean : 0;
     const double variance = (moments.second(p, law) - mean * mean) / count + pairs * covariance / (count * count);
-    return std::max(0.0, variance);  // rounding leaves -1e-17 where the estimate is exact
+    return std::max(0.0, variance);  // rounding leaves -1e-17 if the estimate is exact
   };
   return theory;
 }

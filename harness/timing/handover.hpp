@@ -1,17 +1,17 @@
-// What it takes to hand a call over to a method in another language, beside the method itself: it is not the method's
-// time, and is taken out of it.
+// The time that a call takes to reach a method in another language and return. It is not the method's own time, and is
+// subtracted from it.
 #pragma once
 
 namespace attnbench {
 
 struct Handover {
-  double conversion = 0;   // seconds: views made, results copied
-  double interpreter = 0;  // seconds that calls which do nothing take; they are left in the method's time
+  double conversion = 0;   // seconds: making views, copying results
+  double interpreter = 0;  // seconds of calls that do nothing; they stay in the method's time
 };
 
-// Adds one call's, from any thread.
+// Adds the times of one call, from any thread.
 void add_handover(double conversion, double interpreter);
-// Of this process so far.
+// The sum over this process so far.
 Handover handover();
 
 }  // namespace attnbench

@@ -8,7 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/inputs/tensor_file.hpp"
-#include "harness/workers/scratch_folder.hpp"
+#include "harness/inputs/write_safetensors.hpp"
+#include "harness/machine/scratch_folder.hpp"
 
 namespace attnbench {
 
@@ -18,7 +19,7 @@ namespace process = boost::process;
 void append(Tensor& tensor, const Matrix<double>& of_head) {
   if (tensor.shape.empty()) tensor.shape = {0, of_head.rows(), of_head.cols()};
   if (tensor.shape[1] != of_head.rows() || tensor.shape[2] != of_head.cols())
-    throw Skip("what was drawn for the heads has several sizes, which the peer cannot take");
+    throw Skip("the heads' drawn tensors differ in size, which the peer does not support");
   ++tensor.shape[0];
   tensor.values.insert(tensor.values.end(), of_head.data(), of_head.data() + of_head.size());
 }
@@ -33,7 +34,7 @@ struct Peer::Process {
   }
   ~Process() {
     requests.close();
-    requests.pipe().close();  // the end of its input ends it
+    requests.pipe().close();  // the peer ends when its input ends
     std::error_code ignored;
     child.wait(ignored);
   }
@@ -53,7 +54,7 @@ struct Peer::Process {
   int prepared = 0;
 };
 
-// One prepared method; a turn is one request, timed on the other side.
+// One prepared method. A turn is one request, which the other side times.
 class Peer::Call final : public TimedCall {
  public:
   Call(std::shared_ptr<Process> process, int id) : process_(std::move(process)), id_(id) {}
@@ -69,8 +70,7 @@ class Peer::Call final : public TimedCall {
 
 void Peer::check(const std::string& program) {
   if (!std::filesystem::is_regular_file(program) || access(program.c_str(), X_OK) != 0)
-    throw Misuse("peer=" + program +
-                 " is no program that can be run; expected a path such as scripts/bench/pytorch.py");
+    throw Misuse("peer=" + program + " is not an executable program; expected a path such as scripts/bench/pytorch.py");
 }
 
 Peer::Peer(const std::string& program) : process_(std::make_shared<Process>(program)) {}

@@ -1,5 +1,5 @@
-// Another implementation of the same methods, in a process of its own, that takes its turns among ours: PyTorch by
-// scripts/bench/pytorch.py, or any program that speaks its protocol (one JSON object a line; see there).
+// Another implementation of the same methods, in its own process, that takes turns among ours: PyTorch by
+// scripts/bench/pytorch.py, or any program that speaks its protocol (one JSON object per line; see there).
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,14 @@ namespace attnbench {
 
 class Peer {
  public:
-  // Throws Misuse when that is no program that can be started.
+  // Throws Misuse if that program cannot be started.
   static void check(const std::string& program);
   explicit Peer(const std::string& program);
   ~Peer();
 
-  // A method as the peer has it, on these heads and with what was drawn for each of them (Approximation::state).
-  // outputs: what our own gave, which it must equal to `tolerance` of their norm: else, and where it has no such
-  // method, a Skip with the reason.
+  // The peer's implementation of a method, on these heads and with the tensors drawn for each of them
+  // (Approximation::state). outputs: our outputs, which the peer's must match to `tolerance` of their norm. Throws Skip
+  // with the reason if they do not match, or if the peer does not have the method.
   template <class T>
   std::unique_ptr<TimedCall> prepare(const Params& method, const std::vector<HeadData<T>>& heads,
                                      const std::vector<Tensors>& states, bool causal, int threads,

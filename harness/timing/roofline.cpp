@@ -30,7 +30,7 @@ std::vector<Metric> roofline_metrics() {
           {"roofline_fraction", "1",
            "max(FLOPs / fma_peak + exps / exp_rate, bytes of inputs and results / bandwidth) over the median of the "
            "times; above 1 when those bytes stay in a cache"},
-          {"fma_peak", "FLOP/s", "multiply-adds on registers, as attnbench machine measures them; once a run"},
+          {"fma_peak", "FLOP/s", "multiply-adds on registers, as attnbench machine measures them; once per run"},
           {"exp_rate", "1/s", "exponentials in cache, likewise"},
           {"bandwidth", "B/s", "memory read and written, likewise"}};
 }

@@ -1,4 +1,4 @@
-// Times held against the ceilings of the machine (Williams et al. 2009, CACM 52:65).
+// Compares times with the ceilings of the machine (Williams et al. 2009, CACM 52:65).
 #pragma once
 
 #include "harness/machine/rates.hpp"
@@ -6,19 +6,18 @@
 
 namespace attnbench {
 
-// What a call has to do at least: operations by the method's cost formula, and each input read and each result written
-// once.
+// The least that a call must do: the operations by the method's cost formula, reading each input once, and writing each
+// result once.
 struct Demand {
   Work work;
   double bytes = 0;
 };
 
-// max(FLOPs / peak + exponentials / rate, bytes / bandwidth): multiply-adds and exponentials take the same units one
-// after the other, memory works beside them.
+// max(FLOPs / peak + exponentials / rate, bytes / bandwidth): multiply-adds and exponentials use the same units one
+// after the other, while memory works in parallel.
 double roofline_seconds(const Demand& demand, const Rates& rates);
 
-// Records roofline_metrics(): the demand, the rates that the member is held against, and what the median of its times
-// makes of them.
+// Records roofline_metrics(): the demand, the machine's rates, and the fraction of them that the median time reaches.
 void record_roofline(const Member& member, const Demand& demand, Recorder& record);
 std::vector<Metric> roofline_metrics();
 

@@ -19,7 +19,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Keeps what the one run took; prints nothing.
+// Keeps the times of a single run and prints nothing.
 class OneRun final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -29,10 +29,10 @@ class OneRun final : public benchmark::BenchmarkReporter {
       processor_seconds = run.cpu_accumulated_time;
     }
   }
-  double seconds = 0, processor_seconds = 0;  // of all iterations; the latter summed over the threads of the process
+  double seconds = 0, processor_seconds = 0;  // of all iterations; processor time is summed over the threads
 };
 
-// How often a thread of this process had to give up its core before its time was over.
+// How often a thread of this process lost its core before its time slice ended.
 long preemptions() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -51,7 +51,7 @@ void record_handovers(const Member& member, const std::string& spec, Recorder& r
     conversion.push_back(one.conversion);
     interpreter.push_back(one.interpreter);
   }
-  if (interpreter.empty() || median(interpreter) == 0) return;  // it was never handed over
+  if (interpreter.empty() || median(interpreter) == 0) return;  // no call was handed over
   record.scalar("conversion_seconds", "s", median(conversion));
   record.scalar("interpreter_seconds", "s", median(interpreter));
   record.note(fmt::format("{} is Python: of its seconds, {:.1g} are the interpreter's; conversion is not among them",
@@ -102,7 +102,7 @@ Turn take_turn(TimedCall& subject, Index iterations, int threads) {
   const Handover handed_before = handover();
   benchmark::RunSpecifiedBenchmarks(&run, "all");
   benchmark::ClearRegisteredBenchmarks();
-  // Threads convert side by side, if they do: what is taken out is not more than what passed.
+  // Threads may convert in parallel. Dividing by their number never subtracts more than the time that passed.
   const double calls = static_cast<double>(iterations), conversions = calls * threads;
   const Handover handed{(handover().conversion - handed_before.conversion) / conversions,
                         (handover().interpreter - handed_before.interpreter) / calls};
@@ -122,7 +122,7 @@ std::vector<double> slower_turns(const std::vector<double>& seconds) {
 std::vector<Parameter> turn_parameters() {
   return {Parameter::integer("blocks", 12, "blocks: samples of each method", 2, 100000),
           Parameter::real("turn", 20, "least length of a turn in milliseconds", 0.01, 1e6),
-          Parameter::flag("pair", true, "measure exact softmax in the same blocks when it is no method of the run")};
+          Parameter::flag("pair", true, "measure exact softmax in the same blocks if it is not a method of the run")};
 }
 
 std::vector<Metric> turn_metrics() {
@@ -136,9 +136,9 @@ std::vector<Metric> turn_metrics() {
        "15 % longer than the fastest quarter of the cell's turns"},
       {"iterations", "1", "calls in a turn"},
       {"conversion_seconds", "s",
-       "methods in Python: of a call, the making of views and the copying of results, which are not in seconds"},
+       "methods in Python: time per call to make views and copy results, which `seconds` excludes"},
       {"interpreter_seconds", "s",
-       "methods in Python: what so many calls of a method that does nothing take; they are in seconds"},
+       "methods in Python: time of calls of a method that does nothing, which `seconds` includes"},
       {"load", "1",
        "cores beside the measured ones that other processes kept busy around that block's turn; where turns take all "
        "cores, before the session"},
@@ -195,7 +195,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
     record.scalar("peak_bytes", "B", *bytes);
   else
-    record.note("no peak memory: /proc/self/clear_refs, which sets it back, cannot be written here");
+    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/plan.hpp"
-#include "harness/workers/interrupts.hpp"
 #include "harness/workers/unit_queue.hpp"
 #include "harness/workers/worker.hpp"
 
@@ -25,14 +25,14 @@ std::vector<UnitQueue::Group> groups_of(const Units& units) {
   return groups;
 }
 
-// Workers without work, each with the bytes that it was started for.
+// Workers without work, each with the memory limit that it was started with.
 struct Idle {
   std::vector<std::pair<double, std::unique_ptr<Worker>>> workers;
-  size_t inputs = 0;  // numbers that were given to inputs: a worker knows its last input by its number
+  size_t inputs = 0;  // number of inputs numbered so far: a worker recognises its last input by its number
 };
 std::unique_ptr<Idle> kept;
 
-// One that was started for so many bytes and is still fit, or nothing. Others are of a run with another limit.
+// An idle worker with this memory limit that is still fit, or null. Drops workers of a run with another limit.
 std::unique_ptr<Worker> take_kept(double bytes) {
   while (kept && !kept->workers.empty()) {
     auto [size, worker] = std::move(kept->workers.back());
@@ -42,7 +42,7 @@ std::unique_ptr<Worker> take_kept(double bytes) {
   return nullptr;
 }
 
-// Workers of one size, and the units that they do.
+// Workers with one memory limit, and the units that they run.
 class Pool {
  public:
   Pool(const Units& units, size_t workers, int threads_each, Allowance allowance, const RecordOutcome& record)
@@ -98,14 +98,14 @@ class Pool {
   }
 
   void start(Place& place) {
-    place.worker.reset();  // with all that it started, before there is another
+    place.worker.reset();  // ends the old worker and everything that it started before the new one starts
     place.worker = std::make_unique<Worker>(allowance_.bytes);
   }
 
   void finish(Place& place, Worker::Reply reply) {
     const double seconds = place.worker->seconds();
     UnitOutcome outcome = place.worker->outcome(std::move(reply));
-    if (!place.worker->fit()) start(place);  // at once: it comes up while the row is written
+    if (!place.worker->fit()) start(place);  // restart now, so that it starts up while we write the row
     record_(*place.unit, std::move(outcome), seconds);
   }
 

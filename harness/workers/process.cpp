@@ -41,7 +41,7 @@ void for_children(pid_t process, const std::function<void(pid_t)>& visit) {
   }
 }
 
-// "NAME=value" of this process, with TMPDIR set.
+// The environment of this process as "NAME=value", with TMPDIR replaced.
 std::vector<std::string> environment_with(const fs::path& scratch) {
   std::vector<std::string> variables{"TMPDIR=" + scratch.string()};
   for (char** variable = environ; *variable; ++variable)
@@ -65,7 +65,7 @@ pid_t start(int socket, const fs::path& output, const fs::path& scratch) {
   require(posix_spawnattr_init(&attributes), "no process can be described");
   const std::unique_ptr<posix_spawnattr_t, int (*)(posix_spawnattr_t*)> attributes_owner(&attributes,
                                                                                          posix_spawnattr_destroy);
-  posix_spawn_file_actions_adddup2(&files, socket, 3);  // first: whatever 0 to 2 are, the socket is none of them
+  posix_spawn_file_actions_adddup2(&files, socket, 3);  // first, because the socket may be 0, 1 or 2 itself
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
@@ -139,7 +139,7 @@ Process::~Process() {
 
 std::string Process::end() {
   if (id_ < 0) return ended_;
-  kill(-id_, SIGKILL);  // of a leader that has ended already this changes nothing, and its number is not free yet
+  kill(-id_, SIGKILL);  // safe if the leader has ended already: it is not reaped yet, so its id is not reused
   int status = 0;
   while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,4 +1,4 @@
-// A process of this program as a worker: started, watched and ended. Linux.
+// A child process that runs this program as a worker: starts, watches and ends it. Linux.
 #pragma once
 
 #include <sys/types.h>
@@ -8,17 +8,17 @@
 
 namespace attnbench {
 
-// Bytes that a process and its children have resident: 0 for one that is gone.
+// Resident bytes of a process and its descendants; 0 if the process is gone.
 double resident_bytes(pid_t process);
-// Whether it has children that live.
+// Whether the process has live children.
 bool has_children(pid_t process);
 // Whether the kernel is taking it down, or has: a process that still closes its files does not go on.
 bool is_ending(pid_t process);
 
-// The worker's command (harness/plugins), started anew by exec (never a bare fork, which hangs behind OpenMP), in a
-// process group of its own. Its input is empty, its output and its errors go to `output`, TMPDIR is `scratch`; nothing
-// else is inherited but the other end of a socket, as descriptor 3. Its end is the group's end: whatever it started
-// dies with it.
+// Runs the worker's command (harness/plugins) in its own process group, by posix_spawn: a bare fork without exec hangs
+// after OpenMP has been used. Standard input is empty, output and errors go to `output`, TMPDIR is `scratch`. The
+// process inherits nothing else except the other end of a socket, as descriptor 3. Ending it kills its whole group, and
+// so everything that it started.
 class Process {
  public:
   Process(const std::filesystem::path& output, const std::filesystem::path& scratch);
@@ -28,8 +28,8 @@ class Process {
 
   pid_t id() const { return id_; }
   int socket() const { return socket_; }
-  int handle() const { return handle_; }  // a descriptor that is readable once it has ended
-  // Kills the group where it lives and says how its leader ended: "SIGSEGV", "exited with code 0".
+  int handle() const { return handle_; }  // a descriptor that is readable once the process has ended
+  // Kills the group if it is alive and returns how its leader ended: "SIGSEGV", "exited with code 0".
   std::string end();
 
  private:

@@ -20,19 +20,20 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "harness/experiment/message.hpp"
 #include "harness/plugins/tell.hpp"
 #include "harness/timing/turns.hpp"
-#include "harness/workers/message.hpp"
 #include "harness/workers/process.hpp"
 
 namespace attnbench {
 
 namespace {
 
-constexpr int channel = 3;           // where Process puts the socket
-constexpr int kept_free = 64 << 20;  // bytes of freed memory that a worker keeps for what it measures next
+constexpr int channel = 3;           // the descriptor where Process puts the socket
+constexpr int kept_free = 64 << 20;  // bytes of freed memory that a worker keeps for its next measurement
 
-// What an exception says about a cell. Misuse inside a cell is a failure of that cell: the request itself was checked.
+// Turns the current exception into a cell's ending. Misuse inside a cell is a failure of that cell: the request itself
+// was checked before.
 Ending ending_of_current_exception() {
   try {
     throw;
@@ -49,7 +50,7 @@ Ending ending_of_current_exception() {
   }
 }
 
-// A number that is none is an ending, never a row.
+// A NaN makes the unit `invalid`; it never becomes a row.
 Ending ending_of(const std::vector<Measurement>& measurements) {
   for (const auto& m : measurements)
     for (const double value : m.values)
@@ -64,7 +65,7 @@ UnitOutcome outcome_of(Recorder& recorder) {
   return outcome;
 }
 
-// What a method may have changed for everything that runs behind it in its process.
+// Detects changes by a method that would affect everything that runs after it in the same process.
 class ProcessState {
  public:
   bool changed() const {
@@ -81,14 +82,14 @@ class ProcessState {
   }
 
   std::filesystem::path folder_ = std::filesystem::current_path();
-  std::string locale_ = setlocale(LC_ALL, nullptr);  // an interpreter has the user's
+  std::string locale_ = setlocale(LC_ALL, nullptr);  // an interpreter sets the user's locale
 };
 
-std::function<bool()> spoilt;  // of set_spoilt
+std::function<bool()> spoilt;  // set by set_spoilt
 
 class Server {
  public:
-  // Serves until the runner closes the connection.
+  // Serves requests until the runner closes the connection.
   int go() {
     Inbox inbox;
     for (bool settled = false;;) {
@@ -98,7 +99,7 @@ class Server {
           continue;
         }
         const Message done = answer(*request);
-        if (getpid() != own_) _exit(0);  // a method forked, and its child came back here: the answer is the parent's
+        if (getpid() != own_) _exit(0);  // a method forked and its child returned here: only the parent may answer
         send(channel, done);
       }
       if (!inbox.receive(channel, true)) return 0;
@@ -108,10 +109,11 @@ class Server {
  private:
   bool settle(const Message& settings) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != settings.at("runner").get<pid_t>()) _exit(0);  // the runner died before that
+    if (getppid() != settings.at("runner").get<pid_t>()) _exit(0);  // the runner died before the line above
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    std::ofstream("/proc/self/oom_score_adj") << 500;  // when the machine is out of memory, not the runner
+    // When memory runs out, the kernel kills this process first, not the runner.
+    std::ofstream("/proc/self/oom_score_adj") << 500;
     if (const auto& cores = settings.at("cores"); !cores.empty()) {
       cpu_set_t set;
       CPU_ZERO(&set);
@@ -125,21 +127,20 @@ class Server {
     return true;
   }
 
-  // What cannot be loaded is the answer to everything that is asked.
+  // If a plugin fails to load, the worker answers every later request with that error.
   void load() {
     try {
       loaded_ = load_plugins();
       if (ProcessState::computes_otherwise())
         throw Misuse(
             "a plugin changes how this process computes as soon as it is loaded: its rounding, or subnormal numbers "
-            "are "
-            "lost; link it without -ffast-math");
+            "are lost; link it without -ffast-math");
     } catch (const std::exception& e) {
       refusal_ = e.what();
     }
   }
 
-  // Twice the bytes beyond what there is now: a sanitizer maps terabytes at the start.
+  // Allows twice `bytes` beyond the present data size, which can be large: a sanitizer maps terabytes at the start.
   static void limit_data(double bytes) {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
@@ -191,13 +192,14 @@ class Server {
     } catch (...) {
       outcome = {.ending = ending_of_current_exception()};
     }
-    // Nothing that was computed here since can be relied on, what is exact least of all.
+    // If the process state changed, nothing that was computed here since can be trusted, least of all the cached exact
+    // results: the runner then replaces this worker.
     Message done = to_message(outcome);
     if (state_.changed() || (spoilt && spoilt())) done["spent"] = true;
     return done;
   }
 
-  // What the runner wants to know of plugins.
+  // Answers the runner's questions about plugins.
   Message said(const Message& request) const {
     try {
       if (!refusal_.empty()) throw Misuse(refusal_);
@@ -211,7 +213,7 @@ class Server {
   }
 
   UnitOutcome measure(const Message& request) {
-    // What is exact is kept for one input: what is left of another would count as this one's memory.
+    // Exact results are kept for one input only: those of another input would count towards this input's memory.
     if (const size_t input = request.at("input"); !exact_ || input != input_) {
       exact_ = std::make_unique<ExactCache>();
       if (mallinfo2().fordblks > kept_free) malloc_trim(0);
@@ -234,10 +236,10 @@ class Server {
   pid_t own_ = getpid();
   ProcessState state_;
   std::vector<PluginEntry> loaded_;
-  std::string refusal_;  // why they could not be loaded
+  std::string refusal_;  // why the plugins could not be loaded
   std::unique_ptr<ExactCache> exact_;
   size_t input_ = 0;
-  // Of a member of a session of timing.
+  // The member of a timing session that this worker runs, if any.
   std::optional<Cell> cell_;
   Context context_;
   std::optional<TimedMember> member_;
@@ -251,17 +253,17 @@ std::optional<int> serve_if_worker(int argc, char** argv) {
   if (argc != 2 || std::string_view(argv[1]) != "worker") return std::nullopt;
   struct stat file {};
   if (fstat(channel, &file) != 0 || !S_ISSOCK(file.st_mode)) {
-    std::cerr << "attnbench: worker is what a run starts for its own use; expected a command of attnbench --help\n";
+    std::cerr << "attnbench: a run starts 'worker' for its own use; expected a command of attnbench --help\n";
     return 2;
   }
   fcntl(channel, F_SETFD, FD_CLOEXEC);
-  // Memory that one replicate frees serves the next: giving it back and faulting it in again took a quarter of the time
-  // of a run over heads of the model.
+  // Keep the memory that one replicate frees for the next. Giving it back and faulting it in again took a quarter of
+  // the time of a run over heads of the model.
   mallopt(M_TRIM_THRESHOLD, kept_free);
   mallopt(M_MMAP_THRESHOLD, kept_free / 2);
   try {
     return Server().go();
-  } catch (const std::exception& e) {  // the runner is gone, or what connects to it
+  } catch (const std::exception& e) {  // the runner or the connection to it is gone
     std::cerr << "attnbench worker: " << e.what() << "\n";
     return 1;
   }

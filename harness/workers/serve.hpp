@@ -1,4 +1,4 @@
-// The worker's side: what the runner asks for is done one after the other, in this process.
+// The worker's side: runs the runner's requests one after the other in this process.
 #pragma once
 
 #include <functional>
@@ -6,11 +6,11 @@
 
 namespace attnbench {
 
-// A program that was started as `worker` by a run serves it to the end and returns its exit code; any other start gives
-// nothing. To be called by main() of every program whose workers shall know its methods, its tests' as well.
+// If a run started this program as `worker`, serves that run to its end and returns the exit code; otherwise returns
+// nullopt. Every program whose workers must know its methods calls this in main(), including the tests.
 std::optional<int> serve_if_worker(int argc, char** argv);
-// Asked after every request: whether what was done has left something behind that only an interpreter knows of, so that
-// the next request is better made to another worker.
+// Sets a check that runs after every request. It tells whether the request left something behind that only an
+// interpreter can see, so that the next request should go to another worker.
 void set_spoilt(std::function<bool()> ask);
 
 }  // namespace attnbench

@@ -11,19 +11,19 @@
 #include <thread>
 #include <unordered_map>
 
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/load.hpp"
+#include "harness/machine/memory_limit.hpp"
 #include "harness/random/streams.hpp"
-#include "harness/runner/session.hpp"
+#include "harness/timing/session.hpp"
 #include "harness/timing/turns.hpp"
-#include "harness/workers/interrupts.hpp"
-#include "harness/workers/load.hpp"
 #include "harness/workers/worker.hpp"
 
 namespace attnbench {
 
 namespace {
 
-// Of the machine, measured once by a worker of their own and kept for the runner's life.
+// The machine's rates, measured once by a separate worker and kept for the lifetime of the runner.
 const Rates& rates_on(const std::vector<int>& cores, Precision precision, int threads) {
   static std::map<std::pair<Precision, int>, Rates> kept;
   const auto [place, fresh] = kept.try_emplace({precision, threads});
@@ -51,7 +51,7 @@ double since_1970() {
 
 class Session {
  public:
-  // note: of each of its cells; may be empty.
+  // note: added to each of the session's cells; may be empty.
   Session(std::vector<const Unit*> units, const std::string& note, const Limits& limits, const RecordOutcome& record,
           const TellProgress& progress)
       : first_(*units.front()),
@@ -83,27 +83,27 @@ class Session {
   struct Length {
     explicit Length(Cell partner) : exact_cell(std::move(partner)) {}
     Cell exact_cell;
-    Seat* exact = nullptr;  // who has the turns of exact softmax
-    std::string no_pair;    // why there are no pairs
+    Seat* exact = nullptr;  // the seat that takes the turns of exact softmax
+    std::string no_pair;    // why this length has no pairs
   };
   struct Seat {
     const Cell* cell;
-    const Unit* unit;  // null for a partner, which is recorded nowhere
+    const Unit* unit;  // null for a partner, which is not recorded
     Length* length;
-    std::unique_ptr<Worker> worker = {};  // null: it has ended
-    double seconds = 0;                   // that it has taken
-    double resident = 0;                  // bytes, when it was asked last
+    std::unique_ptr<Worker> worker = {};  // null once it has ended
+    double seconds = 0;                   // that its requests have taken
+    double resident = 0;                  // bytes, after its last request
     bool peer = false;
-    std::vector<double> turns = {};                    // seconds of a call, a sample a block
-    std::vector<std::pair<double, double>> when = {};  // each of them was
-    bool unpaired = false;                             // softmax has not had as many
+    std::vector<double> turns = {};                    // seconds of a call, one sample per block
+    std::vector<std::pair<double, double>> when = {};  // begin and end of each turn
+    bool unpaired = false;                             // softmax did not take as many turns
   };
   struct Turn {
     Seat* seat;
     bool peer;
   };
 
-  // Cells that have not ended, of all lengths or of one.
+  // Number of cells that have not ended, of one length or of all.
   std::ptrdiff_t alive(const Length* length = nullptr) const {
     return std::count_if(seats_.begin(), seats_.end(), [&](const Seat& seat) {
       return seat.unit && seat.worker && (!length || seat.length == length);
@@ -115,7 +115,8 @@ class Session {
     if (const auto work = work_of_others(load_.quietest, cores_)) others_.add(looked_, *work);
   }
 
-  // Asks a member; nothing when that ended it, or when the run was interrupted. What ended a unit is recorded.
+  // Sends a request to a member. Returns nullopt if the request ended the member, whose unit is then recorded, or if
+  // the run was interrupted.
   std::optional<Message> ask(Seat& seat, const Message& request, std::string doing) {
     double others = 0;
     for (const Seat& other : seats_)
@@ -156,7 +157,7 @@ class Session {
     if (made) seat.peer = made->at("peer");
   }
 
-  // The cells, then the partner of each length that has cells and does not measure softmax anyway.
+  // Makes the cells, then a softmax partner for each length that has cells but no softmax among them.
   void make_members() {
     for (Seat& seat : seats_) {
       if (Interrupts::asked()) return;
@@ -191,7 +192,7 @@ class Session {
       progress_(static_cast<double>(alive() * (block + 1)) / static_cast<double>(blocks),
                 fmt::format("block {}/{} of {} cells, {} lengths", block + 1, blocks, alive(), lengths_.size()));
     }
-    // Long enough to tell what others did from a tick of the kernel's clock.
+    // Wait until the kernel's clock ticks can resolve the work of other processes.
     const double left = OthersWork::least_seconds - (now() - began);
     std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, left)));
     look_around();
@@ -200,7 +201,7 @@ class Session {
   void take(const Turn& turn) {
     Seat& seat = *turn.seat;
     if (!seat.worker || (!seat.unit && alive(seat.length) == 0)) return;
-    if (now() - looked_ > 0.02) look_around();  // the clock of the kernel ticks every hundredth of a second
+    if (now() - looked_ > 0.02) look_around();  // the kernel's clock ticks every hundredth of a second
     const double from = now();
     const auto taken =
         ask(seat, {{"do", "turn"}, {"peer", turn.peer}}, turn.peer ? "its peer had a turn" : "taking a turn");
@@ -237,12 +238,12 @@ class Session {
   Load load_;
   OthersWork others_;
   double looked_ = 0, began_ = 0;
-  std::vector<int> cores_;                 // those of the turns; empty: all
-  std::map<std::string, Length> lengths_;  // by their input
-  std::deque<Seat> seats_;                 // a deque, for lengths point into it
+  std::vector<int> cores_;                 // for the turns; empty: all cores
+  std::map<std::string, Length> lengths_;  // by input key
+  std::deque<Seat> seats_;                 // a deque, because lengths point into it
 };
 
-// Units that could form one session, cut into those that fit into memory at once.
+// Runs units that could form one session, split into parts that fit into memory.
 void run_in_parts(const std::vector<const Unit*>& units, const Limits& limits, const RecordOutcome& record,
                   const TellProgress& progress) {
   std::vector<const Cell*> cells;
@@ -253,7 +254,7 @@ void run_in_parts(const std::vector<const Unit*>& units, const Limits& limits, c
                                ? ""
                                : fmt::format(
                                      "timed in {} sessions, of some lengths each: workers for all {} cells at once "
-                                     "would take {}, and there is {}",
+                                     "would take {}, but {} is available",
                                      parts.size(), cells.size(), memory_size(session_bytes(cells)), memory_size(bytes));
   for (const auto& part : parts) {
     if (Interrupts::asked()) return;

@@ -21,7 +21,8 @@ UnitQueue::UnitQueue(std::span<const Group> groups, size_t workers) : places_(wo
   for (Input& input : inputs_) input.last = input.units.size();
 }
 
-// An input that no worker has begun. Those that are left are of replicates that some worker has, or of none.
+// Takes an input that no worker has begun: from the worker's own replicate, else from a new replicate, else from the
+// replicate that has most inputs left.
 bool UnitQueue::begin_input(Place& place) {
   if (!place.replicate || replicates_[*place.replicate].left() == 0) {
     if (begun_ < replicates_.size()) {
@@ -40,7 +41,7 @@ bool UnitQueue::begin_input(Place& place) {
   return true;
 }
 
-// An input that another worker has begun.
+// Takes units of an input that another worker has begun.
 bool UnitQueue::share_input(Place& place) const {
   const Place* most = nullptr;
   for (const Place& other : places_)

@@ -1,7 +1,7 @@
-// Which unit a worker does next. Units of one input belong together: a worker keeps to them, so that what is exact is
-// computed once. So do the inputs of one replicate, which may all be made of one text. A worker without units takes the
-// next input of its replicate, then a replicate that no worker has begun, then an input of the replicate that has most
-// left, then single units from the back of the input that has most left.
+// Decides which unit a worker runs next. A worker keeps to the units of one input, so that the exact results are
+// computed once. It also keeps to one replicate, whose inputs may all be made from one text. A worker without units
+// takes the next input of its replicate, then a replicate that no worker has begun, then an input of the replicate that
+// has most inputs left, then single units from the back of the input that has most units left.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace attnbench {
 
 class UnitQueue {
  public:
-  // Of each unit, the input it belongs to and its replicate. Units of one input are of one replicate.
+  // The input and the replicate of a unit. All units of one input belong to one replicate.
   struct Group {
     std::string input;
     long replicate = 0;
@@ -46,7 +46,7 @@ class UnitQueue {
   std::vector<Input> inputs_;
   std::vector<Replicate> replicates_;
   std::vector<Place> places_;
-  size_t begun_ = 0;  // replicates before it have a worker, or had one
+  size_t begun_ = 0;  // replicates before this one have or had a worker
 };
 
 }  // namespace attnbench

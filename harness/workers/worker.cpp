@@ -8,17 +8,17 @@
 #include <chrono>
 #include <fstream>
 
-#include "harness/inputs/memory_limit.hpp"
-#include "harness/workers/interrupts.hpp"
+#include "harness/machine/interrupts.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 
 namespace {
 
-constexpr double tick = 0.02;               // seconds between two looks at the limits
-constexpr double to_load = 300;             // seconds that it has until it is ready: an interpreter imports a library
-constexpr double to_die = 0.5;              // seconds that a worker has to end in once its socket is closed
-constexpr std::uintmax_t output = 1 << 26;  // bytes of output that are kept: a method that prints fills no disk
+constexpr double tick = 0.02;               // seconds between two checks of the limits
+constexpr double to_load = 300;             // seconds until a worker must be ready: an interpreter may import a library
+constexpr double to_die = 0.5;              // seconds in which a worker must exit once its socket is closed
+constexpr std::uintmax_t output = 1 << 26;  // bytes of output kept: a method must not fill the disk by printing
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -33,7 +33,7 @@ std::uintmax_t size_of(const std::filesystem::path& file) {
 Worker::Worker(double bytes, const std::vector<int>& cores) : process_(scratch_.path / "output", scratch_.path) {
   try {
     send(process_.socket(), {{"runner", getpid()}, {"bytes", bytes}, {"cores", cores}});
-  } catch (const std::system_error&) {  // it is dead already; the first request finds out how it died
+  } catch (const std::system_error&) {  // the worker is dead already; the first request finds out how it died
   }
 }
 
@@ -46,7 +46,7 @@ void Worker::ask(const Message& request, Allowance allowance, std::string doing)
   peak_ = 0;
   try {
     send(process_.socket(), request);
-  } catch (const std::system_error&) {  // it is dead, and look() will say how it died
+  } catch (const std::system_error&) {  // the worker is dead, and look() will say how it died
   }
 }
 
@@ -55,7 +55,7 @@ bool Worker::fit() const {
   return open_ && !spent_ && poll(&handle, 1, 0) == 0 && !has_children(process_.id());
 }
 
-// The last line that the request printed, behind a semicolon; empty when it printed none.
+// The last line that the request printed, after a semicolon; empty if it printed nothing.
 std::string Worker::last_words() const {
   std::ifstream file(scratch_.path / "output");
   const std::uintmax_t size = size_of(scratch_.path / "output");
@@ -78,11 +78,11 @@ Ending Worker::ended(Ending::Kind kind, std::string reason) {
 
 std::optional<Worker::Reply> Worker::look() {
   pollfd handle{process_.handle(), POLLIN, 0};
-  const bool dead = poll(&handle, 1, 0) == 1;  // asked first, so that all that it sent is read below
+  const bool dead = poll(&handle, 1, 0) == 1;  // checked first, so that everything it sent is read below
   if (open_) open_ = inbox_.receive(process_.socket(), false);
   try {
     while (auto message = inbox_.next()) {
-      if (message->contains("ready")) {  // what it took to start is none of the request's time and memory
+      if (message->contains("ready")) {  // starting up does not count towards the request's time and memory
         ready_ = true;
         started_ = looked_ = now();
         at_start_ = message->at("ready");
@@ -98,7 +98,7 @@ std::optional<Worker::Reply> Worker::look() {
       return message;
     }
   } catch (const nlohmann::json::exception&) {
-    return ended(Ending::Kind::crashed, fmt::format("sent what is no message while {}", doing_));
+    return ended(Ending::Kind::crashed, fmt::format("sent a malformed message while {}", doing_));
   }
   if (dead) {
     const std::string how = process_.end();
@@ -123,7 +123,7 @@ std::optional<Worker::Reply> Worker::look() {
                  fmt::format("limit {}, peak {}, while {}", memory_size(allowance_.bytes), memory_size(peak_), doing_));
   if (size_of(scratch_.path / "output") > output) {
     std::error_code ignored;
-    std::filesystem::resize_file(scratch_.path / "output", 0, ignored);  // it appends, and goes on from the beginning
+    std::filesystem::resize_file(scratch_.path / "output", 0, ignored);  // it appends, so it continues at 0
     said_before_ = 0;
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// The runner's side of a worker: what it is asked, what it may take, and how it ended.
+// The runner's side of a worker: sends requests, enforces limits, and reports how the worker ended.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,38 +8,39 @@
 #include <variant>
 #include <vector>
 
-#include "harness/workers/message.hpp"
+#include "harness/experiment/message.hpp"
+#include "harness/machine/scratch_folder.hpp"
 #include "harness/workers/process.hpp"
-#include "harness/workers/scratch_folder.hpp"
 
 namespace attnbench {
 
-// What one request may take before its worker is ended.
+// Limits of one request. A worker that exceeds them is ended.
 struct Allowance {
   double seconds, bytes;
 };
 
 class Worker {
  public:
-  // bytes: an allocation beyond twice that is refused, should it come faster than the resident set is looked at.
-  // cores: those that it may run on; empty: as the runner.
+  // bytes: the worker's memory limit. The system refuses an allocation beyond twice that, in case memory grows faster
+  // than we check the resident set. cores: the cores that it may run on; empty: those of the runner.
   explicit Worker(double bytes, const std::vector<int>& cores = {});
 
-  // Begins a request; doing: what it will be at, until it says otherwise ("measuring").
+  // Begins a request. doing: the current step in messages ("measuring"), until the worker names another.
   void ask(const Message& request, Allowance allowance, std::string doing);
   bool busy() const { return busy_; }
 
-  // What has come of the request since: its answer, or the ending of the worker, which is then gone. Watches the
-  // limits, so it is to be called every few milliseconds while the worker is busy.
+  // The reply to the request, if there is one yet: its answer, or how the worker ended, in which case the worker is
+  // gone. Also enforces the limits, so call it every few milliseconds while the worker is busy.
   using Reply = std::variant<Message, Ending>;
   std::optional<Reply> look();
-  // A reply as what has become of the cell; a failure with what it printed, memory with the limit.
+  // Turns a reply into the outcome of a cell. Adds the last output to a failure, and the limit to an out-of-memory
+  // ending.
   UnitOutcome outcome(Reply reply) const;
 
   double resident() const { return resident_bytes(process_.id()); }
-  double seconds() const { return seconds_; }  // that the last request took
-  // Whether it can be asked for more: it lives, and what it did has left nothing that could disturb the next: no other
-  // process, no other locale, rounding or folder.
+  double seconds() const { return seconds_; }  // of the last request
+  // Whether it can take more requests: it is alive, and earlier requests left nothing that could disturb the next, such
+  // as a child process or another locale, rounding mode or working folder.
   bool fit() const;
 
  private:
@@ -58,9 +59,9 @@ class Worker {
   std::uintmax_t said_before_ = 0;  // bytes of output when the request began
 };
 
-// Waits until one of them has something to say or ended, but not longer than until it is time to look at the limits.
+// Waits until a worker has sent something or ended, but not longer than until the next check of the limits.
 void wait_for(std::span<Worker* const> workers);
-// Asks and waits. Nothing: the run was interrupted meanwhile.
+// Sends a request and waits for the reply. nullopt: the run was interrupted.
 std::optional<Worker::Reply> answer(Worker& worker, const Message& request, Allowance allowance, std::string doing);
 
 }  // namespace attnbench

@@ -8,7 +8,7 @@ class Misuse(ValueError):
     """What was asked for cannot be: what was given, what was expected, how to mend it."""
 
 class NumericallyInvalid(ArithmeticError):
-    """A method gave numbers that are none."""
+    """A method gave NaN or infinity."""
 
 def run(words: list[str]) -> int:
     """The program, with argv: its exit code."""

@@ -83,7 +83,7 @@ def attend(
     all are float32, else float64. causal: the last query sees all keys. seed: the draw; equal seeds are equal draws.
     calibration: (q, k, v) that fitted methods learn from, by default the input itself. state: tensors in place of what
     would be drawn. scaled: q and k are times d^-1/4 already, as methods expect them. Raises Misuse for what cannot be,
-    NumericallyInvalid for numbers that are none.
+    NumericallyInvalid for NaN or infinity.
     """
     return _applied("out", method, q, k, v, causal, seed, calibration, state, scaled)
 

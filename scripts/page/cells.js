@@ -1,4 +1,4 @@
-// The cells of the results: which are chosen, and what each row of numbers says.
+// The cells of the results: selection, filters and rows of numbers.
 
 const loadCells = once(async () => {
   const store = JSON.parse(await unpacked("packed-cells"));
@@ -11,7 +11,7 @@ const loadCells = once(async () => {
   store.text = cells.key.map((key, i) =>
     [cells.experiment[i], cells.method[i], cells.input[i], cells.machine[i], cells.other[i], key].join(" ").toLowerCase());
   store.medians = new Set(store.panels.filter(([, , , interval]) => interval === "median").map(([, , y]) => y));
-  // Columns that say something: not the same everywhere, nor the same as one before (such as nq, which mostly is n).
+  // Columns that vary, and that do not repeat an earlier one (nq mostly equals n).
   const order = [...new Set(["experiment", "method", "input", "n", ...columns])];
   const equal = (a, b) => cells[a].every((value, cell) => value === cells[b][cell]);
   store.varying = order.filter((name, i) => cells[name].some(value => value !== cells[name][0]) &&
@@ -21,7 +21,7 @@ const loadCells = once(async () => {
 
 const nameOf = spec => spec.split(":")[0];
 
-// Name and arguments of a spec; commas inside brackets do not separate.
+// Name and arguments of a spec. Commas inside brackets do not separate arguments.
 function splitSpec(spec) {
   const colon = spec.indexOf(":");
   if (colon < 0) return [spec, []];
@@ -35,7 +35,7 @@ function splitSpec(spec) {
   return [spec.slice(0, colon), parts];
 }
 
-// The spec without its own argument of that name, nor those of its parts; a spec that is a value keeps its own.
+// The spec without the argument of that name, also in its parts. A spec that is the value of a parameter keeps it.
 function withoutParameter(spec, parameter) {
   const [name, parts] = splitSpec(spec);
   const kept = parts.filter(part => !part.startsWith(`${parameter}=`)).map(part => {
@@ -46,7 +46,7 @@ function withoutParameter(spec, parameter) {
   return kept.length ? `${name}:${kept.join(",")}` : name;
 }
 
-// The cells that "all", "recipe:NAME", "experiment:NAME", "method:NAME" or "key:KEY" means.
+// The cells for "all", "recipe:NAME", "experiment:NAME", "method:NAME" or "key:KEY".
 function cellsOf(store, chosen) {
   const colon = chosen.indexOf(":");
   const [kind, name] = [chosen.slice(0, colon), chosen.slice(colon + 1)];
@@ -57,8 +57,8 @@ function cellsOf(store, chosen) {
   return all;
 }
 
-// Every word of a filter must agree: name=value with a column of the cell (or metric=NAME), any other as part of its text.
-// Gives a function of a cell and the name of a metric.
+// Returns a function of a cell and a metric's name that says whether the cell matches every word of the filter: name=value
+// compares a column (or metric=NAME), and any other word must occur in the cell's text.
 function filterOf(store, text) {
   const words = text.match(/\S+/g) || [];
   const tests = words.map(word => {
@@ -78,7 +78,7 @@ function number(value) {
   return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
 }
 
-// "mean" or "median": what is chosen, or what figures draw of that metric.
+// "mean" or "median": the user's choice, or the centre that figures draw of that metric.
 const centreOf = (store, form, metric) => form.elements.centre.value || (store.medians.has(metric) ? "median" : "mean");
 
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

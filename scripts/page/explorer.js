@@ -1,9 +1,9 @@
-// The explorer: what can be chosen, and the points as Plotly draws them.
+// The explorer: its controls, and the points for Plotly.
 
 const DASHES = ["solid", "dash", "dashdot", "longdash", "dot"];
 const DASH_ARRAYS = ["", "6 3", "6 2 1 2", "9 3", "2 2"];
 const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "star"];
-const SIGNS = ["●", "■", "▲", "◆", "▼", "✚", "★"];  // the same in words' type, for the legend
+const SIGNS = ["●", "■", "▲", "◆", "▼", "✚", "★"];  // the same as characters, for the legend
 const COLOURS = 8;
 const MOST_FACETS = 12;
 const COST_UNITS = ["FLOP", "B", "s"];
@@ -28,7 +28,7 @@ function fillCells(store, select) {
     ["Experiments", options("experiment", names("experiment"))], ["Methods", options("method", names("method"))]]);
 }
 
-// Names with those first that figures draw: of the chosen recipe, then of any, the most frequent first.
+// Sorts names: first those that figures of the chosen recipe draw, then those of any recipe, the most frequent first.
 function ranked(store, form, axis, names) {
   const recipe = form.elements.cells.value.replace(/^recipe:/, "");
   const uses = new Map();
@@ -37,7 +37,7 @@ function ranked(store, form, axis, names) {
   return [...names].sort(([a], [b]) => (uses.get(b) ?? 0) - (uses.get(a) ?? 0));
 }
 
-// Choices that the chosen cells have.
+// The options that the chosen cells allow.
 function fillAxes(store, form, cells) {
   const chosen = new Set(cells);
   const counts = new Map();
@@ -61,7 +61,7 @@ function fillAxes(store, form, cells) {
   fill(facet, [["", [["", "none"]]], ["Columns", columns.filter(([name]) => values.get(name).size <= MOST_FACETS)]]);
 }
 
-// The look of every series, by its place among all, so that hiding one changes no other.
+// The look of every series follows from its place among all, so that hiding one series does not change the others.
 function looksOf(names) {
   const style = getComputedStyle(document.documentElement);
   return new Map(names.map((name, i) => [name, {
@@ -71,7 +71,7 @@ function looksOf(names) {
   }]));
 }
 
-// Plotly's traces: in every facet one a series, the crosses, and the front.
+// Plotly's traces: in every facet one per series, the crosses, and the front.
 function tracesOf(store, form, drawn, looks, facets) {
   const {intervals, pareto, logy, hide} = form.elements;
   const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
@@ -108,7 +108,7 @@ function tracesOf(store, form, drawn, looks, facets) {
   return traces;
 }
 
-// Below all that is drawn: where crosses stand, and intervals end that reach to zero on a logarithmic axis.
+// A place below all points, for crosses, and for the ends of intervals that reach zero on a logarithmic axis.
 function bottomOf(values, log) {
   const drawn = values.filter(value => !log || value > 0);
   if (!drawn.length) return 1;
@@ -116,8 +116,8 @@ function bottomOf(values, log) {
   return log ? lowest / 1.5 : lowest - 0.05 * (greatest - lowest || 1);
 }
 
-// Ticks of an axis: at the numbers themselves where they are few, such as sizes; of a logarithmic one else powers of ten
-// where there are two or more, or digits.
+// Ticks of an axis: at the numbers themselves if they are few, such as sizes. Otherwise a logarithmic axis has ticks at
+// powers of ten if it includes at least two, or at digits.
 function scaleOf(log, numbers) {
   const type = log ? "log" : "linear";
   const values = [...new Set(numbers)].sort((a, b) => a - b).filter(value => !log || value > 0);
@@ -207,7 +207,7 @@ async function drawPlot(store, form) {
   document.getElementById("plot-words").textContent = wordsOf(form, drawn, traces, names.length, all.length - facets.length);
 }
 
-// What the plot has, and what it has not: nothing is left out in silence.
+// Counts what the plot shows and what it leaves out, so that nothing is missing silently.
 function wordsOf(form, {points, marks, placeless, gaps}, traces, series, facetsLeft) {
   const {x, y} = form.elements;
   const words = [`${plural(points.length, "point")} in ${series} series`];

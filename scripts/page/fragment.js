@@ -1,5 +1,5 @@
-// The view in the URL's fragment: the controls that are not at their defaults, as #name=value&name=value. A form's
-// state is all there is to restore; the form used last comes first, and is what a link to the view leads to.
+// The view in the URL's fragment: the controls that are not at their defaults, as #name=value&name=value. The fragment
+// holds all state of the forms. The form that was used last comes first, and a link to the view leads to it.
 
 const forms = [];
 
@@ -26,7 +26,7 @@ function writeFragment(form) {
   history.replaceState(null, "", words.length ? "#" + words.join("&") : "#");
 }
 
-// A form whose state is in the fragment. update(name) shows it after the control `name` has changed ("" : many have).
+// A form whose state is in the fragment. update(name) is called after the control `name` has changed ("": several).
 function addView(form, section, update) {
   forms.push({form, section, update});
   const changed = name => {
@@ -39,7 +39,7 @@ function addView(form, section, update) {
   form.addEventListener("input", event => {
     if (event.target.type !== "search") return;
     clearTimeout(typed);
-    typed = setTimeout(() => changed(event.target.name), 150);  // not at every letter
+    typed = setTimeout(() => changed(event.target.name), 150);  // not at every keystroke
   });
   form.addEventListener("submit", event => event.preventDefault());
   form.querySelector("[data-reset]").addEventListener("click", () => {
@@ -49,7 +49,7 @@ function addView(form, section, update) {
 }
 
 function resetControls(form) {
-  form.reset();  // leaves hidden controls as they are
+  form.reset();  // does not change hidden controls
   for (const control of controlsOf(form)) if (control.type === "hidden") control.value = "";
 }
 
@@ -59,11 +59,11 @@ function setControl(control, value) {
     return;
   }
   if (control.tagName === "SELECT" && ![...control.options].some(option => option.value === value))
-    control.add(new Option(value, value));  // such as one cell, which no list names
+    control.add(new Option(value, value));  // such as a single cell, which is in no list
   control.value = value;
 }
 
-// Shows what the fragment says. One without "=" is a place on the page, which the browser finds by itself.
+// Shows the view of the fragment. A fragment without "=" is a place on the page, which the browser finds itself.
 async function restoreFragment() {
   const text = location.hash.slice(1);
   if (!text.includes("=")) return;

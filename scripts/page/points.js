@@ -1,9 +1,9 @@
-// The points of the plot: one metric of the chosen cells against a column or another metric, a point a cell.
+// The points of the plot: one metric of the chosen cells against a column or another metric, one point per cell.
 
-// Of another cell, a cost is only that of the same work.
+// A cost from another cell counts only if that cell did the same work: these columns must agree.
 const WORK = ["method", "nq", "n", "d", "dv", "causal", "heads"];
 
-// The places of a cell along x: [x, machine, words], as many as machines that measured that cost of the same work.
+// The places of a cell along x: [x, machine, words], one per machine that measured the cost of the same work.
 function placesAlong(store, form) {
   const x = form.elements.x.value;
   const {cells, rows, rowOf} = store;
@@ -42,7 +42,7 @@ function seriesOf(store, form, cell) {
   return withoutParameter(cells.method[cell], x.value);
 }
 
-// What is drawn: points {cell, row, x, y, low, high, series, facet, words}, and marks of cells that are not done.
+// Returns the points {cell, row, x, y, low, high, series, facet, words}, and marks of cells that are not done.
 function pointsOf(store, form, cells) {
   const {y, x, facet, find} = form.elements;
   const {rows, cells: columns} = store;
@@ -63,7 +63,7 @@ function pointsOf(store, form, cells) {
       else if (row === undefined) ++placeless;
     }
     if (row === undefined) continue;
-    if (rows.replicates[row] < columns.done[cell]) {  // the mean of the others is not its mean
+    if (rows.replicates[row] < columns.done[cell]) {  // the mean of the others would be biased
       ++gaps;
       continue;
     }
@@ -71,7 +71,7 @@ function pointsOf(store, form, cells) {
       points.push({...of, row, machine, words, x: value, y: rows[centre][row], low: rows[ends[0]][row],
         high: rows[ends[1]][row]});
   }
-  // Timings of two machines are no sample of one.
+  // Timings of two machines are not one sample.
   if (new Set(points.map(point => point.machine).filter(Boolean)).size > 1)
     for (const point of points) if (point.machine) point.series += ` on ${point.machine}`;
   return {points, marks, placeless, gaps};
@@ -97,10 +97,10 @@ function hoverOf(store, form, point) {
   return lines.join("<br>");
 }
 
-// Whether logarithmic axes have a place for it.
+// Whether logarithmic axes can show the point.
 const drawable = ({elements: {logx, logy}}, point) => (!logx.checked || point.x > 0) && (!logy.checked || point.y > 0);
 
-// The points that no other is better than in both: least x, and least or greatest y.
+// The points that no other point beats in both coordinates: least x, and least or greatest y.
 function paretoFront(points, direction) {
   const sign = direction === "least" ? 1 : -1;
   const front = [];

@@ -1,4 +1,4 @@
-// Puts it together. The plot is drawn when it comes into sight, so that a page that is only read loads at once.
+// Starts the page's scripts. The plot is drawn only when it scrolls into view, so that the page loads fast.
 
 function addCells() {
   const form = document.getElementById("cells-form");
@@ -36,5 +36,5 @@ function addCells() {
 addVerdicts();
 addCells();
 addEventListener("hashchange", restoreFragment);
-// After the browser's own way to the fragment, which takes the focus.
+// Runs after the browser has gone to the fragment, which takes the focus.
 addEventListener("load", () => setTimeout(restoreFragment));

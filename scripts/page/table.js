@@ -1,10 +1,10 @@
-// The table of cells: a row a cell and metric, and one for a cell that has none. Sorted, and downloaded as CSV.
+// The table of cells: one row per cell and metric, and one for a cell without metrics. Sorting, and download as CSV.
 
 const ROWS_AT_ONCE = 100;
 const PROBLEM = ["experiment", "method", "input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale",
   "seed", "threads", "machine"];
 
-// [cell, row]; row -1 where a cell has no number.
+// [cell, row]; row is -1 if the cell has no number.
 function chosenEntries(store, form) {
   const chosen = new Set(cellsOf(store, form.elements.cells.value));
   const agrees = filterOf(store, form.elements.find.value);
@@ -19,7 +19,7 @@ function chosenEntries(store, form) {
   return entries;
 }
 
-// Columns as [name, value of an entry]; numbers are numbers.
+// Columns as [name, function from an entry to its value]; numbers stay numbers.
 function tableColumns(store, form) {
   const {cells, rows, metrics} = store;
   const metric = r => metrics[rows.metric[r]][0];
@@ -45,7 +45,7 @@ function sorted(entries, columns, sort) {
   const values = new Map(entries.map(entry => [entry, column[1](entry)]));
   return [...entries].sort((a, b) => {
     const [x, y] = [values.get(a), values.get(b)];
-    if (absent(x) || absent(y)) return absent(x) - absent(y);  // what is absent comes last either way
+    if (absent(x) || absent(y)) return absent(x) - absent(y);  // absent values come last in both orders
     return direction * (typeof x === "number" && typeof y === "number" ? x - y :
       String(x).localeCompare(String(y), "en", {numeric: true}));
   });
@@ -85,7 +85,7 @@ function drawTable(store, form) {
   more.onclick = show;
   show();
   const download = document.getElementById("download");
-  download.onclick = () => {  // made when it is asked for
+  download.onclick = () => {  // makes the CSV only on a click
     URL.revokeObjectURL(download.href);
     download.href = URL.createObjectURL(new Blob([csvOf(store, entries)], {type: "text/csv"}));
   };

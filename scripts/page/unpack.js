@@ -1,4 +1,4 @@
-// What the page carries as base64 of gzip: the summaries of cells and Plotly, unpacked once, when they are needed.
+// Unpacks the page's data (base64 of gzip: the summaries of cells, and Plotly) once, on first use.
 
 async function unpacked(id) {
   const text = atob(document.getElementById(id).textContent);

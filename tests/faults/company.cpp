@@ -5,8 +5,8 @@
 
 #include <fstream>
 
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,7 +1,7 @@
 // Gives what is no number: a method, and an experiment at one place of an array.
 #include <limits>
 
-#include "harness/runner/experiment.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/faults/fault.hpp"
 
 namespace attnbench {

@@ -2,7 +2,7 @@
 // tensor.
 #pragma once
 
-#include "harness/core/error.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/tensor_formats.hpp"
 #include "tests/fuzz/bounded.hpp"

@@ -1,5 +1,6 @@
 // Safetensors files, and the heads in those that have q, k and v.
-#include "harness/inputs/tensor_formats.hpp"
+#include "harness/inputs/safetensors.hpp"
+
 #include "tests/fuzz/heads.hpp"
 
 using namespace attnbench;

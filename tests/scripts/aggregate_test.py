@@ -216,6 +216,7 @@ class Aggregation(InTemporaryDirectory):
         self.assertEqual(list(drawn["x"]), [4, 8, 16])
         self.assertEqual(list(drawn["theory"]), [2, 1, 0.5])
         self.assertEqual(list(drawn["y"].notna()), [False, False, True])
+        self.assertEqual(list(drawn["replicates"]), [1, 0, 2])
         self.assertIn("3 points not drawn: a replicate has no mse.", panel.notes)
 
     def test_a_map_has_the_ratio_at_every_tile(self) -> None:

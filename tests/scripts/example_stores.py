@@ -26,7 +26,7 @@ import aggregate
 import results
 
 SCHEMA = """
-PRAGMA application_id = 0x61746e62; PRAGMA user_version = 4;
+PRAGMA application_id = 0x61746e62; PRAGMA user_version = 5;
 CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
 CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
   nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
@@ -39,7 +39,9 @@ CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT
 CREATE TABLE figure(recipe TEXT, name TEXT, position INTEGER, json TEXT, PRIMARY KEY(recipe, name));
 CREATE TABLE verdict(recipe TEXT, position INTEGER, outcome TEXT, statement TEXT, numbers TEXT,
   written TEXT NOT NULL DEFAULT '', region TEXT NOT NULL DEFAULT '', expected TEXT NOT NULL DEFAULT 'AMBIGUOUS',
-  source TEXT NOT NULL DEFAULT '', PRIMARY KEY(recipe, position));
+  source TEXT NOT NULL DEFAULT '', quotation TEXT NOT NULL DEFAULT '', paraphrase TEXT NOT NULL DEFAULT '',
+  definition TEXT NOT NULL DEFAULT '', threshold TEXT NOT NULL DEFAULT '', because TEXT NOT NULL DEFAULT '',
+  compared TEXT NOT NULL DEFAULT '[]', PRIMARY KEY(recipe, position));
 CREATE TABLE reproduction(recipe TEXT PRIMARY KEY, size TEXT, command TEXT, seconds REAL, cells TEXT, written TEXT);
 INSERT INTO run VALUES(1, '2026-01-05T10:00:00Z', 'attnbench run <x>', '{"cpu": {"model": "M"}, "clean": true}');
 """

@@ -30,6 +30,9 @@ class Drawing(InTemporaryDirectory):
         with open(self.directory / "figures" / "recipe.curves.csv") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual([row["role"] for row in rows], ["ending"] + ["measured"] * 6 + ["reference"])
+        series = ["performer"] * 3 + ["performer:projection=iid"] * 3
+        places = [(row["series"], row["x"]) for row in rows[1:7]]
+        self.assertEqual(places, list(zip(series, ["16.0", "32.0", "64.0"] * 2)))
         first = rows[1]
         self.assertEqual(
             (first["panel"], first["series"], first["x"], first["replicates"]), ("1", "performer", "16.0", "3")

@@ -63,6 +63,9 @@ class Redrawing(InTemporaryDirectory):
             self.assertEqual((done.stdout, done.stderr), (f"{output}\n", ""))
             drawn = output.read_bytes()
             self.assertTrue(drawn.startswith(b"%PDF") and b"/FontFile2" in drawn)  # TrueType, embedded
+            self.assertIn(
+                f"'size': [{style.IN_PAPER.wide if name == 'kinds' else style.IN_PAPER.narrow}", script.read_text()
+            )
             imported = re.findall(r"^(?:import|from) (\w+)", script.read_text(), re.M)
             self.assertEqual(set(imported), {"csv", "math", "matplotlib", "pathlib"})
         self.assertEqual(figure.name, "kinds")

@@ -29,7 +29,9 @@ class Refusals(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 5")
+            newer.connection.execute("PRAGMA user_version = 6")
+        with self.store("older.db") as older:
+            older.connection.execute("PRAGMA user_version = 4")
         with self.store("broken.db") as broken:
             broken.connection.execute("DROP TABLE measurement")
         with self.store("malformed.db") as malformed:
@@ -42,6 +44,7 @@ class Refusals(InTemporaryDirectory):
             text,
             other,
             newer.path,
+            older.path,
             broken.path,
             malformed.path,
             flat.path,

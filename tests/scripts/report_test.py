@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of scripts/report.py: the page that it writes. tests/page_test.py looks at the page in a browser.
+"""Tests of scripts/report.py: the page that it writes. tests/scripts/page/page_test.py looks at the page in a browser.
 
 Run as tests/scripts/report_test.py; needs no attnbench.
 """

@@ -6,7 +6,6 @@ Run as tests/scripts/results_test.py; needs no attnbench.
 
 from __future__ import annotations
 
-import sqlite3
 import unittest
 
 from example_stores import CURVE, InTemporaryDirectory
@@ -85,15 +84,6 @@ class Reading(InTemporaryDirectory):
         ):
             with self.subTest(where=where):
                 self.assertEqual(len(results.select(cells, where)), count)
-
-    def test_a_file_of_the_first_schema_has_no_verdicts(self) -> None:
-        store = self.example()
-        connection = sqlite3.connect(store.path)
-        connection.executescript(
-            "DROP TABLE reproduction; DROP TABLE verdict; ALTER TABLE cell DROP COLUMN machine; PRAGMA user_version = 1"
-        )
-        connection.close()
-        self.assertEqual(results.read([store.path]).verdicts, [])
 
     def test_a_recipe_that_two_files_judge_has_the_verdicts_of_the_last(self) -> None:
         for name, outcomes in (("a.db", ["PASS", "FAIL"]), ("b.db", ["AMBIGUOUS"])):

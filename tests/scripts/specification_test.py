@@ -1,27 +1,25 @@
 #!/usr/bin/python3
-"""Tests of docs/methods.md, the specification, and docs/glossary.md: what refers to a section names one that exists.
+"""Tests of docs/methods.md, the specification, and docs/glossary.md: a comment that cites a section names one that exists.
 
-Comments say "methods.md A4", "methods.md A2, A7", "methods.md J 34 to 38", "methods.md F and H" or "methods.md, hygiene";
-Markdown files link to methods.md#a4. Run as tests/scripts/specification_test.py; needs no attnbench.
+Comments say "methods.md A4", "methods.md A2, A7", "methods.md J 34 to 38", "methods.md F and H" or "methods.md, hygiene".
+links_test.py tests the links. Run as tests/scripts/specification_test.py; needs no attnbench.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 import unittest
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+from markdown_text import ROOT, anchors, tracked_files
+
 SPECIFICATION = ROOT / "docs/methods.md"
 GLOSSARY = ROOT / "docs/glossary.md"
 NAME = SPECIFICATION.name
-ENDINGS = {".cpp", ".hpp", ".md", ".py"}
+ENDINGS = (".cpp", ".hpp", ".md", ".py")
 
 MENTION = re.compile(r"\bmethods\.md(?![\w#])")
-LINK = re.compile(r"\bmethods\.md#([^)\s\"]+)")
 # A letter is no section where a formula goes on with it, such as A_ij or A^c.
 SECTION = re.compile(
     r"(?:section |rows? |oracles? )?"
@@ -35,16 +33,6 @@ class Reference(NamedTuple):
     file: str
     line: int
     anchor: str  # "a4", "0", "hygiene"
-
-
-def anchors(text: str) -> set[str]:
-    return set(re.findall(r'<a id="([^"]+)"></a>', text))
-
-
-def places(text: str) -> set[str]:
-    """Where a link into a Markdown file may lead: its anchors, and its headings as code hosts name them."""
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return anchors(text) | {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def cited(words: str) -> list[str]:
@@ -80,20 +68,6 @@ def references(file: str, text: str) -> Iterator[Reference]:
             yield Reference(file, line, anchor)
 
 
-def links(file: str, text: str) -> Iterator[Reference]:
-    for link in LINK.finditer(text):
-        yield Reference(file, text.count("\n", 0, link.start()) + 1, link[1])
-
-
-def tracked_files() -> list[Path]:
-    if (ROOT / ".git").exists():
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        paths = [ROOT / name for name in listed.split("\0") if name]
-    else:  # an archive or a copy, which may have been built in
-        paths = [path for path in ROOT.rglob("*") if path.relative_to(ROOT).parts[0] != "build"]
-    return [path for path in paths if path.suffix in ENDINGS and path.is_file()]
-
-
 def missing(wanted: Iterable[Reference], there: set[str]) -> list[str]:
     return [f"{at.file}:{at.line}: {NAME} has no {at.anchor}" for at in wanted if at.anchor not in there]
 
@@ -104,34 +78,14 @@ class Specification(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in tracked_files()}
-        cls.there = anchors(SPECIFICATION.read_text(encoding="utf-8"))
+        cls.texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in tracked_files(*ENDINGS)}
+        cls.there = set(anchors(SPECIFICATION.read_text(encoding="utf-8")))
 
     def test_every_section_that_is_cited_exists(self) -> None:
         found = [at for file, text in self.texts.items() for at in references(file, text)]
         self.assertGreaterEqual(len(found), 200, "the pattern finds fewer references than there are")
         self.assertGreater(len({at.file for at in found}), 100)
         self.assertEqual(missing(found, self.there), [])
-
-    def test_every_link_to_a_section_leads_to_it(self) -> None:
-        found = [at for file, text in self.texts.items() if file.endswith(".md") for at in links(file, text)]
-        self.assertGreaterEqual(len(found), 20)
-        self.assertEqual(missing(found, self.there), [])
-
-    def test_links_within_the_specification_lead_somewhere(self) -> None:
-        text = SPECIFICATION.read_text(encoding="utf-8")
-        self.assertEqual(sorted(set(re.findall(r"\]\(#([^)]+)\)", text)) - self.there), [])
-
-    def test_links_of_the_glossary_lead_somewhere(self) -> None:
-        text = GLOSSARY.read_text(encoding="utf-8")
-        found = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text)
-        self.assertGreaterEqual(len(found), 50)
-        for path, anchor in found:
-            with self.subTest(path=path, anchor=anchor):
-                target = GLOSSARY.parent / path if path else GLOSSARY
-                self.assertTrue(target.is_file())
-                if anchor:
-                    self.assertIn(anchor, places(target.read_text(encoding="utf-8")))
 
     def test_terms_of_the_glossary_are_in_alphabetical_order(self) -> None:
         terms = re.findall(r'^<a id="([^"]+)"></a>\*\*', GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
@@ -140,7 +94,7 @@ class Specification(unittest.TestCase):
 
     def test_no_anchor_is_there_twice(self) -> None:
         for path in (SPECIFICATION, GLOSSARY):
-            every = re.findall(r'<a id="([^"]+)"></a>', path.read_text(encoding="utf-8"))
+            every = anchors(path.read_text(encoding="utf-8"))
             self.assertEqual(sorted({name for name in every if every.count(name) > 1}), [])
 
     def test_an_invented_reference_fails(self) -> None:
@@ -160,7 +114,6 @@ class Specification(unittest.TestCase):
             list(references("file.cpp", f"// {NAME} (A4)"))
         with self.assertRaisesRegex(ValueError, "range"):
             list(references("file.cpp", f"// {NAME} A4 to B2"))
-        self.assertEqual(missing(links("file.md", f"[x]({NAME}#a99)"), self.there), [f"file.md:1: {NAME} has no a99"])
 
     def test_references_are_understood_as_comments_write_them(self) -> None:
         for words, expected in (

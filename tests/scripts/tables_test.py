@@ -6,7 +6,6 @@ Run as tests/scripts/tables_test.py; needs no attnbench.
 
 from __future__ import annotations
 
-import collections
 import csv
 import io
 import re
@@ -77,33 +76,20 @@ class Verdicts(InTemporaryDirectory):
         self.assertIn("'attnbench reproduce' makes them", self.run_script(verdicts, str(self.directory / "none.db"))[1])
         self.assertEqual(self.run_script(verdicts, str(self.directory / "missing.db"))[0], 2)
 
-    def test_the_verdicts_of_the_readme_are_those_of_the_reference(self) -> None:
+    def test_the_figures_of_the_reference_are_those_that_the_documents_show(self) -> None:
         root = SCRIPTS.parent
-        readme = (root / "README.md").read_text()
-        with open(root / "results/reference/verdicts.csv") as file:
-            rows = list(csv.DictReader(file))
-        counts = collections.Counter(row["outcome"] for row in rows)
-        self.assertIn(
-            f"Of its {len(rows)} statements {counts['PASS']} hold, {counts['CONDITIONAL']} hold in a stated region, "
-            f"{counts['FAIL']} do not hold, {counts['MEASURED']} are values without a threshold, and "
-            f"{counts['AMBIGUOUS']} stay open.",
-            " ".join(readme.split()),
-        )
-        known = {
-            (row["outcome"], ": ".join(filter(None, (row["statement"], row["region"]))), row["source"], row["recipe"])
-            for row in rows
+        folder = root / "results/reference"
+        shown = {
+            (document.parent / path).resolve()
+            for document in (root / "README.md", *root.glob("docs/**/*.md"))
+            for path in re.findall(r"!\[[^\]]*\]\(([^)]+\.svg)\)", document.read_text())
         }
-        begin = (
-            "<!-- verdicts: results/reference/verdicts.csv -->\n"
-            "| verdict | statement | source | recipe |\n"
-            "|---|---|---|---|\n"
+        self.assertEqual(
+            sorted(path.name for path in shown if path.parent == folder.resolve()),
+            sorted(path.name for path in folder.glob("*.svg")),
         )
-        table = readme.partition(begin)[2].partition("<!-- end of verdicts -->")[0].splitlines()
-        self.assertGreaterEqual(len(table), 10)
-        for line in table:
-            outcome, statement, source, recipe = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
-            with self.subTest(recipe):
-                self.assertIn((outcome, statement.replace("\\|", "|"), source, recipe.strip("`")), known)
+        for figure in folder.glob("*.svg"):
+            self.assertTrue(figure.with_suffix(".csv").exists(), figure.name)
 
 
 class Numbers(InTemporaryDirectory):

@@ -4,7 +4,7 @@
 
 #include "harness/runner/reproduce.hpp"
 #include "tests/catch.hpp"
-#include "tests/made_up.hpp"
+#include "tests/runner/made_up.hpp"
 
 namespace attnbench {
 namespace worlds {

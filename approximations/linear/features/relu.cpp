@@ -2,44 +2,26 @@
 //   phi(x) = max(x, 0) + epsilon                                                                     methods.md C
 // d features. At epsilon = 0 a token without a positive channel has no feature, and two tokens that are positive in
 // different channels have weight 0: rows may be left without weight.
-#include "approximations/linear/features/channelwise_kernel.hpp"
-#include "harness/core/feature_map.hpp"
+#include "approximations/linear/features/channelwise.hpp"
 
 namespace attnbench {
 namespace {
 
 template <class T>
-class ReluFeatures final : public FeatureMap<T> {
- public:
-  explicit ReluFeatures(const Draw& draw) : d_(draw.shape.d), epsilon_(static_cast<T>(draw.params.real("epsilon"))) {}
-
-  Index features() const override { return d_; }
-  Form form() const override { return Form::values; }
-  void map(Context&, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
-    for (Index i = 0; i < X.rows(); ++i) block.row(i).array() = X.row(i).array().max(T(0)) + epsilon_;
-    std::fill(log_scale.begin(), log_scale.end(), T(0));
-  }
-  bool differentiable() const override { return true; }
-  void pullback(Context&, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block, std::span<const T>,
-                Out<T> dX) const override {
-    dX.array() = (X.array() > 0).select(d_block.array(), T(0));
-  }
-
- private:
-  Index d_;
-  T epsilon_;
+struct PositivePart {
+  explicit PositivePart(const Params& params) : epsilon(static_cast<T>(params.real("epsilon"))) {}
+  void apply(const auto& x, auto&& y) const { y = x.max(T(0)) + epsilon; }
+  void pull(const auto& x, const auto&, const auto& dy, auto&& dx) const { dx = (x > 0).select(dy, T(0)); }
+  static constexpr double exps = 0;
+  T epsilon;
 };
 
-const bool registered = add(deterministic_map<ReluFeatures>({
+const bool registered = add(channelwise_map<PositivePart>({
     .text = {.name = "relu",
              .summary = "the positive part of each channel",
              .formula = "phi(x) = max(x, 0) + epsilon",
-             .reference = "Kasai et al. 2021, arXiv:2103.13076, without the learnt projection",
-             .cost = "O(n d) time, d features"},
-    .parameters = {Parameter::real("epsilon", 0, "added to every feature: above 0 no row is left without weight", 0,
-                                   1)},
-    .features = [](const Params&, Index d) { return d; },
-    .non_negative = true,
+             .reference = "Kasai et al. 2021, arXiv:2103.13076, without the learnt projection"},
+    .parameters = {added_to_features()},
     .may_vanish = true,
     .theory =
         [](const Params& params, Index, const EnsembleLaw&, const Head<double>*) {

@@ -1,8 +1,9 @@
-// Neighbouring tokens are alike: the rows of Q, K and V are stationary first-order autoregressions along the tokens.
+// Neighbouring tokens resemble each other: the rows of Q, K and V are stationary first-order autoregressions along the
+// tokens.
 //   X_0 = s g_0,  X_i = correlation X_(i-1) + s sqrt(1 - correlation^2) g_i,  g standard normal
 //   s = scale for Q and K, 1 for V; Q, K and V independent of each other
-// Known answers: every entry is N(0, s^2) and Corr(X_ij, X_(i+l)j) = correlation^l. correlation=0: the law is that of
-// `gaussian`; correlation=1: all keys are equal, so attention is the uniform average.
+// Known answers: every entry is N(0, s^2) and Corr(X_ij, X_(i+l)j) = correlation^l. correlation=0 gives the law of
+// `gaussian`; correlation=1 makes all keys equal, so attention is the uniform average.
 #include <cmath>
 
 #include "harness/inputs/laws/input_stream.hpp"

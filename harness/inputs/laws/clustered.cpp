@@ -1,9 +1,9 @@
-// Queries and keys around centres that they share.
+// Queries and keys around shared centres.
 //   X_i = scale (sqrt(1 - spread^2) C_z(i) + spread g_i) for Q and K, z(i) uniform on the clusters, C and g standard
 //   normal, C one draw for the head (its calibration text included); V_ij ~ N(0, 1)
-// Known answers: every entry is N(0, scale^2) whatever the spread. Given the centres a logit q.k has the mean
-// scale^2 (1 - spread^2) C_a.C_b d^-1/2: about scale^2 (1 - spread^2) sqrt(d) within a cluster, 0 +- about scale^2
-// across. spread=0: keys take at most `clusters` values, so vector quantisation with these codes is exact; spread=1: no
+// Known answers: every entry is N(0, scale^2) for any spread. Given the centres a logit q.k has the mean scale^2 (1 -
+// spread^2) C_a.C_b d^-1/2: about scale^2 (1 - spread^2) sqrt(d) within a cluster, 0 +- about scale^2 across clusters.
+// spread=0: keys take at most `clusters` values, so vector quantisation with these codes is exact. spread=1: no
 // clusters, the law is that of `gaussian`.
 #include <boost/random/uniform_int_distribution.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Independent normal queries, keys and values: no structure, the null of every comparison.
+// Independent normal queries, keys and values: no structure, the null hypothesis of every comparison.
 //   Q_ij, K_ij ~ N(0, scale^2), V_ij ~ N(0, 1)
 // Known answers: given Q, the logits of row i (q.k = Q_i.K_j d^-1/2) are iid N(0, s_i^2), s_i = scale^2 |g_i| d^-1/2
 // for a standard normal g_i in R^d, so E s_i^2 = scale^4. As n grows (methods.md I)
@@ -16,7 +16,7 @@ HeadData<double> draw(const Params& params, const InputRequest& request) {
   HeadData<double> head{normal_rows(params, request, "Q", request.nq, request.d),
                         normal_rows(params, request, "K", request.nk, request.d),
                         normal_rows(params, request, "V", request.nk, request.dv)};
-  head.Q *= scale;  // in place: at n = 65,536 a temporary of each would be the peak of a cell that streams
+  head.Q *= scale;  // in place: at n = 65,536 temporaries would be the memory peak of a cell that streams
   head.K *= scale;
   return head;
 }

@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "harness/inputs/laws/input_stream.hpp"
-#include "harness/inputs/memory_limit.hpp"
+#include "harness/machine/memory_limit.hpp"
 
 namespace attnbench {
 
 namespace {
 
-// Row by row, for a row must not depend on how many there are; a blocked product may round its last rows differently.
+// Row by row, because a row must not depend on the number of rows, and a blocked product may round its last rows
+// differently.
 Matrix<double> combinations(const Matrix<double>& weights, const Matrix<double>& B, double scale) {
   Matrix<double> X = Matrix<double>::Zero(weights.rows(), B.cols());
   for (Index i = 0; i < weights.rows(); ++i)

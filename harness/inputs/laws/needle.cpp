@@ -1,9 +1,9 @@
-// Retrieval: every query is aimed at one key, its needle, among keys that are independent and normal.
+// Retrieval: every query is aimed at one key, its needle, among independent normal keys.
 //   K_ij, V_ij ~ N(0, 1);  Q_i = strength sqrt(d) K_t / |K_t|^2,  t = t(i) uniform on 0 .. min(i, nk - 1)
 // The needle is never after the query, so the same head serves causal masks.
-// Known answers: the logit of the needle is strength exactly. Given K_t the logits of the keys drawn apart from it are
-// iid N(0, s^2), s = strength / |K_t|, so its weight p satisfies E[1/p - 1] = (n - 1) exp(s^2/2 - strength) over n
-// keys. As strength / log n grows, the output of row i tends to V_t(i): a method that misses needles shows it there.
+// Known answers: the logit of the needle is exactly strength. Given K_t the logits of the other keys are iid N(0, s^2),
+// s = strength / |K_t|, so its weight p satisfies E[1/p - 1] = (n - 1) exp(s^2/2 - strength) over n keys. As strength /
+// log n grows, the output of row i tends to V_t(i), which reveals a method that misses needles.
 #include <algorithm>
 #include <boost/random/uniform_int_distribution.hpp>
 #include <cmath>

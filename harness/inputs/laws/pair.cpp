@@ -1,11 +1,11 @@
 // One pair of vectors, chosen by its geometry: every query is q and every key is k. The closed forms of random features
-// are functions of lengths and angles, and are measured where they are wanted.
+// depend on lengths and angles, so this input measures them at chosen ones.
 //   q = length (cos(angle/2) u + sin(angle/2) v),  k = length (cos(angle/2) u - sin(angle/2) v)   after the scaling by
 //   d^-1/4,  u and v orthonormal, u the direction of q + k;  V_ij ~ N(0, 1)
 //   direction: random, (u, v) Haar distributed, one draw for the head; ones, u = 1/sqrt(d) in every coordinate and v in
 //   the plane of u and e1; axis, u = e1 and v = e2
-// The calibration head has pairs of the same geometry, each in a random plane of its own: what learns from it learns
-// lengths and angle, and not where the measured pair points.
+// The calibration head has pairs of the same geometry, each in its own random plane. A fitted method thus learns
+// lengths and angle, but not where the measured pair points.
 // Known answers: |q| = |k| = length, q.k = length^2 cos(angle), |q + k| = 2 length cos(angle/2) and |q - k| = 2 length
 // |sin(angle/2)|; all logits are equal, so attention is the uniform average. In one dimension q = k or q = -k.
 // Estimators whose law is not invariant under rotations (QR factors without the sign fix, Hadamard products) differ
@@ -31,7 +31,7 @@ Plane orthonormal(Row u, Row v) {
   u.normalize();
   if (u.size() == 1) return {u, Row::Zero(1)};
   v -= v.dot(u) * u;
-  v -= v.dot(u) * u;  // once more for what rounding left when v was nearly u
+  v -= v.dot(u) * u;  // again, to remove the rounding left when v was nearly u
   return {u, v.normalized()};
 }
 
@@ -61,7 +61,7 @@ HeadData<double> draw(const Params& params, const InputRequest& request) {
   const Matrix<double> normal = normal_rows(params, request, "planes", one_plane ? 0 : 2 * rows, request.d);
   for (Index i = 0; i < rows; ++i) {
     const auto [u, v] = one_plane ? measured : orthonormal(normal.row(2 * i), normal.row(2 * i + 1));
-    // In one dimension there is u alone, and an angle of pi is a change of sign.
+    // In one dimension only u exists, and an angle of pi is a change of sign.
     const Row middle = request.d == 1 ? u : Row(std::cos(half) * u), across = std::sin(half) * v;
     if (i < request.nq) head.Q.row(i) = length * (middle + across);
     if (i < request.nk) head.K.row(i) = length * (request.d == 1 && opposite ? Row(-middle) : Row(middle - across));

@@ -1,9 +1,9 @@
-// Queries and keys whose entries are above zero as often as is asked for: maps that treat the signs differently (elu,
-// relu) are told apart from those that do not.
+// Queries and keys with a chosen share of positive entries. Separates maps that treat the signs differently (elu, relu)
+// from those that do not.
 //   X_ij = scale s_ij |g_ij| for Q and K, g standard normal, s_ij = 1 with probability positive and -1 else;
 //   V_ij ~ N(0, 1)
-// Known answers: E X^2 = scale^2 whatever `positive`, E X = scale (2 positive - 1) sqrt(2/pi). positive=0.5: the law is
-// that of `gaussian`; positive=0: no entry is above zero, where elu is the exponential (methods.md C1); positive=1: no
+// Known answers: E X^2 = scale^2 for any `positive`, E X = scale (2 positive - 1) sqrt(2/pi). positive=0.5 gives the
+// law of `gaussian`. positive=0: no entry is above zero, where elu is the exponential (methods.md C1). positive=1: no
 // entry is below zero, so that no relu feature of a token vanishes.
 #include <boost/random/uniform_01.hpp>
 

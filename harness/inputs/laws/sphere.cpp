@@ -1,10 +1,10 @@
-// Queries and keys uniform on a sphere: all norms equal, so that only angles differ.
+// Queries and keys uniform on a sphere: all norms are equal, so only angles differ.
 //   |Q_i| = |K_j| = radius before the scaling by d^-1/4 (default sqrt(d), where a normal vector's norm concentrates)
 //   V_ij ~ N(0, 1)
-// Known answers: |q_i|^2 = |k_j|^2 = radius^2 d^-1/2 after it. A logit is q.k = radius^2 d^-1/2 u with the cosine u of
-// density proportional to (1 - u^2)^((d-3)/2): E u = 0, E u^2 = 1/d, so its variance is radius^4 / d^2 (1 by default),
-// and E exp(q.k) = 0F1(; d/2; radius^4 / (4 d)). With equal key norms the simplified Performer equals the Performer and
-// squared distances order keys as logits do.
+// Known answers: |q_i|^2 = |k_j|^2 = radius^2 d^-1/2 after the scaling. A logit is q.k = radius^2 d^-1/2 u with the
+// cosine u of density proportional to (1 - u^2)^((d-3)/2): E u = 0, E u^2 = 1/d, so its variance is radius^4 / d^2 (1
+// by default), and E exp(q.k) = 0F1(; d/2; radius^4 / (4 d)). With equal key norms the simplified Performer equals the
+// Performer, and squared distances order keys as logits do.
 #include <cmath>
 
 #include "harness/inputs/laws/input_stream.hpp"
@@ -33,7 +33,7 @@ const bool registered = add(InputEntry{
              .reference = "",
              .cost = "O(n d) to draw",
              .family = "law"},
-    .parameters = {Parameter::real("radius", 0, "norm of the rows of Q and K, unscaled; 0 stands for sqrt(d)", 0, 1e6)},
+    .parameters = {Parameter::real("radius", 0, "norm of the rows of Q and K, unscaled; 0 means sqrt(d)", 0, 1e6)},
     .draw = draw,
 });
 

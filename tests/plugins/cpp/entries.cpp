@@ -1,7 +1,7 @@
 // An input, an experiment, a projection and two feature maps: whatever has a registry can come from a plugin.
 #include "harness/core/feature_map.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
-#include "harness/runner/experiment.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,0 +1,91 @@
+#include "approximations/sparse/tile_columns.hpp"
+
+#include <algorithm>
+
+namespace attnbench {
+
+namespace {
+
+Index residue(const IndexRun& run) { return run.step == 1 ? 0 : run.first % run.step; }
+// Runs of one step and residue stand together.
+bool before(const IndexRun& a, const IndexRun& b) {
+  if (a.step != b.step) return a.step < b.step;
+  if (const Index of_a = residue(a), of_b = residue(b); of_a != of_b) return of_a < of_b;
+  return a.first < b.first;
+}
+
+}  // namespace
+
+void TileColumns::lay(const SparsePattern& pattern, size_t part, IndexRun rows, Mask mask, Index nk) {
+  given_.clear();
+  ends_.clear();
+  for (Index r = 0; r < rows.count; ++r) {
+    const Index i = rows.first + r * rows.step;
+    if (const Index visible = mask.visible(i, nk); visible > 0) {
+      const size_t row = given_.size();
+      size_t kept = row;
+      pattern.keys(part, i + mask.offset, visible, given_);
+      for (size_t k = row; k < given_.size(); ++k)
+        if (given_[k].count > 0) given_[kept++] = given_[k];
+      given_.resize(kept);
+    }
+    ends_.push_back(given_.size());
+  }
+  unite();
+  place();
+}
+
+void TileColumns::unite() {
+  runs_ = given_;
+  if (!std::is_sorted(runs_.begin(), runs_.end(), before)) std::sort(runs_.begin(), runs_.end(), before);
+  size_t kept = 0;
+  for (const IndexRun& run : runs_) {
+    IndexRun* last = kept == 0 ? nullptr : &runs_[kept - 1];
+    if (last && last->step == run.step && residue(*last) == residue(run) &&
+        run.first <= last->first + last->count * run.step)
+      last->count = std::max(last->count, (run.first - last->first) / run.step + run.count);
+    else
+      runs_[kept++] = run;
+  }
+  runs_.resize(kept);
+  columns_.assign(1, 0);
+  for (const IndexRun& run : runs_) columns_.push_back(columns_.back() + run.count);
+}
+
+// The united run that holds this one.
+size_t TileColumns::place_of(const IndexRun& run) const {
+  if (runs_.size() == 1) return 0;
+  return static_cast<size_t>(std::upper_bound(runs_.begin(), runs_.end(), run, before) - runs_.begin() - 1);
+}
+
+void TileColumns::place() {
+  segments_.clear();
+  segment_ends_.clear();
+  size_t next = 0;
+  for (const size_t end : ends_) {
+    const size_t first = segments_.size();
+    for (; next < end; ++next) {
+      const size_t of = place_of(given_[next]);
+      const Index column = columns_[of] + (given_[next].first - runs_[of].first) / given_[next].step;
+      segments_.push_back({column, column + given_[next].count});
+    }
+    join(first);
+    segment_ends_.push_back(segments_.size());
+  }
+}
+
+// Segments from `first` on in ascending order, those that touch as one.
+void TileColumns::join(size_t first) {
+  if (segments_.size() - first < 2) return;
+  const auto start = segments_.begin() + static_cast<std::ptrdiff_t>(first);
+  std::sort(start, segments_.end(), [](const Segment& a, const Segment& b) { return a.begin < b.begin; });
+  size_t kept = first;
+  for (size_t s = first + 1; s < segments_.size(); ++s)
+    if (segments_[s].begin == segments_[kept].end)
+      segments_[kept].end = segments_[s].end;
+    else
+      segments_[++kept] = segments_[s];
+  segments_.resize(kept + 1);
+}
+
+}  // namespace attnbench

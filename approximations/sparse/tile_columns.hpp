@@ -1,0 +1,42 @@
+// The columns of a tile of the sparse engine: the keys that any of its rows sees, side by side, and which of them each
+// row sees.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "approximations/sparse/sparse_softmax.hpp"
+
+namespace attnbench {
+
+class TileColumns {
+ public:
+  struct Segment {
+    Index begin = 0, end = 0;
+  };
+
+  // For these rows of a part of the pattern, in place of what was laid before.
+  void lay(const SparsePattern& pattern, size_t part, IndexRun rows, Mask mask, Index nk);
+
+  const std::vector<IndexRun>& runs() const { return runs_; }     // ascending within one step and residue
+  const std::vector<Index>& columns() const { return columns_; }  // of each run's first key; then how many there are
+  Index width() const { return columns_.back(); }
+  std::span<const Segment> segments(Index row) const {  // of the columns that a row of the tile sees, ascending
+    const auto r = static_cast<size_t>(row);
+    const size_t begin = r == 0 ? 0 : segment_ends_[r - 1];
+    return {segments_.data() + begin, segment_ends_[r] - begin};
+  }
+
+ private:
+  void unite();
+  size_t place_of(const IndexRun& run) const;
+  void place();
+  void join(size_t first);
+
+  std::vector<IndexRun> given_, runs_;
+  std::vector<size_t> ends_, segment_ends_;  // of each row's in given_ and segments_
+  std::vector<Index> columns_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace attnbench

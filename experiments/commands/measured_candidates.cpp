@@ -1,0 +1,256 @@
+#include "experiments/commands/measured_candidates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "harness/experiment/experiment.hpp"
+#include "harness/machine/resources.hpp"
+#include "harness/runner/cells.hpp"
+#include "harness/statistics/intervals.hpp"
+
+namespace attnbench {
+
+namespace {
+
+// Errors in double as all experiments have them, times in float as methods are used, of one head on one thread.
+constexpr const char* of_errors = "attention-error:matrix=false";
+constexpr const char* of_times = "speed:blocks=41,turn=5";
+constexpr Index first_look = 3, all_replicates = 20;
+constexpr double clearly = 2;  // times the limit
+
+// What formulas say of a call: enough to tell which budget of one method costs less, and what costs ten times another.
+constexpr double model_is_right_within = 10;
+double modelled_seconds(const Params& method, const Shape& shape) {
+  const Work work = find<MethodEntry>(method.name()).cost(method, shape);
+  return work.flops / nominal_rates.fma_peak + work.exps / nominal_rates.exp_rate;
+}
+double modelled_bytes(const Params& method, const Shape& shape) {
+  return find<MethodEntry>(method.name()).memory(method, shape);
+}
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Measured {
+  Params method;
+  Estimate error;
+  double least = 0;  // of its replicates on the head where that is greatest
+};
+
+// A first look takes three replicates, of which a recipe would refuse to judge a mean.
+Estimate mean_of_few(const Samples& samples, double error_rate) {
+  Moments all;
+  for (const auto& [replicate, value] : samples) all.add(value);
+  return {all.mean, mean_interval(all, error_rate), static_cast<Index>(samples.size())};
+}
+
+// The method without its budget: what a search over budgets holds fixed.
+std::string idea_of(Params method) {
+  for (const Parameter& parameter : method.declared())
+    if (parameter.budget) return method.with(parameter.name, parameter.default_value).spec();
+  return method.spec();
+}
+
+// Meets the limit of the error surely, in no more memory and less time: whatever is measured of x, y is the answer.
+bool dominates(const Measured& y, const Measured& x, const Needs& needs, const Shape& shape) {
+  if (fit_of_error(y.error, needs) != Fit::meets || modelled_bytes(y.method, shape) > modelled_bytes(x.method, shape))
+    return false;
+  const double factor = idea_of(y.method) == idea_of(x.method) ? 1 : model_is_right_within;
+  return factor * modelled_seconds(y.method, shape) < modelled_seconds(x.method, shape);
+}
+
+class Measuring {
+ public:
+  Measuring(const RunRequest& heads, const Needs& needs, Store& store, std::int64_t run_id)
+      : heads_(heads), needs_(needs), store_(store), run_id_(run_id), shape_(shape_of(heads)) {}
+
+  std::optional<MeasuredCandidates> operator()(const std::vector<Params>& candidates) {
+    // Each has at most two intervals of its error, after the first look and at last, and one of its time.
+    const double rate = recommendation_error_rate / (3 * static_cast<double>(candidates.size()));
+    auto known = errors(candidates, first_look, rate);
+    if (!known) return std::nullopt;
+    drop_the_clear(*known);
+    drop_the_dominated(*known);
+    if (!refine(*known, rate)) return std::nullopt;
+    std::vector<Measured> to_time;
+    for (const Measured& one : *known)
+      if (fit_of_error(one.error, needs_) == Fit::misses)
+        found_.untimed.push_back({.method = one.method.spec(), .error = one.error});
+      else
+        to_time.push_back(one);
+    drop_the_dominated(to_time);
+    std::sort(found_.untimed.begin(), found_.untimed.end(),
+              [](const Candidate& x, const Candidate& y) { return x.error.value < y.error.value; });
+    if (!times(to_time, rate)) return std::nullopt;
+    return std::move(found_);
+  }
+
+ private:
+  // Runs what is missing; false when that was interrupted.
+  bool run_all(const RunRequest& request) {
+    const RunSummary summary = run(request, store_, run_id_);
+    if (found_.first_reason.empty()) found_.first_reason = summary.first_reason;
+    return !summary.interrupted;
+  }
+
+  // Those that have an error in every replicate; nothing when it was interrupted.
+  std::optional<std::vector<Measured>> errors(const std::vector<Params>& methods, Index replicates, double rate) {
+    std::vector<Measured> all;
+    if (methods.empty()) return all;
+    RunRequest request = heads_;
+    request.experiment = of_errors;
+    request.precision = Precision::f64;
+    request.replicates = replicates;
+    request.threads = allowed_cores();
+    request.methods.clear();
+    for (const Params& method : methods) request.methods.push_back(method.spec());
+    if (!run_all(request)) return std::nullopt;
+    const Cells cells = cells_of(request, measurements_);
+    for (const Params& method : methods)
+      if (const auto one = on_the_worst_head(cells.method(method.spec()), rate, method))
+        all.push_back(*one);
+      else
+        ++found_.unmeasured;
+    return all;
+  }
+
+  // More replicates, but of what came out bit for bit the same each time: nothing is drawn, neither by the method nor
+  // by the input. False when that was interrupted.
+  bool refine(std::vector<Measured>& known, double rate) {
+    const auto varies = [](const Measured& one) { return one.error.interval.low < one.error.interval.high; };
+    std::vector<Params> varying;
+    for (const Measured& one : known)
+      if (varies(one)) varying.push_back(one.method);
+    const auto again = errors(varying, all_replicates, rate);
+    if (!again) return false;
+    std::erase_if(known, varies);
+    known.insert(known.end(), again->begin(), again->end());
+    return true;
+  }
+
+  // The mean error on the head where it is greatest, which lies between the greatest ends of the heads' intervals.
+  std::optional<Measured> on_the_worst_head(const Cells& cells, double rate, const Params& method) const {
+    Measured worst{.method = method, .error = {0, {-infinity, -infinity}, 0}};
+    for (const std::string& input : heads_.inputs) {
+      const Samples samples = cells.input(input).scalar("relative_output_error");
+      if (samples.empty()) return std::nullopt;
+      const auto [value, interval, replicates] = mean_of_few(samples, rate / static_cast<double>(heads_.inputs.size()));
+      worst.error.value = std::max(worst.error.value, value);
+      worst.error.interval.low = std::max(worst.error.interval.low, interval.low);
+      worst.error.interval.high = std::max(worst.error.interval.high, interval.high);
+      worst.error.count = replicates;
+      double least = infinity;
+      for (const auto& [replicate, error] : samples) least = std::min(least, error);
+      worst.least = std::max(worst.least, least);
+    }
+    return worst;
+  }
+
+  void drop_the_clear(std::vector<Measured>& all) {
+    double least_error = infinity;
+    std::erase_if(all, [&](const Measured& one) {
+      if (one.least <= clearly * needs_.error) return false;
+      ++found_.dropped;
+      if (one.error.value < least_error) {
+        least_error = one.error.value;
+        found_.least_dropped = fmt::format("{} ({:.3g})", one.method.spec(), one.error.value);
+      }
+      return true;
+    });
+  }
+
+  void drop_the_dominated(std::vector<Measured>& all) {
+    const std::vector<Measured> before = all;
+    found_.dominated += std::erase_if(all, [&](const Measured& one) {
+      return std::any_of(before.begin(), before.end(),
+                         [&](const Measured& other) { return dominates(other, one, needs_, shape_); });
+    });
+  }
+
+  bool times(const std::vector<Measured>& methods, double rate) {
+    RunRequest request = heads_;
+    request.experiment = of_times;
+    request.precision = Precision::f32;
+    request.replicates = 1;
+    request.threads = 1;
+    request.inputs = {heads_.inputs.at(0)};
+    request.methods = {"softmax"};
+    for (const Measured& one : methods) request.methods.push_back(one.method.spec());
+    if (!run_all(request)) return false;
+    const Cells cells = cells_of(request, measurements_);
+    const auto timed = [&](const std::string& method, const Estimate& error) -> std::optional<Candidate> {
+      const Cells cell = cells.method(method);
+      const auto seconds = cell.turns("seconds");
+      if (seconds.empty()) return std::nullopt;
+      std::vector<double> times;
+      for (const double speedup : cell.turns("speedup")) times.push_back(1 / speedup);
+      Candidate candidate{.method = method, .error = error, .time = median_of(times, rate), .seconds = median(seconds)};
+      const auto bytes = cell.scalar("peak_bytes");
+      if (!bytes.empty()) candidate.bytes = bytes.begin()->second;
+      return candidate;
+    };
+    const auto exact = timed("softmax", certain(0));
+    if (!exact)
+      throw Misuse(
+          fmt::format("recommend: exact softmax could not be timed on this head ({}), and everything is "
+                      "compared with it; give a smaller -n",
+                      found_.first_reason));
+    found_.exact = *exact;
+    found_.exact.time = certain(1);
+    std::set<std::string> fitted;
+    for (const auto& [method, error, least] : methods) {
+      const auto candidate = timed(method.spec(), error);
+      if (!candidate) {
+        ++found_.unmeasured;
+        continue;
+      }
+      found_.timed.push_back(*candidate);
+      const bool own_head = std::any_of(heads_.inputs.begin(), heads_.inputs.end(), [](const std::string& input) {
+        return !find<InputEntry>(parse_spec(input).name).has_calibration;
+      });
+      if (own_head && find<MethodEntry>(method.name()).fitted(method)) fitted.insert(method.name());
+    }
+    found_.fitted.assign(fitted.begin(), fitted.end());
+    return true;
+  }
+
+  const RunRequest& heads_;
+  const Needs& needs_;
+  Store& store_;
+  StoredMeasurements measurements_{store_};
+  std::int64_t run_id_;
+  Shape shape_;
+  MeasuredCandidates found_ = {};
+};
+
+}  // namespace
+
+Shape shape_of(const RunRequest& heads) {
+  RunRequest request = heads;
+  request.experiment = of_errors;
+  request.methods = {"softmax"};
+  const auto cells = expand(request);
+  const Shape& shape = cells.at(0).problem.shape;
+  for (const Cell& cell : cells) {
+    const Shape& other = cell.problem.shape;
+    if (std::tie(other.nq, other.nk, other.d, other.dv) != std::tie(shape.nq, shape.nk, shape.d, shape.dv) ||
+        other.mask != shape.mask)
+      throw Misuse(
+          fmt::format("{} (n={} d={} dv={}{}) and {} (n={} d={} dv={}{}) are heads of different shapes, which "
+                      "one answer cannot be for; give heads of one shape, or -n and --causal for all",
+                      cells.at(0).input.spec(), shape.nk, shape.d, shape.dv, shape.mask.causal ? " causal" : "",
+                      cell.input.spec(), other.nk, other.d, other.dv, other.mask.causal ? " causal" : ""));
+  }
+  return shape;
+}
+
+std::optional<MeasuredCandidates> measure_candidates(const RunRequest& heads, const std::vector<Params>& candidates,
+                                                     const Needs& needs, Store& store, std::int64_t run_id) {
+  return Measuring(heads, needs, store, run_id)(candidates);
+}
+
+}  // namespace attnbench

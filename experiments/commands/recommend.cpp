@@ -1,0 +1,145 @@
+// attnbench recommend: which method and budget answers best for a user's own heads, or exact softmax.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+#include <iostream>
+
+#include "experiments/commands/measured_candidates.hpp"
+#include "harness/cli/command.hpp"
+#include "harness/cli/request.hpp"
+#include "harness/machine/memory_limit.hpp"
+
+namespace attnbench::recommend_command {
+namespace {
+
+double limit_of_error(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || !(value > 0))
+    throw Misuse(
+        fmt::format("--max-error {}: expected a number above 0, the norm of the output's error over that of the output "
+                    "(0.01 is one percent; an error of 0 has exact softmax alone)",
+                    text));
+  return value;
+}
+
+Index length_of(const std::string& text) {
+  Index value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1)
+    throw Misuse(fmt::format("-n {}: expected an integer of at least 1", text));
+  return value;
+}
+
+// "a,b:m=64,projection=iid,c" are three specs: a part with a = and no name before it is one more argument.
+std::vector<std::string> specs_of(const std::string& text) {
+  std::vector<std::string> specs{""};
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    depth += (text[i] == '[') - (text[i] == ']');
+    if (text[i] != ',' || depth > 0) {
+      specs.back() += text[i];
+      continue;
+    }
+    const std::string part = text.substr(i + 1, text.find(',', i + 1) - i - 1);
+    const bool argument = part.find('=') != std::string::npos && part.find('=') < part.find(':');
+    argument ? specs.back() += ',' : specs.emplace_back();
+  }
+  for (const std::string& spec : specs)
+    if (spec.empty())
+      throw Misuse(
+          fmt::format("--methods {}: expected specs with commas between them, such as performer,local:window=8", text));
+  return specs;
+}
+
+const char* word(Fit fit) { return fit == Fit::meets ? "meets limits" : fit == Fit::misses ? "misses" : "AMBIGUOUS"; }
+
+void print_row(const Candidate& c, const Needs& needs) {
+  std::cout << fmt::format("{:<34}  {:<32}{:<30}{:>9}{:>10}  {}\n", c.method, c.error.text(),
+                           c.seconds > 0 ? c.time.text() : "not timed",
+                           c.seconds > 0 ? fmt::format("{:.3g} ms", 1000 * c.seconds) : "",
+                           c.bytes ? memory_size(*c.bytes) : "", word(fit_of(c, needs)));
+}
+
+void print(const MeasuredCandidates& found, const Recommendation& answer, const Needs& needs, size_t candidates) {
+  constexpr size_t most_missing = 10;
+  std::cout << answer.sentence << "\n\n";
+  std::cout << fmt::format("{:<34}  {:<32}{:<30}{:>9}{:>10}  {}\n", "method", "error of the output", "time / softmax's",
+                           "a call", "memory", "verdict");
+  for (const Candidate& c : answer.ranked) print_row(c, needs);
+  for (size_t i = 0; i < std::min(most_missing, found.untimed.size()); ++i) print_row(found.untimed[i], needs);
+  if (found.untimed.size() > most_missing)
+    std::cout << fmt::format("and {} that err more\n", found.untimed.size() - most_missing);
+  std::cout << fmt::format("\n{} candidates: {} timed, {} err too much", candidates, found.timed.size(),
+                           found.dropped + found.untimed.size());
+  if (!found.least_dropped.empty())
+    std::cout << fmt::format(" ({} of them clearly; of these {} errs least)", found.dropped, found.least_dropped);
+  std::cout << fmt::format(", {} cost more than one that meets the limit", found.dominated);
+  if (found.unmeasured > 0)
+    std::cout << fmt::format(", {} could not be measured; the first: {}", found.unmeasured, found.first_reason);
+  std::cout << fmt::format(
+      "\nintervals: {} for all errors and times together; errors in double, on the head where they are greatest; times "
+      "in "
+      "float, of the first head on one thread\n",
+      1 - recommendation_error_rate);
+  if (!found.fitted.empty())
+    std::cout << fmt::format("an input has no other head to learn from: {} learnt from the measured one\n",
+                             fmt::join(found.fitted, ", "));
+}
+
+int run_command(const std::vector<std::string>& words) {
+  std::string most_error, most_memory, n, methods, results;
+  std::vector<std::string> inputs;
+  bool causal = false, bidirectional = false;
+  options::options_description visible("options");
+  visible.add_options()(
+      "input,i", options::value(&inputs),
+      "heads: file:my_heads.safetensors,head=0, model:layer=2,head=1, a law (default gaussian); of several "
+      "(repeatable) the one where a method errs most counts")(
+      "max-error", options::value(&most_error)->default_value("0.05"),
+      "norm of the output's error over that of exact softmax's output, at most")(
+      "max-memory", options::value(&most_memory), "of a call beyond inputs and output, at most: 64MiB")(
+      "n,n", options::value(&n), "sequence length (default: what the input has, or 1024)")(
+      "causal", options::bool_switch(&causal), "row i sees no later token (default: what the input is)")(
+      "bidirectional", options::bool_switch(&bidirectional), "every row sees every token")(
+      "methods", options::value(&methods),
+      "only these, such as performer,local:window=8; a budget that is left open is searched (default: all)")(
+      "results", options::value(&results)->default_value("results/attnbench.db"), "results file");
+  if (!parse_arguments("recommend", visible, words, {})) return 0;
+  if (causal && bidirectional) throw Misuse("recommend: --causal and --bidirectional exclude each other; keep one");
+  Needs needs{.error = limit_of_error(most_error)};
+  if (!most_memory.empty()) needs.bytes = parse_memory_size("max-memory", most_memory);
+  if (inputs.empty()) inputs = {"gaussian"};
+  RunRequest heads{.experiment = "", .methods = {}, .inputs = inputs};
+  if (!n.empty()) heads.n = {length_of(n)};
+  if (causal || bidirectional) heads.causal = causal;
+  const Shape shape = shape_of(heads);
+  const SearchSpace space = search_space(methods.empty() ? std::vector<std::string>() : specs_of(methods), shape);
+  if (space.candidates.empty())
+    throw Misuse(
+        fmt::format("recommend: no candidate is left; expected methods beside softmax with a form for this "
+                    "head{}",
+                    space.without_form.empty() ? "" : fmt::format(" ({})", fmt::join(space.without_form, "; "))));
+  Store store(results);
+  const auto run_id = begin_run(store);
+  const auto found = measure_candidates(heads, space.candidates, needs, store, run_id);
+  if (!found) {
+    std::cout << "interrupted; the same command goes on\n";
+    return 130;
+  }
+  const Recommendation answer = recommend(found->timed, found->exact, needs);
+  print(*found, answer, needs, space.candidates.size());
+  return answer.best ? 0 : 1;
+}
+
+const bool registered = add(CommandEntry{
+    .text = {.name = "recommend",
+             .summary = "which method and budget answers best for a head, by measured error, time and memory, or "
+                        "exact softmax; exit code 1 when nothing meets the limits",
+             .formula = "recommend --input SPEC [--max-error E] [--max-memory BYTES] [-n N] [--methods SPEC,...]"},
+    .run = run_command});
+
+}  // namespace
+}  // namespace attnbench::recommend_command

@@ -1,0 +1,114 @@
+// attnbench report: figures, tables and one page from results files; or a method on one page, measured for it.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <set>
+
+#include "experiments/commands/method_page.hpp"
+#include "harness/cli/command.hpp"
+#include "harness/cli/script.hpp"
+#include "harness/core/bibliography.hpp"
+#include "harness/machine/resources.hpp"
+#include "harness/runner/run.hpp"
+#include "harness/store/citable.hpp"
+
+namespace attnbench::report_command {
+namespace {
+
+// Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
+std::optional<std::string> measure(const MethodPage& page, const std::string& results) {
+  Store store(results);
+  const auto run_id = begin_run(store);
+  RunSummary total;
+  for (auto [request, cells] : page.recipe->runs()) {
+    // Timings are of one thread, as in reproduce.
+    request.threads = request.timing() ? 1 : allowed_cores();
+    const auto summary = run(request, store, run_id);
+    if (summary.interrupted) return std::nullopt;
+    total.ran += summary.ran;
+    total.already += summary.already;
+    total.not_done += summary.not_done;
+    if (total.first_reason.empty()) total.first_reason = summary.first_reason;
+  }
+  store.put_figure("method", page.figure.name, 0, page.figure.json);
+  std::cout << fmt::format("{} replicates run, {} were there already; in {}\n", total.ran, total.already, results);
+  if (total.not_done > 0) std::cout << fmt::format("{} not done; the first: {}\n", total.not_done, total.first_reason);
+  std::cout << std::flush;
+  return "method/" + page.figure.name;
+}
+
+// Prints the BibTeX of what those files hold. What has none, such as a book, is a comment line.
+int cite(const std::vector<std::string>& files) {
+  std::set<std::string> references;
+  for (const auto& file : files) {
+    auto [methods, sources] = citable(file);
+    references.merge(sources);
+    for (const auto& method : methods) references.merge(references_of("methods", {"methods", method}));
+  }
+  const auto entries = bibliography();
+  std::set<std::string> keys;
+  for (const auto& reference : references) {
+    const auto cited = cited_keys(reference);
+    bool all = !cited.empty();
+    for (const auto& key : cited)
+      if (entries.count(key))
+        keys.insert(key);
+      else
+        all = false;
+    if (!all && !reference.empty() && !reference.starts_with("none")) std::cout << "% " << reference << "\n";
+  }
+  for (const auto& key : keys) std::cout << "\n" << entries.at(key).text << "\n";
+  return 0;
+}
+
+int run_command(const std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  std::string output, method, input, results;
+  bool citing = false;
+  options::options_description visible("options");
+  visible.add_options()("file", options::value(&files), "results files (default: results/attnbench.db)")(
+      "output,o", options::value(&output),
+      "folder for the page and the figures (default: results/report; of a method: results/report/METHOD)")(
+      "method,m", options::value(&method),
+      "one method on one page instead: measures what the page shows and is not there yet")(
+      "input,i", options::value(&input), "of --method: the head that is looked at (default: model, a real head)")(
+      "results", options::value(&results), "of --method: results file (default: results/attnbench.db)")(
+      "cite", options::bool_switch(&citing),
+      "print the BibTeX of the methods, and of what the verdicts judge, instead of the page");
+  if (!parse_arguments("report", visible, words, {{"file", -1}})) return 0;
+  if (method.empty()) {
+    if (!input.empty() || !results.empty())
+      throw Misuse("report: --input and --results belong to --method; give results files by themselves, or a --method");
+    if (files.empty()) files = {"results/attnbench.db"};
+    if (citing) return cite(files);
+    files.insert(files.end(), {"-o", output.empty() ? "results/report" : output});
+    return run_script("report.py", files);
+  }
+  if (citing) throw Misuse("report: --cite beside --method; expected results files: give them by themselves");
+  if (!files.empty())
+    throw Misuse(fmt::format(
+        "report: {} beside --method, which measures and keeps what it measured: give one file as --results {}",
+        files[0], files[0]));
+  if (results.empty()) results = "results/attnbench.db";
+  const MethodPage page = method_page(method, input.empty() ? "model" : input);
+  const auto figure = measure(page, results);
+  if (!figure) {
+    std::cout << "interrupted; the same command goes on\n";
+    return 130;
+  }
+  if (output.empty()) output = "results/report/" + page.figure.name;
+  return run_script("report.py", {results, "-o", output, "--figure", *figure});
+}
+
+const bool registered = add(CommandEntry{
+    .text = {.name = "report",
+             .summary = "figures (SVG, PDF), tables (CSV) and one page: of results files or of a method",
+             .formula =
+                 "report [FILE...] [-o DIR], report --cite [FILE...], report --method SPEC [--input SPEC] [-o DIR]"},
+    .run = run_command,
+    .makes_methods = true});
+
+}  // namespace
+}  // namespace attnbench::report_command

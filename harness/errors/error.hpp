@@ -1,0 +1,31 @@
+// The exceptions of attnbench. Any other exception is a defect or a failing method.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace attnbench {
+
+// The user asked for something impossible. Says what was given, what was expected and how to fix it. Exit code 2.
+class Misuse : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A cell that makes no sense for this method or input. Recorded as `skipped` with the reason, never as a failure.
+class Skip : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A method produced NaN or infinity. Recorded as `invalid`, with which of the two and where it first occurs.
+class NumericallyInvalid : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// "; did you mean a, b?" with the names nearest to the given one, or "; known: ..." if none is near.
+std::string nearest_names(const std::string& given, std::span<const std::string> known);
+
+}  // namespace attnbench

@@ -1,0 +1,11 @@
+// NumPy's .npz.
+#pragma once
+
+#include "harness/inputs/tensor_file.hpp"
+
+namespace attnbench {
+
+// Like read_tensors, for a .npz file.
+NamedTensors read_npz(const std::filesystem::path& path, const std::vector<std::string>& only);
+
+}  // namespace attnbench

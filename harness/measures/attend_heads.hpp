@@ -1,0 +1,43 @@
+// Applies one method to every head of a caller's arrays: `attnbench attend` on files, `attnbench.attend` of Python on
+// arrays.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "harness/core/approximation.hpp"
+
+namespace attnbench {
+
+// Both functions return scaled heads (harness/core/scaling.hpp).
+template <class T>
+struct GivenHeads {
+  Index batches = 1, heads = 1;
+  Index nq = 0, nk = 0, d = 0, dv = 0;
+  std::function<HeadData<T>(Index batch, Index head)> measured;
+  std::function<HeadData<double>(Index batch, Index head)> calibration;  // called for fitted methods only
+};
+
+struct AttendRequest {
+  const Params& method;
+  bool causal = false;  // the last query sees every key
+  std::uint64_t seed = 1;
+  const Tensors* state = nullptr;  // tensors to use instead of drawing or learning them
+};
+
+// The caller's memory, row-major with the axes batch, head, row, column. The caller leaves unwanted results empty.
+template <class T>
+struct AttendResults {
+  std::span<T> out;                                  // nq x dv
+  std::span<T> attention;                            // nq x nk
+  std::span<T> kernel;                               // nq x nk: exp(log_row_i + log_column_j) times the method's block
+  std::span<T> kernel_log_rows, kernel_log_columns;  // nq, nk; only with `kernel`
+};
+
+// First rounds the heads to the context's half precision. Throws Misuse if the method cannot give a wanted result, Skip
+// like make_approximation, and NumericallyInvalid for the first result that is NaN or infinite.
+template <class T>
+void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Context& context,
+                  const AttendResults<T>& results);
+
+}  // namespace attnbench

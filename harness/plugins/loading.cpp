@@ -1,0 +1,171 @@
+// The worker's side: reads plugins, compares them with this program and loads them.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "harness/core/feature_map.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/inputs/input.hpp"
+#include "harness/plugins/plugins.hpp"
+#include "harness/store/build_facts.hpp"
+
+namespace attnbench {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Names = std::map<std::string, std::set<std::string>>;  // by plural
+
+std::function<void(const fs::path&)> load_python;
+
+Names registered_names() {
+  Names all;
+  for (const auto& [plural, catalogue] : catalogues()) {
+    const auto names = catalogue->names();
+    all[plural] = {names.begin(), names.end()};
+  }
+  return all;
+}
+
+// "a=1;b=2" by name.
+std::map<std::string, std::string> fields(const std::string& text) {
+  std::map<std::string, std::string> all;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(';', begin), text.size()), equals = text.find('=', begin);
+    if (equals < end) all[text.substr(begin, equals - begin)] = text.substr(equals + 1, end - equals - 1);
+    begin = end + 1;
+  }
+  return all;
+}
+
+void require_same_abi(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) throw Misuse("it cannot be read");
+  if (!bytes.starts_with("\x7f"
+                         "ELF"))
+    throw Misuse("it is no shared library");
+  const size_t found = bytes.find(ATTNBENCH_ABI_PREFIX);
+  if (found == std::string::npos)
+    throw Misuse(
+        "it is a shared library, but no plugin: it includes none of attnbench's headers; build it with the "
+        "CMake target attnbench::plugin");
+  const auto theirs = fields(bytes.c_str() + found + std::string_view(ATTNBENCH_ABI_PREFIX).size());
+  auto ours = fields(ATTNBENCH_ABI);
+  ours["headers"] = build_facts().headers;
+  std::vector<std::string> differences;
+  for (const auto& [name, value] : ours) {
+    const auto other = theirs.find(name);
+    if (other == theirs.end() || other->second != value)
+      differences.push_back(fmt::format("{}: {}, where this program has {}", name,
+                                        other == theirs.end() ? "none" : other->second, value));
+  }
+  if (!differences.empty())
+    throw Misuse(fmt::format("it was built for another program ({}); rebuild it against the attnbench that loads it",
+                             fmt::join(differences, "; ")));
+}
+
+void load_library(const fs::path& file) {
+  require_same_abi(file);
+  if (!dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) throw Misuse(fmt::format("it cannot be loaded: {}", dlerror()));
+}
+
+void load(const fs::path& file) {
+  try {
+    if (file.extension() == ".so") return load_library(file);
+    if (!load_python) throw std::logic_error("a process without Python cannot load a Python plugin");
+    load_python(file);
+  } catch (const Misuse&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Misuse(fmt::format("it threw while it registered: {}", e.what()));
+  }
+}
+
+// Names the parts that an entry lacks; empty if it lacks nothing.
+std::string missing_of(const std::string& plural, const std::string& name) {
+  std::vector<std::string> missing;
+  const auto require = [&](bool there, const char* what) {
+    if (!there) missing.emplace_back(what);
+  };
+  if (plural == MethodEntry::plural) {
+    const auto& entry = find<MethodEntry>(name);
+    require(!!entry.f32, "f32 (the method in float)");
+    require(!!entry.f64, "f64 (the method in double)");
+    require(!!entry.claims, "claims");
+    require(!!entry.memory, "memory");
+    require(!!entry.cost, "cost");
+  } else if (plural == FeatureMapEntry::plural || plural == DeterministicMapEntry::plural) {
+    const FeatureMapEntry& entry = plural == FeatureMapEntry::plural
+                                       ? find<FeatureMapEntry>(name)
+                                       : static_cast<const FeatureMapEntry&>(find<DeterministicMapEntry>(name));
+    require(!!entry.f32, "f32 (the map in float)");
+    require(!!entry.f64, "f64 (the map in double)");
+    require(!!entry.features, "features (their number)");
+  } else if (plural == ProjectionEntry::plural) {
+    require(!!find<ProjectionEntry>(name).draw, "draw");
+    require(!!find<ProjectionEntry>(name).law, "law");
+  } else if (plural == InputEntry::plural) {
+    require(!!find<InputEntry>(name).draw, "draw");
+  } else if (plural == ExperimentEntry::plural) {
+    require(find<ExperimentEntry>(name).run || find<ExperimentEntry>(name).timing(), "run");
+  }
+  return fmt::format("{}", fmt::join(missing, ", "));
+}
+
+std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file) {
+  static const std::set<std::string> allowed{
+      MethodEntry::plural,     FeatureMapEntry::plural, DeterministicMapEntry::plural,
+      ProjectionEntry::plural, InputEntry::plural,      ExperimentEntry::plural};
+  std::vector<PluginEntry> entries;
+  for (const auto& [plural, names] : registered_names())
+    for (const auto& name : names) {
+      if (const auto known = before.find(plural); known != before.end() && known->second.contains(name)) continue;
+      const std::string kind = catalogue(plural).kind();
+      if (!allowed.contains(plural))
+        throw Misuse(
+            fmt::format("it registers the {} '{}'; plugins have methods, feature maps, projections, inputs and "
+                        "experiments",
+                        kind, name));
+      if (const auto missing = missing_of(plural, name); !missing.empty())
+        throw Misuse(fmt::format("its {} '{}' lacks {}", kind, name, missing));
+      entries.push_back({plural, name, file});
+    }
+  return entries;
+}
+
+}  // namespace
+
+void set_python_loader(std::function<void(const fs::path&)> loader) { load_python = std::move(loader); }
+
+std::vector<PluginEntry> load_plugin(const fs::path& file) {
+  try {
+    const Names before = registered_names();
+    load(file);
+    if (!duplicate_registrations().empty())
+      throw Misuse("it registers a name that is taken: " + duplicate_registrations().front() + "; give it another");
+    auto entries = entries_since(before, file);
+    if (entries.empty()) throw Misuse("it registers nothing");
+    return entries;
+  } catch (const Misuse& e) {
+    throw Misuse(fmt::format("plugin {}: {}", file.string(), e.what()));
+  }
+}
+
+std::vector<PluginEntry> load_plugins() {
+  std::vector<PluginEntry> all;
+  for (const fs::path& file : plugins().files) {
+    const auto entries = load_plugin(file);
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  return all;
+}
+
+}  // namespace attnbench

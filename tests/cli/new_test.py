@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""What `attnbench new` writes compiles, is registered and holds.
+
+Run as tests/cli/new_test.py PROGRAM SAMPLES PROGRAM_WITH_SAMPLES. SAMPLES has every template as CMake instantiated it, which PROGRAM_WITH_SAMPLES was built with.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+FAMILIES = ("linear", "low-rank", "codebook", "sparse", "mixer")
+KINDS = {
+    **{f"sample-method-{family}": ["method", "--family", family] for family in FAMILIES},
+    **{f"sample-{kind}": [kind] for kind in ("feature-map", "projection", "input", "experiment", "recipe")},
+}
+CHECKED = [
+    *(name for name, (kind, *_) in KINDS.items() if kind == "method"),
+    "linear:features=sample-feature-map",
+    "performer:projection=sample-projection",
+]
+PROGRAM = PROGRAM_WITH_SAMPLES = ""
+SAMPLES = Path()
+
+
+def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *words], capture_output=True, text=True)
+
+
+class NewTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_what_it_writes_is_what_the_other_tests_build(self) -> None:
+        self.assertEqual({path.stem for path in SAMPLES.glob("*.cpp")}, set(KINDS))
+        for name, words in KINDS.items():
+            with self.subTest(name=name):
+                made = run(PROGRAM, "new", words[0], name, *words[1:], "-o", str(self.folder))
+                self.assertEqual(made.returncode, 0, made.stderr)
+                path = self.folder / (name.replace("-", "_") + ".cpp")
+                self.assertTrue(made.stdout.startswith(str(path)))
+                camel = "".join(word.capitalize() for word in name.split("-"))
+                self.assertEqual(path.read_text().replace(camel, "Sample"), (SAMPLES / f"{name}.cpp").read_text())
+
+    def test_samples_pass_check(self) -> None:
+        made = run(PROGRAM_WITH_SAMPLES, "check", *CHECKED)
+        self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
+
+    def test_samples_run(self) -> None:
+        results = str(self.folder / "results.db")
+        words = ["--method", "uniform", "--input", "sample-input", "-n", "64", "-d", "8", "--results", results]
+        made = run(PROGRAM_WITH_SAMPLES, "run", "sample-experiment", *words)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("mean_square", run(PROGRAM, "export", results).stdout)
+        words = ["--smoke", "--results", results, "-o", str(self.folder / "out")]
+        made = run(PROGRAM_WITH_SAMPLES, "reproduce", "sample-recipe", *words)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertTrue((self.folder / "out/index.html").is_file())
+
+    def test_what_cannot_be_is_refused_and_nothing_is_written(self) -> None:
+        out = self.folder / "out"
+        (self.folder / "there.cpp").write_text("mine")
+        for words, said in (
+            ([], "expected a kind and a name"),
+            (["method"], "expected a kind and a name"),
+            (["metod", "mine"], "did you mean method"),
+            (["method", "mine"], "--family is missing"),
+            (["method", "mine", "--family", "dense"], "no such family"),
+            (["input", "mine", "--family", "sparse"], "--family is of methods"),
+            (["input", "gaussian"], "is taken by"),
+            (["input", "My_Input"], "is no name"),
+            (["input", "a/b"], "is no name"),
+            (["input", "there", "-o", str(self.folder)], "is there already"),
+            (["input", "mine", "-o", str(self.folder / "there.cpp")], "cannot be written"),
+        ):
+            with self.subTest(words=words):
+                made = run(PROGRAM, "new", *words, *([] if "-o" in words or len(words) < 2 else ["-o", str(out)]))
+                self.assertEqual(made.returncode, 2, made.stdout + made.stderr)
+                self.assertIn(said, made.stderr)
+                self.assertEqual(made.stderr.count("\n"), 1)
+        self.assertFalse(out.exists())
+        self.assertEqual((self.folder / "there.cpp").read_text(), "mine")
+
+
+if __name__ == "__main__":
+    PROGRAM, SAMPLES, PROGRAM_WITH_SAMPLES = sys.argv.pop(1), Path(sys.argv.pop(1)), sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,102 @@
+// What is cited has its BibTeX: every number at arXiv that an entry of any catalogue names.
+#include "harness/core/bibliography.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "harness/core/registry.hpp"
+#include "harness/store/citable.hpp"
+#include "tests/misuse.hpp"
+#include "tests/store/results_file.hpp"
+
+namespace attnbench {
+
+TEST_CASE("every paper that a reference names by its number has a BibTeX entry", "[unit]") {
+  const auto entries = bibliography();
+  size_t named = 0;
+  for (const auto& [plural, entries_of_kind] : catalogues())
+    for (const auto& name : entries_of_kind->names()) {
+      const std::string& reference = entries_of_kind->description(name).reference;
+      for (const auto& key : cited_keys(reference)) {
+        INFO(plural << " " << name << ": " << reference);
+        ++named;
+        CHECK(entries.count(key) == 1);
+      }
+    }
+  CHECK(named > 50);  // or this has looked at nothing
+}
+
+TEST_CASE("a BibTeX entry says of itself what its key says", "[unit]") {
+  for (const auto& [key, entry] : bibliography()) {
+    INFO(key);
+    CHECK(entry.fields.at("year").find_first_not_of("0123456789") == std::string::npos);
+    if (key.starts_with("kexue.fm/"))
+      CHECK(contains(entry.fields.at("howpublished"), key));
+    else {
+      CHECK(entry.fields.at("eprint") == key);
+      CHECK(cited_keys("arXiv:" + key) == std::set{key});
+    }
+    // A number at arXiv begins with the year and the month of its first version.
+    if (std::isdigit(static_cast<unsigned char>(key[0]))) CHECK(entry.fields.at("year").substr(2) == key.substr(0, 2));
+  }
+}
+
+TEST_CASE("references are read in all spellings of their keys", "[unit]") {
+  CHECK(cited_keys("Choromanski et al. 2020, arXiv:2009.14794, Lemma 1") == std::set<std::string>{"2009.14794"});
+  CHECK(cited_keys("Su Jianlin, kexue.fm 8338; Su 2021, kexue.fm/archives/8610") ==
+        std::set<std::string>{"kexue.fm/archives/8338", "kexue.fm/archives/8610"});
+  CHECK(cited_keys("Mezzadri 2007, arXiv:math-ph/0609050.") == std::set<std::string>{"math-ph/0609050"});
+  CHECK(cited_keys("Hurley and Rickard 2009, arXiv:0811.4706") == std::set<std::string>{"0811.4706"});
+  CHECK(cited_keys("Rahimi and Recht 2007").empty());
+}
+
+TEST_CASE("a configuration cites what its parameters name, and what nests in it", "[unit]") {
+  const auto references = references_of("methods", {"methods", "combine:[local],[performer:features=saderf]"});
+  for (const char* key : {"2110.15343", "2009.14794", "2302.00787"}) {
+    INFO(key);
+    CHECK(std::any_of(references.begin(), references.end(),
+                      [&](const auto& reference) { return cited_keys(reference).count(key) > 0; }));
+  }
+}
+
+TEST_CASE("BibTeX is read with braces in its values, and what is none is refused with its line", "[unit]") {
+  const auto entries = parse_bibliography(
+      "a comment\n@misc{a/1, author = {{\\L}uk, A and others}, title={T {of} T}, year = {2001}, note = {}, }\n", "f");
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].key == "a/1");
+  CHECK(entries[0].fields.at("author") == "{\\L}uk, A and others");
+  CHECK(entries[0].fields.at("title") == "T {of} T");
+  CHECK(entries[0].text.back() == '}');
+  const std::string good = "@misc{a, author = {A}, title = {T}, year = {2001}}\n";
+  for (const auto& [text, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"@misc{b, author = {B}, title = {}, year = {2002}}", "no title"},
+           {"@misc{b, author = {B}, title = {T}}", "no year"},
+           {"@misc{b, author = {B, title = {T}, year = {2002}", "nothing closes"},
+           {"@misc{b, author = {B}", "no '}'"},
+           {"@misc{b, author = B}", "no '{'"},
+           {"@misc{b author = {B}", "no key"},
+           {"@misc{, author = {B}}", "no key"},
+           {"@{b}", "no name"}}) {
+    INFO(text);
+    const std::string both = good + text;
+    const std::string message = misuse_of([&] { parse_bibliography(both, "some.bib"); });
+    CHECK(contains(message, "some.bib: line 2"));
+    CHECK(contains(message, problem));
+  }
+}
+
+TEST_CASE("a store says which methods and sources there are to cite", "[unit]") {
+  const Folder folder;
+  Store store(folder / "results.db");
+  const auto run = store.begin_run("test", "{}");
+  for (const Index n : {64, 128})
+    for (const char* method : {"softmax", "linear"}) store.record(run, cell(method, n), 0, {}, 0.1, {});
+  store.put_reproduction({.recipe = "r",
+                          .verdicts = {{{.text = "s", .source = "a source"}, {Ruling::pass, "1"}},
+                                       {{"without one"}, {Ruling::pass, "2"}}}});
+  const auto [methods, sources] = citable(folder / "results.db");
+  CHECK(methods == std::set<std::string>{"linear", "softmax"});
+  CHECK(sources == std::set<std::string>{"a source"});
+}
+
+}  // namespace attnbench

@@ -1,0 +1,391 @@
+// The seam: products and row operations against plain loops, blocks over threads, singular values of known matrices.
+//
+// Entries are small whole numbers wherever a sum is checked: every order of adding them is exact in float and double,
+// so that results are compared for equality.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+
+#include "harness/linalg/context.hpp"
+#include "harness/linalg/products.hpp"
+#include "harness/linalg/rows.hpp"
+#include "harness/linalg/spectrum.hpp"
+#include "harness/random/streams.hpp"
+#include "tests/catch.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+// A rows x columns view inside a larger matrix whose other entries are -99 and must stay so.
+template <class T>
+class Framed {
+ public:
+  Framed(Generator& generator, Index row_count, Index column_count)
+      : whole_(Matrix<T>::Constant(row_count + 2, column_count + 5, T(-99))), rows_(row_count), columns_(column_count) {
+    for (Index i = 0; i < rows_; ++i)
+      for (Index j = 0; j < columns_; ++j)
+        whole_(i + 1, j + 2) = static_cast<T>(static_cast<int>(generator() % 17) - 8);
+  }
+  Out<T> view() { return {whole_.data() + whole_.cols() + 2, rows_, columns_, whole_.cols()}; }
+  bool frame_intact() const {
+    for (Index i = 0; i < whole_.rows(); ++i)
+      for (Index j = 0; j < whole_.cols(); ++j) {
+        const bool inside = i >= 1 && i <= rows_ && j >= 2 && j < columns_ + 2;
+        if (!inside && whole_(i, j) != T(-99)) return false;
+      }
+    return true;
+  }
+
+ private:
+  Matrix<T> whole_;
+  Index rows_, columns_;
+};
+
+// C + A B by loops; each of the two may be read transposed.
+template <class T>
+Matrix<T> by_loops(const In<T>& A, bool transpose_a, const In<T>& B, bool transpose_b, Matrix<T> C) {
+  const Index inner = transpose_a ? A.rows() : A.cols();
+  for (Index i = 0; i < C.rows(); ++i)
+    for (Index j = 0; j < C.cols(); ++j)
+      for (Index k = 0; k < inner; ++k)
+        C(i, j) += (transpose_a ? A(k, i) : A(i, k)) * (transpose_b ? B(j, k) : B(k, j));
+  return C;
+}
+
+// a, k, b of an (a x k) (k x b) product: blocks and remainders of every SIMD width, single rows and columns, nothing.
+constexpr std::array<std::array<Index, 3>, 14> product_shapes = {{{1, 1, 1},
+                                                                  {3, 5, 2},
+                                                                  {17, 31, 13},
+                                                                  {64, 64, 64},
+                                                                  {65, 129, 33},
+                                                                  {130, 7, 66},
+                                                                  {1, 300, 1},
+                                                                  {200, 1, 7},
+                                                                  {40, 60, 1},
+                                                                  {1, 60, 40},
+                                                                  {5, 0, 4},
+                                                                  {0, 3, 4},
+                                                                  {4, 3, 0},
+                                                                  {0, 0, 0}}};
+
+double relative_error(double value, double expected) { return std::abs(value / expected - 1); }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("products of strided views of any shape are those of plain loops", "[unit]", float, double) {
+  using T = TestType;
+  Generator generator = Streams(1).stream("products");
+  for (const auto& [a, k, b] : product_shapes) {
+    CAPTURE(a, k, b);
+    Framed<T> A(generator, a, k), A_transposed(generator, k, a), B(generator, k, b), B_transposed(generator, b, k);
+    Framed<T> C(generator, a, b);
+    const double flops = 2 * static_cast<double>(a * k * b);
+    const Matrix<T> zero = Matrix<T>::Zero(a, b);
+    Context context;
+
+    C.view().setConstant(std::numeric_limits<T>::quiet_NaN());  // what stood in C before must not matter
+    multiply<T>(context, A.view(), B.view(), C.view());
+    CHECK(C.view() == by_loops<T>(A.view(), false, B.view(), false, zero));
+
+    C.view().setConstant(std::numeric_limits<T>::quiet_NaN());
+    multiply_transposed<T>(context, A.view(), B_transposed.view(), C.view());
+    CHECK(C.view() == by_loops<T>(A.view(), false, B_transposed.view(), true, zero));
+
+    const Matrix<T> before = Matrix<T>::Constant(a, b, T(3));
+    C.view() = before;
+    multiply_add<T>(context, A.view(), B.view(), C.view());
+    CHECK(C.view() == by_loops<T>(A.view(), false, B.view(), false, before));
+
+    C.view() = before;
+    transposed_multiply_add<T>(context, A_transposed.view(), B.view(), C.view());
+    CHECK(C.view() == by_loops<T>(A_transposed.view(), true, B.view(), false, before));
+
+    CHECK(context.work.flops == 4 * flops);
+    CHECK(context.work.exps == 0);
+    for (const Framed<T>* framed : {&A, &A_transposed, &B, &B_transposed, &C}) CHECK(framed->frame_intact());
+  }
+}
+
+TEMPLATE_TEST_CASE("views name the rows and corners of another matrix's memory", "[unit]", float, double) {
+  using T = TestType;
+  Matrix<T> X(4, 3);
+  std::iota(X.data(), X.data() + X.size(), T(0));
+  CHECK(row_block(X, 1, 2) == X.middleRows(1, 2));
+  CHECK(corner(X, 2, 2) == X.topLeftCorner(2, 2));
+  CHECK(row_block(In<T>(corner(X, 4, 2)), 3, 1) == X.bottomLeftCorner(1, 2));
+  Out<T> handle = row_block(X, 0, 2);
+  const Out<T> same = handle;
+  Matrix<T> other = Matrix<T>::Constant(2, 3, T(7));
+  handle = Out<T>(other);
+  CHECK(X.topRows(2) == other);
+  CHECK(same == other);
+  other.setZero();
+  CHECK(X.topRows(2) != other);
+  CHECK(row_block(X, 4, 0).rows() == 0);
+}
+
+// Eigen's packets do not reach zero in double (exp(-inf) is 5.6e-309) and, with AVX-512, overflow 0.35 early in float:
+// accuracy is asked for where results are normal numbers, and beyond that the side only. What the engines exponentiate
+// is never positive.
+TEMPLATE_TEST_CASE("exponentials are within four units in the last place, and on the right side beyond", "[unit]",
+                   float, double) {
+  using T = TestType;
+  constexpr T infinity = std::numeric_limits<T>::infinity(), least_normal = std::numeric_limits<T>::min();
+  const double bound = 4 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  const T bounds = std::floor(-std::log(least_normal));  // 87 or 708: exp is normal up to there on both sides
+  for (const Index columns : {1, 3, 8, 37}) {
+    Matrix<T> X(5, columns);
+    for (Index i = 0; i < X.size(); ++i)
+      X.data()[i] = bounds * (2 * static_cast<T>(i) / static_cast<T>(X.size() - 1) - 1);
+    std::vector<T> by_row(5), by_column(static_cast<size_t>(columns));
+    for (size_t i = 0; i < by_row.size(); ++i) by_row[i] = static_cast<T>(i) - T(0.3);
+    for (size_t j = 0; j < by_column.size(); ++j) by_column[j] = T(0.7) - static_cast<T>(j);
+    Matrix<T> rowwise = X, columnwise = X;
+    Context context;
+    exponentiate_rows<T>(context, rowwise, by_row);
+    exponentiate_columns<T>(context, columnwise, by_column);
+    CHECK(context.work.exps == 2 * static_cast<double>(X.size()));
+    double worst = 0;
+    const auto compare = [&](T value, T argument) {
+      if (std::abs(argument) <= bounds)
+        worst = std::max(worst, relative_error(static_cast<double>(value), std::exp(static_cast<double>(argument))));
+    };
+    for (Index i = 0; i < 5; ++i)
+      for (Index j = 0; j < columns; ++j) {
+        compare(rowwise(i, j), X(i, j) - by_row[static_cast<size_t>(i)]);
+        compare(columnwise(i, j), X(i, j) - by_column[static_cast<size_t>(j)]);
+      }
+    CHECK(worst <= bound);
+  }
+  for (const Index columns : {1, 19}) {
+    const auto exponential = [&](T x) {
+      Matrix<T> X = Matrix<T>::Constant(1, columns, x);
+      Context context;
+      exponentiate_rows<T>(context, X, std::vector<T>{T(0)});
+      return X;
+    };
+    CHECK((exponential(0).array() == 1).all());
+    for (const T low : {-bounds - 1, T(-10'000), -infinity})
+      CHECK((exponential(low).array() >= 0 && exponential(low).array() < least_normal).all());
+    for (const T high : {bounds + 3, T(10'000), infinity}) CHECK((exponential(high).array() == infinity).all());
+    CHECK(exponential(std::numeric_limits<T>::quiet_NaN()).array().isNaN().all());
+  }
+}
+
+TEMPLATE_TEST_CASE("maxima, sums, scalings and norms of rows are those of plain loops", "[unit]", float, double) {
+  using T = TestType;
+  Generator generator = Streams(1).stream("rows");
+  for (const auto& [b, c] : {std::pair<Index, Index>{1, 1}, {3, 7}, {64, 16}, {33, 65}, {5, 1}, {1, 40}}) {
+    CAPTURE(b, c);
+    Framed<T> framed(generator, b, c);
+    const Out<T> X = framed.view();
+    const auto rows_count = static_cast<size_t>(b), columns_count = static_cast<size_t>(c);
+    std::vector<T> maxima(rows_count), sums(rows_count), halves(rows_count), column_maxima(columns_count, T(-2)),
+        column_sums(columns_count, T(5)), factors(rows_count);
+    row_maxima<T>(X, maxima);
+    row_sums<T>(X, sums);
+    half_squared_norms<T>(X, halves);
+    raise_to_column_maxima<T>(X, column_maxima);
+    add_column_sums<T>(X, column_sums);
+    for (size_t i = 0; i < rows_count; ++i) {
+      T maximum = X(static_cast<Index>(i), 0), sum = 0, half = 0;
+      for (Index j = 0; j < c; ++j) {
+        const T x = X(static_cast<Index>(i), j);
+        maximum = std::max(maximum, x);
+        sum += x;
+        half += x * x / 2;
+      }
+      CHECK((maxima[i] == maximum && sums[i] == sum && halves[i] == half));
+      factors[i] = static_cast<T>(i % 5) - 2;
+    }
+    for (size_t j = 0; j < columns_count; ++j) {
+      T maximum = -2, sum = 5;
+      for (Index i = 0; i < b; ++i) {
+        maximum = std::max(maximum, X(i, static_cast<Index>(j)));
+        sum += X(i, static_cast<Index>(j));
+      }
+      CHECK((column_maxima[j] == maximum && column_sums[j] == sum));
+    }
+    const Matrix<T> before = X;
+    scale_rows<T>(X, factors);
+    for (Index i = 0; i < b; ++i)
+      for (Index j = 0; j < c; ++j) CHECK(X(i, j) == before(i, j) * factors[static_cast<size_t>(i)]);
+    CHECK(framed.frame_intact());
+  }
+}
+
+TEMPLATE_TEST_CASE("columns are added row by row in order, so that sums are the same bit for bit", "[unit]", float,
+                   double) {
+  using T = TestType;
+  Generator generator = Streams(1).stream("column sums");
+  const Matrix<T> X = standard_normal(generator, 100, 37).template cast<T>();
+  std::vector<T> all(37, T(0)), parts(37, T(0)), by_loops(37, T(0));
+  add_column_sums<T>(X, all);
+  add_column_sums<T>(row_block(X, 0, 61), parts);
+  add_column_sums<T>(row_block(X, 61, 39), parts);
+  for (Index i = 0; i < 100; ++i)
+    for (Index j = 0; j < 37; ++j) by_loops[static_cast<size_t>(j)] += X(i, j);
+  CHECK(all == parts);
+  CHECK(all == by_loops);
+}
+
+TEMPLATE_TEST_CASE("rows and columns that are not there change nothing", "[unit]", float, double) {
+  using T = TestType;
+  Matrix<T> no_columns(3, 0), no_rows(0, 3);
+  Context context;
+  std::vector<T> three(3, T(5)), none;
+  row_sums<T>(no_columns, three);
+  CHECK(three == std::vector<T>(3, T(0)));
+  half_squared_norms<T>(no_columns, three);
+  CHECK(three == std::vector<T>(3, T(0)));
+  std::vector<T> kept(3, T(5));
+  add_column_sums<T>(no_rows, kept);
+  raise_to_column_maxima<T>(no_rows, kept);
+  CHECK(kept == std::vector<T>(3, T(5)));
+  row_maxima<T>(no_rows, none);
+  exponentiate_rows<T>(context, no_columns, kept);
+  exponentiate_columns<T>(context, no_rows, kept);
+  CHECK(context.work.exps == 0);
+}
+
+TEST_CASE("blocks cover each index once for any total, block and number of threads", "[unit]") {
+  for (const int threads : {1, 2, 3, 8, 100})
+    for (const Index total : {0, 1, 7, 64, 100})
+      for (const Index block : {1, 3, 64, 1000}) {
+        CAPTURE(threads, total, block);
+        std::vector<int> visits(static_cast<size_t>(total), 0);
+        std::vector<std::pair<Index, Index>> blocks;
+        std::mutex mutex;
+        Context context(threads);
+        const int blocks_there = static_cast<int>((total + block - 1) / block);
+        const int share = threads / std::clamp(blocks_there, 1, threads);  // more than one when there are few blocks
+        bool shared_out = true;
+        context.for_blocks(total, block, [&](Context& own, Index first, Index count) {
+          for (Index i = first; i < first + count; ++i) ++visits[static_cast<size_t>(i)];
+          own.work.flops += static_cast<double>(count);
+          own.work.exps += 1;
+          const std::scoped_lock lock(mutex);
+          shared_out = shared_out && own.threads() == share;
+          blocks.emplace_back(first, count);
+        });
+        CHECK(visits == std::vector<int>(static_cast<size_t>(total), 1));
+        CHECK(shared_out);
+        CHECK(context.threads() == threads);
+        CHECK(context.work.flops == static_cast<double>(total));
+        CHECK(context.work.exps == static_cast<double>((total + block - 1) / block));
+        for (const auto& [first, count] : blocks)
+          CHECK((first % block == 0 && count == std::min(block, total - first)));
+      }
+}
+
+TEST_CASE("work of one call after another adds up", "[unit]") {
+  for (const int threads : {1, 3}) {
+    Context context(threads);
+    context.work.flops = 5;
+    for (int call = 0; call < 2; ++call)
+      context.for_blocks(10, 2, [](Context& own, Index, Index) { own.work.flops += 1; });
+    CHECK(context.work.flops == 15);
+  }
+}
+
+TEST_CASE("an exception of one block ends the call and is thrown again with its type", "[unit]") {
+  struct Planted : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
+  for (const int threads : {1, 2, 8}) {
+    CAPTURE(threads);
+    for (const Index bad : {0, 7, 63}) {
+      std::atomic<int> started{0};
+      Context context(threads);
+      CHECK_THROWS_AS(context.for_blocks(64, 1,
+                                         [&](Context&, Index first, Index) {
+                                           ++started;
+                                           if (first == bad) throw Planted("block");
+                                         }),
+                      Planted);
+      CHECK(started > bad);  // blocks are taken in order
+      CHECK(started <= 64);
+    }
+    Context context(threads);
+    CHECK_THROWS_AS(context.for_blocks(64, 1, [](Context&, Index, Index) { throw Planted("every block"); }), Planted);
+  }
+}
+
+TEST_CASE("a product in blocks is the same bit for bit for any number of threads", "[unit]") {
+  Generator generator = Streams(1).stream("blocks");
+  const Matrix<double> A = standard_normal(generator, 101, 57), B = standard_normal(generator, 57, 43);
+  const auto product = [&](int threads) {
+    Matrix<double> C(101, 43);
+    Context context(threads);
+    context.for_blocks(101, 16, [&](Context& own, Index first, Index count) {
+      multiply<double>(own, row_block(A, first, count), B, row_block(C, first, count));
+    });
+    CHECK(context.work.flops == 2.0 * 101 * 57 * 43);
+    return C;
+  };
+  const Matrix<double> one = product(1);
+  for (const int threads : {2, 3, 8}) CHECK(product(threads) == one);
+}
+
+TEST_CASE("singular values of matrices that have known ones, largest first", "[unit]") {
+  const auto check = [](const Matrix<double>& A, std::vector<double> expected) {
+    CAPTURE(A);
+    std::sort(expected.begin(), expected.end(), std::greater<>());
+    const auto sigma = singular_values(A);
+    REQUIRE(sigma.size() == expected.size());
+    CHECK(std::is_sorted(sigma.rbegin(), sigma.rend()));
+    // Backward stability: the singular values are those of A + E, |E| a small multiple of the rounding of |A|.
+    const double largest = expected.empty() ? 0 : expected.front();
+    const double bound =
+        static_cast<double>(std::max(A.rows(), A.cols())) * std::numeric_limits<double>::epsilon() * largest;
+    for (size_t i = 0; i < sigma.size(); ++i) CHECK(std::abs(sigma[i] - expected[i]) <= bound);
+  };
+  Matrix<double> A = Matrix<double>::Zero(3, 3);
+  check(A, {0, 0, 0});
+  A.diagonal() << -2, 5, 0.5;
+  check(A, {2, 5, 0.5});
+  check(Matrix<double>::Identity(7, 4), {1, 1, 1, 1});
+  check(Matrix<double>::Ones(3, 12), {6, 0, 0});
+  check(Matrix<double>::Ones(12, 3), {6, 0, 0});
+  check(Matrix<double>(0, 3), {});
+  check(Matrix<double>(3, 0), {});
+  A = Matrix<double>(1, 3);
+  A << 2, 3, 6;
+  check(A, {7});
+  check(A.transpose(), {7});
+  A = Matrix<double>(2, 2);
+  A << 1, 1, 0, 1;
+  check(A, {(std::sqrt(5) + 1) / 2, (std::sqrt(5) - 1) / 2});
+  // Second differences: 2 - 2 cos(k pi / (n + 1)).
+  constexpr Index n = 40;
+  A = Matrix<double>::Zero(n, n);
+  A.diagonal().setConstant(2);
+  A.diagonal(1).setConstant(-1);
+  A.diagonal(-1).setConstant(-1);
+  std::vector<double> expected;
+  for (Index k = 1; k <= n; ++k) expected.push_back(2 - 2 * std::cos(static_cast<double>(k) * M_PI / (n + 1)));
+  check(A, expected);
+}
+
+TEST_CASE("singular values span twelve orders of magnitude to the rounding of the largest", "[unit]") {
+  Generator generator = Streams(1).stream("singular values");
+  const Matrix<double> U = haar_orthogonal(generator, 30), V = haar_orthogonal(generator, 30);
+  Matrix<double> sigma = Matrix<double>::Zero(30, 30);
+  for (Index i = 0; i < 30; ++i) sigma(i, i) = std::pow(10.0, -12.0 * static_cast<double>(i) / 29);
+  const Matrix<double> A = U * sigma * V.transpose();
+  const auto measured = singular_values(A);
+  for (Index i = 0; i < 30; ++i)
+    CHECK(std::abs(measured[static_cast<size_t>(i)] - sigma(i, i)) <= 30 * std::numeric_limits<double>::epsilon());
+}
+
+TEST_CASE("a matrix that is not finite has no singular values", "[unit]") {
+  Matrix<double> A = Matrix<double>::Identity(4, 4);
+  A(2, 1) = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_AS(singular_values(A), std::runtime_error);
+}

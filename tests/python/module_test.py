@@ -1,0 +1,367 @@
+#!/usr/bin/python3
+"""`import attnbench`: the C++ methods, closed forms, checks and experiments from Python. Run as tests/python/module_test.py BUILD_FOLDER."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SOURCES = Path(__file__).resolve().parents[1] / "plugins/python"
+BUILD = Path(sys.argv.pop(1)).resolve()
+sys.path[:0] = [str(BUILD / "python"), str(SOURCES), str(SOURCES.parents[1] / "approximations")]
+
+import attnbench  # noqa: E402
+from attnbench.declaration import kebab  # noqa: E402
+from libraries_test import read_safetensors  # noqa: E402
+from means import Leaky, Mean  # noqa: E402
+
+Array = NDArray[Any]
+GENERATOR = np.random.default_rng(1)
+N, D, DV = 40, 8, 6
+
+
+def drawn(*leading: int, columns: int = D, rows: int = N) -> Array:
+    return GENERATOR.standard_normal((*leading, rows, columns))
+
+
+def softmax(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
+    logits = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        queries, keys = q.shape[-2], k.shape[-2]
+        logits = np.where(np.tri(queries, keys, k=keys - queries, dtype=bool), logits, -np.inf)
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    outputs: Array = weights @ v / weights.sum(-1, keepdims=True)
+    return outputs
+
+
+class AttendTest(unittest.TestCase):
+    def test_softmax_is_softmax_for_all_leading_axes(self) -> None:
+        for leading in ((), (3,), (2, 3)):
+            for causal in (False, True):
+                q, k, v = drawn(*leading), drawn(*leading), drawn(*leading, columns=DV)
+                out = attnbench.attend("softmax", q, k, v, causal=causal)
+                self.assertEqual(out.shape, (*leading, N, DV))
+                np.testing.assert_allclose(out, softmax(q, k, v, causal), atol=1e-12)
+
+    def test_fewer_heads_of_keys_and_other_numbers_of_queries(self) -> None:
+        q, k, v = drawn(4, rows=10), drawn(2), drawn(2, columns=DV)
+        out = attnbench.attend("softmax", q, k, v, causal=True)
+        want = softmax(q, np.repeat(k, 2, 0), np.repeat(v, 2, 0), causal=True)
+        np.testing.assert_allclose(out, want, atol=1e-12)
+
+    def test_the_type_is_kept_and_scaling_can_be_left_out(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        self.assertEqual(attnbench.attend("softmax", *(x.astype(np.float32) for x in (q, k, v))).dtype, np.float32)
+        self.assertEqual(attnbench.attend("softmax", q.astype(np.float32), k, v).dtype, np.float64)
+        factor = D**-0.25
+        np.testing.assert_array_equal(
+            attnbench.attend("softmax", q * factor, k * factor, v, scaled=True), attnbench.attend("softmax", q, k, v)
+        )
+
+    def test_seeds_are_draws(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        first, again, other = (attnbench.attend("performer:m=16", q, k, v, seed=seed) for seed in (1, 1, 2))
+        np.testing.assert_array_equal(first, again)
+        self.assertFalse(np.array_equal(first, other))
+
+    def test_the_matrix_is_what_is_applied_and_the_kernel_what_is_estimated(self) -> None:
+        q, k, v = drawn(2), drawn(2), drawn(2)
+        A = attnbench.attention_matrix("performer:m=16", q, k, seed=3)
+        np.testing.assert_allclose(A @ v, attnbench.attend("performer:m=16", q, k, v, seed=3), atol=1e-12)
+        K = attnbench.kernel("performer:m=16", q, k, seed=3)
+        np.testing.assert_allclose(K / K.sum(-1, keepdims=True), A, atol=1e-12)
+        self.assertGreater(np.abs(K.sum(-1) - 1).min(), 1e-3)
+
+    def test_closed_forms_are_what_draws_give(self) -> None:
+        q, k = drawn(rows=3) / 3, drawn(rows=3) / 3
+        known = attnbench.theory("performer:m=8,projection=iid", q, k)
+        assert known is not None and known.variance is not None
+        np.testing.assert_allclose(known.mean, np.exp((q * k).sum(-1) / np.sqrt(D)), rtol=1e-12)
+        draws = np.array(
+            [np.diag(attnbench.kernel("performer:m=8,projection=iid", q, k, seed=seed)) for seed in range(4000)]
+        )
+        np.testing.assert_allclose(draws.mean(0), known.mean, atol=6 * np.sqrt(known.variance.max() / 4000))
+        np.testing.assert_allclose(draws.var(0), known.variance, rtol=0.4)
+        self.assertIsNone(attnbench.theory("nystrom", q, k))
+
+    def test_fitted_methods_learn_from_what_they_are_given(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        with self.assertWarnsRegex(UserWarning, "learns from the input itself"):
+            inside = attnbench.attend("vq:codes=4", q, k, v)
+        outside = attnbench.attend("vq:codes=4", q, k, v, calibration=(drawn(), drawn(), drawn()))
+        self.assertFalse(np.array_equal(inside, outside))
+
+    def test_the_program_and_the_module_give_the_same_numbers(self) -> None:
+        arrays = {"q": drawn(2), "k": drawn(2), "v": drawn(2, columns=DV)}
+        arrays = {name: x.astype(np.float32) for name, x in arrays.items()}
+        q, k, v = arrays.values()
+        with tempfile.TemporaryDirectory() as folder:
+            given, written = Path(folder) / "in.npz", Path(folder) / "out.safetensors"
+            np.savez(given, **arrays)
+            for spec in ("performer:m=16", "vq:codes=4"):  # drawn, and fitted
+                command: list[str | Path] = [
+                    BUILD / "attnbench",
+                    "attend",
+                    spec,
+                    "--input",
+                    given,
+                    "--output",
+                    written,
+                    "--matrix",
+                ]
+                subprocess.run([*command, "--kernel"], check=True, capture_output=True)
+                of_program = read_safetensors(written)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # vq learns from the input itself
+                    of_module = {
+                        "out": attnbench.attend(spec, q, k, v),
+                        "attention": attnbench.attention_matrix(spec, q, k),
+                        "kernel": attnbench.kernel(spec, q, k),
+                    }
+                for name, want in of_module.items():
+                    with self.subTest(spec=spec, name=name):
+                        np.testing.assert_array_equal(of_program[name], want)
+
+    def test_misuse_is_a_value_error_that_says_what_was_expected(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        for words, call in (
+            ("did you mean performer", lambda: attnbench.attend("perfomer", q, k, v)),
+            ("m=0 is not allowed", lambda: attnbench.attend("performer:m=0", q, k, v)),
+            ("expected the same number", lambda: attnbench.attend("softmax", q, k[None], v)),
+            ("40 keys and 39 values", lambda: attnbench.attend("softmax", q, k, v[1:])),
+            ("q has d = 8 and k has d = 7", lambda: attnbench.attend("softmax", q, k[:, 1:], v)),
+            ("expected \\[n, d\\]", lambda: attnbench.attend("softmax", q[0], k[0], v[0])),
+            ("expected numbers", lambda: attnbench.attend("softmax", q.astype(str), k, v)),
+            ("no causal form", lambda: attnbench.attend("linformer:r=4", q, k, v, causal=True)),
+            ("has no attention matrix", lambda: attnbench.attention_matrix("gmlp", q, k)),
+            ("estimates no kernel", lambda: attnbench.kernel("local", q, k)),
+            ("unknown kind", lambda: attnbench.list("methodes")),
+            ("nothing is called", lambda: attnbench.describe("nothing")),
+        ):
+            with self.subTest(words=words), self.assertRaisesRegex(attnbench.Misuse, words):
+                call()
+        self.assertTrue(issubclass(attnbench.Misuse, ValueError))
+        with self.assertRaises(attnbench.NumericallyInvalid):
+            attnbench.attend("softmax", q * np.nan, k, v)
+
+
+class CatalogueTest(unittest.TestCase):
+    def test_lists_and_descriptions(self) -> None:
+        self.assertIn("performer", attnbench.list())
+        self.assertIn("gaussian", attnbench.list("inputs"))
+        told = attnbench.describe("performer:m=16")
+        self.assertEqual(told["parameters"]["m"], "16")
+        self.assertIn("what published libraries do instead", str(told))
+
+
+class ClassTest(unittest.TestCase):
+    def test_a_class_is_a_method(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        np.testing.assert_allclose(
+            attnbench.attend(Mean, q, k, v, causal=True), attnbench.attend("uniform", q, k, v, causal=True), atol=1e-12
+        )
+        self.assertIn("mean", attnbench.list())
+        names = [kebab(name) for name in ("MyPerformer", "FAVORPlus", "mean_of_v")]
+        self.assertEqual(names, ["my-performer", "favor-plus", "mean-of-v"])
+        np.testing.assert_allclose(attnbench.attention_matrix("mean", q, k), np.full((N, N), 1 / N), atol=1e-15)
+
+    def test_a_class_is_checked(self) -> None:
+        report = attnbench.check(Mean)
+        self.assertTrue(report.passed, report)
+        self.assertEqual(report.failures(), [])
+        report = attnbench.check(Leaky)
+        self.assertFalse(report)
+        self.assertIn("causal", {row["claim"] for row in report.failures()})
+        self.assertRegex(str(report), r"causal +FAIL")
+        self.assertGreater(len(report.frame()), 10)
+
+    def test_a_class_may_be_defined_anew(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        space: dict[str, type] = {}
+        for factor in (2, 3):
+            exec(f"class Scaled:\n    def attend(self, q, k, v, causal):\n        return {factor} * v\n", space)
+            np.testing.assert_allclose(attnbench.attend(space["Scaled"], q, k, v), factor * v)
+        with self.assertRaisesRegex(attnbench.Misuse, "is in no file"):
+            attnbench.run("attention-error", space["Scaled"], n=16, d=4)
+
+    def test_names_that_are_taken_and_what_is_no_method(self) -> None:
+        with self.assertRaisesRegex(attnbench.Misuse, "'softmax' is taken"):
+            attnbench.register(type("Softmax", (Mean,), {}))
+        with self.assertRaisesRegex(attnbench.Misuse, "neither attend"):
+            attnbench.register(type("Nothing", (), {}))
+        with self.assertRaisesRegex(attnbench.Misuse, "is no class"):
+            attnbench.register(3)  # type: ignore[type-var]
+
+    def test_what_a_class_has_no_form_of_is_said(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        plain = type("Plain", (), {"attend": lambda self, q, k, v: v})
+        np.testing.assert_array_equal(attnbench.attend(plain, q, k, v), v)
+        with self.assertRaisesRegex(attnbench.Misuse, "no causal form: its attend has no parameter causal"):
+            attnbench.attend(plain, q, k, v, causal=True)
+        with self.assertRaisesRegex(attnbench.Misuse, "has one query a key"):
+            attnbench.attend(Mean, q[:5], k, v, causal=True)
+
+    def test_features_have_every_form(self) -> None:
+        class Squares:
+            def __init__(self, power: int = 2) -> None:
+                self.power = power
+
+            def features_q(self, x: Array) -> Array:
+                return np.abs(x) ** self.power + 0.1
+
+            features_k = features_q
+
+        q, k, v = drawn(rows=7), drawn(), drawn()
+        phi_q, phi_k = (np.abs(x * D**-0.25) ** 3 + 0.1 for x in (q, k))
+        weights = phi_q @ phi_k.T
+        attnbench.register(Squares)
+        np.testing.assert_allclose(attnbench.kernel("squares:power=3", q, k), weights)
+        seen = weights * np.tri(7, N, k=N - 7)
+        out = attnbench.attend("squares:power=3", q, k, v, causal=True)
+        np.testing.assert_allclose(out, seen @ v / seen.sum(1, keepdims=True), atol=1e-12)
+        other = attnbench.attend("linear:features=squares,power=3", q, k, v, causal=True)
+        np.testing.assert_array_equal(out, other)
+        self.assertTrue(attnbench.check("squares:power=1").passed)
+
+    def test_claims_cost_and_memory_may_be_functions(self) -> None:
+        class Costly:
+            parameters = {"m": attnbench.Parameter(8, "what it spends", minimum=1, budget=True)}
+
+            @staticmethod
+            def claims(parameters: dict[str, int], shape: attnbench.Shape) -> dict[str, Any]:
+                return {"rank_at_most": parameters["m"], "no_form": "a reason" if shape.causal else ""}
+
+            def cost(self, parameters: dict[str, int], shape: attnbench.Shape) -> tuple[float, float]:
+                return 2.0 * shape.nq * parameters["m"], 5.0
+
+            @staticmethod
+            def memory(parameters: dict[str, int], shape: attnbench.Shape) -> float:
+                return 12345.0
+
+            def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+                return np.zeros_like(v)
+
+        attnbench.register(Costly)
+        told = str(attnbench.describe("costly:m=16"))
+        self.assertIn("rank of A at most 16", told)
+        self.assertIn("a reason", told)
+        self.assertIn("1.31e+05 FLOPs, 5 exponentials", told)
+        self.assertNotIn("assumed", told)
+
+    def test_errors_of_a_class_come_through(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        failing = type("Failing", (), {"attend": lambda self, q, k, v, causal: v[:3]})
+        with self.assertRaisesRegex(RuntimeError, r"shape \(3, 8\); expected an array of shape \(40, 8\)"):
+            attnbench.attend(failing, q, k, v)
+
+    def test_a_plugin_is_loaded_and_loaded_anew(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        self.assertEqual(attnbench.load(SOURCES / "numpy_softmax.py"), ["numpy-softmax"])
+        np.testing.assert_allclose(attnbench.attend("numpy-softmax", q, k, v), softmax(q, k, v), atol=1e-12)
+        self.assertEqual(attnbench.load(SOURCES / "numpy_softmax.py"), ["numpy-softmax"])
+        for name, words in (("none.py", "there is no such file"), ("means.txt", "expected a shared library")):
+            with self.assertRaisesRegex(attnbench.Misuse, words):
+                attnbench.load(name)
+        with tempfile.TemporaryDirectory() as folder:
+            bad = Path(folder) / "bad.py"
+            bad.write_text("import no_such_package\n")
+            with self.assertRaisesRegex(attnbench.Misuse, r"bad.py: ModuleNotFoundError: .*no_such_package"):
+                attnbench.load(bad)
+        self.assertEqual(set(attnbench.run("attention-error", "uniform", n=16, d=4)["ending"]), {"done"})
+
+
+class RunTest(unittest.TestCase):
+    def test_rows_come_as_a_frame(self) -> None:
+        frame = attnbench.run("attention-error", ["performer", "uniform"], n=[32, 64], d=8, sweep={"m": [8, 16]})
+        self.assertEqual(set(frame["method"]), {"performer:m=8", "performer:m=16", "uniform"})
+        self.assertEqual(set(frame["n"]), {32, 64})
+        self.assertEqual(set(frame["ending"]), {"done"})
+        self.assertIn("cells x 1 replicates", frame.attrs["summary"])
+
+    def test_a_results_file_is_added_to(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            words: dict[str, Any] = {"n": 32, "d": 8, "results": Path(folder) / "results.db"}
+            self.assertIn("1 run", attnbench.run("attention-error", "uniform", **words).attrs["summary"])
+            again = attnbench.run("attention-error", ["uniform", "softmax"], **words)
+            self.assertIn("1 run, 1 were there already", again.attrs["summary"])
+
+    def test_a_plugin_that_was_written_anew_is_measured_anew(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file, found = Path(folder) / "factors.py", []
+            for factor in (2, 3):
+                file.write_text(f"class Factor:\n    def attend(self, q, k, v, causal):\n        return {factor} * v\n")
+                attnbench.load(file)
+                frame = attnbench.run("attention-error", "factor", n=16, d=4, results=Path(folder) / "results.db")
+                self.assertIn("1 run", frame.attrs["summary"])
+                found.append(sorted(frame[frame["metric"] == "relative_frobenius"]["value"]))
+            self.assertEqual([len(values) for values in found], [1, 2])
+
+    def test_classes_and_plugins_run_in_workers(self) -> None:
+        attnbench.load(SOURCES / "positive_features.py")
+        methods: list[str | type] = [Mean, "numpy-positive:m=16", "uniform"]
+        frame = attnbench.run("attention-error", methods, n=32, d=8)
+        errors = frame[frame["metric"] == "relative_frobenius"].set_index("method")["value"]
+        self.assertAlmostEqual(errors["mean"], errors["uniform"], places=12)
+        self.assertGreater(errors["numpy-positive:m=16"], 0)
+
+    def test_endings_are_rows_and_a_warning(self) -> None:
+        attnbench.load(SOURCES / "faults.py")
+        with self.assertWarnsRegex(UserWarning, "segfaults .*crashed"):
+            frame = attnbench.run("attention-error", ["segfaults", "uniform"], n=16, d=4)
+        self.assertEqual(set(zip(frame["method"], frame["ending"])), {("segfaults", "crashed"), ("uniform", "done")})
+
+    def test_misuse_leaves_no_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "results.db"
+            with self.assertRaisesRegex(attnbench.Misuse, "did you mean"):
+                attnbench.run("attention-eror", "uniform", results=file)
+            with self.assertRaises(attnbench.Misuse):
+                attnbench.run("attention-error", "uniform", n=0, results=file)
+            self.assertFalse(file.exists())
+
+    def test_a_script_may_run_its_own_class(self) -> None:
+        text = f"""
+        import sys
+        sys.path.insert(0, {str(BUILD / "python")!r})
+        import attnbench
+
+        class Own:
+            def attend(self, q, k, v, causal):
+                return v
+
+        if __name__ == "__main__":
+            frame = attnbench.run("attention-error", [Own, "identity"], n=16, d=4)
+            values = frame[frame["metric"] == "relative_frobenius"]["value"]
+            print(len(values), len(set(values)))
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "script.py"
+            script.write_text(textwrap.dedent(text))
+            made = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=folder)
+            self.assertEqual(made.stdout, "2 1\n", made.stderr)
+            script.write_text(textwrap.dedent(text).replace('if __name__ == "__main__":', "if True:"))
+            made = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=folder)
+            self.assertIn("put it under", made.stdout + made.stderr)
+
+
+class TypesTest(unittest.TestCase):
+    def test_everything_public_has_a_docstring(self) -> None:
+        for name in attnbench.__all__:
+            self.assertTrue(getattr(attnbench, name).__doc__, name)
+        self.assertTrue((Path(attnbench.__file__).parent / "py.typed").exists())
+
+
+if __name__ == "__main__":
+    os.environ.pop("ATTNBENCH_PLUGINS", None)
+    warnings.simplefilter("always")
+    unittest.main()

@@ -1,0 +1,109 @@
+// Growth of time against length and crossovers, from times that are made up.
+#include "experiments/recipes/growth.hpp"
+
+#include <cmath>
+#include <functional>
+
+#include "tests/catch.hpp"
+#include "tests/runner/made_up.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+// A recipe of quick size that times one method at four lengths, with `seconds` of n as what it measures.
+class Timed {
+ public:
+  explicit Timed(const std::function<double(double)>& seconds, double disturbed = 0, double between_sessions = 0)
+      : measurements_([=](const Cell& cell, const std::string& metric) {
+          const auto n = static_cast<double>(cell.problem.shape.nk);
+          return [=](Index, size_t block) {
+            if (metric == "disturbed") return disturbed;
+            if (metric == "session") return 1e9 + between_sessions * n;
+            return (1 + 0.001 * static_cast<double>(block)) * seconds(n);
+          };
+        }) {
+    cells_ = recipe_.run({.experiment = "speed:" + turns(recipe_),
+                          .methods = {"linear"},
+                          .inputs = {"gaussian"},
+                          .n = {1024, 128, 512, 256}});
+  }
+  Finding grows(const GrowthLaw& law) {
+    recipe_.judge({"growth"}, [this, law] { return grows_as(recipe_, law, curves_of(cells_, {"linear"})); });
+    return recipe_.verdicts(measurements_).back().finding;
+  }
+  std::vector<Index> lengths_of_exponent() const {
+    std::vector<Index> lengths;
+    for (const Cells& one : by_length(last_three(cells_))) lengths.push_back(length_of(one));
+    return lengths;
+  }
+  double crossing() {
+    double found = 0;
+    recipe_.judge({"crossing"}, [&] {
+      found = crossings(cells_).at(0);
+      return Finding{};
+    });
+    recipe_.verdicts(measurements_);
+    return found;
+  }
+
+ private:
+  Recipe recipe_{RecipeSize::quick};
+  MadeUp measurements_;
+  Cells cells_;
+};
+
+Timed power(double exponent) {
+  return Timed([=](double n) { return 3e-9 * std::pow(n, exponent); });
+}
+bool has(const Finding& finding, const std::string& part) { return finding.numbers.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("one rule tells linear, n^1.5 and quadratic growth apart", "[unit]") {
+  CHECK(power(1).grows(linear_growth).ruling == Ruling::pass);
+  CHECK(power(1).grows(n_root_n_growth).ruling == Ruling::fail);
+  CHECK(power(1).grows(quadratic_growth).ruling == Ruling::fail);
+  CHECK(power(1.5).grows(linear_growth).ruling == Ruling::fail);
+  CHECK(power(1.5).grows(n_root_n_growth).ruling == Ruling::pass);
+  CHECK(power(1.5).grows(quadratic_growth).ruling == Ruling::fail);
+  CHECK(power(2).grows(linear_growth).ruling == Ruling::fail);
+  CHECK(power(2).grows(quadratic_growth).ruling == Ruling::pass);
+  CHECK(has(power(1.5).grows(n_root_n_growth), "linear: n^1.5"));
+}
+
+// 512 + n quadruples nowhere; n^2 up to 512 and flat from there on has one doubling that is linear or less.
+TEST_CASE("every doubling is judged", "[unit]") {
+  const auto bent = [] { return Timed([](double n) { return std::min(n, 512.0) * std::min(n, 512.0); }); };
+  CHECK(bent().grows(quadratic_growth).ruling == Ruling::fail);
+  CHECK(has(bent().grows(quadratic_growth), "from n = 512 to 1024: 1"));
+  CHECK(Timed([](double n) { return 512 + n; }).grows(linear_growth).ruling == Ruling::pass);
+}
+
+// n^0 up to 256, n^1 to 512 and n^3 to 1024: a line through the last three has the exponent 2, one through the first,
+// the middle and the last of them another one.
+TEST_CASE("the exponent of a curve is that of its last three lengths", "[unit]") {
+  const auto bent = [](double n) { return n <= 256 ? 1 : n == 512 ? 2.0 : 16.0; };
+  CHECK(has(Timed(bent).grows(quadratic_growth), "linear: n^2 ("));
+  CHECK(Timed(bent).lengths_of_exponent() == std::vector<Index>{256, 512, 1024});
+}
+
+TEST_CASE("a curve whose turns were mostly disturbed says so", "[unit]") {
+  Timed loud([](double n) { return n; }, 1);
+  const Finding finding = loud.grows(linear_growth);
+  CHECK(finding.ruling == Ruling::pass);  // both sides of a ratio were disturbed alike
+  CHECK(has(finding, "most turns of 4 of 4 cells, worst 100 %"));
+}
+
+TEST_CASE("lengths of different sessions decide nothing", "[unit]") {
+  Timed apart([](double n) { return n; }, 0, 1);
+  const Finding finding = apart.grows(linear_growth);
+  CHECK(finding.ruling == Ruling::ambiguous);
+  CHECK(has(finding, "different sessions"));
+}
+
+TEST_CASE("a crossover is interpolated between lengths, for lengths in any order", "[unit]") {
+  CHECK(std::abs(Timed([](double n) { return n / 300; }).crossing() - 300) < 1e-9);
+  CHECK(Timed([](double n) { return n; }).crossing() == 0);
+  CHECK(std::isinf(Timed([](double) { return 0.5; }).crossing()));
+}

@@ -1,0 +1,283 @@
+// Recipes: at every size their cells exist, their figures draw what is measured, their statements are complete, and
+// every interval that a rule asks for can exist.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/runner/recipe.hpp"
+#include "harness/runner/reproduce.hpp"
+#include "tests/catch.hpp"
+#include "tests/runner/made_up.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+constexpr RecipeSize sizes[] = {RecipeSize::smoke, RecipeSize::quick, RecipeSize::full};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::set<std::string> metrics_of(const Recipe& recipe) {
+  std::set<std::string> metrics{""};  // a panel's field may be empty
+  for (const auto& [request, cells] : recipe.runs())
+    for (const Metric& known : find<ExperimentEntry>(parse_spec(request.experiment).name).metrics)
+      metrics.insert(known.name);
+  return metrics;
+}
+
+}  // namespace
+
+TEST_CASE("every recipe's figures draw metrics of its own cells, at every size", "[recipes]") {
+  for (const auto& name : catalogue("recipes").names())
+    for (const RecipeSize size : sizes) {
+      INFO(name << " " << to_string(size));
+      const auto& entry = find<RecipeEntry>(name);
+      const auto recipe = written(entry, size);
+      CHECK(recipe->cells().size() > 0);
+      const auto figures = recipe->figures(entry.text);
+      CHECK_FALSE(figures.empty());
+      const auto metrics = metrics_of(*recipe);
+      for (const auto& figure : figures) {
+        const auto read = nlohmann::json::parse(figure.json);
+        for (const auto& panel : read["panels"]) {
+          CHECK_FALSE(panel["cells"].empty());
+          for (const std::string field : {"y", "theory", "x_metric", "area", "bound_x"}) {
+            INFO(panel[field]);
+            CHECK(metrics.contains(panel[field].get<std::string>()));
+          }
+        }
+      }
+    }
+}
+
+// Sizes only grow: the full size measures at least what the quick one does, in cells or in replicates.
+TEST_CASE("a recipe's sizes rise from smoke to full", "[recipes]") {
+  for (const auto& name : catalogue("recipes").names()) {
+    INFO(name);
+    double before = 0;
+    for (const RecipeSize size : sizes) {
+      const auto recipe = written(find<RecipeEntry>(name), size);
+      double work = 0;
+      for (const RecipeCell& cell : recipe->cells().all()) {
+        const Shape& shape = cell.asked.problem.shape;
+        double one = static_cast<double>(cell.replicates * shape.nk);
+        for (const char* option : {"draws", "blocks", "turn"})
+          if (cell.asked.experiment.has(option)) one *= std::stod(cell.asked.experiment.text(option));
+        work += one;
+      }
+      CHECK(work >= before);
+      before = work;
+    }
+  }
+}
+
+// A larger size has at least the replicates of a smaller one in all and sequences as long, and curves of time have
+// other lengths at full size than at quick size, method by method in each experiment. Quick sizes may leave methods
+// out.
+TEST_CASE("recipes plan no less in a larger size, and the full size is not the quick one", "[recipes]") {
+  struct Planned {
+    size_t cells = 0;
+    std::set<Index> lengths;
+  };
+  struct Size {
+    std::map<std::pair<std::string, std::string>, Planned> methods;  // by experiment and method
+    std::map<std::string, Index> replicates;                         // by the key of a cell
+    Index units() const {
+      Index sum = 0;
+      for (const auto& [key, count] : replicates) sum += count;
+      return sum;
+    }
+  };
+  // Nothing in them is short of what they are about.
+  const std::set<std::string> one_size{"empty-rows", "fnet-twice", "layer-flops", "synthesizer-input"};
+  const auto planned = [](const std::string& name, RecipeSize size) {
+    Size all;
+    const auto recipe = written(find<RecipeEntry>(name), size);
+    const auto cells = recipe->cells().all();
+    const auto keys = recipe->cells().keys();
+    for (size_t i = 0; i < cells.size(); ++i) {
+      Planned& one = all.methods[{cells[i].asked.experiment.name(), cells[i].asked.method.name()}];
+      ++one.cells;
+      one.lengths.insert(cells[i].asked.problem.shape.nk);
+      all.replicates[keys[i]] = cells[i].replicates;
+    }
+    return all;
+  };
+  for (const auto& name : catalogue("recipes").names()) {
+    INFO(name);
+    const Size smoke = planned(name, RecipeSize::smoke), quick = planned(name, RecipeSize::quick),
+               full = planned(name, RecipeSize::full);
+    CHECK(smoke.units() <= quick.units());
+    CHECK(quick.units() <= full.units());
+    CHECK((quick.replicates == full.replicates) == one_size.contains(name));
+    for (const auto& [what, before] : smoke.methods)
+      if (const auto after = quick.methods.find(what); after != quick.methods.end()) {
+        INFO(what.first << " of " << what.second << ", smoke and quick");
+        CHECK(*before.lengths.rbegin() <= *after->second.lengths.rbegin());
+      }
+    for (const auto& [what, before] : quick.methods) {
+      INFO(what.first << " of " << what.second << ", quick and full");
+      REQUIRE(full.methods.contains(what));
+      const Planned& after = full.methods.at(what);
+      CHECK(before.cells <= after.cells);
+      CHECK(*before.lengths.rbegin() <= *after.lengths.rbegin());
+      if (find<ExperimentEntry>(what.first).timing() && before.lengths.size() > 1)
+        CHECK(before.lengths != after.lengths);
+    }
+  }
+}
+
+// A line through the points is of the same number as the points: its name says so, or it is one of these.
+TEST_CASE("the theory that a panel draws belongs to its y", "[recipes]") {
+  const std::map<std::string, std::string> others{{"speedup", "speedup_by_flops"},
+                                                  {"orthogonal_gain", "orthogonal_gain_bound"},
+                                                  {"regularised_ratio", "regularised_ratio_bound"},
+                                                  {"softmax_bias", "target_bias"},
+                                                  {"dobrushin_product", "dobrushin_bound"}};
+  size_t lines = 0;
+  for (const auto& name : catalogue("recipes").names()) {
+    const auto& entry = find<RecipeEntry>(name);
+    for (const auto& figure : written(entry, RecipeSize::quick)->figures(entry.text)) {
+      const auto read = nlohmann::json::parse(figure.json);
+      for (const auto& panel : read["panels"]) {
+        const auto y = panel["y"].get<std::string>(), theory = panel["theory"].get<std::string>();
+        if (theory.empty()) continue;
+        INFO(figure.name << ": " << y << " with the line of " << theory);
+        ++lines;
+        CHECK((theory == y + "_theory" || (others.contains(y) && others.at(y) == theory)));
+      }
+    }
+  }
+  CHECK(lines > 10);
+}
+
+TEST_CASE("every statement says who claims it, what is measured, and why the bound is where it is", "[recipes]") {
+  std::set<std::string> texts;
+  size_t count = 0;
+  for (const auto& name : catalogue("recipes").names())
+    for (const Statement& s : written(find<RecipeEntry>(name), RecipeSize::quick)->statements()) {
+      INFO(name << ": " << s.text);
+      ++count;
+      CHECK(texts.insert(name + s.text).second);
+      CHECK_FALSE(s.text.empty());
+      CHECK_FALSE(s.definition.empty());
+      CHECK_FALSE(s.threshold.empty());
+      CHECK_FALSE(s.because.empty());
+      // A published statement carries the source's words or a paraphrase; a finding of our own borrows no author's
+      // name.
+      CHECK(s.source.empty() == (s.quotation.empty() && s.paraphrase.empty()));
+      for (const std::string& seen :
+           {s.text, s.source, s.quotation, s.paraphrase, s.definition, s.threshold, s.because}) {
+        CHECK_FALSE(has(seen, ".md"));       // documents that readers do not have
+        CHECK_FALSE(has(seen, "source 0"));  // the project's own numbers of papers
+      }
+    }
+  CHECK(count <= most_verdicts);
+}
+
+// An interval that cannot exist at the error rate that a rule asks for throws. So does a measurement that the recipe
+// does not plan.
+TEST_CASE("every interval that a recipe asks for can exist, at every size", "[recipes]") {
+  const MadeUp numbers = arbitrary();
+  for (const auto& name : catalogue("recipes").names())
+    for (const RecipeSize size : sizes) {
+      INFO(name << " " << to_string(size));
+      const auto recipe = written(find<RecipeEntry>(name), size);
+      std::vector<Verdict> verdicts;
+      CHECK_NOTHROW(verdicts = recipe->verdicts(numbers));
+      for (const Verdict& verdict : verdicts) {
+        INFO(verdict.statement.text);
+        CHECK_FALSE(verdict.finding.numbers.empty());
+        CHECK(verdict.finding.numbers.size() < 2000);  // the rest is in `compared`
+        if (verdict.finding.ruling == Ruling::conditional) CHECK_FALSE(verdict.finding.region.empty());
+      }
+    }
+}
+
+TEST_CASE("the test of intervals sees 21 blocks where 22 are needed", "[unit]") {
+  for (const int blocks : {21, 22}) {
+    Recipe recipe(RecipeSize::quick);
+    const Cells cells = recipe.run({.experiment = fmt::format("speed:blocks={}", blocks),
+                                    .methods = {"linear"},
+                                    .inputs = {"gaussian"},
+                                    .n = {64}});
+    recipe.judge({"s"}, [&] { return all_below(1, {{"a", median_of(cells.turns("seconds"), 9.26e-7)}}); });
+    if (blocks == 21)
+      CHECK_THROWS_AS(recipe.verdicts(arbitrary()), std::logic_error);
+    else
+      CHECK_NOTHROW(recipe.verdicts(arbitrary()));
+  }
+}
+
+TEST_CASE("an error rate is shared by the intervals of a statement, and smoke sizes claim nothing", "[unit]") {
+  CHECK(Recipe(RecipeSize::full).error_rate(10) == verdict_error_rate / 10);
+  CHECK(Recipe(RecipeSize::quick).error_rate(1) == verdict_error_rate);
+  CHECK(Recipe(RecipeSize::smoke).error_rate(10) == 1);
+  CHECK(most_verdicts * verdict_error_rate <= 0.05 * (1 + 1e-12));
+}
+
+TEST_CASE("which recipes measure time follows from what they run", "[unit]") {
+  CHECK(measures_time(*written(find<RecipeEntry>("crossover"), RecipeSize::quick)));
+  CHECK_FALSE(measures_time(*written(find<RecipeEntry>("sign-fix"), RecipeSize::quick)));
+}
+
+TEST_CASE("specs in a panel may be spelled in any way", "[unit]") {
+  Recipe recipe(RecipeSize::quick);
+  const Cells cells = recipe.run({.experiment = "kernel-error:pairs=4,draws=16384",
+                                  .methods = {"performer:m=4"},
+                                  .inputs = {"gaussian"},
+                                  .n = {4},
+                                  .d = {4}});
+  recipe.figure(
+      "f", "title", "caption",
+      {{.title = "panel", .cells = cells, .y = "relative_mse", .ratio_to = "performer:projection=orthogonal,m=8"}});
+  const auto panel = nlohmann::json::parse(recipe.figures({}).at(0).json)["panels"][0];
+  CHECK(panel["ratio_to"] == "performer:m=8");
+  CHECK(panel["cells"] == cells.keys());
+  CHECK_THROWS_AS(recipe.figure("g", "title", "caption",
+                                {{.title = "panel", .cells = cells, .y = "relative_mse", .ratio_to = "perfomer"}}),
+                  Misuse);
+}
+
+// The smallest size of every recipe: all of it runs, is drawn and comes to verdicts.
+TEST_CASE("every recipe runs", "[statistics]") {
+  const auto path = std::filesystem::temp_directory_path() / ("attnbench_recipes_" + std::to_string(getpid()) + ".db");
+  std::filesystem::remove(path);
+  {
+    Store store(path);
+    const auto id = store.begin_run("test", "{}");
+    for (const auto& name : catalogue("recipes").names()) {
+      INFO(name);
+      RunSummary total;
+      const auto done = reproduce(find<RecipeEntry>(name), RecipeSize::smoke, {}, store, id, total);
+      REQUIRE(done);
+      INFO(total.first_reason);
+      CHECK(total.not_done == 0);
+      for (const auto& verdict : done->verdicts) {
+        INFO(verdict.statement.text);
+        CHECK_FALSE(verdict.finding.numbers.empty());
+      }
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("two recipes time the same setting apart, and share what is not timed", "[unit]") {
+  const auto key = [](const char* name, const char* experiment) {
+    Recipe recipe(RecipeSize::quick, name);
+    return recipe.run({.experiment = experiment, .methods = {"linear"}, .inputs = {"gaussian"}, .n = {64}})
+        .keys()
+        .at(0);
+  };
+  CHECK(key("a", "speed") != key("b", "speed"));
+  CHECK(key("a", "speed") == key("a", "speed"));
+  CHECK(key("a", "sparsity") == key("b", "sparsity"));
+}

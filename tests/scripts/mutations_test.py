@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""Tests of the catalogue in tests/mutations/: every record can be tried on the sources as they are.
+
+Run as tests/scripts/mutations_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from mutation_catalogue import FOLDER, Mutation, Tests, read_catalogue
+
+LEAST = 120  # records
+# Folders whose every subfolder has records of its own, and folders that have some.
+DIVIDED = ("approximations", "harness")
+WHOLE = ("experiments", "experiments/recipes", "scripts", "scripts/attnbench", "scripts/slurm")
+
+
+class Catalogue(unittest.TestCase):
+    @cached_property
+    def mutations(self) -> list[Mutation]:
+        return read_catalogue(ROOT)  # throws for an id that is there twice
+
+    def test_every_record_applies_and_names_tests_that_exist(self) -> None:
+        tests = Tests(ROOT)
+        for mutation in self.mutations:
+            with self.subTest(mutation.id):
+                self.assertEqual(mutation.problems(ROOT, tests), [])
+
+    def test_every_record_says_a_mistake_in_one_line(self) -> None:
+        for mutation in self.mutations:
+            with self.subTest(mutation.id):
+                self.assertRegex(mutation.id, r"^[a-z0-9]+(-[a-z0-9]+)+$")
+                self.assertRegex(mutation.mistake, r"^\S[^\n]*\S$")
+
+    def test_every_folder_has_mistakes(self) -> None:
+        self.assertGreaterEqual(len(self.mutations), LEAST)
+        folders = [path for folder in DIVIDED for path in (ROOT / folder).iterdir() if path.is_dir()]
+        expected = {str(path.relative_to(ROOT)) for path in folders if any(path.rglob("*.cpp"))} | set(WHOLE)
+        parents = {str(parent) for mutation in self.mutations for parent in Path(mutation.file).parents}
+        self.assertEqual(expected - parents, set(), f"folders without a record in {FOLDER}")
+
+    def test_each_file_of_the_catalogue_is_of_one_folder(self) -> None:
+        """So that whoever adds a mistake knows where."""
+        for path in (ROOT / FOLDER).rglob("*.toml"):
+            folder = path.relative_to(ROOT / FOLDER).with_suffix("")
+            self.assertTrue((ROOT / folder).is_dir(), f"{path}: there is no folder {folder}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,501 @@
+#!/usr/bin/python3
+"""The page of report.py in headless Chromium: what one sees, filters, hovers, downloads and shares.
+
+Run as tests/scripts/page/page_test.py PROGRAM; exit code 77 (skipped) where Chromium or its driver is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from contextlib import closing, redirect_stdout
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+REPORT = Path(__file__).resolve().parents[3] / "scripts" / "report.py"
+sys.path.insert(0, str(REPORT.parent))
+PROGRAM = ""
+LOAD_SECONDS = 2.0
+PATIENCE = 30  # seconds for what takes one on an idle machine
+OTHER_MACHINE = "there, M, 8 cores"
+SPREAD = "stable_rank"  # a metric whose values are very large and very small, and of both signs
+
+try:
+    import numpy as np
+    from matplotlib.image import imread
+    from selenium import webdriver
+    from selenium.webdriver import ActionChains, Keys
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.remote.webelement import WebElement
+    from selenium.webdriver.support.select import Select
+except ImportError as missing:
+    print(f"skipped: {missing}; scripts/setup.sh --ci installs it")
+    sys.exit(77)
+
+import report
+
+SCRATCH: tempfile.TemporaryDirectory[str]
+BROWSER: webdriver.Chrome
+
+
+def make_store(path: Path) -> None:
+    """Two recipes as if at quick size: a verdict is not as expected, a cell crashed, timings are of two machines."""
+    subprocess.run(
+        [PROGRAM, "reproduce", "causal-rank", "decode", "--smoke", "--results", path, "-o", path.parent / "smoke"],
+        check=True,
+        capture_output=True,
+    )
+    with closing(sqlite3.connect(path)) as store, store:
+        store.execute("UPDATE reproduction SET size = 'quick'")
+        store.execute("UPDATE verdict SET outcome = 'AMBIGUOUS'")
+        store.execute(
+            "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' "
+            "WHERE recipe = 'causal-rank' AND position = 0"
+        )
+        for remainder, value in enumerate((1e-5, -3, 0.25, -0.5, 20)):  # which texts have in another order
+            store.execute(
+                "UPDATE measurement SET value = ? WHERE metric = ? AND cell % 5 = ?", [value, SPREAD, remainder]
+            )
+        crashed = store.execute("SELECT max(id) FROM cell WHERE method = 'softmax' AND machine = ''").fetchone()
+        store.execute("UPDATE replicate SET ending = 'crashed', reason = 'signal 11' WHERE cell = ?", crashed)
+        store.execute("DELETE FROM measurement WHERE cell = ?", crashed)
+        columns = [row[1] for row in store.execute("PRAGMA table_info(cell)") if row[1] not in ("id", "key", "machine")]
+        store.execute(
+            f"INSERT INTO cell(key, machine, {', '.join(columns)}) SELECT key || '-there', ?, {', '.join(columns)} "
+            "FROM cell WHERE machine <> ''",
+            [OTHER_MACHINE],
+        )
+        for table in ("replicate", "measurement"):
+            names = [row[1] for row in store.execute(f"PRAGMA table_info({table})") if row[1] != "cell"]
+            store.execute(
+                f"INSERT INTO {table}(cell, {', '.join(names)}) SELECT there.id, {', '.join('t.' + n for n in names)} "
+                f"FROM {table} t JOIN cell here ON here.id = t.cell JOIN cell there ON there.key = here.key || '-there'"
+            )
+
+
+def page_of(store: Path, into: Path) -> Path:
+    with mock.patch.object(sys, "argv", ["report.py", str(store), "-o", str(into)]), redirect_stdout(StringIO()):
+        if report.main() != 0:
+            raise AssertionError(f"report.py of {store.name} failed")
+    return into / "index.html"
+
+
+def setUpModule() -> None:
+    global SCRATCH, BROWSER
+    SCRATCH = tempfile.TemporaryDirectory()
+    folder = Path(SCRATCH.name)
+    make_store(folder / "results.db")
+    page_of(folder / "results.db", folder / "page")
+    options = Options()
+    options.binary_location = shutil.which("chromium") or ""
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.add_experimental_option("prefs", {"download.default_directory": str(folder / "downloads")})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    BROWSER = webdriver.Chrome(service=Service(shutil.which("chromedriver") or ""), options=options)
+
+
+def tearDownModule() -> None:
+    BROWSER.quit()
+    SCRATCH.cleanup()
+
+
+class InBrowser(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(SCRATCH.name)
+        self.cdp("Emulation.setScriptExecutionDisabled", value=False)
+
+    def cdp(self, command: str, **arguments: Any) -> None:
+        BROWSER.execute_cdp_cmd(command, arguments)
+
+    def open(self, fragment: str = "", page: Path | None = None, width: int = 1280, **features: str) -> None:
+        """Shows the page as new: at a width, with media features such as prefers_color_scheme."""
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.cdp("Emulation.setEmulatedMedia", features=wanted)
+        BROWSER.get("about:blank")
+        BROWSER.get((page or self.folder / "page" / "index.html").as_uri() + fragment)
+
+    def js(self, expression: str, *arguments: Any) -> Any:
+        return BROWSER.execute_script(f"return {expression}", *arguments)
+
+    def one(self, selector: str) -> WebElement:
+        return BROWSER.find_element(By.CSS_SELECTOR, selector)
+
+    def every(self, selector: str) -> list[WebElement]:
+        return BROWSER.find_elements(By.CSS_SELECTOR, selector)
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        end = time.monotonic() + PATIENCE
+        while True:
+            if found := condition():
+                return found
+            if time.monotonic() > end:
+                self.fail(f"after {PATIENCE} s still not: {what}; the console says {BROWSER.get_log('browser')}")
+            time.sleep(0.05)
+
+    def wait_for_plot(self) -> None:
+        self.wait(lambda: self.js("document.getElementById('plot-words')?.textContent"), "a plot")
+
+    def query(self, sql: str, *values: Any) -> list[Any]:
+        with closing(sqlite3.connect(self.folder / "results.db")) as store:
+            return store.execute(sql, values).fetchall()
+
+    def cells_of(self, recipe: str) -> set[str]:
+        return set(json.loads(self.query("SELECT cells FROM reproduction WHERE recipe = ?", recipe)[0][0]))
+
+    def traces(self, name: str = "") -> list[Any]:
+        """What Plotly draws: [name, number of points] of every trace."""
+        return [
+            trace
+            for trace in self.js("document.getElementById('plot').data.map(t => [t.name, t.x.length])")
+            if name in trace[0]
+        ]
+
+    def assert_quiet(self) -> None:
+        """Nothing on the console, and nothing asked of the network."""
+        self.assertEqual(BROWSER.get_log("browser"), [])
+        messages = [json.loads(entry["message"])["message"] for entry in BROWSER.get_log("performance")]
+        asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
+        self.assertEqual({url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))}, set())
+
+
+class Reading(InBrowser):
+    def test_it_loads_in_two_seconds_and_asks_for_nothing(self) -> None:
+        seconds = []
+        for _ in range(3):  # the machine may be busy with something else; the page is not slower for it
+            self.open()
+            seconds.append(self.js("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000)
+        self.assertLess(min(seconds), LOAD_SECONDS)
+        self.js("document.getElementById('cells').scrollIntoView()")
+        self.wait_for_plot()
+        self.assert_quiet()
+
+    def test_links_lead_somewhere(self) -> None:
+        self.open()
+        for link in self.js("[...document.querySelectorAll('main a, nav a')].map(a => a.getAttribute('href'))"):
+            with self.subTest(link=link):
+                if link.startswith("#"):
+                    self.assertTrue(self.js("document.getElementById(arguments[0]) !== null", link[1:]))
+                else:
+                    self.assertTrue((self.folder / "page" / link).exists())
+
+    def test_a_verdict_that_is_not_as_expected_is_marked(self) -> None:
+        self.open()
+        marks = "[...document.querySelectorAll('table.verdicts .unexpected')]"
+        (row,) = self.js(f"{marks}.map(mark => mark.closest('tr').innerText)")
+        self.assertIn("FAIL", row)
+        self.assertIn("PASS", row)
+        self.assertIn("A & B", row)
+
+    def test_a_smoke_run_is_compared_with_nothing(self) -> None:
+        self.open(page=self.folder / "smoke" / "index.html")
+        self.assertIn("smoke sizes", self.one(".notice").text)
+        self.assertEqual(self.every(".unexpected"), [])
+
+    def test_without_javascript_verdicts_and_figures_are_there(self) -> None:
+        self.cdp("Emulation.setScriptExecutionDisabled", value=True)
+        self.open("#verdicts")
+        self.assertEqual(len(self.every("table.verdicts tbody tr")), self.query("SELECT count(*) FROM verdict")[0][0])
+        self.assertEqual(len(self.every("figure svg")), self.query("SELECT count(*) FROM figure")[0][0])
+        self.assertFalse(self.one("#verdict-form").is_displayed())
+        self.assertFalse(self.one("#cells-form").is_displayed())
+        self.assertIn("attnbench export", self.one("noscript").text)
+
+    def test_on_paper_are_verdicts_and_figures_alone(self) -> None:
+        self.open()
+        self.cdp("Emulation.setEmulatedMedia", media="print")
+        self.assertTrue(self.one("table.verdicts").is_displayed())
+        self.assertTrue(self.one("figure svg").is_displayed())
+        for hidden in ("#explorer", "#verdict-form", "nav"):
+            self.assertFalse(self.one(hidden).is_displayed(), hidden)
+
+    def test_nothing_overlaps_or_sticks_out(self) -> None:
+        for width, scheme in ((1280, "light"), (400, "light"), (1280, "dark")):
+            with self.subTest(width=width, scheme=scheme):
+                self.open("#cells=recipe:causal-rank&facet=input", width=width, prefers_color_scheme=scheme)
+                self.wait_for_plot()
+                self.js("[...document.querySelectorAll('details')].forEach(d => d.open = true)")
+                self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
+                self.assertEqual(self.overlaps(), [])
+                inside, room = self.js("['scrollHeight', 'clientHeight'].map(h => document.getElementById('plot')[h])")
+                self.assertLessEqual(inside, room)
+                self.assertEqual(self.covered_labels(), [])
+                for place in ("#verdicts", "figure", "#cells"):
+                    self.js("document.querySelector(arguments[0]).scrollIntoView()", place)
+                    self.assert_drawn(dark=scheme == "dark")
+
+    def overlaps(self) -> list[str]:
+        """Neighbours of the flow of text that share room."""
+        found: list[str] = self.js(
+            """[...document.querySelectorAll('body, header, main, section, form, figure, tr, dl, details')].flatMap(of => {
+              const shown = [...of.children].map(e => [e, e.getBoundingClientRect()])
+                .filter(([e, r]) => r.width > 1 && r.height > 1 && getComputedStyle(e).position !== 'absolute');
+              return shown.flatMap(([a, r], i) => shown.slice(i + 1).filter(([_, s]) =>
+                Math.min(r.right, s.right) - Math.max(r.left, s.left) > 1 &&
+                Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 1)
+                .map(([b]) => `${a.outerHTML.slice(0, 60)} and ${b.outerHTML.slice(0, 60)}`));
+            })"""
+        )
+        return found
+
+    def covered_labels(self) -> list[str]:
+        """Words of a figure that lie on other words of it."""
+        found: list[str] = self.js("""[...document.querySelectorAll('figure svg')].flatMap(svg => {
+              const words = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim())
+                .map(t => [t, t.getBoundingClientRect()]);
+              return words.flatMap(([a, r], i) => words.slice(i + 1).filter(([_, s]) =>
+                Math.min(r.right, s.right) - Math.max(r.left, s.left) > 2 &&
+                Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 0.5 * Math.min(r.height, s.height))
+                .map(([b]) => `${a.textContent} and ${b.textContent}`));
+            })""")
+        return found
+
+    def assert_drawn(self, dark: bool) -> None:
+        """The screen is paper of the right lightness with enough ink on it."""
+        pixels = imread(BytesIO(BROWSER.get_screenshot_as_png()))[:, :, :3].mean(axis=2)
+        paper = float(np.median(pixels))
+        self.assertTrue(paper < 0.2 if dark else paper > 0.9, paper)
+        self.assertGreater(float((abs(pixels - paper) > 0.3).mean()), 0.005)
+
+
+class Filtering(InBrowser):
+    def visible_verdicts(self) -> int:
+        return int(self.js("document.querySelectorAll('table.verdicts tbody tr:not([hidden])').length"))
+
+    def test_verdicts_by_outcome_source_method_and_text(self) -> None:
+        self.open()
+        count = self.query("SELECT count(*) FROM verdict")[0][0]
+        for name, value, where in (
+            ("outcome", "FAIL", "outcome = 'FAIL'"),
+            ("outcome", "not as expected", "outcome = 'FAIL'"),
+            ("source", "A & B", "source = 'A & B'"),
+            ("tested", "vq", "recipe = 'decode'"),
+        ):
+            with self.subTest(name=name, value=value):
+                wanted = self.query(f"SELECT count(*) FROM verdict WHERE {where}")[0][0]
+                self.assertLess(wanted, count)
+                Select(self.one(f"#verdict-form [name={name}]")).select_by_visible_text(value)
+                self.assertEqual(self.visible_verdicts(), wanted)
+                self.assertEqual(self.one("#verdict-words").text, f"{wanted} of {count} shown")
+                self.one("#verdict-form [data-reset]").click()
+                self.assertEqual(self.visible_verdicts(), count)
+        self.one("#verdict-form [name=text]").send_keys("A & B")
+        self.wait(lambda: self.visible_verdicts() == 1, "one verdict")
+        self.open(self.js("location.hash"))
+        self.assertEqual(self.visible_verdicts(), 1)
+
+    def test_a_verdict_leads_to_the_cells_it_rests_on(self) -> None:
+        self.open()
+        self.one('a[aria-label="Cells of causal-rank"]').click()
+        self.wait_for_plot()
+        self.wait(lambda: "100 are shown" in self.one("#table-words").text, "rows")
+        cells = self.cells_of("causal-rank")
+        self.assertIn(f"of {len(cells)} cells", self.one("#table-words").text)
+        shown = set(self.js("[...document.querySelectorAll('#table td:first-child a')].map(a => a.title)"))
+        self.assertTrue(shown)
+        self.assertLessEqual(shown, cells)
+        key = min(shown)
+        self.js(f"location.hash = 'cells=key:{key}'")
+        self.wait(lambda: "of 1 cell." in self.one("#table-words").text, "one cell")
+
+    def test_the_table_is_sorted_by_a_column(self) -> None:
+        for metric in ("numerical_rank", SPREAD):
+            with self.subTest(metric=metric):
+                self.open(f"#cells=recipe:causal-rank&find=metric={metric}")
+                self.wait_for_plot()
+                self.assert_sorted_by_value()
+
+    def assert_sorted_by_value(self) -> None:
+        """Once the head of the column is pressed, and the other way round once it is pressed again."""
+        self.one("#table th:nth-last-child(6) button").send_keys(Keys.ENTER)
+        self.assertEqual(self.js("document.activeElement.textContent"), "value")
+        for direction, factor in (("ascending", 1), ("descending", -1)):
+            head = self.one("#table th[aria-sort]:not([aria-sort=none])")
+            self.assertEqual((head.get_attribute("aria-sort"), head.text.split()[0]), (direction, "value"))
+            column = "[...document.querySelectorAll('#table tbody td:nth-last-child(6)')]"
+            texts = self.js(f"{column}.map(cell => cell.textContent)")
+            values = [factor * float(text) for text in texts if text]
+            self.assertGreater(len(set(values)), 1)
+            self.assertEqual(values, sorted(values))
+            head.find_element(By.TAG_NAME, "button").click()
+
+    def test_the_download_has_the_numbers_of_the_store(self) -> None:
+        self.open("#cells=recipe:causal-rank&find=metric=numerical_rank")
+        self.wait_for_plot()
+        self.one("#download").click()
+        file = self.folder / "downloads" / "cells.csv"
+        self.wait(lambda: file.exists() and file.stat().st_size, "a download")
+        with file.open() as opened:
+            lines = list(csv.DictReader(opened))
+        ((unit,),) = self.query("SELECT DISTINCT unit FROM measurement WHERE metric = 'numerical_rank'")
+        measured: dict[str, list[float]] = {}
+        for key, value in self.query(
+            "SELECT key, value FROM measurement JOIN cell ON id = cell WHERE metric = 'numerical_rank'"
+        ):
+            measured.setdefault(key, []).append(value)
+        self.assertEqual({line["cell"] for line in lines}, set(measured) & self.cells_of("causal-rank"))
+        for line in lines:
+            values = measured[line["cell"]]
+            self.assertEqual((line["metric"], line["unit"]), ("numerical_rank", unit))
+            self.assertEqual(int(line["replicates"]), len(values))
+            self.assertAlmostEqual(float(line["mean"]), statistics.mean(values), delta=1e-5 * abs(float(line["mean"])))
+
+    def test_a_method_has_its_page(self) -> None:
+        self.open("#method=vq")
+        self.assertTrue(self.one("[id='method=vq']").get_attribute("open"))
+        self.assertTrue(self.js("document.activeElement.closest('details')?.id"))
+        self.assertEqual(self.one("[id='method=vq'] ul a").get_attribute("href").split("#")[1], "recipe-decode")
+
+
+class Exploring(InBrowser):
+    def choose(self, name: str, value: str) -> None:
+        Select(self.one(f"#cells-form [name={name}]")).select_by_value(value)
+        self.wait(lambda: f"{name}=" in self.js("location.hash"), f"{name}={value} in the fragment")
+
+    def test_a_view_is_restored_from_its_fragment(self) -> None:
+        self.open("#cells")
+        self.wait_for_plot()
+        self.choose("cells", "recipe:causal-rank")
+        self.choose("y", "stable_rank")
+        self.choose("facet", "input")
+        self.one("#cells-form [name=logy]").click()
+        self.one("#cells-form [name=find]").send_keys("n=64")
+        fragment = self.wait(lambda: "n%3D64" in self.js("location.hash") and self.js("location.hash"), "the filter")
+        self.wait(lambda: "stable_rank" in self.js("document.getElementById('plot').layout.yaxis.title.text"), "y")
+        before = self.js("JSON.stringify(document.getElementById('plot').data.map(t => [t.name, t.x, t.y]))")
+        self.open(fragment)
+        self.wait_for_plot()
+        state = "JSON.stringify(document.getElementById('plot').data.map(t => [t.name, t.x, t.y]))"
+        self.wait(lambda: self.js(state) == before, "the same plot")
+        self.assertEqual(self.js("document.getElementById('plot').layout.yaxis.type"), "linear")
+        self.js("location.hash = 'cells=recipe:decode'")
+        self.wait(lambda: self.one("#cells-form [name=find]").get_attribute("value") == "", "another view")
+
+    def test_a_series_is_hidden_from_the_keyboard(self) -> None:
+        self.open("#cells=recipe:causal-rank")
+        self.wait_for_plot()
+        self.assertTrue(self.traces("uniform"))
+        button = self.one("#legend button[data-series=uniform]")
+        button.send_keys(Keys.SPACE)
+        self.wait(lambda: not self.traces("uniform"), "no series")
+        self.assertEqual(self.js("document.activeElement.dataset.series"), "uniform")
+        self.assertEqual(self.one("#legend button[data-series=uniform]").get_attribute("aria-pressed"), "false")
+        self.assertIn("hide=uniform", self.js("location.hash"))
+        self.one("#legend button[data-series=uniform]").send_keys(Keys.SPACE)
+        self.wait(lambda: self.traces("uniform"), "the series")
+
+    def test_a_point_says_what_it_is(self) -> None:
+        self.open("#cells=recipe:causal-rank&find=method=linear")
+        self.wait_for_plot()
+        point = self.wait(lambda: self.every("#plot .scatterlayer .point"), "points")[0]
+        self.js("arguments[0].scrollIntoView({block: 'center'})", point)
+        ActionChains(BROWSER).move_to_element(point).perform()
+        words = self.wait(lambda: self.js("document.querySelector('#plot .hoverlayer')?.textContent"), "words")
+        for expected in ("linear", "n = ", "replicate"):
+            self.assertIn(expected, words)
+
+    def test_cells_that_are_not_done_are_marks(self) -> None:
+        self.open("#cells=recipe:causal-rank&find=method=softmax")
+        self.wait_for_plot()
+        self.assertEqual(self.traces("not done"), [["not done", 1]])
+        self.assertIn("1 cell not (all) done", self.one("#plot-words").text)
+
+    def test_timings_of_two_machines_are_two_series(self) -> None:
+        self.open("#cells=recipe:decode&y=seconds")
+        self.wait_for_plot()
+        self.assertIn(OTHER_MACHINE, self.one(".notice").text)
+        there = f"softmax on {OTHER_MACHINE}"
+        self.assertEqual(self.traces("softmax on "), [], "the recipe's own cells are of one machine")
+        self.choose("cells", "experiment:decode")
+        self.wait(lambda: self.traces(there), "a series of the other machine")
+        names = [name for name, _ in self.traces("softmax")]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual({name.split(" on ")[1] == OTHER_MACHINE for name in names}, {True, False})
+
+    def test_costs_are_an_axis_and_the_best_are_joined(self) -> None:
+        self.open("#cells=experiment:decode&y=state_bytes&x=metric:seconds&pareto=least&logy=off")
+        self.wait_for_plot()
+        front = self.js("document.getElementById('plot').data.find(t => t.name === 'Pareto front')")
+        points = self.js(
+            "document.getElementById('plot').data.filter(t => t.mode !== 'lines')"
+            ".flatMap(t => t.x.map((x, i) => [x, t.y[i]]))"
+        )
+        best = [(x, y) for x, y in points if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)]
+        self.assertEqual(sorted(set(zip(front["x"], front["y"]))), sorted(set(best)))
+
+
+class BadInput(InBrowser):
+    def changed_store(self, name: str, *statements: str) -> Path:
+        """The store after SQL statements."""
+        path = self.folder / f"{name}.db"
+        shutil.copy(self.folder / "results.db", path)
+        with closing(sqlite3.connect(path)) as store, store:
+            for statement in statements:
+                store.execute(statement)
+        return path
+
+    def changed(self, name: str, *statements: str) -> Path:
+        """Its page."""
+        return page_of(self.changed_store(name, *statements), self.folder / name)
+
+    def main_text(self, page: Path) -> str:
+        self.open("#cells=all", page=page)
+        return self.one("main").text
+
+    def test_a_store_without_verdicts_says_what_makes_them(self) -> None:
+        clear = [f"DELETE FROM {table}" for table in ("figure", "verdict", "reproduction")]
+        text = self.main_text(self.changed("bare", *clear))
+        self.assertIn("no verdict, and no figure", text)
+        self.assertIn("attnbench reproduce", text)
+        self.wait_for_plot()
+        self.assert_quiet()
+
+    def test_an_empty_store_says_what_fills_it(self) -> None:
+        tables = ("figure", "verdict", "reproduction", "measurement", "replicate", "cell", "run")
+        text = self.main_text(self.changed("empty", *(f"DELETE FROM {table}" for table in tables)))
+        self.assertIn("There are no results yet", text)
+        self.assertIn("attnbench reproduce", text)
+        self.assert_quiet()
+
+    def test_cells_that_all_failed_are_shown_with_their_reason(self) -> None:
+        clear = [f"DELETE FROM {table}" for table in ("figure", "verdict", "reproduction", "measurement")]
+        failed = "UPDATE replicate SET ending = 'failed', reason = 'no such thing'"
+        text = self.main_text(self.changed("failed", *clear, failed))
+        self.assertIn("Nothing was done", text)
+        self.assertIn("no such thing", text)
+        self.wait_for_plot()
+        self.assertIn("no such thing", self.one("#table tbody").text)
+        self.assert_quiet()
+
+    def test_equal_results_give_an_equal_page(self) -> None:
+        first = self.changed("first", "DELETE FROM figure")  # of equal figures: tests/scripts/plot_test.py
+        subprocess.run([sys.executable, REPORT, self.folder / "first.db", "-o", self.folder / "second"], check=True)
+        self.assertEqual((self.folder / "second" / "index.html").read_bytes(), first.read_bytes())
+
+    def test_a_folder_that_cannot_be_written_is_misuse(self) -> None:
+        path = self.changed_store("misuse", "DELETE FROM figure")
+        words = [sys.executable, str(REPORT), str(path), "-o", str(path)]
+        answer = subprocess.run(words, capture_output=True, text=True)
+        self.assertEqual((answer.returncode, answer.stdout, answer.stderr.count("\n")), (2, "", 1), answer.stderr)
+
+
+if __name__ == "__main__":
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        print("skipped: no chromium or chromedriver; scripts/setup.sh --ci installs them")
+        sys.exit(77)
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

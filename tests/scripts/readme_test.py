@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+"""Tests that README.md is short, and that each number in it is the one of results/reference.
+
+Run as tests/scripts/readme_test.py; needs no attnbench.
+"""
+
+from __future__ import annotations
+
+import collections
+import csv
+import re
+import unittest
+from typing import NamedTuple
+
+from markdown_text import ROOT
+
+REFERENCE = ROOT / "results/reference"
+BEGIN, END = "<!-- numbers: results/reference/verdicts.csv -->\n", "<!-- end of numbers -->"
+OUTCOMES = ("PASS", "FAIL", "CONDITIONAL", "MEASURED", "AMBIGUOUS")
+NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+
+Verdict = dict[str, str]
+
+
+class Row(NamedTuple):
+    recipe: str
+    outcome: str
+    about: str
+    numbers: str
+
+
+def rows_of(text: str) -> list[Row]:
+    """The rows of all tables between the marks: their last cell but one has the numbers that decide."""
+    found = []
+    for part in text.split(BEGIN)[1:]:
+        lines = part.partition(END)[0].splitlines()
+        for line in lines[2:]:
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            recipe, outcomes = re.search(r"`([\w-]+)`", cells[-1]), [word for word in OUTCOMES if word in line.split()]
+            assert recipe and len(outcomes) == 1, line
+            found.append(Row(recipe[1], outcomes[0], " ".join(cells[:-2]), cells[-2]))
+    return found
+
+
+def has(text: str, number: str) -> bool:
+    """Whether a number of the text is this one, to the decimals that are printed."""
+    decimals = len(number.partition(".")[2])
+    printed = float(number.replace(",", ""))
+    found = (float(other.replace(",", "")) for other in NUMBER.findall(text))
+    return any(abs(other - printed) <= 0.5000001 * 10**-decimals for other in found)
+
+
+def supports(verdict: Verdict, row: Row) -> bool:
+    """Whether the verdict has the row's recipe, its outcome and all its numbers."""
+    decides = f"{verdict['numbers']} {verdict['region']}"
+    everything = " ".join(verdict.values())
+    return (
+        (verdict["recipe"], verdict["outcome"]) == (row.recipe, row.outcome)
+        and all(has(decides, number) for number in NUMBER.findall(row.numbers))
+        and all(has(everything, number) for number in NUMBER.findall(row.about))
+    )
+
+
+class Readme(unittest.TestCase):
+    text: str
+    verdicts: list[Verdict]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.text = (ROOT / "README.md").read_text(encoding="utf-8")
+        with open(REFERENCE / "verdicts.csv", encoding="utf-8") as file:
+            cls.verdicts = list(csv.DictReader(file))
+
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+    def test_it_is_short(self) -> None:
+        self.assertLessEqual(len(self.text.encode()), 9000)
+
+    def test_each_number_of_its_tables_is_that_of_a_verdict(self) -> None:
+        rows = rows_of(self.text)
+        self.assertGreaterEqual(len(rows), 16)
+        for row in rows:
+            with self.subTest(recipe=row.recipe):
+                self.assertTrue(NUMBER.search(row.numbers), row)
+                self.assertTrue(any(supports(verdict, row) for verdict in self.verdicts), row)
+
+    def test_it_counts_the_verdicts(self) -> None:
+        counts = collections.Counter(verdict["outcome"] for verdict in self.verdicts)
+        self.assertIn(
+            f"[All {len(self.verdicts)} statements](results/reference/verdicts.md): {counts['PASS']} PASS, "
+            f"{counts['CONDITIONAL']} CONDITIONAL, {counts['FAIL']} FAIL, {counts['MEASURED']} MEASURED, "
+            f"{counts['AMBIGUOUS']} AMBIGUOUS.",
+            self.words(),
+        )
+
+    def test_the_sentence_below_its_figure_has_the_numbers_of_the_figure(self) -> None:
+        with open(REFERENCE / "quality-speed-memory.quality-speed-memory.csv", encoding="utf-8") as file:
+            points = {row["series"]: row for row in csv.DictReader(file) if row["panel"] == "1"}
+        speed = {name: float(point["x"]) for name, point in points.items() if point["x"]}
+        error = {name: float(point["y"]) for name, point in points.items() if point["y"]}
+        self.assertIn(
+            f"a window is {speed['local']:.2f} times faster than softmax and errs by {error['local']:.2g}. "
+            f"Performer is {speed['performer']:.2f} times faster and errs by {error['performer']:.2g}. "
+            f"The mean of V (dotted), which ignores Q and K, errs by {error['uniform']:.2g}.",
+            self.words(),
+        )
+
+    def test_it_counts_the_methods(self) -> None:
+        methods = re.findall(r"^\| `", (ROOT / "docs/method-list.md").read_text(encoding="utf-8"), re.MULTILINE)
+        self.assertEqual(set(re.findall(r"(\d+) methods", self.text)), {str(len(methods))})
+
+    def test_a_wrong_number_an_outcome_that_is_not_it_and_another_recipe_are_found(self) -> None:
+        verdict = {
+            "recipe": "decode",
+            "outcome": "PASS",
+            "numbers": "5013 (4931 to 5149)",
+            "region": "",
+            "statement": "3,072",
+        }
+        for about, numbers, recipe, outcome, expected in (
+            ("3,072 tokens", "5013", "decode", "PASS", True),
+            ("", "5014", "decode", "PASS", False),
+            ("", "5013 and 5014", "decode", "PASS", False),
+            ("3,073 tokens", "5013", "decode", "PASS", False),
+            ("", "5013", "decode", "FAIL", False),
+            ("", "5013", "time", "PASS", False),
+            ("", "3,072", "decode", "PASS", False),
+        ):
+            with self.subTest(about=about, numbers=numbers, recipe=recipe, outcome=outcome):
+                self.assertEqual(supports(verdict, Row(recipe, outcome, about, numbers)), expected)
+        self.assertTrue(has("-0.6541 (-0.6548 to -0.6533)", "-0.654"))
+        self.assertFalse(has("0.6541", "-0.654"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+// Verification: a whole file passes, and every kind of loss is seen.
+#include "harness/store/verify.hpp"
+
+#include <SQLiteCpp/Database.h>
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+#include "tests/misuse.hpp"
+#include "tests/store/results_file.hpp"
+
+using namespace attnbench;
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path example(const fs::path& path) {
+  Store store(path);
+  const auto run = store.begin_run("a", "{}");
+  for (Index i = 0; i < 3; ++i)
+    store.record(run, cell("uniform"), i, {}, 1, {scalar("error", 1), {"rows", "1", {2, 2}, {1, 2, 3, 4}}});
+  store.record(run, cell("zero"), 0, {Ending::Kind::skipped, "no causal form"}, 1, {});
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("a whole file has no problem, and is counted", "[unit]") {
+  const Folder folder;
+  const Verification found = verify(example(folder / "results.db"));
+  CHECK(found.problems.empty());
+  CHECK(found.remarks.empty());
+  CHECK(found.runs == 1);
+  CHECK(found.cells == 2);
+  CHECK(found.replicates == 4);
+  CHECK(found.measurements == 6);
+  CHECK(found.endings == std::map<std::string, Index>{{"done", 3}, {"skipped", 1}});
+}
+
+TEST_CASE("every kind of loss is found", "[unit]") {
+  const Folder folder;
+  const fs::path path = example(folder / "results.db");
+  std::string change, expected;
+  SECTION("a measurement") {
+    change = "DELETE FROM measurement WHERE cell = 1 AND replicate = 1 AND metric = 'rows'";
+    expected = "uniform gaussian n=64 replicate 1: 1 of 2";
+  }
+  SECTION("all of a replicate") {
+    change =
+        "DELETE FROM measurement WHERE cell = 1 AND replicate = 1; UPDATE replicate SET measurements = 0 WHERE "
+        "cell = 1 AND replicate = 1";
+    expected = "done without a measurement: kernel-error:draws=8 uniform";
+  }
+  SECTION("a replicate") {
+    change = "DELETE FROM replicate WHERE cell = 1 AND replicate = 1";
+    expected = "measurement refers to a replicate that is not there";
+  }
+  SECTION("all replicates of a cell") {
+    change = "DELETE FROM replicate WHERE cell = 2";
+    expected = "a cell without a replicate: kernel-error:draws=8 zero";
+  }
+  SECTION("a run") {
+    change = "DELETE FROM run";
+    expected = "replicate refers to a run that is not there";
+  }
+  SECTION("a reason") {
+    change = "UPDATE replicate SET reason = '' WHERE cell = 2";
+    expected = "zero gaussian n=64 replicate 0: skipped";
+  }
+  SECTION("an ending") {
+    change = "UPDATE replicate SET ending = 'exploded' WHERE cell = 2";
+    expected = "no replicate ends as 'exploded'";
+  }
+  SECTION("bytes of an array") {
+    change = "UPDATE measurement SET array = substr(array, 1, 24) WHERE replicate = 2 AND metric = 'rows'";
+    expected = "replicate 2: has 24 bytes; its shape [2,2] needs 32";
+  }
+  SECTION("a number of an array") {
+    change =
+        "UPDATE measurement SET array = substr(array, 1, 24) || x'000000000000f87f' WHERE replicate = 2 AND "
+        "metric = 'rows'";
+    expected = "has a NaN at place 3";
+  }
+  SECTION("a shape") {
+    change = "UPDATE measurement SET shape = '2,2' WHERE replicate = 2 AND metric = 'rows'";
+    expected = "its shape '2,2' is no list";
+  }
+  SECTION("a scalar's shape") {
+    change = "UPDATE measurement SET shape = '[3]' WHERE metric = 'error'";
+    expected = "error [3]";
+  }
+  SQLite::Database(path.string(), SQLite::OPEN_READWRITE).exec(change);
+  const Verification found = verify(path);
+  REQUIRE_FALSE(found.problems.empty());
+  bool named = false;
+  for (const auto& problem : found.problems) named |= contains(problem, expected);
+  INFO(found.problems[0]);
+  CHECK(named);
+}
+
+TEST_CASE("damaged bytes are a problem, and no results file is a misuse", "[unit]") {
+  const Folder folder;
+  const fs::path path = example(folder / "results.db");
+  std::string bytes = bytes_of(path);
+  for (size_t at = 4 * 4096; at < 5 * 4096; ++at) bytes[at] = '\xff';
+  overwrite(path, bytes);
+  CHECK_FALSE(verify(path).problems.empty());
+  overwrite(path, bytes.substr(0, 4096 + 17));
+  CHECK_FALSE(verify(path).problems.empty());
+  overwrite(path, "text");
+  CHECK(contains(misuse_of([&] { verify(path); }), "no results file"));
+  CHECK(contains(misuse_of([&] { verify(folder / "absent.db"); }), "absent.db"));
+}
+
+TEST_CASE("replicates of one cell with different metrics are remarked on", "[unit]") {
+  const Folder folder;
+  const fs::path path = example(folder / "results.db");
+  {
+    Store store(path);
+    store.record(store.begin_run("b", "{}"), cell("uniform"), 9, {}, 1, {scalar("error", 1)});
+  }
+  const Verification found = verify(path);
+  CHECK(found.problems.empty());
+  REQUIRE(found.remarks.size() == 1);
+  CHECK(contains(found.remarks[0], "rows in 3 of 4 replicates"));
+}

@@ -1,0 +1,569 @@
+// A sweep loses one cell to a method that misbehaves, and nothing else: the real program with the methods of
+// tests/faults.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "harness/machine/load.hpp"
+#include "harness/random/streams.hpp"
+#include "tests/catch.hpp"
+
+using namespace attnbench;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A folder of its own for each test, in which all that runs has its temporary files; gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "faults-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+    fs::create_directory(path_ / "tmp");
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  bool nothing_left() const { return fs::is_empty(path_ / "tmp"); }
+
+ private:
+  fs::path path_;
+};
+
+// The program with these arguments, its output in a file of the folder.
+class Program {
+ public:
+  Program(const Folder& folder, const std::string& arguments) : output_(folder / "output") {
+    const std::string command =
+        fmt::format("TMPDIR='{}' exec '{}' {} > '{}' 2>&1", folder / "tmp", ATTNBENCH_FAULTY, arguments, output_);
+    id_ = fork();
+    REQUIRE(id_ >= 0);
+    if (id_ == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+
+  pid_t id() const { return id_; }
+  void signal(int number) const { kill(id_, number); }
+  bool goes_on() {
+    if (!ended_ && waitpid(id_, &status_, WNOHANG) == id_) ended_ = true;
+    return !ended_;
+  }
+  // The exit code; of what a signal ended, its number below 0.
+  int end() {
+    if (!ended_) waitpid(id_, &status_, 0);
+    ended_ = true;
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_);
+  }
+  std::string text() const {
+    std::ifstream file(output_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> all;
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", id_));
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+    return all;
+  }
+
+ private:
+  std::string output_;
+  pid_t id_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+std::string run(const Folder& folder, const std::string& arguments) {
+  Program program(folder, arguments);
+  const int code = program.end();
+  INFO(arguments << "\n" << program.text());
+  REQUIRE(code == 0);
+  return program.text();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// What is exported, in its order, of the lines that the filter lets through.
+template <class Filter>
+std::vector<std::string> exported(const Folder& folder, const std::string& results, Filter&& filter) {
+  std::vector<std::string> lines;
+  for (const auto& line : lines_of(run(folder, fmt::format("export {} --no-clock", folder / results))))
+    if (filter(line)) lines.push_back(line);
+  return lines;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The line of `attnbench run`'s table for that method: "method n ending reason".
+std::string ending_of(const std::string& text, const std::string& method) {
+  for (const auto& line : lines_of(text))
+    if (line.starts_with(method + " ")) return line;
+  return "";
+}
+
+// The columns of an exported line.
+std::vector<std::string> columns(const std::string& line) {
+  std::vector<std::string> all(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      all.emplace_back();
+    else
+      all.back() += c;
+  }
+  return all;
+}
+
+// Of one metric, the numbers of each cell, by "method n".
+std::map<std::string, std::vector<double>> numbers(const Folder& folder, const std::string& results,
+                                                   const std::string& metric) {
+  std::map<std::string, std::vector<double>> found;
+  exported(folder, results, [&](const std::string& line) {
+    const auto all = columns(line);
+    if (all.at(all.size() - 4) == metric) found[all.at(1) + " " + all.at(4)].push_back(std::stod(all.back()));
+    return false;
+  });
+  return found;
+}
+
+// Processes that keep every core busy with memory, until it is destroyed.
+class Hogs {
+ public:
+  Hogs() {
+    for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) {
+      ids_.push_back(fork());
+      REQUIRE(ids_.back() >= 0);
+      if (ids_.back() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        std::vector<char> memory(size_t{64} << 20);
+        for (;;)
+          for (volatile char& byte : memory) byte = static_cast<char>(byte + 1);
+      }
+    }
+  }
+  ~Hogs() {
+    for (const pid_t id : ids_) {
+      kill(id, SIGKILL);
+      waitpid(id, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> ids_;
+};
+
+// Seconds of the processors that neither this process nor what it has waited for took.
+double seconds_of_others() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0, stolen = 0;
+  REQUIRE((file >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft >> stolen));
+  const double all = (user + nice + system + interrupts + soft + stolen) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  double own = 0;
+  for (const int whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    getrusage(whose, &usage);
+    for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+      own += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  }
+  return all - own;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.at(values.size() / 2);
+}
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// While it lives, this process inherits those whose parent dies, so that it can wait for their end, however long that
+// takes on a machine that is busy, and sees what ended them.
+class Heir {
+ public:
+  Heir() { REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); }
+  ~Heir() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  Heir(const Heir&) = delete;
+  Heir& operator=(const Heir&) = delete;
+
+  // Whether it was killed, or left by itself before it was given anything to do. Its parent has waited for it, or died.
+  static bool ended_with_its_parent(pid_t process) {
+    int status = 0;
+    if (waitpid(process, &status, 0) < 0) return true;  // its parent has waited for it
+    return WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0;
+  }
+  static bool all_ended_with_their_parent(const std::vector<pid_t>& processes) {
+    return std::all_of(processes.begin(), processes.end(), ended_with_its_parent);
+  }
+};
+
+const std::string healthy = "--method performer:m=8 --method linear --method uniform --method top-k:k=4";
+bool is_healthy(const std::string& line) {
+  for (const char* method : {"performer:m=8", "linear", "uniform", "top-k:k=4"})
+    if (line.find(fmt::format(",{},", method)) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("each fault ends its own cell with its reason, and the others' rows are those of a run without it, 3 times",
+          "[faults]") {
+  struct Expected {
+    std::string method, ending;
+  };
+  const std::vector<Expected> all{
+      {"segfault", "crashed        SIGSEGV while measuring"},
+      {"abort", "crashed        SIGABRT while measuring; its last output: a failed assertion"},
+      {"throw", "failed         no such number"},
+      {"throw-int", "failed         threw something that is no std::exception"},
+      {"hold:megabytes=400", "out of memory  limit 300 MB, peak "},
+      {"allocate", "out of memory  "},  // seen, or refused where the runner is slower than the method
+      {"allocate-at-once", "out of memory  an allocation was refused (limit 300 MB, peak "},
+      {"nan", "invalid        output"},
+      {"exit", "crashed        exited with code 0 while measuring"},
+      {"close", "crashed        closed its connection to the runner while measuring"},
+      {"stdout", ""},  // done, as the method `zero` is
+      {"fork", ""},
+      {"fork-and-return", ""},
+      {"state", ""},
+  };
+  const Folder folder;
+  std::string faults;
+  for (const auto& fault : all) faults += " --method " + fault.method;
+  const std::string what = "run attention-error -n 32 -d 8";
+  run(folder, fmt::format("{} {} --results {}", what, healthy, folder / "healthy.db"));
+  const auto expected = exported(folder, "healthy.db", is_healthy);
+  REQUIRE(expected.size() > 4);
+  for (int threads = 1; threads <= 3; ++threads) {
+    const std::string results = fmt::format("{}.db", threads);
+    const std::string text = run(folder, fmt::format("{} {} --threads {} --memory 300MB --results {}", what,
+                                                     faults + " " + healthy, threads, folder / results));
+    INFO(text);
+    for (const auto& [method, ending] : all) {
+      const std::string line = ending_of(text, method);
+      INFO(method << ": " << line);
+      CHECK(line.empty() == ending.empty());
+      CHECK(line.find(ending) != std::string::npos);
+    }
+    CHECK(exported(folder, results, is_healthy) == expected);
+    CHECK(folder.nothing_left());
+  }
+}
+
+// Limits that are reached end the cell that reached them, and what reaches none is done. A unit that takes more than
+// half of a worker's share of the memory is another worker's, with all threads: both kinds.
+TEST_CASE("cells end at their limits of time and of memory, those that fill the memory as well", "[faults]") {
+  const Folder folder;
+  for (const auto& [share, cell_threads] : {std::pair{"0", ",1"}, {"0.06", ",8"}}) {
+    const std::string what =
+        fmt::format("run company:share={} -n 16 -d 4 --replicates 8 --threads 8 --method uniform --method ", share);
+    const std::string slow = "hold:seconds=5", large = "hold:megabytes=60,seconds=5";
+    const auto ended = [&](const std::string& method, const std::string& limit, const std::string& results) {
+      const std::string text = run(folder, fmt::format("{}{} {} --results {}", what, method, limit, folder / results));
+      UNSCOPED_INFO(text);
+      return ending_of(text, method);
+    };
+    INFO("share of the memory: " << share);
+    CHECK(has(ended(slow, "--timeout 0.5", "time.db"), "timed out  limit 0.5 s, while measuring"));
+    CHECK(has(ended(large, "--memory 40MB", "memory.db"), "out of memory  limit 40 MB, peak "));
+    const auto threads = exported(folder, "memory.db", [&, &own = cell_threads](const std::string& line) {
+      return has(line, ",uniform,") && has(line, ",cell_threads,") && line.ends_with(own);
+    });
+    CHECK(threads.size() == 8);
+    fs::remove(folder / "memory.db");
+  }
+}
+
+// A worker is larger than that before it has done anything: its limit is of what a request adds. It is looked at every
+// 20 ms, and so at least once in half a second of the method's own time.
+TEST_CASE("the limit of memory is of what a cell takes, and not of what its worker is", "[faults]") {
+  const Folder folder;
+  const std::string text =
+      run(folder, fmt::format("run company --method hold:megabytes=1,seconds=0.5 -n 16 -d 4 --threads 1 --memory 8MB "
+                              "--results {}",
+                              folder / "r.db"));
+  INFO(text);
+  CHECK(ending_of(text, "hold:megabytes=1,seconds=0.5").empty());
+  CHECK(exported(folder, "r.db", [](const std::string& line) { return has(line, ",cell_threads,"); }).size() == 1);
+}
+
+TEST_CASE("a number that is none, at any place of an array, makes its cell invalid and leaves no row of it",
+          "[faults]") {
+  const Folder folder;
+  const std::string text = run(folder, fmt::format("run nan-in-an-array --method uniform --sweep place=0,3,7,8 -n 16 "
+                                                   "-d 4 --threads 1 --results {}",
+                                                   folder / "r.db"));
+  INFO(text);
+  for (const char* place : {"", ":place=3", ":place=7", ":place=8"}) {
+    const auto rows = exported(folder, "r.db", [&](const std::string& line) {
+      return line.starts_with(fmt::format("nan-in-an-array{},", place));
+    });
+    INFO("place" << place);
+    const bool whole = place == std::string(":place=8");
+    REQUIRE(rows.size() == (whole ? 9 : 1));
+    if (!whole) CHECK(has(rows[0], ",invalid,numbers is not a number"));
+  }
+}
+
+TEST_CASE("a worker that is killed, 20 times at random, costs the one cell that it was at", "[faults]") {
+  const Folder folder;
+  const std::string what =
+      "run kernel-error:draws=128,pairs=3 --method performer --sweep m=4:40:+4 -d 8 -n 16 --replicates 10 --threads 2";
+  run(folder, fmt::format("{} --results {}", what, folder / "whole.db"));
+  const auto any = [](const std::string&) { return true; };
+  const auto done = [](const std::string& line) { return line.find(",done,") != std::string::npos; };
+  auto whole = exported(folder, "whole.db", done);
+  std::sort(whole.begin(), whole.end());
+  Generator generator = Streams(11).stream("kills");
+  size_t kills = 0;
+  for (int round = 0; kills < 20; ++round) {
+    const std::string results = fmt::format("{}.db", round);
+    Program program(folder, fmt::format("{} --results {}", what, folder / results));
+    const size_t before = kills;
+    while (kills < 20 && program.goes_on()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(generator() % 20));
+      if (const auto workers = program.workers(); !workers.empty())
+        kills += kill(workers[generator() % workers.size()], SIGKILL) == 0;
+    }
+    INFO(program.text());
+    REQUIRE(program.end() == 0);
+    auto rows = exported(folder, results, done);
+    std::sort(rows.begin(), rows.end());
+    CHECK(std::includes(whole.begin(), whole.end(), rows.begin(), rows.end()));
+    const auto crashed = exported(folder, results, [](const std::string& line) {
+      return line.find(",crashed,SIGKILL while ") != std::string::npos;
+    });
+    CHECK(crashed.size() <= kills - before);
+    CHECK(exported(folder, results, any).size() == 1 + rows.size() + crashed.size());
+  }
+}
+
+TEST_CASE("Ctrl-C, 10 times, then resuming gives the rows of a run that was left alone", "[faults]") {
+  const Folder folder;
+  const std::string what =
+      "run kernel-error:draws=256,pairs=3 --method performer --sweep m=4:40:+4 -d 8 -n 16 --replicates 15 --threads 2";
+  run(folder, fmt::format("{} --results {}", what, folder / "whole.db"));
+  const Heir heir;
+  int interrupted = 0;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    Program program(folder, fmt::format("{} --results {}", what, folder / "resumed.db"));
+    std::vector<pid_t> workers;
+    while (workers.empty() && program.goes_on()) workers = program.workers();
+    std::this_thread::sleep_for(std::chrono::milliseconds(13 * attempt));
+    program.signal(attempt % 2 == 0 ? SIGINT : SIGTERM);
+    const int code = program.end();
+    INFO(program.text());
+    if (code == 130) {
+      ++interrupted;
+      CHECK(program.text().find("interrupted") != std::string::npos);
+      CHECK(folder.nothing_left());
+    } else {
+      CHECK((code == -SIGINT || code == -SIGTERM || code == 0));  // behind the end of the run
+    }
+    CHECK(heir.all_ended_with_their_parent(workers));
+  }
+  CHECK(interrupted > 0);
+  run(folder, fmt::format("{} --results {}", what, folder / "resumed.db"));
+  const auto all = [](const std::string&) { return true; };
+  CHECK(exported(folder, "resumed.db", all) == exported(folder, "whole.db", all));
+}
+
+TEST_CASE("a runner that is killed leaves no worker", "[faults]") {
+  const Folder folder;
+  const Heir heir;
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    Program program(folder,
+                    fmt::format("run attention-error --method hold --method hold:seconds=21 -n 16 -d 4 --threads 2 "
+                                "--results {}",
+                                folder / "r.db"));
+    std::vector<pid_t> workers;
+    while (workers.size() < 2 && program.goes_on()) workers = program.workers();
+    program.signal(SIGKILL);
+    CHECK(program.end() == -SIGKILL);
+    CHECK(workers.size() == 2);
+    CHECK(heir.all_ended_with_their_parent(workers));
+  }
+}
+
+TEST_CASE("a method that dies among its turns loses its curve, and the others have all of theirs", "[faults]") {
+  const Folder folder;
+  const std::string text =
+      run(folder, fmt::format("run speed:blocks=4,turn=0.01 --method uniform --method segfault:calls=5 --method zero "
+                              "-n 16 -d 4 --threads 1 --results {}",
+                              folder / "r.db"));
+  INFO(text);
+  CHECK(ending_of(text, "segfault:calls=5").find("crashed  SIGSEGV while taking a turn") != std::string::npos);
+  for (const char* metric : {"seconds", "speedup", "disturbed"})
+    for (const char* method : {"uniform", "zero"}) {
+      const auto rows = exported(folder, "r.db", [&](const std::string& line) {
+        return line.find(fmt::format(",{},", method)) != std::string::npos &&
+               line.find(fmt::format(",{},", metric)) != std::string::npos;
+      });
+      INFO(method << " " << metric);
+      CHECK(rows.size() == 4);
+    }
+}
+
+TEST_CASE("what cannot be made ends its own cell, and without softmax there are no pairs, which is noted", "[faults]") {
+  const Folder folder;
+  const auto rows = [&](const std::string& results, const std::string& metric) {
+    return exported(folder, results,
+                    [&](const std::string& line) { return line.find("," + metric + ",") != std::string::npos; })
+        .size();
+  };
+  const std::string what =
+      "run timed-no-op:blocks=3,turn=0.01{} --method uniform --method linear -n 16 -d 4 --threads 1 "
+      "--results {}";
+  const std::string paired = run(folder, fmt::format(fmt::runtime(what), "", folder / "paired.db"));
+  INFO(paired);
+  CHECK(ending_of(paired, "linear").find("skipped  no form") != std::string::npos);
+  CHECK(rows("paired.db", "seconds") == 3);
+  CHECK(rows("paired.db", "speedup") == 3);
+  CHECK(rows("paired.db", "load") == 3);
+  CHECK(rows("paired.db", "session") == 1);
+  const std::string alone = run(folder, fmt::format(fmt::runtime(what), ",exact=false", folder / "alone.db"));
+  INFO(alone);
+  CHECK(alone.find("no pair: softmax ended crashed (SIGKILL while making what is timed)") != std::string::npos);
+  CHECK(rows("alone.db", "seconds") == 3);
+  CHECK(rows("alone.db", "speedup") == 0);
+}
+
+TEST_CASE("every block has a turn of every method at every length, and softmax at each", "[faults]") {
+  const Folder folder;
+  constexpr size_t blocks = 12;
+  run(folder, fmt::format("run timed-no-op:blocks={},turn=0.01 --method softmax --method uniform --method zero "
+                          "--sweep n=16,32,64 -d 4 --threads 1 --results {}",
+                          blocks, folder / "r.db"));
+  const auto when = numbers(folder, "r.db", "when");
+  REQUIRE(when.size() == 9);
+  std::set<std::string> first_ones;
+  for (size_t block = 0; block < blocks; ++block) {
+    double begin = INFINITY, end = 0;
+    std::string first;
+    for (const auto& [cell, times] : when) {
+      REQUIRE(times.size() == blocks);
+      if (times[block] < begin) first = cell;
+      begin = std::min(begin, times[block]);
+      end = std::max(end, times[block]);
+    }
+    first_ones.insert(first);
+    for (const auto& [cell, times] : when) {
+      if (block > 0) CHECK(times[block - 1] < begin);
+      if (block + 1 < blocks) CHECK(times[block + 1] > end);
+    }
+  }
+  CHECK(first_ones.size() >= 4);  // of 9 that are drawn 12 times, fewer come with a probability below 1e-3
+  std::set<double> sessions;
+  for (const auto& [cell, session] : numbers(folder, "r.db", "session")) sessions.insert(session.at(0));
+  CHECK(sessions.size() == 1);
+
+  // Each length is paired with softmax at that length.
+  const auto seconds = numbers(folder, "r.db", "seconds"), speedups = numbers(folder, "r.db", "speedup");
+  for (const char* n : {"16", "32", "64"})
+    for (size_t block = 0; block < blocks; ++block) {
+      const auto at = [&](const auto& all, const std::string& method) { return all.at(method + " " + n).at(block); };
+      CHECK(at(speedups, "zero") == Approx(at(seconds, "softmax") / at(seconds, "zero")));
+    }
+}
+
+TEST_CASE("a cell that dies in a session of several lengths costs its own length alone", "[faults]") {
+  const Folder folder;
+  const std::string text =
+      run(folder, fmt::format("run speed:blocks=4,turn=0.01 --method uniform --method segfault:calls=5 --method zero "
+                              "--sweep n=16,32 -d 4 --threads 1 --results {}",
+                              folder / "r.db"));
+  INFO(text);
+  const auto seconds = numbers(folder, "r.db", "seconds"), speedups = numbers(folder, "r.db", "speedup");
+  for (const auto& found : {seconds, speedups}) {
+    REQUIRE(found.size() == 4);
+    for (const char* cell : {"uniform 16", "uniform 32", "zero 16", "zero 32"}) CHECK(found.at(cell).size() == 4);
+  }
+}
+
+// Other processes on every core: both what is timed and what is beside it. Turns are longer than the time that the
+// kernel gives a process at once, so that each of them is slowed.
+TEST_CASE("a load that slows a point is marked in most turns, and in fewer without it", "[faults]") {
+  const Folder folder;
+  const auto begin = std::chrono::steady_clock::now();
+  const double others_before = seconds_of_others();
+  const auto timed = [&](const std::string& results) {
+    run(folder, fmt::format("run speed:blocks=8,turn=30 --method uniform -n 2048 -d 64 --threads 1 --results {}",
+                            folder / results));
+    return std::pair(median_of(numbers(folder, results, "seconds").at("uniform 2048")),
+                     mean_of(numbers(folder, results, "disturbed").at("uniform 2048")));
+  };
+  const auto [free_seconds, free_marks] = timed("free.db");
+  const std::chrono::duration<double> meanwhile = std::chrono::steady_clock::now() - begin;
+  const bool quiet = seconds_of_others() - others_before < 0.1 * meanwhile.count();
+  const Hogs hogs;
+  const auto [loaded_seconds, loaded_marks] = timed("loaded.db");
+  CAPTURE(free_seconds, free_marks, loaded_seconds, loaded_marks);
+  CHECK(loaded_marks > 0.5);
+  if (!quiet) {
+    WARN("this machine was not quiet: its turns without the test's own load say nothing");
+    return;
+  }
+  CHECK(free_marks <= loaded_marks);
+  CHECK(loaded_seconds > 1.2 * free_seconds);
+  CHECK(free_marks < 0.5);
+}
+
+TEST_CASE("softmax as it is by default is the partner, another form of it is not", "[faults]") {
+  const Folder folder;
+  run(folder,
+      fmt::format("run timed-no-op:blocks=3,turn=0.01 --method softmax --method softmax:form=materialised -n 16 "
+                  "-d 4 --threads 1 --results {}",
+                  folder / "r.db"));
+  const auto speedups = exported(folder, "r.db", [](const std::string& line) {
+    return line.find(",softmax,") != std::string::npos && line.find(",speedup,") != std::string::npos;
+  });
+  REQUIRE(speedups.size() == 3);
+  for (const auto& line : speedups) CHECK(line.ends_with(",1"));
+}
+
+TEST_CASE("cells that fill the memory are done one at a time with all threads, others with one thread each",
+          "[faults]") {
+  const Folder folder;
+  // More than half of an eighth of nine tenths, so that little of the machine's memory need be free for it.
+  run(folder, fmt::format("run company --method uniform --sweep share=0,0.06 -n 16 -d 4 --replicates 8 --threads 8 "
+                          "--results {}",
+                          folder / "r.db"));
+  const auto rows = [&](const std::string& experiment, const std::string& metric) {
+    return exported(folder, "r.db", [&](const std::string& line) {
+      return line.find(experiment + ",") != std::string::npos && line.find("," + metric + ",") != std::string::npos;
+    });
+  };
+  for (const auto& [experiment, threads] : {std::pair{"company", ",1"}, {"company:share=0.06", ",8"}}) {
+    const auto found = rows(experiment, "cell_threads");
+    CHECK(found.size() == 8);
+    for (const auto& line : found) CHECK(line.ends_with(threads));
+  }
+  const auto alone = rows("company:share=0.06", "workers");
+  CHECK(alone.size() == 8);
+  for (const auto& line : alone) CHECK(line.ends_with(",1"));
+}
