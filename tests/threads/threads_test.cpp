@@ -4,10 +4,10 @@
 #include <array>
 #include <thread>
 
-#include "harness/experiment/experiment.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 
 using namespace attnbench;
 
@@ -86,17 +86,12 @@ TEST_CASE("every path of every method is the same on several threads, called fro
 }
 
 TEST_CASE("cells side by side give the numbers that they give alone", "[threads]") {
-  const auto measured = [](const Cell& cell) {
-    Context context(threads);
-    ExactCache exact;
-    Recorder recorder;
+  const auto numbers_of = [](const Cell& cell) {
     try {
-      find<ExperimentEntry>(cell.experiment.name()).run(Task{cell, 0, context, exact}, recorder);
+      return measured(cell, 0, threads).values;
     } catch (const Skip&) {
+      return decltype(Measured::values)();
     }
-    std::vector<double> numbers;
-    for (const auto& m : recorder.take()) numbers.insert(numbers.end(), m.values.begin(), m.values.end());
-    return numbers;
   };
   size_t experiments = 0;
   for (const auto& name : catalogue("experiments").names()) {
@@ -114,11 +109,11 @@ TEST_CASE("cells side by side give the numbers that they give alone", "[threads]
       continue;  // it asks something of one method, or of an input of its own
     }
     ++experiments;
-    std::vector<std::vector<double>> side_by_side(cells.size());
+    std::vector<decltype(Measured::values)> side_by_side(cells.size());
     Context(threads).for_blocks(static_cast<Index>(cells.size()), 1, [&](Context&, Index i, Index) {
-      side_by_side[static_cast<size_t>(i)] = measured(cells[static_cast<size_t>(i)]);
+      side_by_side[static_cast<size_t>(i)] = numbers_of(cells[static_cast<size_t>(i)]);
     });
-    for (size_t i = 0; i < cells.size(); ++i) CHECK(side_by_side[i] == measured(cells[i]));
+    for (size_t i = 0; i < cells.size(); ++i) CHECK(side_by_side[i] == numbers_of(cells[i]));
   }
   CHECK(experiments >= 3);
 }
