@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from aggregate import Panel, axis_names
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import ScaledTranslation
 from notes import notes
 from panels import axis_label, draw_panel, has_circles
@@ -63,11 +64,13 @@ def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int,
 
 
 def _fix_labels(picture: plt.Figure) -> None:
-    """Fixes the label of every axis at its distance from the axes. Otherwise matplotlib measures all tick labels again
-    for each pass of the layout and for each format."""
+    """Fixes the label of an axis at its distance from the axes. Otherwise matplotlib measures all tick labels again for
+    each pass of the layout and for each format. Where ticks depend on the size, as on some colour bars, it must."""
     renderer = picture.canvas.get_renderer()
     for axes in picture.axes:
         for across, axis in ((1, axes.xaxis), (0, axes.yaxis)):  # across: the coordinate that tick labels decide
+            if not isinstance(axis.get_major_locator(), FixedLocator):
+                continue
             axis.get_tightbbox(renderer)  # places the label
             place = list(axis.label.get_position())
             far = axis.get_label_position() in ("top", "right")

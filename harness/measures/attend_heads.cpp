@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "harness/linalg/rounding.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
@@ -15,26 +18,25 @@ HeadData<T> rounded(HeadData<T> head, Rounding rounding) {
   return head;
 }
 
-// Matrix number `place`, rows x columns, in the caller's memory.
+// Copies X to position `place` of the caller's memory. Methods write into aligned memory of ours first: the alignment
+// decides which exponentials are computed one by one, and so their last bits.
 template <class T>
-Out<T> matrix_at(std::span<T> numbers, Index place, Index rows, Index columns) {
-  return {numbers.data() + place * rows * columns, rows, columns, columns};
+void keep(const Matrix<T>& X, Index place, std::span<T> numbers) {
+  if (!numbers.empty()) std::copy_n(X.data(), X.size(), numbers.begin() + place * X.size());
 }
 
-// Writes the kernel without its stabilisers to position `place` of the results.
+// The kernel without its stabilisers, and the stabilisers.
 template <class T>
-void write_kernel(const Kernel<T>& kernel, const Head<T>& head, Index place, Context& context,
-                  const AttendResults<T>& results) {
-  const Index nq = head.Q.rows(), nk = head.K.rows();
-  Out<T> block = matrix_at(results.kernel, place, nq, nk);
-  Matrix<T> log_rows(nq, 1), log_columns(1, nk);
-  kernel.kernel(head, context, block, {log_rows.data(), static_cast<size_t>(nq)},
-                {log_columns.data(), static_cast<size_t>(nk)});
-  for (Index i = 0; i < nq; ++i)
-    for (Index j = 0; j < nk; ++j) block(i, j) *= std::exp(log_rows(i, 0) + log_columns(0, j));
-  if (!results.kernel_log_rows.empty()) matrix_at(results.kernel_log_rows, place, nq, 1) = log_rows;
-  if (!results.kernel_log_columns.empty()) matrix_at(results.kernel_log_columns, place, 1, nk) = log_columns;
-}
+struct WholeKernel {
+  WholeKernel(const Kernel<T>& kernel, const Head<T>& head, Context& context)
+      : block(head.Q.rows(), head.K.rows()), log_rows(head.Q.rows(), 1), log_columns(1, head.K.rows()) {
+    kernel.kernel(head, context, block, {log_rows.data(), static_cast<size_t>(log_rows.size())},
+                  {log_columns.data(), static_cast<size_t>(log_columns.size())});
+    for (Index i = 0; i < block.rows(); ++i)
+      for (Index j = 0; j < block.cols(); ++j) block(i, j) *= std::exp(log_rows(i, 0) + log_columns(0, j));
+  }
+  Matrix<T> block, log_rows, log_columns;
+};
 
 }  // namespace
 
@@ -65,20 +67,24 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
                                                  .calibration = learnt_view ? &*learnt_view : nullptr,
                                                  .state = request.state});
       const Index place = b * given.heads + h;
-      const auto check = [&](const Out<T>& X, const char* name) {
+      const auto check = [&](const Matrix<T>& X, const char* name) {
         require_finite<T>(X, fmt::format("{} on batch {}, head {}: {}", params.spec(), b, h, name));
       };
       if (!results.out.empty()) {
-        const Out<T> out = matrix_at(results.out, place, nq, given.dv);
+        Matrix<T> out(nq, given.dv);
         method->attend(head, mask, context, out);
         check(out, "output");
+        keep(out, place, results.out);
       }
       if (!results.attention.empty())
-        matrix_at(results.attention, place, nq, nk) = attention_matrix(*method, head, mask, context).template cast<T>();
+        keep<T>(attention_matrix(*method, head, mask, context).template cast<T>(), place, results.attention);
       if (results.kernel.empty()) continue;
       if (!method->kernel()) throw Misuse(params.spec() + " estimates no kernel; ask for its output alone");
-      write_kernel(*method->kernel(), head, place, context, results);
-      check(matrix_at(results.kernel, place, nq, nk), "kernel");
+      const WholeKernel<T> kernel(*method->kernel(), head, context);
+      check(kernel.block, "kernel");
+      keep(kernel.block, place, results.kernel);
+      keep(kernel.log_rows, place, results.kernel_log_rows);
+      keep(kernel.log_columns, place, results.kernel_log_columns);
     }
 }
 

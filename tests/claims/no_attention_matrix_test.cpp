@@ -5,6 +5,7 @@
 #include <set>
 
 #include "harness/claims/check.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"

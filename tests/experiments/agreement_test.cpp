@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"

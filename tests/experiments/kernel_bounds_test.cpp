@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "harness/errors/error.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <numbers>
 
+#include "harness/experiment/experiment.hpp"
 #include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"

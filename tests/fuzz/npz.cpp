@@ -1,5 +1,7 @@
 // NumPy's archives. Bytes that begin like a zip archive are one; any others are an array in a sound archive, as q, k
 // and v, since hardly a change of an archive keeps its checksums.
+#include "harness/inputs/npz.hpp"
+
 #include <zip.h>
 
 #include "tests/fuzz/heads.hpp"

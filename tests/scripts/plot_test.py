@@ -9,14 +9,18 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 import unittest
+import zlib
 from pathlib import Path
 
 from example_stores import CURVE, SCRIPTS, InTemporaryDirectory
+from matplotlib.ft2font import FT2Font
 
 import plot
+import results
 
 
 class Drawing(InTemporaryDirectory):
@@ -89,6 +93,31 @@ class Drawing(InTemporaryDirectory):
         self.assertEqual({row["series"] for row in ratios}, {"a / b"})
         self.assertEqual(float(ratios[0]["value"]), 0)
         self.assertEqual({row["series"] for row in rows if row["role"] == "winner"}, {"a"})
+
+    def test_a_pdf_has_every_character_and_depends_on_no_figure_before_it(self) -> None:
+        with self.store() as store:
+            store.cell("a:m=2", [1.0, 2.0], m=2)
+            for name, title in (("first", "\u00e9"), ("second", "\u0159")):  # neither is in the shared subset
+                store.figure(name, {**CURVE, "title": title})
+        read = results.read([store.path])
+        alone = [self.pdf_in_new_process(store.path, figure.name) for figure in read.figures]
+        self.assertEqual([plot.draw(read, figure, ["pdf"]).files["pdf"] for figure in read.figures], alone)
+        for character, pdf in zip("\u00e9\u0159", alone):
+            streams = re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL)
+            fonts = [font for font in map(inflated, streams) if font.startswith(b"\x00\x01\x00\x00")]
+            self.assertEqual([FT2Font(io.BytesIO(font)).get_char_index(ord(character)) > 0 for font in fonts], [True])
+
+    def pdf_in_new_process(self, path: Path, figure: str) -> bytes:
+        words = [str(path), "-o", str(self.directory / "alone"), "--figure", figure, "--format", "pdf"]
+        subprocess.run([sys.executable, str(SCRIPTS / "plot.py"), *words], check=True, stdout=subprocess.DEVNULL)
+        return (self.directory / "alone" / f"recipe.{figure}.pdf").read_bytes()
+
+
+def inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
 
 
 if __name__ == "__main__":

@@ -291,8 +291,8 @@ TEST_CASE("cells end at their limits of time and of memory, those that fill the 
     INFO("share of the memory: " << share);
     CHECK(has(ended(slow, "--timeout 0.5", "time.db"), "timed out  limit 0.5 s, while measuring"));
     CHECK(has(ended(large, "--memory 40MB", "memory.db"), "out of memory  limit 40 MB, peak "));
-    const auto threads = exported(folder, "memory.db", [&](const std::string& line) {
-      return has(line, ",uniform,") && has(line, ",cell_threads,") && line.ends_with(cell_threads);
+    const auto threads = exported(folder, "memory.db", [&, ends = cell_threads](const std::string& line) {
+      return has(line, ",uniform,") && has(line, ",cell_threads,") && line.ends_with(ends);
     });
     CHECK(threads.size() == 8);
     fs::remove(folder / "memory.db");

@@ -29,6 +29,7 @@ PROGRAM = ""
 LOAD_SECONDS = 2.0
 PATIENCE = 30  # seconds for what takes one on an idle machine
 OTHER_MACHINE = "there, M, 8 cores"
+SPREAD = "stable_rank"  # a metric whose values are very large and very small, and of both signs
 
 try:
     import numpy as np
@@ -64,6 +65,10 @@ def make_store(path: Path) -> None:
             "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' "
             "WHERE recipe = 'causal-rank' AND position = 0"
         )
+        for remainder, value in enumerate((1e-5, -3, 0.25, -0.5, 20)):  # which texts have in another order
+            store.execute(
+                "UPDATE measurement SET value = ? WHERE metric = ? AND cell % 5 = ?", [value, SPREAD, remainder]
+            )
         crashed = store.execute("SELECT max(id) FROM cell WHERE method = 'softmax' AND machine = ''").fetchone()
         store.execute("UPDATE replicate SET ending = 'crashed', reason = 'signal 11' WHERE cell = ?", crashed)
         store.execute("DELETE FROM measurement WHERE cell = ?", crashed)
@@ -308,8 +313,14 @@ class Filtering(InBrowser):
         self.wait(lambda: "of 1 cell." in self.one("#table-words").text, "one cell")
 
     def test_the_table_is_sorted_by_a_column(self) -> None:
-        self.open("#cells=recipe:causal-rank&find=metric=numerical_rank")
-        self.wait_for_plot()
+        for metric in ("numerical_rank", SPREAD):
+            with self.subTest(metric=metric):
+                self.open(f"#cells=recipe:causal-rank&find=metric={metric}")
+                self.wait_for_plot()
+                self.assert_sorted_by_value()
+
+    def assert_sorted_by_value(self) -> None:
+        """Once the head of the column is pressed, and the other way round once it is pressed again."""
         self.one("#table th:nth-last-child(6) button").send_keys(Keys.ENTER)
         self.assertEqual(self.js("document.activeElement.textContent"), "value")
         for direction, factor in (("ascending", 1), ("descending", -1)):
@@ -330,6 +341,7 @@ class Filtering(InBrowser):
         self.wait(lambda: file.exists() and file.stat().st_size, "a download")
         with file.open() as opened:
             lines = list(csv.DictReader(opened))
+        ((unit,),) = self.query("SELECT DISTINCT unit FROM measurement WHERE metric = 'numerical_rank'")
         measured: dict[str, list[float]] = {}
         for key, value in self.query(
             "SELECT key, value FROM measurement JOIN cell ON id = cell WHERE metric = 'numerical_rank'"
@@ -338,6 +350,7 @@ class Filtering(InBrowser):
         self.assertEqual({line["cell"] for line in lines}, set(measured) & self.cells_of("causal-rank"))
         for line in lines:
             values = measured[line["cell"]]
+            self.assertEqual((line["metric"], line["unit"]), ("numerical_rank", unit))
             self.assertEqual(int(line["replicates"]), len(values))
             self.assertAlmostEqual(float(line["mean"]), statistics.mean(values), delta=1e-5 * abs(float(line["mean"])))
 
