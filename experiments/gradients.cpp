@@ -8,7 +8,7 @@
 // Each gradient is compared with central differences of its loss along random directions, in double.
 #include <cmath>
 
-#include "harness/experiment/experiment.hpp"
+#include "experiments/loss_gradients.hpp"
 
 namespace attnbench {
 namespace {
@@ -102,8 +102,7 @@ void measure(const Task& task, Recorder& record) {
   const auto& mask = task.cell.problem.shape.mask;
   const auto head = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
   const Streams streams(task.cell.seed);
-  Generator of_loss = streams.stream("loss", head.Q.rows(), head.V.cols(), 0, task.replicate);
-  const Matrix<double> g = standard_normal(of_loss, head.Q.rows(), head.V.cols());
+  const Matrix<double> g = loss_weights(task, 0);
   const Directions directions(head, task.cell.experiment.integer("directions"),
                               streams.stream("directions of differences", head.Q.rows(), task.replicate));
 
@@ -113,11 +112,7 @@ void measure(const Task& task, Recorder& record) {
     method->attend(x.view(), mask, task.context, out);
     return g.cwiseProduct(out).sum();
   };
-  Matrix<double> out(head.Q.rows(), head.V.cols());
-  std::vector<double> saved;
-  HeadData<double> whole = head;  // its numbers are written over
-  method->differentiable()->forward(head.view(), mask, task.context, out, saved);
-  method->differentiable()->backward(head.view(), mask, out, saved, g, task.context, {whole.Q, whole.K, whole.V});
+  const HeadData<double> whole = loss_gradients(task, *method, head, g);
 
   const HeadData<double> of_numerators = published_gradients(head, g);
   Matrix<double> scaled = g;

@@ -1,7 +1,7 @@
 // Which share of the gradients of queries and keys is exactly zero: what a map like ReLU leaves untrained. Of tokens
 // that have a gradient: the query of a row that sees one value alone, such as the first under a causal mask, moves
 // nothing whatever the map, but for rounding.
-#include "harness/experiment/experiment.hpp"
+#include "experiments/loss_gradients.hpp"
 
 namespace attnbench {
 namespace {
@@ -24,17 +24,8 @@ struct Count {
 
 void measure(const Task& task, Recorder& record) {
   const auto method = task.method<double>(0, task.replicate);
-  const auto* differentiable = method->differentiable();
-  if (!differentiable) throw Skip(task.cell.method.spec() + " has no gradients here");
-  const auto& mask = task.cell.problem.shape.mask;
   const auto head = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
-  Generator of_loss = Streams(task.cell.seed).stream("loss", head.Q.rows(), head.V.cols(), 0, task.replicate);
-  const Matrix<double> G = standard_normal(of_loss, head.Q.rows(), head.V.cols());
-  Matrix<double> out(head.Q.rows(), head.V.cols());
-  std::vector<double> saved;
-  HeadData<double> gradients = head;  // its numbers are written over
-  differentiable->forward(head.view(), mask, task.context, out, saved);
-  differentiable->backward(head.view(), mask, out, saved, G, task.context, {gradients.Q, gradients.K, gradients.V});
+  const auto gradients = loss_gradients(task, *method, head, loss_weights(task, 0));
 
   Count count;
   count.add(head.Q, gradients.Q);

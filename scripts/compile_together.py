@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Says which source files may be compiled as one, the one after the other: scripts/compile_together.py MOST FILE...
+"""Says which source files may be compiled as one, one after the other: scripts/compile_together.py MOST [--own] FILE...
 
 A compiler then reads headers and instantiates templates once for all of them. Two files must not see each other: none of
-the names that one defines for itself occurs in the other or in the project's headers that the other includes. Names in a namespace of the file's own (namespace
-attnbench::time_recipe) are seen by nobody. Names are found by how clang-format lays code out: what stands in a namespace
-begins a line. Prints a line for each file that has company, of at most MOST files: the group's number and the file.
+the names that one defines for itself occurs in the other, or is declared by a header of the project that the other
+includes. Nobody sees names in a namespace of the file's own (namespace attnbench::time_recipe); --own takes these files
+alone. Names are found by how clang-format lays code out: a declaration in a namespace begins a line.
+Prints a line for each file that has company, of at most MOST files: the group's number and the file.
 """
 
 from __future__ import annotations
@@ -17,48 +18,50 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_]\w*")
+OWN_NAMESPACE = re.compile(r"^namespace \w+::\w+ \{$", re.MULTILINE)
 # Comments, strings, members and parts of std: their words mean the same whatever stands before the file.
 NOT_LOOKED_UP = re.compile(r'//.*|"(?:[^"\\\n]|\\.)*"|(?:\.|->|std::)[A-Za-z_]\w*')
 
 
 def names_defined(text: str) -> set[str]:
     """Of every declaration that begins a line the last word before a bracket or an equals sign. Members have their class before them."""
-    if re.search(r"^namespace \w+::\w+ \{$", text, re.MULTILINE):
+    if OWN_NAMESPACE.search(text):
         return set()
     heads = re.findall(r"^(?!namespace|using namespace|template|//|#)[A-Za-z][^({=;\n]*", text, re.MULTILINE)
     names = [re.search(r"(::)?\b([A-Za-z_]\w*)\W*$", re.sub(r" (final )?: .*", "", head)) for head in heads]
-    return {name[2] for name in names if name and not name[1]} - {
-        "registered"
-    }  # CMake renames it (UNITY_BUILD_UNIQUE_ID)
+    # CMake renames `registered` (UNITY_BUILD_UNIQUE_ID).
+    return {name[2] for name in names if name and not name[1]} - {"registered"}
 
 
 @cache
-def words_used(path: Path) -> frozenset[str]:
-    """Of the file and, through all of its includes, of the project's headers."""
-    used: set[str] = set()
-    waiting, seen = [path], {path}
+def declared_in(header: Path) -> frozenset[str]:
+    return frozenset(names_defined(header.read_text()))
+
+
+def words_seen(path: Path) -> set[str]:
+    """All words of the file, and what the project's headers declare that it includes, through other headers as well."""
+    text = path.read_text()
+    seen = set(WORD.findall(NOT_LOOKED_UP.sub("", text)))
+    headers: set[Path] = set()
+    waiting = [text]
     while waiting:
-        text = waiting.pop().read_text()
-        used |= words_of(text)
-        found = {ROOT / name for name in INCLUDE.findall(text)} - seen
-        seen |= found
-        waiting += [header for header in found if header.exists()]
-    return frozenset(used)
-
-
-@cache
-def words_of(text: str) -> frozenset[str]:
-    return frozenset(WORD.findall(NOT_LOOKED_UP.sub("", text)))
+        for header in {ROOT / name for name in INCLUDE.findall(waiting.pop())} - headers:
+            if header.exists():
+                headers.add(header)
+                waiting.append(header.read_text())
+    return seen.union(*map(declared_in, headers))
 
 
 def main() -> None:
     most = int(sys.argv[1])
     # Files, the names that they define, the words that they use.
     groups: list[tuple[list[str], set[str], set[str]]] = []
-    for path in sys.argv[2:]:
-        text = Path(path).read_text()
-        defined = names_defined(text)
-        used = set(words_used(Path(path)))
+    paths = sys.argv[2:]
+    if paths[:1] == ["--own"]:
+        paths = [path for path in paths[1:] if OWN_NAMESPACE.search(Path(path).read_text())]
+    for path in paths:
+        defined = names_defined(Path(path).read_text())
+        used = words_seen(Path(path))
         for files, others_define, others_use in groups:
             if len(files) < most and not (defined & others_use or used & others_define):
                 files.append(path)

@@ -9,7 +9,7 @@ packages=(g++ cmake ninja-build git libeigen3-dev libboost-dev libboost-program-
           libfftw3-dev pybind11-dev python3-dev python3 python3-numpy python3-matplotlib python3-pandas python3-plotly python3-scipy)
 case "${1:-}" in
   "") ;;
-  --ci) packages+=(clang-14 libclang-rt-14-dev clang-format-14 slurmctld slurmd slurm-client munge
+  --ci) packages+=(clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 slurmctld slurmd slurm-client munge
                    chromium chromium-driver python3-selenium python3-venv) ;;
   -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "setup.sh: unknown option '$1'; expected --ci or nothing" >&2; exit 2 ;;

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Writes a program's tests as entries for ctest. Run as tests/discover.py PROGRAM TESTS OUTPUT [--by-file].
 
-An entry is one test, or with --by-file all tests of one file that have the same tags, which costs one start of the
+An entry is one test, or all tests of one file that are tagged [shared-draws], which would otherwise each draw what takes
+a minute, or with --by-file all tests of one file that have the same tags, which costs one start of the
 program. Its labels are the tags and the folder below TESTS. Catch2's own script knows no labels.
 """
 
@@ -54,8 +55,9 @@ def main() -> None:
     entries: dict[str, tuple[list[str], set[str]]] = {}
     for name, (path, tags) in tests_of(arguments.program).items():
         file = path.relative_to(arguments.tests)
-        group = f"{file.with_suffix('')} {' '.join(sorted(tags))}"
-        names, labels = entries.setdefault(group if arguments.by_file else name, ([], set()))
+        grouped = arguments.by_file or "shared-draws" in tags
+        group = f"{file.with_suffix('')} {' '.join(sorted(tags))}" if grouped else name
+        names, labels = entries.setdefault(group, ([], set()))
         names.append(name)
         labels |= tags | {folder for folder in [file.parent.as_posix()] if folder != "."}
     if not entries:
@@ -65,7 +67,7 @@ def main() -> None:
         command = [str(arguments.program), ",".join(map(pattern, names)), "--warn", "NoTests"]
         text += f"add_test({quoted(entry)} {' '.join(map(quoted, command))})\n"
         # The longest begin first, so that none is left alone at the end.
-        cost = 100 if "statistics" in labels else 10 if labels & {"methods", "second-paths", "recipes"} else 1
+        cost = 1000 if "shared-draws" in labels else 100 if labels & {"statistics", "second-paths"} else 1
         text += (
             f"set_tests_properties({quoted(entry)} PROPERTIES COST {cost} LABELS {quoted(';'.join(sorted(labels)))})\n"
         )

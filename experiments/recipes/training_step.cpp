@@ -44,8 +44,7 @@ void write(Recipe& recipe) {
                      .precision = Precision::f32};
   request.methods.insert(request.methods.end(), {"softmax", "identity"});
   const Cells steps = recipe.run(request);
-  // Of rounding, which takes one call of many inputs.
-  request.experiment = "training-step:blocks=2,turn=0.1,pair=false";
+  request.experiment = "gradient-rounding";
   request.methods = {streaming, subtracting};
   request.n = recipe.sized<std::vector<Index>>({64, 128}, {256, 512}, {512, 2048, 8192});
   request.replicates = recipe.sized<Index>(2, 32);

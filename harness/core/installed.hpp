@@ -6,10 +6,10 @@
 namespace attnbench {
 
 // The library that contains this code. It is the program's own, whichever process has loaded it.
-std::filesystem::path library_file();
+const std::filesystem::path& library_file();
 
 // The folder that contains scripts/, harness/ and so on: share/attnbench of the installation or, if there is none, the
 // source tree of the build.
-std::filesystem::path source_tree();
+const std::filesystem::path& source_tree();
 
 }  // namespace attnbench

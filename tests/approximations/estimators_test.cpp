@@ -260,7 +260,7 @@ Make scaled_projection(double factor) {
 
 }  // namespace
 
-TEST_CASE("kernels of the softmax estimators are unbiased", "[statistics]") {
+TEST_CASE("kernels of the softmax estimators are unbiased", "[statistics][shared-draws]") {
   Scores family;
   for (const auto seed : base_seeds)
     for (const Setting& setting : settings())
@@ -268,7 +268,7 @@ TEST_CASE("kernels of the softmax estimators are unbiased", "[statistics]") {
   check_family(family);
 }
 
-TEST_CASE("mean squared errors of the softmax estimators are the closed forms", "[statistics]") {
+TEST_CASE("mean squared errors of the softmax estimators are the closed forms", "[statistics][shared-draws]") {
   Scores family;
   for (const auto seed : base_seeds)
     for (const Setting& setting : settings())
@@ -276,7 +276,8 @@ TEST_CASE("mean squared errors of the softmax estimators are the closed forms", 
   check_family(family);
 }
 
-TEST_CASE("a kernel 4 % off and a mean squared error 10 % off are found in every setting", "[statistics]") {
+TEST_CASE("a kernel 4 % off and a mean squared error 10 % off are found in every setting",
+          "[statistics][shared-draws]") {
   for (const auto seed : base_seeds)
     for (const Setting& setting : settings())
       for (const double sign : {-1, 1}) {
@@ -304,7 +305,8 @@ TEST_CASE("a projection multiplied by 2 pi or by 2, and logits multiplied by 2, 
     }
 }
 
-TEST_CASE("the closed form of another ensemble, or of full blocks for a partial one, is found", "[statistics]") {
+TEST_CASE("the closed form of another ensemble, or of full blocks for a partial one, is found",
+          "[statistics][shared-draws]") {
   const Setting &iid = setting_of("trig iid d=4 m=4"), &orthogonal = setting_of("trig orthogonal d=4 m=4"),
                 &partial = setting_of("trig orthogonal d=4 m=6");
   for (const auto seed : base_seeds) {

@@ -277,17 +277,25 @@ TEST_CASE("limits and the like are numbers with a meaning", "[unit]") {
   const RunArguments usual = typed({"rank", "--method", "softmax"});
   CHECK((usual.limits.seconds == 3600 && !usual.limits.bytes && !usual.limits.wait_quiet));
   CHECK((usual.request.replicates == 1 && !usual.request.until && !usual.request.retry));
+  CHECK(usual.request.precision == Precision::f64);
+  CHECK(typed({"speed", "--method", "softmax"}).request.precision == Precision::f32);  // timing is in float
   CHECK(typed({"rank", "--method", "softmax", "--until", "rel-ci=0.1"}).request.replicates == 1000);
   CHECK(typed({"rank", "--method", "softmax", "--until", "rel-ci=0.1", "-r", "50"}).request.replicates == 50);
   CHECK(typed({"rank", "--method", "softmax", "--wait-quiet"}).limits.wait_quiet == 600);
   CHECK(typed({"rank", "--method", "softmax", "--wait-quiet=5"}).limits.wait_quiet == 5);
   CHECK(parse_memory_size("memory", "4GB") == 4e9);
   CHECK(parse_memory_size("memory", "1.5MiB") == 1.5 * 1048576);
+  CHECK(parse_memory_size("memory", "2GiB") == 2147483648.0);
   CHECK(parse_memory_size("memory", "1e9") == 1e9);
   for (const char* size : {"", "GB", "4G", "4 GB", "0", "-1GB", "4XB", "nan", "inf", "1e999", "4GB "}) {
     CAPTURE(size);
     CHECK(contains(misuse_of([&] { parse_memory_size("memory", size); }), "expected a size such as 4GB"));
   }
+  for (const char* option : {"-n", "-d", "--dv", "--heads", "--replicates", "--threads"})
+    for (const char* count : {"0", "-1", "1.5", "many"}) {
+      CAPTURE(option, count);
+      CHECK(contains(misuse_of_words({option, count}), "expected an integer of at least 1"));
+    }
   for (const char* seconds : {"0", "-1", "soon", "nan", "inf", "10s"}) {
     CAPTURE(seconds);
     CHECK(contains(misuse_of_words({"--timeout=" + std::string(seconds)}), "expected seconds, a number above 0"));
@@ -431,6 +439,11 @@ TEST_CASE("cells side by side share the threads, but none is shorter than itself
   CHECK(with(8, 4) == Approx(2 * each));
   CHECK(with(1, 4) == Approx(each));
   CHECK(estimate({}, 4, known, no_rates).seconds == 0);
+
+  const auto two = expand(request({"performer"}, {{"n", {"64", "4096"}}}));
+  const double longest = 2 * seconds_by_model(two[1], nominal_rates);
+  REQUIRE(longest > 100 * each);
+  CHECK(estimate(std::vector<CellsToCome>{{&two[0], 3}, {&two[1], 1}}, 4, known, no_rates).seconds == Approx(longest));
 }
 
 TEST_CASE("the past of a results file is what was done there, of that experiment", "[unit]") {

@@ -93,6 +93,27 @@ TEST_CASE("every layer and head draws its method anew, the same in every run", "
   CHECK(output(0, 1) != output(0, 0));
 }
 
+TEST_CASE("queries and keys each carry the root of the logits' scale", "[unit]") {
+  const auto first_head = [](double logit_scale) {
+    Cell cell = cell_of({});
+    cell.problem.logit_scale = logit_scale;
+    Context context;
+    ExactCache exact;
+    const Task task{cell, 0, context, exact};
+    const DepthLayers layers(task);
+    std::vector<HeadData<double>> seen;
+    layers.states(context, {}, Purpose::measured, [&](Index layer, Index head, const HeadData<double>& drawn) {
+      seen.push_back(drawn);
+      return layers.exact()(layer, head, drawn);
+    });
+    return seen.at(0);
+  };
+  const HeadData<double> usual = first_head(1), four_times = first_head(4);
+  CHECK(four_times.Q.isApprox(2 * usual.Q, slack));
+  CHECK(four_times.K.isApprox(2 * usual.K, slack));
+  CHECK(four_times.V == usual.V);
+}
+
 TEST_CASE("coefficients contract, products' ranks fall, and the bound holds", "[unit]") {
   for (const std::string input : {"gaussian", "model"})
     for (const std::string method : {"softmax", "linear", "performer:m=16", "uniform", "synthesizer:kind=dense"}) {

@@ -214,6 +214,9 @@ TEST_CASE("needles are found where the weights are, and their share is known for
   CHECK(std::abs(self["needle_weight"] - own / 60) < tolerance);
   CHECK(std::abs(uniform["needle_found"] - first / 60) < tolerance);  // the first of equal weights
   CHECK(find_needles("top-k:k=4")["top_recall"] == 1);
+  const Cell another = cell_of("attention-error:top=4", "softmax", "needle:strength=30", shape);
+  CHECK(needles_of(another, 1) != needles);
+  CHECK(measured(another, 1)["needle_found"] == 1);  // each replicate has needles of its own
   CHECK(needles_of(cell_of("attention-error", "softmax", "gaussian", shape), 0).empty());
   CHECK_FALSE(measured(cell_of("attention-error", "softmax", "gaussian", shape)).values.contains("needle_found"));
 }

@@ -17,6 +17,7 @@ struct Setting {
   Index n = 24, d = 8;
   bool causal = false;
   std::uint64_t seed = 1;
+  Precision precision = Precision::f64;
 };
 
 Cell cell_of(const std::string& experiment, const std::string& method, const Setting& s) {
@@ -28,7 +29,7 @@ Cell cell_of(const std::string& experiment, const std::string& method, const Set
                                 .d = s.d,
                                 .dv = s.d,
                                 .mask = {.causal = s.causal},
-                                .precision = Precision::f64}},
+                                .precision = s.precision}},
           .seed = s.seed};
 }
 
@@ -108,6 +109,18 @@ TEST_CASE("published gradients are those of numerators, and of values", "[unit]"
   CHECK(found["published_error_keys"] > 0.05);
   CHECK(misuse_of([] { measured("gradients", "linear"); }).find("without a mask") != std::string::npos);
   CHECK(misuse_of([] { measured("gradients", "performer", {.causal = true}); }).find("linear") != std::string::npos);
+}
+
+TEST_CASE("gradient rounding is float's: none where V is copied, more where keys are subtracted", "[unit]") {
+  const auto error = [](const std::string& method, Index n) {
+    return measured("gradient-rounding", method,
+                    {.n = n, .causal = true, .precision = Precision::f32})["gradient_error"];
+  };
+  CHECK(error("identity", 48) == 0);  // the gradient of V is G, and the others are zero
+  CHECK(error("linear", 48) > 1e-8);  // half a unit in float's last place is 6e-8
+  CHECK(error("linear", 48) < 1e-5);
+  CHECK(error("linear:backward=subtract", 512) > 2 * error("linear", 512));
+  CHECK(misuse_of([] { measured("gradient-rounding", "linear", {.causal = true}); }).find("f32") != std::string::npos);
 }
 
 TEST_CASE("zero gradients: ReLU has none for negative entries, and elu + 1 has one for each", "[unit]") {

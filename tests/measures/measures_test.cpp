@@ -123,6 +123,7 @@ TEST_CASE("sparsity measures of a small row are those computed by hand", "[unit]
   CHECK(top_mass(p, 3) == 1);
   CHECK(top_mass(p, 100) == 1);
   CHECK(close(fraction_below(p, 0.3), 2.0 / 3));
+  CHECK(fraction_below(p, 0.25) == 0);  // an entry at the threshold is not below it
 }
 
 TEST_CASE("measures that allow any sign read magnitudes", "[unit]") {

@@ -32,6 +32,7 @@ TEST_CASE("all below and all above: pass, fail, or how many replicates would dec
   CHECK(open.ruling == Ruling::ambiguous);
   CHECK(has(open.numbers, "about 32 replicates"));  // half width 0.5, distance 0.25: 8 x 2^2
   CHECK(has(all_below(1, {compared(0.5, 1.5)}).numbers, "any number of replicates"));
+  CHECK(all_below(1, {compared(0.1, 1.25), compared(0.5, 0.9)}).ruling == Ruling::ambiguous);
   CHECK(all_below(1, {}).ruling == Ruling::ambiguous);
   CHECK(all_below(1, {{"a", unmeasured()}}).ruling == Ruling::ambiguous);
 

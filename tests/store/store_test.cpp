@@ -464,6 +464,21 @@ TEST_CASE("the export is sorted by content whatever the order of recording", "[u
   CHECK(seen == expected);
 }
 
+TEST_CASE("the export has cells that differ in the seed alone in the order of the numbers", "[unit]") {
+  const Folder folder;
+  Store store(folder / "results.db");
+  for (const std::uint64_t seed : {10u, 2u, 9u}) {
+    CellRow row = cell("a");
+    row.seed = seed;
+    row.key += " seed " + std::to_string(seed);
+    store.record(store.begin_run("a", "{}"), row, 0, {}, 1, {scalar("x", 1)});
+  }
+  std::vector<std::string> seeds;
+  for (const json& row : parsed(store)) seeds.push_back(row["seed"].dump());
+  std::erase(seeds, "\"\"");
+  CHECK(seeds == std::vector<std::string>{"2", "9", "10"});
+}
+
 TEST_CASE("text with commas, quotes and line breaks is quoted, in CSV and in JSON", "[unit]") {
   const Folder folder;
   Store store(folder / "results.db");
