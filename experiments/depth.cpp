@@ -14,8 +14,8 @@
 
 #include "experiments/depth_layers.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/collapse.hpp"
 #include "harness/measures/spectrum.hpp"

@@ -8,8 +8,8 @@
 
 #include "experiments/rank_records.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/factored_spectrum.hpp"
 #include "harness/measures/linear_map.hpp"

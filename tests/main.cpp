@@ -1,6 +1,6 @@
 // The test program's main, the same for both versions of Catch2.
 #define CATCH_CONFIG_RUNNER
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/workers/serve.hpp"
 #include "tests/catch.hpp"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "harness/claims/structural.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
 namespace attnbench {

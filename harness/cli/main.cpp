@@ -1,5 +1,5 @@
 #include "harness/cli/program.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 
 int main(int argc, char** argv) {
   attnbench::prepare_lapack(argv);

@@ -8,7 +8,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/plugin_options.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/workers/serve.hpp"
 #include "harness/workers/stand_ins.hpp"

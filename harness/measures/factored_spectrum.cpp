@@ -4,8 +4,8 @@
 #include <cassert>
 
 #include "harness/linalg/factorisations.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
-#include "harness/linalg/spectrum.hpp"
 
 namespace attnbench {
 

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/cases.hpp"

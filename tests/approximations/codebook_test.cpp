@@ -6,7 +6,7 @@
 
 #include "approximations/codebook/kmeans.hpp"
 #include "approximations/codebook/nearest_codes.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
 #include "tests/scores.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "approximations/linear/linear_attention.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/oracle.hpp"

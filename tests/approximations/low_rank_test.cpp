@@ -4,7 +4,7 @@
 
 #include "approximations/low-rank/pseudo_inverse.hpp"
 #include "approximations/low-rank/segments.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
 #include "tests/scores.hpp"

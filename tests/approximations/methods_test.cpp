@@ -10,8 +10,8 @@
 #include <set>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/linalg/rounding.hpp"
-#include "harness/linalg/spectrum.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"

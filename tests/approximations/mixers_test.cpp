@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "approximations/mixers/synthetic_logits.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/spectrum.hpp"
 #include "tests/cases.hpp"

@@ -1,6 +1,5 @@
 // The real program, driven as a user would.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,27 +11,13 @@
 #include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/program.hpp"
 
 using namespace attnbench;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder of its own for each test, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "attnbench-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 std::string exported(const std::string& results) { return program("export " + results + " --no-clock").text; }
 

@@ -1,11 +1,11 @@
 // attnbench describe --pattern, as a user would call it.
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/program.hpp"
 
 using namespace attnbench;
@@ -49,10 +49,9 @@ TEST_CASE("a pattern that depends on the tokens says so, and others do not", "[e
 }
 
 TEST_CASE("a pattern is drawn as an image, equal bytes for equal patterns", "[end-to-end]") {
-  std::string folder = (std::filesystem::temp_directory_path() / "attnbench-XXXXXX").string();
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const Folder folder;
   for (const auto& [ending, begins] : {std::pair<std::string, std::string>{"png", "\x89PNG"}, {"svg", "<?xml"}}) {
-    const std::string one = folder + "/one." + ending, two = folder + "/two." + ending;
+    const std::string one = folder / ("one." + ending), two = folder / ("two." + ending);
     const auto drawn = describe("strided:stride=4 --pattern -n 32 --image " + one);
     INFO(drawn.text);
     CHECK(drawn.code == 0);
@@ -60,8 +59,7 @@ TEST_CASE("a pattern is drawn as an image, equal bytes for equal patterns", "[en
     CHECK(describe("strided:stride=4 --pattern -n 32 --image " + two).code == 0);
     CHECK(contents(one) == contents(two));
   }
-  CHECK(describe("local --pattern --image " + folder + "/missing/x.png").code == 2);
-  std::filesystem::remove_all(folder);
+  CHECK(describe("local --pattern --image " + (folder / "missing/x.png")).code == 2);
 }
 
 TEST_CASE("what cannot be drawn is refused with a reason", "[end-to-end]") {

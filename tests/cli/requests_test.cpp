@@ -1,8 +1,6 @@
 // What is typed and what a request then means: axes that move together, shards, files of options, limits, what is
 // missing and what it will take.
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <set>
@@ -11,26 +9,14 @@
 #include "harness/cli/request.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/runner/backlog.hpp"
+#include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
-namespace fs = std::filesystem;
 
 namespace {
 
 using Texts = std::vector<std::string>;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("attnbench_requests_" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 RunRequest request(Texts methods, std::vector<Axis> sweep, std::vector<Texts> zip = {}) {
   return {.experiment = "rank",

@@ -9,6 +9,7 @@
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
 using namespace attnbench;
@@ -74,7 +75,7 @@ const std::set<std::string> beside_the_input{"experiment", "experiment's option"
 }  // namespace
 
 TEST_CASE("each field of a cell changes its key by itself, and no two of these cells share one", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_head(folder / "h.safetensors", 1);
   const Cell cell = cell_of_file(folder / "h.safetensors");
   for (const bool timing : {false, true}) {
@@ -96,7 +97,7 @@ TEST_CASE("each field of a cell changes its key by itself, and no two of these c
 }
 
 TEST_CASE("what decides the measured head changes the input's key, and nothing else does", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_head(folder / "h.safetensors", 1);
   const Cell cell = cell_of_file(folder / "h.safetensors");
   for (const auto& [field, other] : changed_in_one_field(cell)) {
@@ -106,7 +107,7 @@ TEST_CASE("what decides the measured head changes the input's key, and nothing e
 }
 
 TEST_CASE("a file of other numbers makes other cells, and the same file again the same", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto path = folder / "h.safetensors";
   write_head(path, 1);
   const Cell cell = cell_of_file(path);
@@ -121,7 +122,7 @@ TEST_CASE("a file of other numbers makes other cells, and the same file again th
 }
 
 TEST_CASE("a worker is told every field of a cell", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_head(folder / "h.safetensors", 1);
   for (const auto& [field, other] : changed_in_one_field(cell_of_file(folder / "h.safetensors"))) {
     INFO(field);

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "harness/experiment/experiment.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/linear_map.hpp"
 #include "harness/measures/spectrum.hpp"

@@ -15,6 +15,7 @@
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
 using namespace attnbench;
@@ -384,9 +385,9 @@ class ModelFolder {
 }  // namespace
 
 TEST_CASE("file: gives the first tokens of the head asked for, scaled", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_heads(folder / "h.safetensors", 2, 3, 1);
-  const std::string spec = "file:" + (folder / "h.safetensors").string();
+  const std::string spec = "file:" + (folder / "h.safetensors");
   const Params params("inputs", spec);
   const auto& entry = find<InputEntry>("file");
   const auto limits = entry.limits(params);
@@ -402,9 +403,9 @@ TEST_CASE("file: gives the first tokens of the head asked for, scaled", "[unit]"
 }
 
 TEST_CASE("file: sizes and heads that the file does not have are refused", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_heads(folder / "h.safetensors", 2, 3, 1);
-  const std::string spec = "file:" + (folder / "h.safetensors").string();
+  const std::string spec = "file:" + (folder / "h.safetensors");
   CHECK(contains(misuse([&] { scaled(spec, sized(7, 8, 4, 3)); }), "nq <= 6"));
   CHECK(contains(misuse([&] { scaled(spec, sized(6, 1'000'000'000, 4, 3)); }), "nk <= 8"));
   CHECK(contains(misuse([&] { scaled(spec, sized(6, 8, 8, 3)); }), "d=4"));
@@ -413,13 +414,13 @@ TEST_CASE("file: sizes and heads that the file does not have are refused", "[uni
   CHECK(contains(misuse([&] { scaled(spec + ",head=3", sized(6, 8, 4, 3)); }), "a head from 0 to 2"));
   CHECK(contains(misuse([&] { scaled(spec + ",batch=2", sized(6, 8, 4, 3)); }), "a batch from 0 to 1"));
   CHECK(contains(misuse([] { scaled("file", sized(6, 8, 4, 3)); }), "file:PATH"));
-  CHECK(contains(misuse([&] { scaled("file:" + (folder / "none").string(), sized(6, 8, 4, 3)); }), "no such file"));
+  CHECK(contains(misuse([&] { scaled("file:" + (folder / "none"), sized(6, 8, 4, 3)); }), "no such file"));
 }
 
 TEST_CASE("file: a file that is written again is read again, and its content hash changes", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto path = folder / "h.safetensors";
-  const Params params("inputs", "file:" + path.string());
+  const Params params("inputs", "file:" + path);
   const auto& entry = find<InputEntry>("file");
   const auto request = sized(1, 1, 4, 3);
   write_heads(path, 1, 1, 1);
@@ -433,11 +434,11 @@ TEST_CASE("file: a file that is written again is read again, and its content has
 }
 
 TEST_CASE("file: values that overflow once scaled are refused with their place", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto path = folder / "h.safetensors";
   write_safetensors(path, {{"q", {{1, 2}, {0, 1.7e308}}}, {"k", {{1, 2}, {1, 1}}}, {"v", {{1, 1}, {1}}}},
                     Precision::f64);
-  const Params params("inputs", "file:" + path.string());
+  const Params params("inputs", "file:" + path);
   CHECK(contains(misuse([&] { draw_head(params, sized(1, 1, 2, 1), 100); }), "Q(0, 1) is inf"));
   write_safetensors(path, {{"q", {{1, 2}, {1, 1}}}, {"k", {{1, 2}, {0, 1.7e308}}}, {"v", {{1, 1}, {1}}}},
                     Precision::f64);
@@ -445,7 +446,7 @@ TEST_CASE("file: values that overflow once scaled are refused with their place",
 }
 
 TEST_CASE("model: gives the captured heads, those for calibration from their own text", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const ModelFolder chosen(folder.path());
   write_heads(folder / "measured.safetensors", 4, 3, 1);
   write_heads(folder / "calibration.safetensors", 4, 3, -1);
@@ -466,7 +467,7 @@ TEST_CASE("model: gives the captured heads, those for calibration from their own
 
 TEST_CASE("model: captures without texts are one text, and texts of another capture or of no bytes are refused",
           "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const ModelFolder chosen(folder.path());
   write_heads(folder / "measured.safetensors", 4, 3, 1);
   write_heads(folder / "calibration.safetensors", 4, 3, -1);
@@ -500,7 +501,7 @@ TEST_CASE("model: captures without texts are one text, and texts of another capt
 }
 
 TEST_CASE("model: layers, heads and captures that do not exist are refused", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const ModelFolder chosen(folder.path());
   const auto request = sized(2, 2, 4, 3);
   CHECK(contains(misuse([&] { scaled("model", request); }), "scripts/train_byte_lm.py"));

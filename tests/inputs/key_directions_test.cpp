@@ -7,7 +7,7 @@
 
 #include "harness/errors/error.hpp"
 #include "harness/inputs/input.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 

@@ -10,6 +10,7 @@
 
 #include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
 using namespace attnbench;
@@ -30,7 +31,7 @@ Tensor numbered(std::vector<Index> shape, double first = 1) {
 
 // The refusal of a safetensors file with this header and so many bytes of data.
 std::string refusal(const std::string& header, size_t data_bytes) {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto path = write_bytes(folder / "bad.safetensors", safetensors(header, std::string(data_bytes, '\0')));
   return misuse([&] { read_tensors(path); });
 }
@@ -41,19 +42,19 @@ std::string tensor_header(const std::string& dtype, const std::string& shape, co
 
 // The refusal of an archive with one array q.
 std::string npz_refusal(const std::string& dictionary, const std::string& numbers) {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto path = write_zip(folder / "bad.npz", {{"q.npy", npy(dictionary, numbers)}});
   return misuse([&] { read_tensors(path); });
 }
 
 std::string attention_refusal(const NamedTensors& tensors) {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_safetensors(folder / "bad.safetensors", tensors, Precision::f64);
   return misuse([&] { read_attention_file(folder / "bad.safetensors"); });
 }
 
 AttentionFile round_trip(const NamedTensors& tensors) {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_safetensors(folder / "good.safetensors", tensors, Precision::f64);
   return read_attention_file(folder / "good.safetensors");
 }
@@ -61,7 +62,7 @@ AttentionFile round_trip(const NamedTensors& tensors) {
 }  // namespace
 
 TEST_CASE("float64 and float32 safetensors come back as they were written", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const NamedTensors tensors{{"a", numbered({2, 3}, -1)}, {"b \"quoted\"", numbered({4})}, {"scalar", {{}, {0.1}}}};
   for (const auto precision : {Precision::f64, Precision::f32}) {
     write_safetensors(folder / "t.safetensors", tensors, precision);
@@ -79,8 +80,8 @@ TEST_CASE("float64 and float32 safetensors come back as they were written", "[un
 }
 
 TEST_CASE("writing where nothing can be written is refused and leaves nothing", "[unit]") {
-  const TemporaryFolder folder;
-  const auto path = folder / "missing" / "t.safetensors";
+  const Folder folder;
+  const auto path = folder / "missing/t.safetensors";
   CHECK(contains(misuse([&] {
                    write_safetensors(path, {{"q", numbered({1})}}, Precision::f64);
                  }),
@@ -92,7 +93,7 @@ TEST_CASE("writing where nothing can be written is refused and leaves nothing", 
 TEST_CASE("every float16 is decoded exactly", "[unit]") {
   std::string numbers;
   for (std::uint64_t bits = 0; bits < 65536; ++bits) numbers += encoded(bits, 2);
-  const TemporaryFolder folder;
+  const Folder folder;
   write_bytes(folder / "t.safetensors", safetensors(tensor_header("F16", "[65536]", "[0,131072]"), numbers));
   const auto values = read_tensors(folder / "t.safetensors").at("q").values;
   for (size_t bits = 0; bits < 65536; ++bits) {
@@ -114,7 +115,7 @@ TEST_CASE("every float16 is decoded exactly", "[unit]") {
 TEST_CASE("every bfloat16 is the float32 whose upper half it is", "[unit]") {
   std::string numbers;
   for (std::uint64_t bits = 0; bits < 65536; ++bits) numbers += encoded(bits, 2);
-  const TemporaryFolder folder;
+  const Folder folder;
   write_bytes(folder / "t.safetensors", safetensors(tensor_header("BF16", "[65536]", "[0,131072]"), numbers));
   const auto values = read_tensors(folder / "t.safetensors").at("q").values;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
@@ -128,7 +129,7 @@ TEST_CASE("every bfloat16 is the float32 whose upper half it is", "[unit]") {
 }
 
 TEST_CASE("npz arrays come back from each width, byte order, memory order, compression and version", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const std::vector<double> values{1, -2, 0.5, 1024, 0.25, 6};  // exact in float16
   const std::string half_bits{"\x00\x3c\x00\xc0\x00\x38\x00\x64\x00\x34\x00\x46", 12};
   std::string half_big = half_bits;
@@ -158,7 +159,7 @@ TEST_CASE("npz arrays come back from each width, byte order, memory order, compr
 }
 
 TEST_CASE("Fortran order is undone for three axes, and scalars and lists have their shapes", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   std::vector<double> column_major(24);
   for (size_t i = 0; i < 2; ++i)
     for (size_t j = 0; j < 3; ++j)
@@ -176,7 +177,7 @@ TEST_CASE("Fortran order is undone for three axes, and scalars and lists have th
 }
 
 TEST_CASE("tensors of other dtypes do not disturb the named ones", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_bytes(folder / "t.safetensors",
               safetensors(R"({"__metadata__":{"made":"here"},"ids":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
                           R"("q":{"dtype":"F64","shape":[1,1],"data_offsets":[8,16]}}  )",
@@ -191,7 +192,7 @@ TEST_CASE("tensors of other dtypes do not disturb the named ones", "[unit]") {
 }
 
 TEST_CASE("a tensor that is not there is refused with those that are", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_safetensors(folder / "t.safetensors", {{"query", numbered({1})}, {"keys", numbered({1})}}, Precision::f32);
   const auto message = misuse([&] { read_tensors(folder / "t.safetensors", {"query", "key"}); });
   CHECK(contains(message, "no tensor 'key'"));
@@ -199,7 +200,7 @@ TEST_CASE("a tensor that is not there is refused with those that are", "[unit]")
 }
 
 TEST_CASE("what is no tensor file is refused by name", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto refused = [&](const std::string& name, const std::string& bytes) {
     const auto path = write_bytes(folder / name, bytes);
     return misuse([&] { read_tensors(path); });
@@ -218,7 +219,7 @@ TEST_CASE("what is no tensor file is refused by name", "[unit]") {
 }
 
 TEST_CASE("files are known by their first bytes when their name says nothing", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   write_safetensors(folder / "a", {{"q", numbered({2})}}, Precision::f64);
   CHECK(read_tensors(folder / "a").at("q").values == numbered({2}).values);
   write_zip(folder / "b",
@@ -227,7 +228,7 @@ TEST_CASE("files are known by their first bytes when their name says nothing", "
 }
 
 TEST_CASE("safetensors headers that lie about their length are refused", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const std::string whole = safetensors(tensor_header("F64", "[1]", "[0,8]"), float64_bytes({1}));
   const auto refused = [&](const std::string& bytes) {
     const auto path = write_bytes(folder / "t.safetensors", bytes);
@@ -333,7 +334,7 @@ TEST_CASE("npy headers of another form are refused", "[unit]") {
 }
 
 TEST_CASE("archives whose entries are no arrays, twice there, or of another compression are refused", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const std::string good = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", float64_bytes({1}));
   const auto refused = [&](const std::vector<std::pair<std::string, std::string>>& files, zip_int32_t compression) {
     const auto path = write_zip(folder / "t.npz", files, compression);
@@ -353,7 +354,7 @@ TEST_CASE("archives whose entries are no arrays, twice there, or of another comp
 }
 
 TEST_CASE("damaged and bomb-like archives are refused", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const std::string dictionary = "{'descr': '<f8', 'fortran_order': False, 'shape': (64,), }";
   const auto path =
       write_zip(folder / "t.npz", {{"q.npy", npy(dictionary, float64_bytes(numbered({64}).values))}}, ZIP_CM_STORE);
@@ -382,7 +383,7 @@ TEST_CASE("damaged and bomb-like archives are refused", "[unit]") {
 }
 
 TEST_CASE("archives whose entries share their bytes are refused", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const std::string array =
       npy("{'descr': '<f8', 'fortran_order': False, 'shape': (64,), }", float64_bytes(numbered({64}).values));
   const auto path = write_zip(folder / "t.npz", {{"k.npy", array}, {"q.npy", array}}, ZIP_CM_STORE);
@@ -505,7 +506,7 @@ std::string mutated(std::string bytes, std::mt19937_64& generator) {
 
 // How many of the mutated files were read, and how many refused. Anything but Misuse ends the test.
 std::pair<int, int> read_mutations(const std::string& valid, const std::string& name, int count) {
-  const TemporaryFolder folder;
+  const Folder folder;
   std::mt19937_64 generator(20261121);
   int read = 0, refused = 0;
   for (int i = 0; i < count; ++i) {
@@ -524,7 +525,7 @@ std::pair<int, int> read_mutations(const std::string& valid, const std::string& 
 }  // namespace
 
 TEST_CASE("twenty thousand mutated files are read or refused, never anything else", "[unit]") {
-  const TemporaryFolder folder;
+  const Folder folder;
   const NamedTensors tensors{{"q", numbered({2, 3, 2})}, {"k", numbered({1, 5, 2})}, {"v", numbered({1, 5, 4})}};
   write_safetensors(folder / "t.safetensors", tensors, Precision::f32);
   const auto plain = bytes_of_file(folder / "t.safetensors");

@@ -12,9 +12,9 @@
 #include <stdexcept>
 
 #include "harness/linalg/context.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/rows.hpp"
-#include "harness/linalg/spectrum.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "harness/core/approximation.hpp"
 #include "harness/inputs/transformer.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/spectrum.hpp"
 #include "harness/random/streams.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/errors/error.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/measures/divergence.hpp"
 #include "harness/measures/sparsity.hpp"

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "harness/linalg/factorisations.hpp"
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/factored_spectrum.hpp"
 #include "harness/measures/randomised_spectrum.hpp"
 #include "harness/measures/spectrum.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 #include "harness/measures/spectrum.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/statistics/rank_correlation.hpp"

@@ -15,6 +15,7 @@
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/reproduce.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/runner/made_up.hpp"
 
 using namespace attnbench;
@@ -249,25 +250,21 @@ TEST_CASE("specs in a panel may be spelled in any way", "[unit]") {
 
 // The smallest size of every recipe: all of it runs, is drawn and comes to verdicts.
 TEST_CASE("every recipe runs", "[statistics]") {
-  const auto path = std::filesystem::temp_directory_path() / ("attnbench_recipes_" + std::to_string(getpid()) + ".db");
-  std::filesystem::remove(path);
-  {
-    Store store(path);
-    const auto id = store.begin_run("test", "{}");
-    for (const auto& name : catalogue("recipes").names()) {
-      INFO(name);
-      RunSummary total;
-      const auto done = reproduce(find<RecipeEntry>(name), RecipeSize::smoke, {}, store, id, total);
-      REQUIRE(done);
-      INFO(total.first_reason);
-      CHECK(total.not_done == 0);
-      for (const auto& verdict : done->verdicts) {
-        INFO(verdict.statement.text);
-        CHECK_FALSE(verdict.finding.numbers.empty());
-      }
+  const Folder folder;
+  Store store(folder / "r.db");
+  const auto id = store.begin_run("test", "{}");
+  for (const auto& name : catalogue("recipes").names()) {
+    INFO(name);
+    RunSummary total;
+    const auto done = reproduce(find<RecipeEntry>(name), RecipeSize::smoke, {}, store, id, total);
+    REQUIRE(done);
+    INFO(total.first_reason);
+    CHECK(total.not_done == 0);
+    for (const auto& verdict : done->verdicts) {
+      INFO(verdict.statement.text);
+      CHECK_FALSE(verdict.finding.numbers.empty());
     }
   }
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("two recipes time the same setting apart, and share what is not timed", "[unit]") {

@@ -10,6 +10,7 @@
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/run.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/runner/made_up.hpp"
 
 using namespace attnbench;
@@ -79,36 +80,31 @@ TEST_CASE("a measurement is read of one cell, once it has run", "[unit]") {
 }
 
 TEST_CASE("stored measurements are those of the planned replicates, or none", "[unit]") {
-  const auto path = std::filesystem::temp_directory_path() / ("attnbench_cells_" + std::to_string(getpid()) + ".db");
-  std::filesystem::remove(path);
-  {
-    Store store(path);
-    const auto id = store.begin_run("test", "{}");
-    run(request, store, id);
-    const StoredMeasurements measurements(store);
-    const Cells cells = cells_of(request, measurements).method("performer:m=4");
-    const Cells one = cells.input("pair:length=0.1"), other = cells.input("pair:length=0.2");
-    const Samples bias = one.scalar("relative_bias");
-    CHECK(bias.size() == 3);
-    CHECK(one.scalar("no such metric").empty());
-    CHECK(one.arrays("relative_bias", 1).empty());  // a scalar
-    CHECK(one.arrays("pair_bias", 1).size() == 3);
-    CHECK_THROWS_AS(one.arrays("pair_bias", 2), std::logic_error);
+  const Folder folder;
+  Store store(folder / "r.db");
+  const auto id = store.begin_run("test", "{}");
+  run(request, store, id);
+  const StoredMeasurements measurements(store);
+  const Cells cells = cells_of(request, measurements).method("performer:m=4");
+  const Cells one = cells.input("pair:length=0.1"), other = cells.input("pair:length=0.2");
+  const Samples bias = one.scalar("relative_bias");
+  CHECK(bias.size() == 3);
+  CHECK(one.scalar("no such metric").empty());
+  CHECK(one.arrays("relative_bias", 1).empty());  // a scalar
+  CHECK(one.arrays("pair_bias", 1).size() == 3);
+  CHECK_THROWS_AS(one.arrays("pair_bias", 2), std::logic_error);
 
-    // A further replicate, of another recipe, changes nothing; one that lacks the metric leaves a biased subset.
-    RunRequest more = request;
-    more.replicates = 5;
-    run(more, store, id);
-    CHECK(one.scalar("relative_bias") == bias);
-    CHECK(
-        cells_of(more, measurements).method("performer:m=4").input("pair:length=0.1").scalar("relative_bias").size() ==
+  // A further replicate, of another recipe, changes nothing; one that lacks the metric leaves a biased subset.
+  RunRequest more = request;
+  more.replicates = 5;
+  run(more, store, id);
+  CHECK(one.scalar("relative_bias") == bias);
+  CHECK(cells_of(more, measurements).method("performer:m=4").input("pair:length=0.1").scalar("relative_bias").size() ==
         5);
-    more.replicates = 6;
-    const Cells six = cells_of(more, measurements).method("performer:m=4").input("pair:length=0.1");
-    store.record(id, row_of(six.all().at(0).run, false), 5, {}, 1, {});
-    CHECK(six.scalar("relative_bias").empty());
-    CHECK(six.arrays("pair_bias", 1).empty());
-    CHECK(other.scalar("relative_bias").size() == 3);
-  }
-  std::filesystem::remove(path);
+  more.replicates = 6;
+  const Cells six = cells_of(more, measurements).method("performer:m=4").input("pair:length=0.1");
+  store.record(id, row_of(six.all().at(0).run, false), 5, {}, 1, {});
+  CHECK(six.scalar("relative_bias").empty());
+  CHECK(six.arrays("pair_bias", 1).empty());
+  CHECK(other.scalar("relative_bias").size() == 3);
 }

@@ -1,8 +1,6 @@
 // From a request to its cells: what axes mean, what they apply to, and what is refused.
 #include "harness/runner/plan.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
+#include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -51,23 +50,19 @@ std::vector<Index> lengths_of(const std::vector<Cell>& cells) {
 // A folder with captured heads of 6 queries and 10 keys, d = 3 and dv = 2, gone at the end.
 class CapturedHeads {
  public:
-  CapturedHeads() : folder_(fs::temp_directory_path() / ("attnbench_plan_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
+  CapturedHeads() {
     for (const char* name : {"measured.safetensors", "calibration.safetensors"})
       write_safetensors(folder_ / name, {{"q", ones(6, 3)}, {"k", ones(10, 3)}, {"v", ones(10, 2)}}, Precision::f64);
-    setenv("ATTNBENCH_MODEL", folder_.c_str(), 1);
+    setenv("ATTNBENCH_MODEL", (folder_ / ".").c_str(), 1);
   }
-  ~CapturedHeads() {
-    unsetenv("ATTNBENCH_MODEL");
-    fs::remove_all(folder_);
-  }
-  std::string file() const { return "file:" + (folder_ / "measured.safetensors").string(); }
+  ~CapturedHeads() { unsetenv("ATTNBENCH_MODEL"); }
+  std::string file() const { return "file:" + (folder_ / "measured.safetensors"); }
 
  private:
   static Tensor ones(Index rows, Index columns) {
     return {{1, 2, rows, columns}, std::vector<double>(static_cast<size_t>(2 * rows * columns), 1.0)};
   }
-  fs::path folder_;
+  Folder folder_;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,24 +12,13 @@
 #include "harness/cli/command.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/store/store.hpp"
+#include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
 namespace fs = std::filesystem;
 
 namespace {
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("attnbench_reproduce_" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 constexpr Index replicates = 3;
 

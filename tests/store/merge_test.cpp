@@ -181,15 +181,15 @@ TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit
       store.put_reproduction(
           {.recipe = "r", .verdicts = {{{"it holds"}, {outcome, year}}, {{"as well"}, {outcome, year}}}});
     }
-    SQLite::Database database((folder / name).string(), SQLite::OPEN_READWRITE);
+    SQLite::Database database(folder / name, SQLite::OPEN_READWRITE);
     database.exec(std::string("UPDATE figure SET written = '") + year + "'; UPDATE reproduction SET written = '" +
                   year + "'");
   }
   for (const auto& files :
-       {std::vector{folder / "old.db", folder / "new.db"}, {folder / "new.db", folder / "old.db"}}) {
+       {std::vector<fs::path>{folder / "old.db", folder / "new.db"}, {folder / "new.db", folder / "old.db"}}) {
     fs::remove(folder / "out.db");
     merge(folder / "out.db", files);
-    SQLite::Database reader((folder / "out.db").string());
+    SQLite::Database reader(folder / "out.db");
     CHECK(reader.execAndGet("SELECT json FROM figure WHERE name = 'f'").getString() == "{\"of\":2026}");
     CHECK(reader.execAndGet("SELECT count(*) FROM figure").getInt() == 3);
     CHECK(reader.execAndGet("SELECT group_concat(outcome || numbers) FROM verdict").getString() == "PASS2026,PASS2026");

@@ -49,7 +49,7 @@ class PluginFiles {
   explicit PluginFiles(const std::map<std::string, std::string>& files) {
     for (const auto& [name, text] : files) overwrite(folder_ / name, text);
   }
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string file(const std::string& name) const { return folder_ / name; }
 
  private:
   Folder folder_;

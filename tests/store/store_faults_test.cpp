@@ -177,9 +177,7 @@ TEST_CASE("a merge that is killed leaves all of it or nothing", "[end-to-end]") 
   }
   const fs::path out = folder / "out.db", kept = folder / "kept.db";
   fs::copy(folder / "a.db", kept);
-  const auto merge = [&] {
-    return start({"merge", out.string(), (folder / "a.db").string(), (folder / "b.db").string()});
-  };
+  const auto merge = [&] { return start({"merge", out.string(), (folder / "a.db"), (folder / "b.db")}); };
   MomentsToKill moments("merge", seconds_of([&] { exit_code(merge()); }));
   int not_merged = 0;
   for (int attempt = 0; attempt < 40; ++attempt) {
@@ -240,7 +238,7 @@ TEST_CASE("a folder that cannot be written is said, and what is in it can be rea
   REQUIRE(exit_code(start(sweep(path))) == 0);
   disk.remount(MS_RDONLY, "size=64m");
   const std::string before = bytes_of(path);
-  for (const fs::path& results : {path, folder / "disk/new.db", folder / "disk/new/results.db"}) {
+  for (const fs::path& results : {path, fs::path(folder / "disk/new.db"), fs::path(folder / "disk/new/results.db")}) {
     CHECK(exit_code(start(sweep(results), said)) == 2);
     INFO(bytes_of(said));
     CHECK(bytes_of(said).find(results == path ? "cannot be written" : "cannot") != std::string::npos);
@@ -249,7 +247,7 @@ TEST_CASE("a folder that cannot be written is said, and what is in it can be rea
   CHECK(exit_code(start({"export", path.string(), "--no-clock"}, said)) == 0);
   CHECK(bytes_of(said) == rows_of_sweep());
   CHECK(exit_code(start({"verify", path.string()})) == 0);
-  CHECK(exit_code(start({"merge", (folder / "all.db").string(), path.string()})) == 0);
+  CHECK(exit_code(start({"merge", (folder / "all.db"), path.string()})) == 0);
   CHECK(exported(folder / "all.db") == rows_of_sweep());
   CHECK(bytes_of(path) == before);
 }

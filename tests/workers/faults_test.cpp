@@ -21,33 +21,23 @@
 #include "harness/machine/load.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 
 using namespace attnbench;
 namespace fs = std::filesystem;
 
 namespace {
 
-// A folder of its own for each test, in which all that runs has its temporary files; gone at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "faults-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-    fs::create_directory(path_ / "tmp");
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  bool nothing_left() const { return fs::is_empty(path_ / "tmp"); }
-
- private:
-  fs::path path_;
+// All that runs in it has its temporary files there.
+struct Place : Folder {
+  Place() { fs::create_directory(*this / "tmp"); }
+  bool nothing_left() const { return fs::is_empty(*this / "tmp"); }
 };
 
 // The program with these arguments, its output in a file of the folder.
 class Program {
  public:
-  Program(const Folder& folder, const std::string& arguments) : output_(folder / "output") {
+  Program(const Place& folder, const std::string& arguments) : output_(folder / "output") {
     const std::string command =
         fmt::format("TMPDIR='{}' exec '{}' {} > '{}' 2>&1", folder / "tmp", ATTNBENCH_FAULTY, arguments, output_);
     id_ = fork();
@@ -88,7 +78,7 @@ class Program {
   bool ended_ = false;
 };
 
-std::string run(const Folder& folder, const std::string& arguments) {
+std::string run(const Place& folder, const std::string& arguments) {
   Program program(folder, arguments);
   const int code = program.end();
   INFO(arguments << "\n" << program.text());
@@ -105,7 +95,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // What is exported, in its order, of the lines that the filter lets through.
 template <class Filter>
-std::vector<std::string> exported(const Folder& folder, const std::string& results, Filter&& filter) {
+std::vector<std::string> exported(const Place& folder, const std::string& results, Filter&& filter) {
   std::vector<std::string> lines;
   for (const auto& line : lines_of(run(folder, fmt::format("export {} --no-clock", folder / results))))
     if (filter(line)) lines.push_back(line);
@@ -137,7 +127,7 @@ std::vector<std::string> columns(const std::string& line) {
 }
 
 // Of one metric, the numbers of each cell, by "method n".
-std::map<std::string, std::vector<double>> numbers(const Folder& folder, const std::string& results,
+std::map<std::string, std::vector<double>> numbers(const Place& folder, const std::string& results,
                                                    const std::string& metric) {
   std::map<std::string, std::vector<double>> found;
   exported(folder, results, [&](const std::string& line) {
@@ -252,7 +242,7 @@ TEST_CASE("each fault ends its own cell with its reason, and the others' rows ar
       {"fork-and-return", ""},
       {"state", ""},
   };
-  const Folder folder;
+  const Place folder;
   std::string faults;
   for (const auto& fault : all) faults += " --method " + fault.method;
   const std::string what = "run attention-error -n 32 -d 8";
@@ -278,7 +268,7 @@ TEST_CASE("each fault ends its own cell with its reason, and the others' rows ar
 // Limits that are reached end the cell that reached them, and what reaches none is done. A unit that takes more than
 // half of a worker's share of the memory is another worker's, with all threads: both kinds.
 TEST_CASE("cells end at their limits of time and of memory, those that fill the memory as well", "[faults]") {
-  const Folder folder;
+  const Place folder;
   for (const auto& [share, cell_threads] : {std::pair{"0", ",1"}, {"0.06", ",8"}}) {
     const std::string what =
         fmt::format("run company:share={} -n 16 -d 4 --replicates 8 --threads 8 --method uniform --method ", share);
@@ -302,7 +292,7 @@ TEST_CASE("cells end at their limits of time and of memory, those that fill the 
 // A worker is larger than that before it has done anything: its limit is of what a request adds. It is looked at every
 // 20 ms, and so at least once in half a second of the method's own time.
 TEST_CASE("the limit of memory is of what a cell takes, and not of what its worker is", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const std::string text =
       run(folder, fmt::format("run company --method hold:megabytes=1,seconds=0.5 -n 16 -d 4 --threads 1 --memory 8MB "
                               "--results {}",
@@ -314,7 +304,7 @@ TEST_CASE("the limit of memory is of what a cell takes, and not of what its work
 
 TEST_CASE("a number that is none, at any place of an array, makes its cell invalid and leaves no row of it",
           "[faults]") {
-  const Folder folder;
+  const Place folder;
   const std::string text = run(folder, fmt::format("run nan-in-an-array --method uniform --sweep place=0,3,7,8 -n 16 "
                                                    "-d 4 --threads 1 --results {}",
                                                    folder / "r.db"));
@@ -331,7 +321,7 @@ TEST_CASE("a number that is none, at any place of an array, makes its cell inval
 }
 
 TEST_CASE("a worker that is killed, 20 times at random, costs the one cell that it was at", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const std::string what =
       "run kernel-error:draws=128,pairs=3 --method performer --sweep m=4:40:+4 -d 8 -n 16 --replicates 10 --threads 2";
   run(folder, fmt::format("{} --results {}", what, folder / "whole.db"));
@@ -364,7 +354,7 @@ TEST_CASE("a worker that is killed, 20 times at random, costs the one cell that 
 }
 
 TEST_CASE("Ctrl-C, 10 times, then resuming gives the rows of a run that was left alone", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const std::string what =
       "run kernel-error:draws=256,pairs=3 --method performer --sweep m=4:40:+4 -d 8 -n 16 --replicates 15 --threads 2";
   run(folder, fmt::format("{} --results {}", what, folder / "whole.db"));
@@ -394,7 +384,7 @@ TEST_CASE("Ctrl-C, 10 times, then resuming gives the rows of a run that was left
 }
 
 TEST_CASE("a runner that is killed leaves no worker", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const Heir heir;
   for (int repetition = 0; repetition < 3; ++repetition) {
     Program program(folder,
@@ -411,7 +401,7 @@ TEST_CASE("a runner that is killed leaves no worker", "[faults]") {
 }
 
 TEST_CASE("a method that dies among its turns loses its curve, and the others have all of theirs", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const std::string text =
       run(folder, fmt::format("run speed:blocks=4,turn=0.01 --method uniform --method segfault:calls=5 --method zero "
                               "-n 16 -d 4 --threads 1 --results {}",
@@ -430,7 +420,7 @@ TEST_CASE("a method that dies among its turns loses its curve, and the others ha
 }
 
 TEST_CASE("what cannot be made ends its own cell, and without softmax there are no pairs, which is noted", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const auto rows = [&](const std::string& results, const std::string& metric) {
     return exported(folder, results,
                     [&](const std::string& line) { return line.find("," + metric + ",") != std::string::npos; })
@@ -454,7 +444,7 @@ TEST_CASE("what cannot be made ends its own cell, and without softmax there are 
 }
 
 TEST_CASE("every block has a turn of every method at every length, and softmax at each", "[faults]") {
-  const Folder folder;
+  const Place folder;
   constexpr size_t blocks = 12;
   run(folder, fmt::format("run timed-no-op:blocks={},turn=0.01 --method softmax --method uniform --method zero "
                           "--sweep n=16,32,64 -d 4 --threads 1 --results {}",
@@ -492,7 +482,7 @@ TEST_CASE("every block has a turn of every method at every length, and softmax a
 }
 
 TEST_CASE("a cell that dies in a session of several lengths costs its own length alone", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const std::string text =
       run(folder, fmt::format("run speed:blocks=4,turn=0.01 --method uniform --method segfault:calls=5 --method zero "
                               "--sweep n=16,32 -d 4 --threads 1 --results {}",
@@ -508,7 +498,7 @@ TEST_CASE("a cell that dies in a session of several lengths costs its own length
 // Other processes on every core: both what is timed and what is beside it. Turns are longer than the time that the
 // kernel gives a process at once, so that each of them is slowed.
 TEST_CASE("a load that slows a point is marked in most turns, and in fewer without it", "[faults]") {
-  const Folder folder;
+  const Place folder;
   const auto begin = std::chrono::steady_clock::now();
   const double others_before = seconds_of_others();
   const auto timed = [&](const std::string& results) {
@@ -534,7 +524,7 @@ TEST_CASE("a load that slows a point is marked in most turns, and in fewer witho
 }
 
 TEST_CASE("softmax as it is by default is the partner, another form of it is not", "[faults]") {
-  const Folder folder;
+  const Place folder;
   run(folder,
       fmt::format("run timed-no-op:blocks=3,turn=0.01 --method softmax --method softmax:form=materialised -n 16 "
                   "-d 4 --threads 1 --results {}",
@@ -548,7 +538,7 @@ TEST_CASE("softmax as it is by default is the partner, another form of it is not
 
 TEST_CASE("cells that fill the memory are done one at a time with all threads, others with one thread each",
           "[faults]") {
-  const Folder folder;
+  const Place folder;
   // More than half of an eighth of nine tenths, so that little of the machine's memory need be free for it.
   run(folder, fmt::format("run company --method uniform --sweep share=0,0.06 -n 16 -d 4 --replicates 8 --threads 8 "
                           "--results {}",

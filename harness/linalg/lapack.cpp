@@ -1,4 +1,4 @@
-#include "harness/linalg/spectrum.hpp"
+#include "harness/linalg/lapack.hpp"
 
 #include <lapacke.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Singular values by LAPACK (divide and conquer, values only), in double.
+// What the project takes from LAPACK: singular values (divide and conquer, values only), in double.
 #pragma once
 
 #include <vector>
