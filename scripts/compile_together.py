@@ -1,36 +1,36 @@
 #!/usr/bin/python3
-"""Says which source files may be compiled as one, one after the other: scripts/compile_together.py MOST [--own] FILE...
+"""Says which source files may be compiled as one, one after the other: scripts/compile_together.py MOST FILE...
 
 A compiler then reads headers and instantiates templates once for all of them. Two files must not see each other: none of
 the names that one defines for itself occurs in the other, or is declared by a header of the project that the other
-includes. Nobody sees names in a namespace of the file's own (namespace attnbench::time_recipe); --own takes these files
-alone. Names are found by how clang-format lays code out: a declaration in a namespace begins a line.
-Prints a line for each file that has company, of at most MOST files: the group's number and the file.
+includes. Nobody sees names in a namespace of the file's own (namespace attnbench::time_recipe). Names are found by how
+clang-format lays code out: a declaration in a namespace begins a line. Prints a line for each file that joins others, at most
+MOST in all: the group's number and the file.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_]\w*")
-OWN_NAMESPACE = re.compile(r"^namespace \w+::\w+ \{$", re.MULTILINE)
+INNER_NAMESPACE = re.compile(r"^namespace \w+::\w+ \{$", re.MULTILINE)
 # Comments, strings, members and parts of std: their words mean the same whatever stands before the file.
 NOT_LOOKED_UP = re.compile(r'//.*|"(?:[^"\\\n]|\\.)*"|(?:\.|->|std::)[A-Za-z_]\w*')
 
 
 def names_defined(text: str) -> set[str]:
-    """Of every declaration that begins a line the last word before a bracket or an equals sign. Members have their class before them."""
-    if OWN_NAMESPACE.search(text):
-        return set()
+    """Of every declaration that begins a line the last word before a bracket or an equals sign, except members: these have
+    their class before them."""
     heads = re.findall(r"^(?!namespace|using namespace|template|//|#)[A-Za-z][^({=;\n]*", text, re.MULTILINE)
     names = [re.search(r"(::)?\b([A-Za-z_]\w*)\W*$", re.sub(r" (final )?: .*", "", head)) for head in heads]
-    # CMake renames `registered` (UNITY_BUILD_UNIQUE_ID).
-    return {name[2] for name in names if name and not name[1]} - {"registered"}
+    # CMake renames `registered` (UNITY_BUILD_UNIQUE_ID), and Catch2 numbers the tests.
+    return {name[2] for name in names if name and not name[1]} - {"registered", "TEST_CASE", "TEMPLATE_TEST_CASE"}
 
 
 @cache
@@ -54,13 +54,13 @@ def words_seen(path: Path) -> set[str]:
 
 def main() -> None:
     most = int(sys.argv[1])
+    texts = {path: Path(path).read_text() for path in sys.argv[2:]}
+    namespaces = Counter(name for text in texts.values() for name in set(INNER_NAMESPACE.findall(text)))
     # Files, the names that they define, the words that they use.
     groups: list[tuple[list[str], set[str], set[str]]] = []
-    paths = sys.argv[2:]
-    if paths[:1] == ["--own"]:
-        paths = [path for path in paths[1:] if OWN_NAMESPACE.search(Path(path).read_text())]
-    for path in paths:
-        defined = names_defined(Path(path).read_text())
+    for path, text in texts.items():
+        alone = any(namespaces[name] == 1 for name in INNER_NAMESPACE.findall(text))
+        defined = set() if alone else names_defined(text)
         used = words_seen(Path(path))
         for files, others_define, others_use in groups:
             if len(files) < most and not (defined & others_use or used & others_define):

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 if find_spec("torch") is None:
-    print("skipped: this Python has no torch (Debian: python3-torch)")
+    print("skipped: this Python has no torch; scripts/test_torch.sh installs one and runs this test")
     sys.exit(77)
 
 PLUGIN = [
