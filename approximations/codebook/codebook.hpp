@@ -17,8 +17,8 @@ std::vector<Parameter> codebook_parameters();
 // keys with its own random stream, so that methods with the same number of codes share it.
 Matrix<double> learn_codebook(const Draw& draw);
 
-// The largest number of codes, for costs and claims, which need it before any draw. A calibration head has the same
-// length as the head.
+// The largest number of codes, for cost and memory, which are computed before any draw. A calibration head has the
+// same length as the head.
 Index expected_codes(const Params& params, const Shape& shape);
 std::optional<Index> rank_bound(const Params& params);
 std::vector<std::string> codebook_caveats(const Params& params, const Shape& shape);

@@ -13,7 +13,7 @@ namespace attnbench {
 namespace {
 
 constexpr Index block_rows = 512;  // rows in one thread's block
-constexpr Index code_block = 128;  // codes in a tile; with the vectors of a panel a tile takes 32 KB
+constexpr Index code_block = 128;  // codes in a tile: with one panel of vectors a tile takes 32 KB
 template <class T>
 constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // vectors
 

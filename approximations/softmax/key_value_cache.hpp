@@ -1,7 +1,6 @@
 // Softmax attention to one token after another, over a cache of keys and values.
 //   out_t = sum_s exp(q_t.k_s) v_s / sum_s exp(q_t.k_s) over the tokens s <= t that are kept           methods.md H
-// O(t (d + dv)) a step if all are kept. A method that keeps fewer has an eviction policy that chooses which one to
-// drop.
+// O(t (d + dv)) a step if all are kept. A method that keeps fewer has an eviction policy, which selects them.
 #pragma once
 
 #include <memory>

@@ -60,7 +60,7 @@ class ExponentialFeatures : public FeatureMap<T> {
     return norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key);
   }
 
-  Matrix<T> W_, Wt_;   // m x d and its transpose, so that no product has to repack its right operand
+  Matrix<T> W_, Wt_;   // m x d and its transpose, so that each product reads its right operand by rows
   Matrix<T> offsets_;  // 1 x m
   bool both_signs_;
   NormFactor norm_factor_;

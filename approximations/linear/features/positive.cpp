@@ -81,7 +81,7 @@ class PositiveFeatures final : public FeatureMap<T> {
     context.work.exps += static_cast<double>(block.size());
   }
 
-  Matrix<T> W_, Wt_;  // m x d and its transpose, so that no product has to repack its right operand
+  Matrix<T> W_, Wt_;  // m x d and its transpose, so that each product reads its right operand by rows
   T log_norm_;
   Published published_;
   std::optional<T> key_maximum_;  // over all keys and features; set in a published variant once it is given the keys

@@ -52,7 +52,7 @@ class TrigonometricFeatures : public FeatureMap<T> {
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
  private:
-  Matrix<T> W_, Wt_;  // m x d and its transpose, so that no product has to repack its right operand
+  Matrix<T> W_, Wt_;  // m x d and its transpose, so that each product reads its right operand by rows
   T norm_;
   bool norm_factor_;
 };
