@@ -1,6 +1,6 @@
-// V itself: what attention costs when it costs nothing, the lower line of timings.
+// Returns V itself: the lower bound of all timings, since it does no attention work.
 //   A_ij = 1 if j is the row's own position i + offset, 0 otherwise
-// A row whose own position is no key that it sees is 0.
+// A row that sees no key at its own position is 0.
 #include "harness/core/approximation.hpp"
 
 namespace attnbench {
@@ -58,7 +58,7 @@ class Identity final : public Approximation<T>, public Rows<T>, public Pattern<T
   }
 
  private:
-  // The key at the row's own position, or -1. A causal mask leaves a row itself.
+  // The key at the row's own position, or -1. A causal mask never hides it.
   static Index own_key(Index i, Mask mask, Index nk) {
     const Index own = i + mask.offset;
     return own < Mask{.keys = mask.keys}.visible(0, nk) ? own : -1;

@@ -1,5 +1,5 @@
-// The null that every plot carries: the mean of the values that a row sees. Many approximations lose to it on random
-// data (methods.md I, expected magnitudes).
+// The mean of the values that a row sees: the null baseline in every plot. On random data many approximations have a
+// larger error (methods.md I, expected magnitudes).
 //   A_ij = 1 / (number of keys that row i sees)
 #include "harness/core/approximation.hpp"
 #include "harness/linalg/rows.hpp"

@@ -1,4 +1,4 @@
-// Nothing: the error that no method may exceed without doing harm.
+// All outputs are 0. A method with a larger error than this does harm.
 //   A = 0
 #include "harness/core/approximation.hpp"
 

@@ -2,10 +2,10 @@
 // section 3.
 //   A^c = softmax(Q^c k^T),  Q^c the means of the groups;  A_i = A^c_c(i),  c(i) the group of query i     methods.md F
 // rank <= groups. |A_i - softmax_i|_2 <= |k|_2 |q_i - Q^c_c(i)| / 2. As many clusters as queries: exact.
-// Groups are made at the time of the call from its own queries, by k-means (k-means++, then Lloyd's sweeps), where the
-// paper has k-means on the bits of a hash; the random numbers of the seeding are drawn once, the state "uniforms".
-// Causal: none, a group's mean holds later queries. O(n clusters d sweeps + n clusters (d + dv)) time; memory for one
-// copy of the queries in double.
+// Each call groups its own queries by k-means (k-means++, then Lloyd's sweeps); the paper runs k-means on the bits of a
+// hash. The random numbers of the seeding are drawn once and kept as the state "uniforms".
+// No causal form: a group's mean includes later queries. O(n clusters d sweeps + n clusters (d + dv)) time; memory for
+// one copy of the queries in double.
 #include "approximations/clusters/query_groups.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/rows.hpp"
@@ -37,7 +37,7 @@ class Clustered final : public Approximation<T>, public Rows<T>, public Factored
     for (Index a = 0; a < A.rows(); ++a) A.row(a) = of_groups.row(groups.nearest[static_cast<size_t>(first + a)]);
   }
 
-  // L says which group a query is in, R^T is A^c.
+  // L is the one-hot matrix of each query's group, R^T is A^c.
   void factors(const Head<T>& head, Mask mask, Context& context, Matrix<T>& L, Matrix<T>& R) const override {
     if (mask.causal) throw Skip("clustered: factors of a causal matrix");
     const auto groups = grouping_.groups<T>(head.Q, context);

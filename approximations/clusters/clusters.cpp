@@ -46,7 +46,7 @@ Matrix<double> layer_norm(const In<T>& X) {
   normalised.colwise() -= normalised.rowwise().mean().eval();
   for (Index i = 0; i < X.rows(); ++i) {
     const double deviation = normalised.row(i).norm() / std::sqrt(static_cast<double>(X.cols()));
-    if (deviation > 1e-14 * X.row(i).cwiseAbs().maxCoeff())  // beyond what rounding makes of a constant row
+    if (deviation > 1e-14 * X.row(i).cwiseAbs().maxCoeff())  // more than rounding gives a constant row
       normalised.row(i) /= deviation;
     else
       normalised.row(i).setZero();
@@ -57,7 +57,7 @@ Matrix<double> layer_norm(const In<T>& X) {
 template <class T>
 std::vector<std::vector<Index>> routes(Context& context, const In<T>& X, const Matrix<double>& centroids, Index top) {
   const Index n = X.rows(), clusters = centroids.rows();
-  // No block of one row: its product is made in another way, and equal tokens would not be equal to the last bit.
+  // Avoid blocks of one row: another kernel computes their product, so equal tokens could differ in the last bit.
   Index block = block_rows;
   while (n % block == 1) --block;
   Matrix<double> scores(clusters, n);

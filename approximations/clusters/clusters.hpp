@@ -1,8 +1,8 @@
-// What methods that sort tokens into groups share: gathering rows, picking the best, k-means of a call's own queries,
-// who is in a cluster at all, and Sinkhorn's balancing. methods.md F.
+// Shared code of the methods that sort tokens into groups: gathering rows, picking the largest, k-means of a call's own
+// queries, how many tokens are in any cluster, and Sinkhorn's balancing. methods.md F.
 //
-// Decisions between real numbers (which centroid, which token) are taken in double from the numbers of the call, for
-// float heads as well: they cost little beside the attention, and both scalar types then group tokens alike.
+// Comparisons of real numbers (which centroid, which token) are made in double, for float heads as well: they cost
+// little beside the attention, and both scalar types then group tokens alike.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace attnbench {
 
-// Those rows of X, in that order.
+// The given rows of X, in the given order.
 template <class T>
 Matrix<T> gather(const In<T>& X, std::span<const Index> chosen) {
   Matrix<T> gathered(static_cast<Index>(chosen.size()), X.cols());
@@ -25,8 +25,8 @@ Matrix<T> gather(const In<T>& X, std::span<const Index> chosen) {
 template <class S>
 std::vector<Index> largest(std::span<const S> scores, Index count);
 
-// Softmax of one query's logits over the keys that it has, written into its row of A at those keys. K's rows are all
-// keys. A second path for patterns: slow and plain.
+// Softmax of one query's logits over its own keys, written into its row of A at those keys. K holds all keys. Slow and
+// plain: tests compare the patterns' fast path with it.
 template <class T>
 void softmax_over(Context& context, const In<T>& query, const In<T>& K, std::span<const Index> keys, Out<T> row);
 
@@ -34,12 +34,12 @@ void softmax_over(Context& context, const In<T>& query, const In<T>& K, std::spa
 template <class T>
 Matrix<double> layer_norm(const In<T>& X);
 
-// The rows of X that each centroid takes, ascending: the `top` whose layer norm has the largest product with it (0: the
-// number of rows over that of centroids, rounded up).
+// The rows of X that each centroid takes, ascending: the `top` rows whose layer norm has the largest product with it.
+// top = 0: the number of rows divided by the number of centroids, rounded up.
 template <class T>
 std::vector<std::vector<Index>> routes(Context& context, const In<T>& X, const Matrix<double>& centroids, Index top);
 
-// How much of a sequence a grouping reaches: P15 of public code is that nobody looks.
+// How much of a sequence a grouping reaches. Public code does not check this (anchors P15).
 struct Coverage {
   Index tokens = 0;
   Index in_none = 0;     // their rows are 0
@@ -47,27 +47,27 @@ struct Coverage {
 };
 Coverage coverage(std::span<const std::vector<Index>> members, Index tokens);
 
-// Queries in groups, each with its mean: what a method that clusters at the time of the call works with.
+// Queries in groups, each with its mean, for methods that cluster the queries of each call.
 struct Groups {
-  Matrix<double> centroids;    // at most one a uniform, and a query
+  Matrix<double> centroids;    // at most one per uniform number and one per query
   std::vector<Index> nearest;  // of each query
 };
 
 // k-means of the rows of X, a centroid for each of the uniform numbers in [0, 1). An empty group keeps its centroid.
-// They are first chosen among 16 rows for each, spread evenly over X (all, when there are fewer): of 16384 rows, 64
-// would otherwise take twice as long as the rest.
+// k-means++ seeds from a subset of X: 16 rows per centroid, evenly spaced (all rows if there are fewer). With 16384
+// rows and 64 centroids, seeding from all rows would take twice as long as everything else.
 Groups group_queries(Context& context, const In<double>& X, std::span<const double> uniforms, Index sweeps);
-// FLOPs of it.
+// The FLOPs of group_queries.
 double grouping_flops(Index n, Index d, Index clusters, Index sweeps);
 
-// What Sinkhorn's sweeps came to.
+// The result of Sinkhorn's sweeps.
 struct Balance {
   Index sweeps = 0;
   double residual = 0;  // the largest |row sum - 1| after the last sweep; columns sum to 1 but for rounding
 };
 
-// P = exp(log_P) becomes doubly stochastic: rows and then columns of P are divided by their sums, in the logarithm, at
-// most `sweeps` times, until every row sum is within `tolerance` of 1. log_P is N x N.
+// Makes P = exp(log_P), N x N, doubly stochastic. A sweep divides the rows and then the columns of P by their sums, in
+// the log domain. Stops after `sweeps` sweeps, or when every row sum is within `tolerance` of 1.
 Balance sinkhorn(Context& context, Matrix<double>& log_P, Index sweeps, double tolerance);
 
 }  // namespace attnbench

@@ -21,7 +21,7 @@ Round::Round(const std::vector<std::int32_t>& bucket, Index buckets, Index chunk
     place[i] = next[static_cast<size_t>(bucket[i])]++;
     order[static_cast<size_t>(place[i])] = static_cast<std::int32_t>(i);
   }
-  // Segments begin where chunks do and, with the mask, where buckets do.
+  // A segment begins wherever a chunk begins and, with bucket_mask, also wherever a bucket begins.
   Index bucket_begin = 0, chunk_begin = 0;
   const auto bucket_at = [&](Index at) { return bucket[static_cast<size_t>(order[static_cast<size_t>(at)])]; };
   for (Index at = 0; at < std::ssize(bucket); ++at) {

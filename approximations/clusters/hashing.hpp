@@ -1,4 +1,5 @@
-// Reformer's hashing: tokens in buckets, sorted, cut into chunks, and who may look at whom. methods.md F.
+// Reformer's hashing: hashes tokens into buckets, sorts them, cuts them into chunks and lists each token's candidates.
+// methods.md F.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace attnbench {
 
-// Tokens that lie side by side in the sorted order and have the same candidates, but for themselves: those at the
-// places [candidates, end).
+// Neighbours in the sorted order with the same candidates: the tokens at places [candidates, end), except that a token
+// is not its own candidate.
 struct Segment {
   Index begin, end, candidates;
 };
@@ -21,8 +22,8 @@ struct Round {
   std::vector<std::int32_t> segment;  // of each token
   std::vector<Segment> segments;
 
-  // Of the buckets of n tokens. Chunks of so many places are cut from the whole order, or anew in every bucket;
-  // candidates are those of a token's chunk and the one before, of its own bucket or (bucket_mask = false) of any.
+  // bucket: that of each token. Chunks of `chunk` places are cut from the whole order or, with begin_anew, within each
+  // bucket. Candidates are in a token's chunk or the one before, and with bucket_mask in its own bucket.
   Round(const std::vector<std::int32_t>& bucket, Index buckets, Index chunk, bool bucket_mask, bool begin_anew);
 
   const Segment& of(Index token) const { return segments[static_cast<size_t>(segment[static_cast<size_t>(token)])]; }
@@ -33,7 +34,7 @@ class Hashing {
   // The parameters buckets (even), rounds, chunk, chunks and bucket_mask; the state "rotations".
   explicit Hashing(const Draw& draw);
 
-  // Of tokens that are the rows of X.
+  // Hashes the rows of X.
   template <class T>
   std::vector<Round> rounds(const In<T>& X, bool causal, Context& context) const;
   const Matrix<double>& rotations() const { return rotations_; }
@@ -49,7 +50,7 @@ class Hashing {
   Matrix<double> rotations_;  // rounds b/2 x d
 };
 
-// The tokens that token i finds in any round, ascending; itself when it finds no other.
+// The tokens that token i finds in any round, ascending; i itself when it finds no other token.
 std::vector<Index> candidates(const std::vector<Round>& rounds, bool causal, Index i);
 
 }  // namespace attnbench

@@ -3,8 +3,8 @@
 //   T_c: the kappa largest entries of the group's row A^c_c (ties: the first);  m_c = sum over T_c of A^c_cj
 //   A_ij = m_c(i) exp(q_i.k_j) / sum over l in T_c(i) of exp(q_i.k_l)  for j in T_c(i),   A^c_c(i)j  elsewhere
 // The L1 distance of a row from softmax is never larger than clustered's (methods.md F7). Groups as in clustered.cpp.
-// Which keys are in T is decided in the scalar type of the call.
-// Causal: none. O(n clusters (d sweeps + d + dv) + n kappa (d + dv)) time; beside clustered's memory 32 rows of A^c.
+// T_c is chosen in the scalar type of the call.
+// No causal form. O(n clusters (d sweeps + d + dv) + n kappa (d + dv)) time; clustered's memory plus 32 rows of A^c.
 #include <cmath>
 
 #include "approximations/clusters/query_groups.hpp"
@@ -13,8 +13,8 @@
 namespace attnbench {
 namespace {
 
-constexpr Index group_block = 32;   // rows of A^c that are there at once, a thread
-constexpr Index query_block = 256;  // queries of a group that look at its keys at once
+constexpr Index group_block = 32;   // rows of A^c that one thread holds at a time
+constexpr Index query_block = 256;  // queries of one group that are multiplied with its keys at a time
 
 template <class T>
 class ImprovedClustered final : public Approximation<T>, public Rows<T> {
@@ -66,7 +66,7 @@ class ImprovedClustered final : public Approximation<T>, public Rows<T> {
     T mass;                   // of the group's weights on them
   };
 
-  // Calls body(context, groups, their rows of A^c with 0 at the keys of T_c) for some groups at a time.
+  // Calls body(context, groups, rows of A^c) for blocks of groups; the rows are 0 at the keys of T_c.
   template <class Body>
   void for_groups(const Head<T>& head, Mask mask, Context& context, const Body& body) const {
     const auto [means, nearest] = grouping_.groups<T>(head.Q, context);
@@ -81,7 +81,7 @@ class ImprovedClustered final : public Approximation<T>, public Rows<T> {
       std::vector<Group> groups(all.begin() + begin, all.begin() + begin + count);
       for (Index c = 0; c < count; ++c) {
         Group& group = groups[static_cast<size_t>(c)];
-        // Of the logits: weights that underflow are equal.
+        // Selects by logits, because weights that underflow are all equal.
         group.keys = largest<T>({weights.row(c).data(), static_cast<size_t>(keys)}, top_);
         softmax_within<T>(single, weights, c, 0, keys);
         group.mass = take(weights, c, group.keys);
@@ -90,7 +90,7 @@ class ImprovedClustered final : public Approximation<T>, public Rows<T> {
     });
   }
 
-  // The sum of a group's weights on those keys, which become 0 in its row.
+  // Sets a group's weights on the given keys to 0 and returns their sum.
   static T take(Out<T> weights, Index c, const std::vector<Index>& keys) {
     T mass = 0;
     for (const Index j : keys) {
@@ -100,7 +100,7 @@ class ImprovedClustered final : public Approximation<T>, public Rows<T> {
     return mass;
   }
 
-  // Of each query over its group's keys: softmax times the group's mass on them.
+  // Weights of each query on its group's keys: softmax over them, times the group's mass on them.
   static Matrix<T> own_weights(Context& context, const Head<T>& head, std::span<const Index> queries,
                                const Matrix<T>& K, T mass) {
     Matrix<T> weights(std::ssize(queries), K.rows());

@@ -11,7 +11,7 @@ namespace attnbench {
 class QueryGrouping {
  public:
   explicit QueryGrouping(const Draw& draw) : sweeps_(draw.params.integer("sweeps")) {
-    // No more groups than queries: numbers beyond are not needed.
+    // There are no more groups than queries, so further numbers are not needed.
     const Index count = std::min(draw.params.integer("clusters"), draw.shape.nq);
     if (const auto* given = draw.injected("uniforms", 1, count)) {
       uniforms_ = *given;

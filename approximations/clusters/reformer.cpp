@@ -1,19 +1,19 @@
-// Reformer: tokens look among those of their own bucket, found by hashing. Kitaev et al., arXiv:2001.04451, section 2.
+// Reformer: a token attends to tokens of its own hash bucket. Kitaev et al., arXiv:2001.04451, section 2.
 //   Queries and keys are shared: K is not read. With x the scaled queries (Q d^-1/4, as everywhere),
 //   L_ij = Q_i.(Q_j / |Q_j|) / sqrt(d) = d^-1/4 x_i.x_j / |x_j|;  a token sees itself only when it sees no other
 //   h_r(x) = argmax [x R_r, -x R_r] in 1..b,  R_r d x b/2 standard normal: the scale of x does not matter
 //   per round: tokens sorted by (h_r, position), cut into chunks of c; a token's candidates are those of its bucket in
-//   its own chunk and the one before; N_ij counts the rounds in which j is a candidate of i. Rounds are put together by
+//   its own chunk and the one before; N_ij counts the rounds in which j is a candidate of i. Rounds are combined by
 //   o_i = sum_r e^(z_ri - z_i) o_ri,  z_ri = log sum_j e^(L_ij - log N_ij):  the softmax over the union     methods.md
 //   F6
 // Its exact counterpart is not softmax(q k^T) but softmax(L) without the diagonal. Two tokens at an angle theta share a
-// bucket with probability 1 - theta/pi (b = 2), (1 - theta/pi)^2 (b = 4). Whether the first chunk looks back to the
-// last matters in no bucket but one that holds all tokens; here it does not.
+// bucket with probability 1 - theta/pi (b = 2), (1 - theta/pi)^2 (b = 4). Here the first chunk does not look back to
+// the last; it would matter only if one bucket held all tokens.
 //
 // Where a chunk of the sorted order begins depends on the buckets of all tokens, later ones too: with a causal mask
-// later tokens take no weight, but they move which earlier ones are candidates. chunks=bucket begins anew in every
-// bucket, and is exactly causal; chunks=auto does so under a causal mask. chunks=sorted is the paper's in both cases.
-// A padded token is nobody's candidate and its row is 0.
+// later tokens get no weight, but they change which earlier ones are candidates. chunks=bucket cuts chunks within each
+// bucket and is exactly causal; chunks=auto does so under a causal mask. chunks=sorted follows the paper in both cases.
+// A padded token is never a candidate and its row is 0.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@
 namespace attnbench {
 namespace {
 
-constexpr Index segments_block = 8;  // of one thread's turn
+constexpr Index segments_block = 8;  // segments in one thread's block
 
 template <class T>
 class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T> {
@@ -65,7 +65,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     for (size_t a = 0; a < keys.size(); ++a) keys[a] = candidates_of(rounds, mask, first + static_cast<Index>(a));
   }
 
-  // The softmax over the union of the rounds' candidates, at once.
+  // One softmax over the union of the candidates of all rounds.
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     A.setZero();
     Matrix<T> shared = head.Q;
@@ -79,7 +79,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
   }
 
  private:
-  // What runs from round to round.
+  // Running values, carried from round to round.
   struct State {
     State(const Head<T>& head, Index n)
         : key_scale(static_cast<size_t>(n)), maximum(static_cast<size_t>(n), -INFINITY), sum(static_cast<size_t>(n)) {
@@ -99,14 +99,14 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
   std::vector<Round> hashed(const Head<T>& head, Mask mask, Context& context) const {
     return hashing_.rounds<T>(row_block(head.Q, 0, tokens(head, mask)), mask.causal, context);
   }
-  // None of a padded token's.
+  // Empty for a padded token.
   static std::vector<Index> candidates_of(const std::vector<Round>& rounds, Mask mask, Index i) {
     if (i >= std::ssize(rounds.front().order)) return {};
     return candidates(rounds, mask.causal, i);
   }
 
-  // Adds what the tokens of one segment find in that round. Blocks are at least 2 x 2 and their rows lie as far apart
-  // in all: a product's bits, and an exponential's, then do not depend on how many later tokens a segment holds.
+  // Adds the output of one segment's tokens in one round. Blocks are at least 2 x 2 and all have the same row stride:
+  // the bits of products and exponentials then do not depend on how many later tokens a segment holds.
   void attend_segment(const Head<T>& head, Mask mask, const std::vector<Round>& rounds, const Round& round, Index s,
                       Context& context, State& state, Out<T> out) const {
     const Segment segment = round.segments[static_cast<size_t>(s)];
@@ -127,7 +127,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     const Out<T> weights = corner(memory, Q.rows(), keys);
     if (queries == 1) memory.row(1).setZero();
     const Places places = places_of(rounds, round, segment);
-    PerRow<T> kept(queries);  // of what earlier rounds found
+    PerRow<T> kept(queries);  // factors for the sums of earlier rounds
     for (Index a = 0; a < queries; ++a)
       kept[a] = weigh(mask, rounds, round, places, segment, a, context, state, weights);
     multiply<T>(context, weights, V, found);
@@ -142,7 +142,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     }
   }
 
-  // The place of each of a segment's candidates in every round, a row for each: what N_ij is counted from.
+  // The place of each of a segment's candidates in every round, one row per round. N_ij is counted from it.
   using Places = Eigen::Array<std::int32_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   static Places places_of(const std::vector<Round>& rounds, const Round& round, const Segment& segment) {
     Places places(std::ssize(rounds), segment.end - segment.candidates);
@@ -165,14 +165,14 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     row.row(0).array() /= times.template cast<T>();
   }
 
-  // Row a's logits become weights, each over the number of rounds that find the same pair; running maximum and sum go
-  // along (of this round alone where rounds are averaged). Gives the factor that what was summed before is to be scaled
-  // by.
+  // Turns row a's logits into weights, divided by the number of rounds that find the same pair, and updates the running
+  // maximum and sum (of this round alone if rounds are averaged). Returns the factor by which the caller rescales the
+  // earlier sums.
   T weigh(Mask mask, const std::vector<Round>& rounds, const Round& round, const Places& places, const Segment& segment,
           Index a, Context& context, State& state, Out<T> weights) const {
     const auto token = [&](Index at) -> Index { return round.order[static_cast<size_t>(at)]; };
     const Index i = token(segment.begin + a), own = segment.begin + a - segment.candidates;
-    // Within a bucket tokens are in the order of their positions.
+    // Within a bucket, tokens are sorted by position.
     const Index seen = mask.causal && hashing_.bucket_mask() ? own : weights.cols();
     auto row = weights.row(a).head(seen).array();
     const auto exclude = [&](T value) {
@@ -209,7 +209,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
   bool uniform_;
 };
 
-// How many candidates a token has in one round, on average, when buckets are of one size.
+// The mean number of candidates per token in one round, if all buckets have the same size.
 double candidates_of_a_round(const Params& params, const Shape& shape) {
   const double n = static_cast<double>(shape.nk),
                chunk = static_cast<double>(std::min(params.integer("chunk"), shape.nk));

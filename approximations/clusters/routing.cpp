@@ -2,14 +2,14 @@
 // section 4 and Algorithm 1.
 //   q~, k~: rows of q and k less their mean, over their standard deviation (layer norm without its affine part)
 //   centroid mu_c (unit) takes the w queries of largest q~.mu_c and the w keys of largest k~.mu_c (ties: the first)
-//   within each cluster softmax(q k^T) V of what it took; a query in several clusters gets the mean of its outputs, in
-//   none 0                                                                                          methods.md F
-// The softmax is of q and k as they are given, so that one cluster of all tokens is exact attention. w = 0 stands for
-// n over the number of clusters, rounded up (queries and keys each by their own number). Rows of A sum to 1 or to 0:
-// of Gaussian tokens 19 % are in none of 4 clusters, 31 % in none of 32; (1 - 1/c)^c if routes were independent.
+//   each cluster computes softmax(q k^T) V of its tokens; a query in several clusters gets the mean of its outputs, a
+//   query in no cluster gets 0                                                                      methods.md F
+// The softmax uses q and k without layer norm, so that one cluster of all tokens is exact attention. w = 0 means n over
+// the number of clusters, rounded up (queries and keys each by their own number). Rows of A sum to 1 or to 0: of
+// Gaussian tokens 19 % are outside all of 4 clusters, 31 % outside all of 32; (1 - 1/c)^c if routes were independent.
 // Centroids are learnt by spherical k-means on queries and keys of the calibration head; in training they are moving
-// averages, mu_c <- 0.999 mu_c + 0.001 (the mean of what is nearest to it).
-// Causal: which earlier tokens a centroid takes depends on later ones, which compete for its w places.
+// averages, mu_c <- 0.999 mu_c + 0.001 (the mean of the tokens nearest to it).
+// Causal: the earlier tokens that a centroid takes depend on later ones, which compete for its w places.
 // O(n c d + c w^2 (d + dv)) time, O(n (c + dv)) memory.
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ void make_unit(Matrix<double>& X) {
     if (const double norm = X.row(i).norm(); norm > 0) X.row(i) /= norm;
 }
 
-// Lloyd's sweeps on the sphere: after each, means are brought back to length 1.
+// Lloyd's sweeps on the sphere: each sweep rescales the means to length 1.
 Matrix<double> spherical_kmeans(const In<double>& X, Index clusters, Index sweeps, Generator& generator) {
   Context context;
   Matrix<double> centroids = kmeans(context, X, clusters, {.most = 0}, generator).centres;
@@ -43,7 +43,7 @@ Matrix<double> spherical_kmeans(const In<double>& X, Index clusters, Index sweep
   return centroids;
 }
 
-// c x d. Fewer than `clusters` when the calibration head has not as many tokens.
+// c x d, with fewer than `clusters` rows if the calibration head has fewer tokens.
 Matrix<double> learn_centroids(const Draw& draw) {
   const Index clusters = draw.params.integer("clusters");
   if (draw.state && draw.state->contains("centroids"))
@@ -135,7 +135,7 @@ class Routing final : public Approximation<T>, public Rows<T>, public Pattern<T>
   Matrix<double> centroids_;  // c x d
 };
 
-// Tokens that a centroid takes out of n.
+// The number of tokens that a centroid takes out of n.
 double taken(const Params& params, Index n) {
   const Index top = params.integer("top"), clusters = params.integer("clusters");
   return static_cast<double>(std::min(n, top > 0 ? top : (n + clusters - 1) / clusters));
@@ -157,7 +157,7 @@ const bool registered = add(method<Routing>({
         [](const Params&, const Shape& shape) {
           return Claims{
               .non_negative = true,
-              // Layer norm leaves one direction of d = 1 and two of d = 2: ties, and then the order decides.
+              // Layer norm leaves one direction at d = 1 and two at d = 2: tokens tie, and their order decides.
               .permutation_equivariant = shape.d > 2,
               .no_form = shape.mask.causal ? "which earlier tokens a centroid takes depends on later ones" : "",
               .exact_when = "clusters=1,top=1000000000"};

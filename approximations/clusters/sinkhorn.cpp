@@ -8,10 +8,10 @@
 //   slot t of sorted block I: with m_It = sum of P_IJ over the blocks J that have a token t,
 //     k^_It = sum_J P_IJ k_Jt / m_It,   v^_It likewise   (m = 1 for full blocks: P times the blocks)
 //   out_i = [sum over i's block of exp(q_i.k_j) v_j + sum_t m_It exp(q_i.k^_It) v^_It] / [the same with v = 1]
-// A place that the last block does not have takes no weight, so that rows of A sum to 1 for every P. The own block is
-// there twice when P sorts it to its own place, as in the paper; dedup=true takes it out of the sorted one.
-// Causal: none, a column of P is normalised over all blocks. A padded token is in no block; its row is one of the last
-// block's. O(n N (d + dv) + n b (d + dv) + N^2 sweeps) time: n^1.5 at best, with N = sqrt(n); O(n (d + dv) + N^2)
+// A place that the shorter last block lacks gets no weight, so that rows of A sum to 1 for every P. A block that P
+// sorts to its own place counts twice, as in the paper; dedup=true removes it from the sorted block (P_II = 0). No
+// causal form: each column of P is normalised over all blocks. A padded token is in no block; its row is one of the
+// last block's. O(n N (d + dv) + n b (d + dv) + N^2 sweeps) time: n^1.5 at best, with N = sqrt(n); O(n (d + dv) + N^2)
 // memory.
 #include <boost/random/uniform_01.hpp>
 #include <cmath>
@@ -36,7 +36,7 @@ struct Blocks {
   Index n, size, count;
 };
 
-// -log(-log u): the largest of N sums of R and such noise is at J with the probabilities of softmax(R).
+// -log(-log u): the argmax over J of R_IJ plus this noise is distributed as softmax(R_I).
 Matrix<double> gumbel_noise(const Draw& draw, Index blocks) {
   if (const auto* given = draw.injected("noise", blocks, blocks)) return *given;
   auto generator = draw.streams.stream("noise", "sinkhorn", blocks, draw.head, draw.replicate);
@@ -110,7 +110,7 @@ class Sinkhorn final : public Approximation<T>, public Rows<T> {
   }
 
  private:
-  // Rows of one block that are done at once.
+  // Rows of one block that are computed together.
   struct Turn {
     Index block, row, count;
   };
@@ -156,7 +156,7 @@ class Sinkhorn final : public Approximation<T>, public Rows<T> {
       const Index J = blocks.with_place(t);
       const In<T> P(sorted.P.data(), N, J, N);
       sorted.mass.col(t) = P.rowwise().sum();
-      // The tokens at place t of each block are a view of every b-th row.
+      // Every b-th row from row t on: the tokens at place t of each block.
       const auto mix = [&](const In<T>& X, Matrix<T>& to) {
         const Out<T> slots(to.data() + t * to.cols(), N, to.cols(), b * to.cols());
         multiply<T>(single, P, In<T>(X.data() + t * X.outerStride(), J, X.cols(), b * X.outerStride()), slots);
@@ -231,7 +231,7 @@ const bool registered = add(method<Sinkhorn>({
           const Blocks blocks = blocks_of(params, shape);
           const double N = static_cast<double>(blocks.count), n = static_cast<double>(shape.nk);
           const double seen = n * 2 * static_cast<double>(blocks.size);
-          const double usual_sweeps = params.flag("gumbel") ? 20 : 4;  // measured, of Gaussian heads
+          const double usual_sweeps = params.flag("gumbel") ? 20 : 4;  // measured on Gaussian heads
           return Work{.flops = 2 * (N * n + seen) * static_cast<double>(shape.d + shape.dv),
                       .exps = seen + 2 * N * N * usual_sweeps};
         },

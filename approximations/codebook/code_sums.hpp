@@ -1,5 +1,5 @@
-// What vector-quantised attention keeps of the keys: how many are on each code, and the sums of their values. A
-// decoder's state as well. methods.md D.
+// The state that vector-quantised attention keeps: the number of keys on each code and the sum of their values. The
+// decoder keeps the same state. methods.md D.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct CodeSums {
   Matrix<T> values;  // c x dv
 };
 
-// Of all those keys, in a number of parts that depends on the sizes alone, added in order.
+// The sums over all keys, computed in parts and added in order; the number of parts depends on the sizes alone.
 template <class T>
 CodeSums<T> sums_of(Context& context, const std::vector<Index>& codes, const In<T>& V, Index count) {
   const Index keys = static_cast<Index>(codes.size());
@@ -44,7 +44,7 @@ CodeSums<T> sums_of(Context& context, const std::vector<Index>& codes, const In<
   return std::move(parts[0]);
 }
 
-// Counts and value sums of the tokens so far: a state of c (dv + 1) numbers. The codebook is the method's.
+// Decoder: counts and value sums of the tokens so far, c (dv + 1) numbers. It refers to the method's codebook.
 template <class T>
 class CodeDecoder final : public Decoder<T> {
  public:
@@ -62,7 +62,7 @@ class CodeDecoder final : public Decoder<T> {
     auto weights = weights_.row(0).array();
     const auto used = sums_.counts.col(0).transpose().array() > 0;
     const T largest = used.select(weights, -std::numeric_limits<T>::infinity()).maxCoeff();
-    // Codes without keys may lie far above: their weight is 0 before it is an exponential.
+    // The logit of a code without keys may exceed `largest`: clamp it so that exp stays finite, then use 0.
     weights = used.select((weights - largest).min(T(0)).exp(), T(0));
     context.work.exps += static_cast<double>(weights.size());
     T normaliser;

@@ -93,7 +93,7 @@ Matrix<double> learn_codebook(const Draw& draw) {
   const std::string& source = params.text("codebook");
   if (draw.state && draw.state->contains("codebook")) {
     const Index given = std::max<Index>(1, draw.state->at("codebook").rows());
-    // Fewer than codes when there were fewer keys.
+    // The calibration head had fewer keys than `codes` if the given codebook has fewer rows.
     return *draw.injected("codebook", source == "keys" ? given : std::min(given, params.integer("codes")),
                           draw.shape.d);
   }

@@ -11,11 +11,11 @@ namespace attnbench {
 
 namespace {
 
-constexpr Index seeding_block = 512;  // of 64 numbers each 128 KB, a part of the second-level cache
+constexpr Index seeding_block = 512;  // rows; at d = 64 in float 128 KB, which fits in the second-level cache
 constexpr Index most_partial_sums = 16;
 
-// Squared distances of rows to the nearest centre so far, and their sums over blocks of rows. In float, which is enough
-// to draw by, and with a block's rows side by side: a pass is bound by memory.
+// Squared distances of rows to the nearest centre so far, and their sums over blocks of rows. A pass is limited by
+// memory bandwidth: numbers are float, which is precise enough to draw from, and the rows of a block are contiguous.
 class Distances {
  public:
   explicit Distances(const In<double>& X)
@@ -37,7 +37,8 @@ class Distances {
     });
   }
 
-  // The row at a share of all distances. Rows of distance 0, chosen already, are passed over unless nothing is left.
+  // The row where the cumulative distance reaches `share` of the total. Skips rows of distance 0, which are centres
+  // already, unless all rows are.
   Index at(double share) const {
     double remaining = share * std::accumulate(sums_.begin(), sums_.end(), 0.0);
     size_t block = 0;
@@ -59,7 +60,7 @@ class Distances {
   std::vector<double> sums_;
 };
 
-// Of some rows: how many are on each code, their sums, and their squared distances to their codes.
+// For a block of rows: the number and the sum of the rows on each code, and the rows' squared distances to their codes.
 struct CodeStatistics {
   CodeStatistics(Index codes, Index d) : counts(Eigen::VectorXd::Zero(codes)), sums(Matrix<double>::Zero(codes, d)) {}
 
@@ -79,7 +80,7 @@ struct CodeStatistics {
   double inertia = 0;
 };
 
-// In a number of parts that depends on the sizes alone, added in order.
+// Computed in parts and added in order; the number of parts depends on the sizes alone.
 CodeStatistics statistics(Context& context, const In<double>& X, const std::vector<Index>& nearest,
                           const Matrix<double>& centres) {
   const Index block = std::max({Index(1024), 4 * centres.rows(), (X.rows() - 1) / most_partial_sums + 1});
@@ -117,7 +118,7 @@ Clustering kmeans(Context& context, const In<double>& X, Matrix<double> seeds, S
     nearest = std::move(assigned);
     const auto now = statistics(context, X, nearest, centres);
     result.inertia.push_back(now.inertia);
-    if (sweep == 0) {  // averages begin at the seeds, each with the weight of its rows
+    if (sweep == 0) {  // moving averages start at the seeds, each weighted by its number of rows
       N = now.counts;
       Sigma = N.asDiagonal() * centres;
     }

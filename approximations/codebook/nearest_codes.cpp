@@ -12,13 +12,13 @@ namespace attnbench {
 
 namespace {
 
-constexpr Index block_rows = 512;  // of one thread's turn
-constexpr Index code_block = 128;  // of a tile, with a panel's vectors 32 KB
+constexpr Index block_rows = 512;  // rows in one thread's block
+constexpr Index code_block = 128;  // codes in a tile: with one panel of vectors a tile takes 32 KB
 template <class T>
 constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // vectors
 
-// The best code so far of each vector of a panel. Codes are counted in integers as wide as a score, so that both are
-// chosen with one mask.
+// The best code so far of each vector of a panel. Code indices are integers as wide as a score, so that one SIMD mask
+// selects both.
 template <class T>
 struct Best {
   using Code = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
@@ -28,7 +28,7 @@ struct Best {
     std::fill_n(code, panel_width<T>, Code(0));
   }
 
-  // tile: codes [first, first + tile.rows()) x the panel, products that lack -|c|^2/2.
+  // tile: the products of codes [first, first + tile.rows()) with the panel, before -|c|^2/2 is added.
   void take(const Out<T>& tile, Index first, const T* half_norms) {
     for (Index y = 0; y < tile.rows(); ++y) {
       const T* row = tile.data() + y * panel_width<T>;
@@ -70,7 +70,7 @@ std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& 
 template <class T>
 std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& centres,
                                  std::span<const T> half_norms) {
-  if (X.rows() == 1) return {nearest_code<T>(context, X, centres, half_norms)};  // decoding: no panel for one token
+  if (X.rows() == 1) return {nearest_code<T>(context, X, centres, half_norms)};  // one token (decoding) needs no panel
   PerRow<Index> nearest(X.rows());
   context.for_blocks(X.rows(), block_rows, [&](Context& single, Index begin, Index count) {
     Matrix<T> tile(code_block, panel_width<T>), Xt(X.cols(), panel_width<T>);

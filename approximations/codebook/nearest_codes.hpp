@@ -1,6 +1,6 @@
 // Which code a vector is quantised to.   z_i = argmin_y |x_i - c_y| = argmax_y (x_i.c_y - |c_y|^2 / 2)   methods.md D
-// The scores are made a tile at a time, codes x vectors, and the running maximum goes down its columns, a register of
-// vectors at a time: they are never written out. O(n c d) time, O(n) memory for the answer.
+// Scores are computed in tiles, codes x vectors. A running maximum over the codes handles one register of vectors at a
+// time, so the full score matrix is never stored. O(n c d) time, O(n) memory for the answer.
 #pragma once
 
 #include <span>

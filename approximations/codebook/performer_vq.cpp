@@ -1,12 +1,12 @@
-// Performer written as soft vector quantisation, the omegas for a codebook: both readings of source 001 (kexue 9862).
+// Performer as soft vector quantisation with the omegas as codebook: both readings of source 001 (kexue 9862).
 //   form=equal-norms         phi(q)_y = exp(omega_y.q),  phi(k)_y = exp(-|k - omega_y|^2 / 2)           methods.md D5
-//     is Performer with positive features when all |omega_y| are equal, whatever they are. With norms that differ,
+//     is Performer with positive features if all |omega_y| are equal, to any value. If the norms differ,
 //     exp(-|omega|^2/2) tilts the measure: N(0, I) becomes N(0, I/2), and m -> infinity gives
-//     softmax(q.k/2 - |k|^2/4). Of norms that are "nearly equal" by Johnson and Lindenstrauss, |omega|^2/2 still has a
+//     softmax(q.k/2 - |k|^2/4). Even if norms are "nearly equal" by Johnson and Lindenstrauss, |omega|^2/2 has a
 //     standard deviation of sqrt(d/2) nats.
 //   form=softmax-over-codes  phi(k)_y = softmax_y(-|k - omega_y|^2 / 2)                                 methods.md D6
-//     divides by a number for each key, which does not cancel: Gaussian omegas give softmax(q.k/2) for m -> infinity,
-//     norms sqrt(d) nearly softmax as d grows.
+//     divides by one number per key, which does not cancel. As m -> infinity, Gaussian omegas give softmax(q.k/2);
+//     omegas of norm sqrt(d) approach softmax as d grows.
 // rank <= m. O(n m d) time.
 #include "approximations/codebook/soft_codes.hpp"
 #include "approximations/linear/features/random_features.hpp"

@@ -18,8 +18,8 @@ enum class CodeWeights { posterior, joint };
 template <class T>
 class SoftCodes final : public FeatureMap<T> {
  public:
-  // codebook is c x d. counts are c x 1, the keys on each code, all above 0: pi in proportion to them; null: pi
-  // uniform. name: of the codebook in the state.
+  // codebook is c x d. counts, c x 1 and above 0, are the keys on each code: pi is proportional to them, or uniform if
+  // counts is null. name: the codebook's name in the state.
   SoftCodes(const Matrix<double>& codebook, const Matrix<double>* counts, double sigma,
             CodeWeights weights = CodeWeights::posterior, const std::string& name = "codebook");
 
@@ -28,7 +28,7 @@ class SoftCodes final : public FeatureMap<T> {
   void map(Context&, const In<T>& X, Side, Index first_position, Out<T> block, std::span<T> log_scale) const override;
   Tensors state() const override { return state_; }
   bool differentiable() const override { return true; }
-  // Queries: d_block C. Keys: (d_block - p(y|k) sum of d_block) C / sigma^2, where log_scale is 0 whatever X; of the
+  // Queries: d_block C. Keys: (d_block - p(y|k) sum of d_block) C / sigma^2, since log_scale is 0 for every X; for the
   // joint density (d_block C - d_log_scale k) / sigma^2.
   void pullback(Context&, const In<T>& X, Side, Index first_position, const In<T>& block, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override;

@@ -1,9 +1,9 @@
 // Soft vector quantisation: every key is spread over the codes of a Gaussian mixture. Source 001 (kexue 9862).
 //   A = rownorm(exp(Q C^T) P^T),  P_jy = p(y|k_j) = softmax_y(log pi_y - |k_j - c_y|^2 / (2 sigma^2))   methods.md D
 // sigma -> 0 is vq, sigma -> infinity the mean of V; codebook = keys with sigma -> 0 is softmax. rank <= codes.
-// pi: with codebook=kmeans the share of calibration keys on each code, uniform otherwise and for a codebook that is
-// injected without counts. A uniform mixture on a fine lattice is softmax: the sum over it is the integral of
-// exp(q.w) N(w; k, sigma^2), whatever sigma.
+// pi: with codebook=kmeans the share of calibration keys on each code; uniform otherwise, and if a codebook is injected
+// without counts. A uniform mixture on a fine lattice gives softmax for every sigma: the sum over the lattice
+// approximates the integral of exp(q.w) N(w; k, sigma^2).
 #include "approximations/codebook/codebook.hpp"
 #include "approximations/codebook/nearest_codes.hpp"
 #include "approximations/codebook/soft_codes.hpp"
@@ -13,7 +13,7 @@
 namespace attnbench {
 namespace {
 
-// The codes that have keys, with their number: a code without has weight 0.
+// The codes that have keys, with their counts: a code without keys has weight 0.
 struct Mixture {
   Matrix<double> codebook;  // c x d
   Matrix<double> counts;    // c x 1
@@ -76,7 +76,7 @@ const bool registered = add(method<SoftVectorQuantised>({
         },
     .memory = [](const Params& params,
                  const Shape& shape) { return linear_memory(expected_codes(params, shape), shape); },
-    // methods.md H: linear with F = c, and 4 n c d for the features.
+    // methods.md H: the cost of linear attention with F = c, plus 4 n c d for the features.
     .cost =
         [](const Params& params, const Shape& shape) {
           const double c = static_cast<double>(expected_codes(params, shape));

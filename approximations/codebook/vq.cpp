@@ -1,9 +1,9 @@
 // Vector-quantised keys. Lingle, Transformer-VQ, arXiv:2309.16354, section 3.1.
 //   A = softmax(q k^T) with k_j = the code nearest to k_j;  with n_y keys on code y and s_y the sum of their values
 //   out_i = sum_y exp(q_i.c_y) s_y / sum_y exp(q_i.c_y) n_y                                        methods.md D
-//         = softmax_y(q_i.c_y + log n_y) (s_y / n_y):  softmax attention to the codes, with a bias each
+//         = softmax_y(q_i.c_y + log n_y) (s_y / n_y):  softmax attention to the codes, with one bias per code
 // rank <= codes in use. |log A'_ij / A_ij| <= 2 max_j |q_i.(k_j - c_zj)|; codebook = keys is exact.
-// Codes: codebook.hpp. Causal: sums over the keys of earlier chunks, and the chunk's own keys one by one.
+// Codes: codebook.hpp. Causal: earlier chunks enter as sums per code, the keys of the row's own chunk one by one.
 #include <algorithm>
 #include <cmath>
 
@@ -54,7 +54,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
   }
 
  private:
-  // Codes without keys have the bias log 0, and stand at 0: a score far away might overflow.
+  // A code without keys has the bias log 0 and is replaced by the zero vector, because its score might overflow.
   void attend_to_codes(const Head<T>& head, Index keys, Context& context, Out<T> out) const {
     if (keys == 0) return void(out.setZero());
     const auto codes = nearest_codes<T>(context, row_block(head.K, 0, keys), codebook_, half_norms_);
@@ -85,7 +85,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
     }
   }
 
-  // q_i.c_{z_j} for rows [first, first + block.rows()), by way of the quantised keys.
+  // q_i.c_{z_j} for rows [first, first + block.rows()), computed from the quantised keys.
   void logits(const Head<T>& head, Index first, Context& context, Out<T> block) const {
     const auto codes = nearest_codes<T>(context, head.K, codebook_, half_norms_);
     Matrix<T> quantised(head.K.rows(), head.K.cols());
@@ -93,7 +93,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
     multiply_transposed<T>(context, row_block(head.Q, first, block.rows()), quantised, block);
   }
 
-  // Rows from `begin` on: keys [0, absorbed) stand in the sums, the others that a row sees are taken one by one.
+  // Rows from `begin` on: `sums` holds keys [0, absorbed); the other keys that a row sees are added one by one.
   void attend_rows(const Head<T>& head, Mask mask, const CodeSums<T>& sums, const std::vector<Index>& codes,
                    Index absorbed, Index begin, Context& context, Out<T> out) const {
     const Index count = out.rows(), c = codebook_.rows(), nk = head.K.rows();
@@ -116,7 +116,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
         continue;
       }
       row.array() = (row.array() - largest).exp();
-      for (Index y = 0; y < c; ++y)  // its weight may have overflowed, and 0 times infinity is no number
+      for (Index y = 0; y < c; ++y)  // the weight of an unused code may have overflowed, and 0 times infinity is NaN
         if (!used[y]) row[y] = 0;
       for (Index j = 0; j < seen; ++j) own_weights(i, j) = row[codes[static_cast<size_t>(absorbed + j)]];
     }

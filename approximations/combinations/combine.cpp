@@ -3,11 +3,11 @@
 //   combine:[pattern],[base],  S_i: the keys that the pattern gives row i
 // A base that estimates a kernel w_ij (performer, linear, vq ...) is corrected before it is normalised:
 //   A_ij = exp(q_i.k_j) / D_i on S_i,  w_ij / D_i elsewhere,  D_i = sum_j w_ij + sum over S_i of (exp(q_i.k_j) - w_ij)
-// what both have is counted once. top-k with performer is performer with each row's k largest weights corrected.
-// A base with factors L R^T that is normalised already (nystrom, linformer) keeps the mass that it gives S_i, which is
-// then shared out as softmax does there (Vyas et al., arXiv:2007.04825, section 3.2.2):
+// No pair is counted twice. top-k with performer is performer with each row's k largest weights corrected.
+// A base with normalised factors L R^T (nystrom, linformer) keeps its total mass on S_i, which is redistributed within
+// S_i in the proportions of softmax (Vyas et al., arXiv:2007.04825, section 3.2.2):
 //   A_ij = (sum over S_i of (L R^T)_il) exp(q_i.k_j) / sum over S_i of exp(q_i.k_l) on S_i,  (L R^T)_ij elsewhere
-// O(pattern + base) time: the base's own attention, and its weights on the pattern alone, gathered 64 rows at a time.
+// O(pattern + base) time: the base's attention, plus its weights on the pattern, computed for 64 rows at a time.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -37,7 +37,7 @@ Params part(const Params& params, size_t place) {
   return params.all_nested("parts")[place];
 }
 
-// The keys that some rows see between them, and the head's rows of those.
+// The union of the keys that some rows see, with the head's rows of K and V for these keys.
 template <class T>
 struct Gathered {
   Gathered(const Head<T>& head, const std::vector<std::vector<Index>>& keys_of_rows) {
@@ -57,8 +57,8 @@ struct Gathered {
   Matrix<T> K, V;
 };
 
-// What becomes of a row of the base: out_i = scale * (row of the base) + corrections . V of the gathered keys. `on` are
-// the entries of A on the pattern.
+// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the gathered keys. `on`
+// holds the entries of A on the pattern.
 template <class T>
 struct Correction {
   T scale = 1;
@@ -124,7 +124,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
   }
 
  private:
-  // Of all rows: the base's normalisers, value exp(log_scale), or its factors.
+  // For all rows: the base's normalisers, value exp(log_scale), or its factors.
   struct Whole {
     std::vector<T> value, log_scale;
     Matrix<T> L, R;
@@ -185,7 +185,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
     return all;
   }
 
-  // The weights of the pattern's keys replaced by exp(q.k) in numerator and normaliser.
+  // Replaces the weights of the pattern's keys by exp(q.k), in numerator and normaliser.
   static Correction<T> replaced(T value, T log_scale, std::vector<T> exact, const std::vector<T>& estimate,
                                 const std::vector<T>& log_estimate) {
     Correction<T> row;
@@ -209,7 +209,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
     return row;
   }
 
-  // The mass that the base gives the pattern's keys, in softmax's proportions.
+  // Redistributes the mass that the base gives the pattern's keys, in the proportions of softmax.
   static Correction<T> shared_out(std::vector<T> exact, const std::vector<T>& estimate) {
     Correction<T> row;
     if (exact.empty()) return row;
@@ -233,15 +233,15 @@ Claims claims(const Params& params, const Shape& shape) {
   const Params of_pattern = part(params, 0), of_base = part(params, 1);
   const Claims pattern = entry_of(of_pattern).claims(of_pattern, shape),
                base = entry_of(of_base).claims(of_base, shape);
-  // Entries are not negative where the base's are, but for rounding: what is taken out again was added before.
+  // Never claims non_negative: even with a non-negative base, removing a weight that was added can round below 0.
   return {.row_stochastic = base.row_stochastic,
           .permutation_equivariant = pattern.permutation_equivariant && base.permutation_equivariant,
           .no_form = pattern.no_form.empty() ? base.no_form : pattern.no_form,
           .causal_exact = pattern.causal_exact && base.causal_exact};
 }
 
-// The base and its normalisers, and on the pattern logits, the base's weights and values. A pattern's own FLOPs are
-// 2 (d + dv) a pair.
+// The cost of the base and its normalisers, plus logits, the base's weights and values on the pattern. The pattern's
+// FLOPs are 2 (d + dv) a pair.
 Work cost(const Params& params, const Shape& shape) {
   const Params of_pattern = part(params, 0), of_base = part(params, 1);
   const Work pattern = entry_of(of_pattern).cost(of_pattern, shape);

@@ -1,8 +1,8 @@
-// Heads with methods of their own. methods.md F; source 003 ("different heads, different patterns"); Child et al.,
+// A different method for each head. methods.md F; source 003 ("different heads, different patterns"); Child et al.,
 // arXiv:1904.10509, section 4.2, where one head has a window and the next a column.
 //   head h is the method of spec h mod count
-// It is that method in every respect: the draw, what it offers, the second paths. What is claimed of the whole is what
-// all of them claim; cost is the mean over heads, memory that of the largest.
+// A head behaves exactly as its method does: same draw, same capabilities, same second paths. The whole claims only the
+// properties that all specs claim; cost is the mean over heads, memory that of the largest.
 #include <algorithm>
 
 #include "harness/core/approximation.hpp"
@@ -37,7 +37,7 @@ Claims all_of(const Params& params, const Shape& shape) {
                            ? std::optional(std::max(*all.rank_at_most, *one.rank_at_most))
                            : std::nullopt;
   }
-  all.exact_when.clear();  // its parameters are those of the specs inside
+  all.exact_when.clear();  // it would name parameters of the inner specs, which per-head does not have
   return all;
 }
 

@@ -1,9 +1,9 @@
 // cosFormer. Qin et al., arXiv:2202.08791, eq. 10 and 12.
 //   K_ij = relu(q_i).relu(k_j) cos(pi (i - j) / 2M)
 //   phi(x_p) = [relu(x) cos(pi p / 2M); relu(x) sin(pi p / 2M)] at position p,  2d features          methods.md C
-// M is the number of positions that rows and keys of the shape drawn for stand on, so that every distance is below it;
-// positions count from the first of them, so that no feature is negative. A row without a positive channel in common
-// with any key that it sees has no weight.
+// M is the number of positions that the rows and keys of the drawn shape cover, so that every distance is below M.
+// Positions count from the first of them, so that no feature is negative. A row that shares no positive channel with
+// any key that it sees has normaliser 0.
 #include <cmath>
 #include <numbers>
 

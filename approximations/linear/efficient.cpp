@@ -1,10 +1,10 @@
 // Efficient attention. Shen et al., arXiv:1812.01243, section 3.2.
 //   out = rho_q(q) (rho_k(k)^T V),  rho_q: softmax over the d channels of a query, rho_k: softmax over the keys of a
 //   channel;  A = rho_q(q) rho_k(k)^T,  rank(A) <= d                                                 methods.md C
-// Rows sum to one without a normaliser. Adding a number to a channel of all keys changes nothing. It is linear
-// attention with exponentials of both sides if and only if the columns of e^k have equal sums: its sums over keys are
-// the state of that. `inputs` says what is exponentiated: q, k scaled by d^-1/4 as everywhere here, or unscaled as in
-// the paper.
+// Rows sum to one without a normaliser. Adding a constant to one channel of all keys changes nothing. It equals linear
+// attention with phi = exp on both sides if and only if the columns of e^k have equal sums; its sums over keys are the
+// state of that linear attention. `inputs` selects what is exponentiated: q, k scaled by d^-1/4 as everywhere here, or
+// unscaled as in the paper.
 #include <cmath>
 
 #include "approximations/linear/linear_cost.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Index query_block = 256;
 
-// phi(x) = exp(x) or, unscaled, exp(d^1/4 x), channel by channel.
+// phi(x) = exp(x), or exp(d^1/4 x) with unscaled inputs, channel by channel.
 template <class T>
 class Channels final : public FeatureMap<T> {
  public:

@@ -14,8 +14,8 @@ Matrix<double> product(const In<double>& A, const In<double>& B) {
   return C;
 }
 
-// Second moments of rows, uncentred, lifted to be well away from singular: by 1e-4 of their mean, or to I at zero. A G
-// fitted to keys in a few directions only would be as ill-conditioned as they are, and blow up every other key.
+// Uncentred second moments of rows, regularised: adds 1e-4 of their mean to the diagonal, or I if all rows are 0.
+// Otherwise a G fitted to keys that span few directions would be as ill-conditioned as they are and amplify other keys.
 Matrix<double> second_moments(const Matrix<double>& X) {
   Context context;
   Matrix<double> M = Matrix<double>::Zero(X.cols(), X.cols());
@@ -132,7 +132,7 @@ void TransformedInputs<T>::map(Context& context, const In<T>& X, Side side, Inde
   const Matrix<T> moved = transformed(context, X, side);
   map_->map(context, moved, side, first_position, block, log_scale);
   if (side == Side::key) return;
-  for (Index i = 0; i < X.rows(); ++i) {  // exp(-q'.c): the shift leaves the kernel as it was, not only the attention
+  for (Index i = 0; i < X.rows(); ++i) {  // exp(-q'.c): the shift then preserves the kernel, not only the attention
     log_scale[static_cast<size_t>(i)] -= moved.row(i).dot(shift_.row(0));
   }
 }

@@ -1,8 +1,8 @@
-// Maps of q and k that leave every weight exp(q.k) alone, up to a factor a query: softmax attention does not change,
+// Maps of q and k that preserve every weight exp(q.k) up to a factor per query: softmax attention does not change, but
 // the variance of random features does. methods.md 0.
 //   q' = q G,  k' = k G^-T + c        exp(q.k) = exp(q'.k') exp(-q'.c)
 // Fitted to a head: G = I, diagonal (arXiv:2302.00787, SADERF) or full (ADERF), both minimising the mean of |q' +
-// k'|^2; c = -(mean q' + mean k') then takes the means out of it.
+// k'|^2; c = -(mean q' + mean k') then removes the means from q' + k'.
 #pragma once
 
 #include "harness/core/feature_map.hpp"
@@ -20,21 +20,21 @@ struct InputTransform {
   HeadData<double> of(const Head<double>& head) const { return {of_queries(head.Q), of_keys(head.K), head.V}; }
 };
 
-// Directions in which a head has no extent are left as they are: any invertible G is right, however well it was fitted.
+// Directions in which a head has no extent stay unchanged: every invertible G is correct, even if it fits badly.
 InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool centre);
 InputTransform transform_of(const Matrix<double>& G, const Matrix<double>& shift);
 
-// The head that a draw's method learns from; throws Misuse, saying what wants it, when there is none.
+// The head that a draw's method learns from. If it is missing, throws Misuse, which names `what` as its user.
 const Head<double>& calibration_of(const Draw& draw, const std::string& what);
 
-// What is known of an estimate that is made of transformed inputs, from what is known of it at its own.
+// The theory of an estimate on transformed inputs, from its theory on the inputs that it is given.
 KernelTheory transformed(KernelTheory theory, InputTransform transform);
 
 // A feature map that acts on transformed inputs.
 template <class T>
 class TransformedInputs final : public FeatureMap<T> {
  public:
-  // state: what makes this transform again, beside the state of the map.
+  // state: the tensors that recreate this transform; the map's own state is added to them.
   TransformedInputs(std::unique_ptr<FeatureMap<T>> map, const InputTransform& transform, Tensors state);
 
   Index features() const override { return map_->features(); }

@@ -1,6 +1,7 @@
 // Linear attention with a deterministic feature map. Katharopoulos et al., arXiv:2006.16236, eq. 5.
 //   A = D^-1 phi(Q) phi(K)^T.  rank(A) <= features.
-// `inputs` says what phi acts on: q, k scaled by d^-1/4 as everywhere here, or unscaled as in the paper (methods.md 0).
+// `inputs` selects the argument of phi: q, k scaled by d^-1/4 as everywhere here, or unscaled as in the paper
+// (methods.md 0).
 #include <cmath>
 
 #include "approximations/linear/linear_attention.hpp"
@@ -9,7 +10,7 @@
 namespace attnbench {
 namespace {
 
-// A map of q and k as they come, d^1/4 larger than scaled ones.
+// Applies a map to the unscaled q and k, which are d^1/4 times the scaled ones.
 template <class T>
 class Unscaled final : public FeatureMap<T> {
  public:

@@ -10,14 +10,14 @@ namespace attnbench {
 
 namespace {
 constexpr Index query_block = 256;
-constexpr Index queries_in_turn = 4 * query_block;      // of one thread, so that it knows what comes next
-constexpr Index rows_side_by_side = 16 * causal_chunk;  // of a causal scan: chunks end there for any number of threads
+constexpr Index queries_in_turn = 4 * query_block;      // per thread, so that it can prefetch its next queries
+constexpr Index rows_side_by_side = 16 * causal_chunk;  // causal scan: chunks end here at every number of threads
 
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
-// By how much, in the exponent, a key of a causal chunk may exceed the chunk's scales: far from overflow (e^88 in
-// float, e^709 in double) with sums over many keys, and seldom reached. Half precision overflows at e^11.
+// How far the exponent of a key in a causal chunk may exceed the chunk's scales. The limit is seldom reached, and sums
+// over many keys stay far from overflow (e^88 in float, e^709 in double). Half precision overflows at e^11.
 template <class T>
 T most_above_scale(const Context& context) {
   if (context.rounding() == Rounding::f16) return 2;
@@ -46,7 +46,7 @@ void LinearAttention<T>::attend(const Head<T>& head, Mask mask, Context& context
 template <class T>
 void LinearAttention<T>::normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
                                      std::span<T> log_scale) const {
-  const Matrix<T> one = Matrix<T>::Ones(head.K.rows(), 1);  // any V: the numerators are dropped
+  const Matrix<T> one = Matrix<T>::Ones(head.K.rows(), 1);  // any V will do: the numerators are not used
   stream({head.Q, head.K, one, head.extra}, mask, {}, context,
          [&](Index first_row, Out<T>, std::span<T> block_values, std::span<T> block_scale) {
            std::copy(block_values.begin(), block_values.end(), values.begin() + first_row);
@@ -98,7 +98,7 @@ void LinearAttention<T>::stream_bidirectional(const Head<T>& head, Mask mask, co
   });
 }
 
-// The rows of one chunk, from the state before it and its own keys.
+// Computes the rows of one chunk from the state before it and its own keys.
 template <class T>
 void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chunk& c, FeatureBlock<T>& queries,
                                       FeatureBlock<T>& keys, const LinearState<T>& state, Context& context,
@@ -128,7 +128,7 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
 template <class T>
 void LinearAttention<T>::stream_causal(const Head<T>& head, Mask mask, const RowsAlongside& alongside, Context& context,
                                        const OnRows& on_rows) const {
-  // Rounding is of sums in their order, which only the sequential scan keeps.
+  // Emulated half precision rounds every partial sum in order, and only the sequential scan adds in that order.
   const bool side_by_side = context.threads() > 1 && context.rounding() == Rounding::none;
   Streamed streamed{LinearState<T>(*map_, head.V.cols())};
   for (Index row = 0; row < head.Q.rows(); row += rows_side_by_side) {
@@ -150,7 +150,7 @@ void LinearAttention<T>::settle_scale(const FeatureBlock<T>& keys, Index seen_by
   state.rescale(scale);
 }
 
-// One scan: what its chunks share.
+// The data that the chunks of one scan share.
 template <class T>
 class LinearAttention<T>::Scan {
  public:
@@ -173,11 +173,11 @@ class LinearAttention<T>::Scan {
   }
 
  private:
-  // Keys [0, seen) are those that the row sees; `fresh` ones among them are not in the state.
+  // The row sees keys [0, seen); the last `fresh` of them are not in the state yet.
   Index seen(Index row) const { return mask_.visible(row, head_.K.rows()); }
   Index fresh(Index row) const { return seen(row) - absorbed_; }
 
-  // Both return how many rows they took.
+  // Both return the number of rows that they processed.
   Index rows_without_keys(Index row, Index end) {
     Index rows = std::min(causal_chunk, end - row);
     while (seen(row + rows - 1) > 0) --rows;
@@ -217,7 +217,7 @@ class LinearAttention<T>::Scan {
     absorbed_ += chunk.keys;
   }
 
-  // The rows and keys of the next chunk.
+  // Prefetches the rows and keys of the next chunk.
   void fetch(Index row, Index end, Index key) const {
     const Index count = std::min(causal_chunk, end - row), keys = std::min(causal_chunk, head_.K.rows() - key);
     std::vector<In<T>> wanted{row_block(head_.Q, row, count), row_block(head_.K, key, keys),
@@ -244,7 +244,7 @@ void LinearAttention<T>::scan(const Head<T>& head, Mask mask, const RowsAlongsid
   Scan(*this, head, mask, alongside, streamed, context, on_chunk).go(begin, end);
 }
 
-// What chunks of a scan are worked on with when they are worked on side by side.
+// The data of one chunk while several chunks of a scan are computed in parallel.
 template <class T>
 struct LinearAttention<T>::ChunkWork {
   ChunkWork(const FeatureMap<T>& map, Index dv, Chunk of)
@@ -258,13 +258,13 @@ struct LinearAttention<T>::ChunkWork {
   Chunk chunk;
   FeatureBlock<T> queries, keys;
   LinearState<T> state;  // before the chunk's keys
-  Matrix<T> products;    // what the chunk's keys add to it, and to z
+  Matrix<T> products;    // the chunk's contribution to S; `sums` is that to z
   std::vector<T> sums;
   bool above_scale = false;
 };
 
-// The same as scan, bit for bit: products of keys and values are summed apart and then added to the state in order, as
-// the product kernel does it. False, with nothing done, where a chunk must be cut or keys come first.
+// Gives the same bits as scan: sums the products of keys and values per chunk and adds the sums to the state in order,
+// as the product kernel does. Returns false, with no row computed, if a chunk must be cut or keys must be added first.
 template <class T>
 bool LinearAttention<T>::scan_side_by_side(const Head<T>& head, Mask mask, Index begin, Index end, Streamed& streamed,
                                            Context& context, const OnRows& on_rows) const {
@@ -319,7 +319,7 @@ void LinearAttention<T>::weights(const Head<T>& head, Index i, Index j, Context&
   queries.map(context, row_block(head.Q, i, block.rows()), Side::query, i);
   keys.map(context, row_block(head.K, j, block.cols()), Side::key, j);
   queries.scale_queries(context, unscaled);
-  keys.scale_queries(context, unscaled);  // each by its own largest feature: these products are not summed over keys
+  keys.scale_queries(context, unscaled);  // each key by its own largest feature: no product is summed over keys
   multiply_transposed<T>(context, queries.block(), keys.block(), block);
   std::copy_n(queries.log_scale().begin(), block.rows(), log_rows.begin());
   std::copy_n(keys.log_scale().begin(), block.cols(), log_columns.begin());
@@ -419,7 +419,7 @@ void LinearAttention<T>::factors(const Head<T>& head, Mask mask, Context& contex
   R = Matrix<T>::Zero(nk, F);
   L = Matrix<T>::Zero(nq, F);
   if (visible == 0) return;
-  LinearState<T> state(*map_, 0);  // V has no columns: only z and the scales are wanted
+  LinearState<T> state(*map_, 0);  // V has no columns: only z and the scales are needed
   FeatureBlock<T> keys(*map_, visible), queries(*map_, nq);
   keys.map(context, row_block(head.K, 0, visible), Side::key, 0);
   state.absorb(context, keys, In<T>(nullptr, visible, 0, 0));

@@ -1,4 +1,4 @@
-// What every linear attention promises and costs, whatever its feature map.
+// Claims and costs that linear attention has with every feature map.
 #pragma once
 
 #include "approximations/linear/linear_state.hpp"
@@ -13,13 +13,13 @@ inline Claims linear_claims(const FeatureMapEntry& map, const Params& params, co
           .rank_at_most = map.features(params, shape.d)};
 }
 
-// The features of so many tokens.
+// The cost of mapping `tokens` tokens to features.
 inline Work mapping_cost(const FeatureMapEntry& map, const Params& params, Index d, Index tokens) {
   const Work one = map.token_work(params, d);
   return {.flops = one.flops * static_cast<double>(tokens), .exps = one.exps * static_cast<double>(tokens)};
 }
 
-// Without the features. methods.md H: 4 n F dv + 3 n F, and 2 n c (F + dv) for causal chunks of c rows.
+// The cost without computing features. methods.md H: 4 n F dv + 3 n F, plus 2 n c (F + dv) for causal chunks of c rows.
 inline Work linear_cost(Index features, const Shape& shape) {
   const double F = static_cast<double>(features), dv = static_cast<double>(shape.dv);
   Work work{.flops = 2 * F * (dv + 1) * static_cast<double>(shape.nq + shape.nk)};
@@ -33,7 +33,7 @@ inline Work linear_cost(const FeatureMapEntry& map, const Params& params, const 
   return work;
 }
 
-// The blocks of features of queries and keys, and at most 8 partial sums (S, z), a third of which are there at once.
+// Blocks of query and key features, and at most 8 partial sums (S, z), of which one third exist at the same time.
 inline double linear_memory(Index features, const Shape& shape) {
   return static_cast<double>(features * (2 * 256 + 3 * shape.dv)) * bytes_of(shape.precision);
 }

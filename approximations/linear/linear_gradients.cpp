@@ -14,7 +14,7 @@ template <class T>
 void LinearAttention<T>::forward(const Head<T>& head, Mask mask, Context& context, Out<T> out,
                                  std::vector<T>& saved) const {
   const Index nq = head.Q.rows();
-  saved.resize(static_cast<size_t>(2 * nq));  // normalisers, then what they are scaled by
+  saved.resize(static_cast<size_t>(2 * nq));  // normalisers, then their log scales
   stream(head, mask, {out}, context,
          [&](Index first_row, Out<T> numerators, std::span<T> normalisers, std::span<T> log_scale) {
            std::copy(normalisers.begin(), normalisers.end(), saved.begin() + first_row);
@@ -23,7 +23,7 @@ void LinearAttention<T>::forward(const Head<T>& head, Mask mask, Context& contex
          });
 }
 
-// One backward pass: what its steps share.
+// The data that the steps of one backward pass share.
 template <class T>
 class LinearAttention<T>::Backward {
  public:
@@ -96,7 +96,7 @@ class LinearAttention<T>::Backward {
     }
   }
 
-  // One pass backwards: the state after all keys, from which each chunk's keys are taken out again.
+  // One backward pass: starts from the state after all keys and subtracts each chunk's keys.
   void causal_by_subtraction() {
     LinearState<T> state =
         absorb_all<T>(*owner_.map_, head_, mask_.visible(head_.Q.rows() - 1, head_.K.rows()), context_);
@@ -116,7 +116,7 @@ class LinearAttention<T>::Backward {
   Out<T> divided(Index count) { return corner(divided_, count, divided_.cols()); }
   std::span<T> gamma(Index count) { return {gamma_.data(), static_cast<size_t>(count)}; }
 
-  // The chunks of a scan that need not be cut.
+  // The chunks of a scan in which no chunk is cut.
   std::vector<Chunk> uncut_chunks() const {
     const Index nq = head_.Q.rows(), nk = head_.K.rows();
     std::vector<Chunk> chunks;
@@ -133,7 +133,7 @@ class LinearAttention<T>::Backward {
     return chunks;
   }
 
-  // Rows [i, i + count), scaled, with g~ and gamma over the same scales.
+  // Maps and scales rows [i, i + count), and computes their g~ and gamma relative to the same scales.
   void map_queries(FeatureBlock<T>& block, const std::vector<T>& scale, Index i, Index count) {
     block.map(context_, row_block(head_.Q, i, count), Side::query, i);
     block.scale_queries(context_, scale);
@@ -175,7 +175,7 @@ class LinearAttention<T>::Backward {
     transposed_multiply_add<T>(context_, queries, In<T>(gamma_.data(), count, 1, 1), zeta_);
   }
 
-  // From scales of a later chunk to this one's, which are not above them.
+  // Rescales R and zeta from a later chunk's scales to this chunk's, which are not larger.
   void move_to(const std::vector<T>& scale, const std::vector<T>& later) {
     for (size_t f = 0; f < scale.size(); ++f) {
       if (scale[f] == later[f]) continue;
@@ -190,7 +190,7 @@ class LinearAttention<T>::Backward {
     }
   }
 
-  // The gradients with respect to the weights that rows of a chunk give its keys, g~_i.v_j + gamma_i; 0 where masked.
+  // Gradients with respect to the weights between a chunk's rows and keys, g~_i.v_j + gamma_i; 0 if masked.
   Matrix<T> pair_gradients(const Chunk& c) {
     Matrix<T> P(c.rows, c.keys);
     multiply_transposed<T>(context_, divided(c.rows), row_block(head_.V, c.key, c.keys), P);
@@ -212,7 +212,7 @@ class LinearAttention<T>::Backward {
     pull_queries(queries, d_features, c.row);
   }
 
-  // dK and dV of a chunk; then its queries join R and zeta.
+  // dK and dV of a chunk. Then adds its queries to R and zeta.
   void keys_of(const Chunk& c, const std::vector<T>& scale, FeatureBlock<T>& queries, FeatureBlock<T>& keys) {
     const auto d_features = corner(features_, c.keys, map_.features());
     from_later_rows(keys.block(), c.key, d_features);
@@ -227,7 +227,7 @@ class LinearAttention<T>::Backward {
     pull_keys(keys, scale, d_features, c.key);
   }
 
-  // What rows that see all of these keys, and are in R and zeta, contribute.
+  // The contribution of later rows, which see all of these keys and are in R and zeta.
   void from_later_rows(const Out<T>& keys, Index j, Out<T> d_features) {
     const Index count = keys.rows();
     multiply_transposed<T>(context_, row_block(head_.V, j, count), R_, d_features);
@@ -235,7 +235,7 @@ class LinearAttention<T>::Backward {
     multiply<T>(context_, keys, R_, row_block(gradients_.V, j, count));
   }
 
-  // Overwrites the features of the block. The output does not depend on a query's log scale.
+  // Overwrites d_features. The output does not depend on a query's log scale.
   void pull_queries(FeatureBlock<T>& queries, Out<T> d_features, Index i) {
     const Index count = d_features.rows();
     const auto block = row_block(queries.block(), 0, count);
@@ -261,7 +261,7 @@ class LinearAttention<T>::Backward {
       const T factor = std::exp(keys.log_scale()[local] - scale[0]);
       if (factor == 1) continue;
       row *= factor;
-      if (factor > 0) features /= factor;  // as the map gave them; without weight they have no gradient
+      if (factor > 0) features /= factor;  // restores the map's values; if their weight is 0, so is the gradient
     }
     map_.pullback(context_, row_block(head_.K, j, count), Side::key, j, block, d_features,
                   {log_scale_.data(), static_cast<size_t>(count)}, row_block(gradients_.K, j, count));
@@ -276,7 +276,7 @@ class LinearAttention<T>::Backward {
   const In<T>& G_;
   Context& context_;
   Gradients<T> gradients_;
-  Matrix<T> R_, zeta_;  // F x dv, F x 1, over the scales of the last chunk
+  Matrix<T> R_, zeta_;  // F x dv, F x 1, relative to the scales of the last chunk
   Matrix<T> divided_;   // g~
   std::vector<T> gamma_;
   Matrix<T> features_;        // d phi

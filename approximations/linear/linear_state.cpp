@@ -151,7 +151,7 @@ void divide_rows(const Out<T>& numerators, std::span<const T> normalisers, Out<T
     const T normaliser = normalisers[static_cast<size_t>(i)];
     if (normaliser == 0)
       out.row(i).setZero();
-    else if (std::abs(normaliser) < std::numeric_limits<T>::min())  // its reciprocal may be infinite
+    else if (std::abs(normaliser) < std::numeric_limits<T>::min())  // subnormal: its reciprocal may be infinite
       out.row(i) = numerators.row(i) / normaliser;
     else
       out.row(i) = numerators.row(i) * (1 / normaliser);

@@ -1,8 +1,8 @@
-// What linear attention keeps while it streams: the features of one block of rows, and the state (S, z) over the keys
+// The data of linear attention while it streams: the features of one block of rows, and the state (S, z) over the keys
 // absorbed so far. Shared by the forward pass, the gradients and decoding.
 //
-// Features in exponent form are held as exp(exponent - scale): one scale mu_f a feature for keys, the running maximum,
-// and one a row for queries, c_i = max_f (exponent_if + mu_f). Per-feature factors cancel between the two sides.
+// Features in exponent form are stored as exp(exponent - scale). Keys have one scale mu_f per feature, the running
+// maximum; queries have one per row, c_i = max_f (exponent_if + mu_f). Per-feature factors cancel between the sides.
 #pragma once
 
 #include <algorithm>
@@ -25,17 +25,18 @@ class FeatureBlock {
         block_(std::max<Index>(1, capacity), map.features()),  // memory that maps may point into, also without rows
         log_scale_(static_cast<size_t>(capacity)) {}
 
-  // X, whose first row is token `first`, as the map gives it.
+  // Maps X, whose first row is token `first`, without scaling.
   void map(Context&, const In<T>& X, Side, Index first);
 
   // Raises scales (LinearState::scale) to the largest of the first `count` keys.
   void raise(std::vector<T>& scale, Index count) const;
-  // The first key, from `begin` on, with an exponent that exceeds its scale by more than `most`; none: all of them.
+  // The first key, from `begin` on, with an exponent that exceeds its scale by more than `most`; if there is none, the
+  // number of keys.
   Index first_above(const std::vector<T>& scale, T most, Index begin) const;
-  // Keys over these scales. Those from `count` on become 0. Adds the sums of the columns to column_sum, unless that is
-  // empty.
+  // Divides keys by the exponentials of these scales and sets the keys from `count` on to 0. Adds the column sums to
+  // column_sum, unless it is empty.
   void scale_keys(Context&, const std::vector<T>& scale, Index count, std::span<T> column_sum);
-  // Queries that meet keys over these scales; log_scale then holds what the products with them lack.
+  // Scales queries for products with keys that have these scales; log_scale then holds the remaining log factors.
   void scale_queries(Context&, const std::vector<T>& scale);
 
   Out<T> block() { return corner(block_, count_, block_.cols()); }
@@ -48,8 +49,8 @@ class FeatureBlock {
   Index count_ = 0;
 };
 
-// S = sum_j phi(k_j) v_j^T (F x dv) and z = sum_j phi(k_j) (F), over exp(scale): one scale a feature for exponents, one
-// for all for values.
+// S = sum_j phi(k_j) v_j^T (F x dv) and z = sum_j phi(k_j) (F), divided by exp(scale). There is one scale per feature
+// for maps in exponent form, and one in total for maps in value form.
 template <class T>
 struct LinearState {
   LinearState(const FeatureMap<T>& map, Index dv);
@@ -57,11 +58,11 @@ struct LinearState {
   bool empty() const { return scale[0] == -std::numeric_limits<T>::infinity(); }
   std::span<T> z_entries() { return {z.data(), static_cast<size_t>(z.size())}; }
 
-  // Moves the sums to new scales, which are not below the old ones.
+  // Rescales the sums to new scales, which are not below the old ones.
   void rescale(const std::vector<T>& fresh);
-  // Adds keys as the map gave them (overwritten by scaled ones) with their values.
+  // Adds unscaled keys with their values. Overwrites the block with the scaled keys.
   void absorb(Context&, FeatureBlock<T>& keys, const In<T>& V);
-  // Adds keys that are over this state's scales already, and are in z.
+  // Adds products of keys that are scaled already and included in z.
   void add_products(Context&, const Out<T>& keys, const In<T>& V);
   void merge(LinearState& other);
   // numerators_i = phi(q_i) S, normalisers_i = phi(q_i).z for queries scaled to this state.
@@ -73,12 +74,12 @@ struct LinearState {
   std::vector<T> scale;
 };
 
-// The state over the head's first `keys` keys: streamed in blocks into at most 8 partial sums, which are added in order
-// of the keys whatever the number of threads.
+// The state over the head's first `keys` keys, streamed in blocks into at most 8 partial sums. They are added in key
+// order at every number of threads.
 template <class T>
 LinearState<T> absorb_all(const FeatureMap<T>& map, const Head<T>& head, Index keys, Context&);
 
-// out_i = numerators_i / normalisers_i, or 0 where there is no weight.
+// out_i = numerators_i / normalisers_i, or 0 if the normaliser is 0.
 template <class T>
 void divide_rows(const Out<T>& numerators, std::span<const T> normalisers, Out<T> out);
 

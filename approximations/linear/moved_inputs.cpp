@@ -14,7 +14,7 @@ EnsembleLaw law_of(const Params& params, Index d) {
   return find<ProjectionEntry>(params.text("projection")).law(params, d);
 }
 
-// Moving the inputs leaves attention with exp(q.k) alone, and no other.
+// Transforming the inputs preserves attention with the kernel exp(q.k) only, so other kernels are refused.
 void refuse_other_kernels(const Draw& draw) {
   const auto known =
       feature_map_entry(draw.params).theory
@@ -71,7 +71,7 @@ std::optional<KernelTheory> theory_of_moved_inputs(const Params& params, const S
   if (!map.theory) return std::nullopt;
   const EnsembleLaw law = law_of(params, shape.d);
   if (!moves_inputs(params)) return map.theory(params, shape.d, law, calibration);
-  if (!calibration) {  // the mean of an unbiased estimate does not depend on how its inputs are moved
+  if (!calibration) {  // the mean of an unbiased estimate does not depend on the transform
     auto known = map.theory(params, shape.d, law, nullptr);
     if (!known || !known->exact || !law.gaussian) return std::nullopt;
     return KernelTheory{.target = known->target, .mean = known->mean};

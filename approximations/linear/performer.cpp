@@ -1,7 +1,7 @@
 // Performer: linear attention with random features of exp(q.k). Choromanski et al., arXiv:2009.14794.
 //   A = D^-1 phi(Q) phi(K)^T,  rank(A) <= features.  The kernel estimate is unbiased; a normalised row is not
 //   (bias O(1/m), methods.md A4).
-// `transform` and `shift` move its inputs where softmax does not change and the variance does (moved_inputs.hpp).
+// `transform` and `shift` change the inputs: softmax stays the same, the variance does not (moved_inputs.hpp).
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"
 #include "approximations/linear/moved_inputs.hpp"

@@ -1,7 +1,7 @@
 // Polynomial attention. Katharopoulos et al., arXiv:2006.16236, section 3.2.
 //   A = D^-1 K,  K_ij = (q_i.k_j)^degree                                                             methods.md C
 // degree = 2: [x_l^2, 2^1/2 x_l x_m for l < m], d (d + 1) / 2 features, half of the paper's d^2; cheaper than softmax
-// from as many tokens on. The weights are not negative, the sum of signed products that they are may be, by rounding.
+// once n exceeds that number. Weights are >= 0, but computed as sums of signed products they may round below 0.
 // degree = 1: x itself, d features; weights of either sign.
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"

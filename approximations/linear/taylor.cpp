@@ -1,8 +1,8 @@
-// Attention with the Taylor series of exp(q.k) cut short.
+// Attention with the truncated Taylor series of exp(q.k).
 // order = 2 (Arora et al., arXiv:2402.18668, section 4):
 //   K_ij = 1 + s + s^2/2 >= 1/2,  s = q_i.k_j;  |K - exp(s)| <= exp(max(s, 0)) |s|^3 / 6
 //   phi(x) = [1, x, 2^-1/2 [x_l^2, 2^1/2 x_l x_m for l < m]],  (d + 1)(d + 2)/2 features
-// order = 1 (Su Jianlin, kexue.fm 7546), of unit vectors, for 1 + s alone may be negative:
+// order = 1 (Su Jianlin, kexue.fm 7546), on unit vectors, because 1 + s may be negative otherwise:
 //   K_ij = 1 + cos of the angle between q_i and k_j >= 0,  phi(x) = [1, x/|x|],  d + 1 features; x/|x| = 0 for x = 0
 // methods.md C.
 #include "approximations/linear/linear_attention.hpp"
@@ -33,7 +33,7 @@ class TaylorFeatures final : public FeatureMap<T> {
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
   bool differentiable() const override { return true; }
-  // At x = 0, where order 1 has no derivative, 0.
+  // Order 1 has no derivative at x = 0; there this returns 0.
   void pullback(Context&, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block, std::span<const T>,
                 Out<T> dX) const override {
     dX = d_block.middleCols(1, d_);
@@ -87,7 +87,7 @@ const bool registered = add(method<Taylor>({
     .claims =
         [](const Params& params, const Shape& shape) {
           const Index order = params.integer("order");
-          return Claims{.row_stochastic = order == 2,  // of order 1, a key opposite to the query has weight 0
+          return Claims{.row_stochastic = order == 2,  // at order 1 a key opposite to the query has weight 0
                         .non_negative = true,
                         .permutation_equivariant = true,
                         .causal_exact = true,

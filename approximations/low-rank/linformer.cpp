@@ -2,13 +2,13 @@
 //   out = softmax(q (E k)^T) (F V),  E, F r x n;  the implied matrix softmax(q (E k)^T) F has rank <= r  (methods.md E)
 // projection=gaussian:    E_ij, F_ij ~ N(0, 1/r), independent: E x.E y is unbiased for x.y (Johnson-Lindenstrauss), the
 //                         softmax of it is not; rows of A do not sum to one.
-// projection=mean-pool:   row a of E = F averages the keys [a n / r, (a+1) n / r): rows sum to one; exact for K and V
-//                         that are constant on the segments.
-// projection=convolution: compressed attention (Liu et al. 2018, arXiv:1801.10198), a convolution with a kernel as long
-//                         as its stride s = ceil(n / r) and the same for all channels, so row a of E holds w at
-//                         [a s, (a+1) s), the last segment being shorter where s does not divide n; ceil(n / s) <= r
-//                         rows. w_t ~ N(0, 1/s), one for keys and one for values; s = 1 and w = 1 is softmax.
-// share: E = F. The paper projects to a fixed n; here the columns of padded keys are left out.
+// projection=mean-pool:   row a of E = F averages the keys [a n / r, (a+1) n / r): rows sum to one; exact if K and V
+//                         are constant on the segments.
+// projection=convolution: compressed attention (Liu et al. 2018, arXiv:1801.10198), a convolution whose kernel length
+//                         equals its stride s = ceil(n / r), shared by all channels. Row a of E holds w at
+//                         [a s, (a+1) s); the last segment is shorter if s does not divide n; ceil(n / s) <= r rows.
+//                         w_t ~ N(0, 1/s), drawn separately for keys and values; s = 1 and w = 1 is softmax.
+// share: E = F. The paper projects from a fixed n; here the columns of padded keys are omitted.
 #include <cassert>
 #include <cmath>
 
@@ -19,7 +19,7 @@
 namespace attnbench {
 namespace {
 
-constexpr Index projected_block = 64;  // rows of E of one thread's turn
+constexpr Index projected_block = 64;  // rows of E in one thread's block
 
 bool pooled(const Params& params) { return params.text("projection") != "gaussian"; }
 
@@ -33,8 +33,8 @@ Segments segments_of(const Params& params, Index keys) {
   return Segments::even(keys, r);
 }
 
-// N(0, 1/rows) entries, rows x columns, or the injected ones. Drawn column by column, so that a longer sequence extends
-// a shorter one's columns.
+// rows x columns entries from N(0, 1/rows), or the injected matrix. Drawn column by column, so that a longer sequence
+// has the columns of a shorter one and further ones.
 Matrix<double> projection(const Draw& draw, const char* name, Index rows, Index columns) {
   if (const auto* given = draw.injected(name, rows, columns)) return *given;
   auto generator = draw.streams.stream("projection", "linformer", name, rows, draw.head, draw.replicate);
@@ -105,7 +105,7 @@ class Linformer final : public Approximation<T>, public Factored<T> {
 
   // by: r x nk, or the weights of a segment's rows (s x 1), or nothing for means.
   void project(Context& context, const Matrix<T>& by, const In<T>& X, Out<T> projected) const {
-    assert(X.rows() <= (segments_ ? keys_ : by.cols()));  // drawn for so many
+    assert(X.rows() <= (segments_ ? keys_ : by.cols()));  // the number of keys that it was drawn for
     if (segments_) return pool<T>(context, X, *segments_, {by.data(), static_cast<size_t>(by.size())}, projected);
     context.for_blocks(by.rows(), projected_block, [&](Context& single, Index first, Index count) {
       const In<T> block(by.data() + first * by.cols(), count, X.rows(), by.cols());
@@ -117,7 +117,7 @@ class Linformer final : public Approximation<T>, public Factored<T> {
   bool share_;
   std::optional<Segments> segments_;
   std::vector<std::string> names_;
-  Matrix<T> E_, F_;  // r x nk (gaussian), s x 1 (convolution) or empty (mean-pool); F empty where it is E
+  Matrix<T> E_, F_;  // r x nk (gaussian), s x 1 (convolution) or empty (mean-pool); F is empty if shared with E
 };
 
 const bool registered = add(method<Linformer>({

@@ -1,16 +1,16 @@
 // Nystroemformer: attention through landmarks. Xiong et al., arXiv:2102.03902, eq. 13 and algorithm 1.
 //   out = softmax(q k~^T) Z (softmax(q~ k^T) V) [+ w * V],   Z the inverse of Am = softmax(q~ k~^T), m x m
 // k~, q~: means of m even segments of the keys and of the queries, [a n/m, (a+1) n/m). rank <= m, methods.md E.
-// inverse=newton-schulz: the paper's iteration (pseudo_inverse.hpp). Six of it reach 1e-6 only for condition numbers
-//   below about 10 and are a regularised inverse else, which is what works: with N(0, 1) entries at n = 256, d = 64 and
-//   m = 32 the error is 0.74 with six, 3 to 50 with the true inverse.
+// inverse=newton-schulz: the paper's iteration (pseudo_inverse.hpp). Six steps reach 1e-6 only for condition numbers
+//   below about 10; otherwise they give a regularised inverse, which works better: with N(0, 1) entries at n = 256,
+//   d = 64 and m = 32 the error is 0.74 with six steps, 3 to 50 with the true inverse.
 // inverse=exact: the pseudo-inverse; singular values below `tolerance` times the largest count as 0. At 1e-4 those of
-//   a float are known to two digits. Rows sum to one where none is below; entries may be negative with either inverse.
-// Exact for Q and K that are constant on the segments, and for m = n; k + c changes nothing.
-// No more landmarks than queries or keys. Padded keys are in no landmark, nor are queries at padded positions, unless
-// all queries are. Both softmax factors are tiled: memory O(m (d + dv + m)), time O(n m (d + dv) + m^3).
-// convolution=33: a depthwise convolution over the values is added, w_t ~ N(0, 1/33) or the state "convolution"; row i
-// stands at position i + offset.
+//   a float have two correct digits. Rows sum to one if no value is dropped; either inverse can give entries < 0.
+// Exact if Q and K are constant on the segments, and for m = n; k + c changes nothing.
+// There are no more landmarks than queries or keys. Landmarks exclude padded keys, and queries at padded positions
+// unless all queries are. Both softmax factors are tiled: memory O(m (d + dv + m)), time O(n m (d + dv) + m^3).
+// convolution=33 adds a depthwise convolution over the values, w_t ~ N(0, 1/33) or the state "convolution"; row i is at
+// position i + offset.
 #include <cmath>
 
 #include "approximations/low-rank/pseudo_inverse.hpp"
@@ -23,9 +23,9 @@ namespace attnbench {
 namespace {
 
 constexpr Index query_block = 256;
-constexpr Index least_part = 1024, most_parts = 8;  // of the keys
+constexpr Index least_part = 1024, most_parts = 8;  // parts of the keys: least size, largest number
 
-// How many of the queries are averaged.
+// The number of queries that the landmarks average.
 Index queries_in_landmarks(Index nq, const Mask& mask) {
   if (mask.keys < 0) return nq;
   const Index unpadded = std::clamp<Index>(mask.keys - mask.offset, 0, nq);
@@ -71,7 +71,7 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     if (convolution_.size() == 0) return {};
     return {{"convolution", convolution_.template cast<double>()}};
   }
-  // The convolution is no product of thin matrices.
+  // With the convolution, A is not a product of thin matrices.
   const Factored<T>* factored() const override { return convolution_.size() == 0 ? this : nullptr; }
   const Rows<T>* rows() const override { return this; }
 
@@ -120,8 +120,8 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     return landmarks;
   }
 
-  // Few queries and many keys: softmax attention to parts of the keys, of which each row takes
-  // exp(log normaliser of the part) shares. How many parts there are depends on the number of keys alone.
+  // For few queries and many keys: softmax attention to each part of the keys in parallel. Each row then averages the
+  // parts with weights exp(log normaliser of the part). The number of parts depends on the number of keys alone.
   static void attend_in_parts(const Head<T>& head, Context& context, Out<T> out) {
     const Index m = out.rows(), keys = head.K.rows(), block = std::max(least_part, (keys - 1) / most_parts + 1);
     const Index parts = (keys - 1) / block + 1;
@@ -154,7 +154,7 @@ class Nystrom final : public Approximation<T>, public Factored<T>, public Rows<T
     return A;
   }
 
-  // The key that weight t of row i's convolution stands on.
+  // The key that weight t of row i's convolution multiplies.
   Index tap(Index i, Index t, const Mask& mask) const { return i + mask.offset + t - convolution_.cols() / 2; }
 
   void convolve(const In<T>& V, const Mask& mask, Index keys, Context& context, Out<T> out) const {

@@ -1,9 +1,9 @@
 // Keys and values compressed along the sequence to the principal components of the keys: Linformer's eq. 7 (Wang et
 // al., arXiv:2006.04768) with the projection that fits the head's own keys.
 //   out = softmax(q (E k)^T) (E v),  E = U_r^T with k = U S W^T
-// Of all r x n projections, E^T E k is nearest to k (Eckart and Young 1936); the softmax of it is near to nothing that
-// is known. There are at most d components. A singular vector has no sign of its own: here its entries sum to no less
-// than 0. E is C k^T with C = S^-1 W^T, so that E k = S W^T, and E v = C (k^T v) takes no n x r matrix.
+// Of all r x n projections, this E makes E^T E k nearest to k (Eckart and Young 1936); no such bound is known for the
+// softmax. There are at most d components. The sign of a singular vector is arbitrary; it is chosen so that the entries
+// sum to >= 0. E is C k^T with C = S^-1 W^T, so that E k = S W^T, and E v = C (k^T v) needs no n x r matrix.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,7 @@
 namespace attnbench {
 namespace {
 
-// A QR of n x d and the SVD of its triangle (Golub and Van Loan 2013, section 8.6).
+// A QR decomposition of n x d and the SVD of its triangle (Golub and Van Loan 2013, section 8.6).
 double decomposition_flops(double n, double d) { return 2 * n * d * d + 12 * d * d * d; }
 
 template <class T>
@@ -58,7 +58,8 @@ class PrincipalKeys final : public Approximation<T>, public Factored<T> {
     Matrix<T> C, keys;  // count x d each: E = C k^T, and E k
   };
 
-  // In double whatever T is. Components as small as the rounding of the largest are left out, but for the first.
+  // In double for every T. Drops components that are no larger than the rounding error of the largest one; the first
+  // component always stays.
   Components components_of(Context& context, const In<T>& K) const {
     const Matrix<double> keys = K.template cast<double>();
     const auto [sigma, W] = right_singular_vectors(triangular_factor(keys));

@@ -9,7 +9,7 @@ namespace attnbench {
 
 Matrix<double> pseudo_inverse(Context& context, Matrix<double> A, double tolerance) {
   const auto m = static_cast<lapack_int>(A.rows());
-  // LAPACK reads columns where these have rows, so it decomposes A^T = V S U^T and leaves V^T and U.
+  // LAPACK is column-major and these are row-major, so it decomposes A^T = V S U^T and returns V^T and U.
   Matrix<double> Vt(m, m), U(m, m), Z(m, m);
   PerRow<double> sigma(m);
   if (LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', m, m, A.data(), m, sigma.data(), Vt.data(), m, U.data(), m) != 0)

@@ -9,8 +9,8 @@
 
 namespace attnbench {
 
-// Rows [0, rows) cut into `count` segments: segment a begins at a rows / count (even), or at a stride with a last one
-// that may be shorter.
+// Rows [0, rows) cut into `count` segments. Segment a begins at a rows / count (even) or at a stride; with a stride the
+// last segment may be shorter.
 struct Segments {
   Index rows, count, stride = 0;  // 0: even
 
@@ -20,8 +20,8 @@ struct Segments {
   Index end(Index a) const { return begin(a + 1); }
 };
 
-// pooled is segments.count x X.cols(). weights: of the rows of each segment, or none for means. Rows of X from X.rows()
-// on count as 0. O(rows cols) time.
+// pooled is segments.count x X.cols(). weights: the weights of the rows of a segment; empty for means. Rows of X from
+// X.rows() on count as 0. O(rows cols) time.
 template <class T>
 void pool(Context& context, const In<T>& X, const Segments& segments, std::span<const T> weights, Out<T> pooled);
 

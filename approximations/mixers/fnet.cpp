@@ -51,7 +51,7 @@ class FNet final : public Approximation<T>, public TokenMixing<T> {
   }
 
  private:
-  std::optional<Fourier2d<T>> transform_;  // planned for the shape that was drawn
+  std::optional<Fourier2d<T>> transform_;  // planned for the drawn shape
 };
 
 std::string no_form(const Shape& shape) {

@@ -11,13 +11,13 @@ namespace attnbench {
 
 namespace {
 
-// FFTW's planner has state of its own: one thread at a time. Executing has none.
+// FFTW's planner has global state, so only one thread may plan at a time. Executing a plan is thread-safe.
 std::mutex& planner() {
   static std::mutex mutex;
   return mutex;
 }
 
-// The library comes once for each scalar type.
+// FFTW has a separate library for each scalar type.
 template <class T>
 struct Fftw;
 template <>
@@ -55,7 +55,7 @@ struct Fourier2d<T>::Plans {
   using Library = Fftw<T>;
 
   Plans(Index rows, Index columns) : n(rows), d(columns) {
-    Matrix<T> row(1, d), of_row(1, 2 * half), column(1, 2 * n);  // not touched by a plan that is made by rule
+    Matrix<T> row(1, d), of_row(1, 2 * half), column(1, 2 * n);  // FFTW_ESTIMATE does not touch these arrays
     const std::scoped_lock lock(planner());
     along_row = Library::plan_real(static_cast<int>(d), row.data(), complex(of_row.data()), FFTW_ESTIMATE);
     along_column = Library::plan_complex(static_cast<int>(n), complex(column.data()), complex(column.data()),
@@ -70,8 +70,8 @@ struct Fourier2d<T>::Plans {
   Plans& operator=(const Plans&) = delete;
 
   Index n, d;
-  Index half = d / 2 + 1;               // columns that are computed: column d - v is column v, conjugated and reversed
-  Index stride = (n + 7) / 8 * 8;       // between columns, complex: every column is as aligned as what was planned
+  Index half = d / 2 + 1;               // columns computed: column d - v is column v, conjugated and reversed
+  Index stride = (n + 7) / 8 * 8;       // between complex columns: each has the alignment that the plan assumes
   typename Library::Plan along_row;     // real, length d
   typename Library::Plan along_column;  // complex, length n, in place
 };

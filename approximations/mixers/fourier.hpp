@@ -7,8 +7,8 @@
 
 namespace attnbench {
 
-// The transform of one size. Planning is done once, here, and by rule (FFTW_ESTIMATE), never by timing: the same
-// numbers on every run. Executing is const and safe from any thread.
+// The transform of one size. The constructor plans once, with FFTW_ESTIMATE, which does not time candidates: every run
+// gives the same numbers. Executing is const and thread-safe.
 template <class T>
 class Fourier2d {
  public:
@@ -18,7 +18,7 @@ class Fourier2d {
 
   Index rows() const;
   Index columns() const;
-  // Y = Re(F_n X F_d), F_jk = exp(-2 pi i jk / n), unnormalised; X and Y n x d. Needs n (d + 2) numbers beside them.
+  // Y = Re(F_n X F_d), F_jk = exp(-2 pi i jk / n), unnormalised; X and Y are n x d. Allocates n (d + 2) more numbers.
   void real_part(Context&, const In<T>& X, Out<T> Y) const;
 
  private:
@@ -26,7 +26,7 @@ class Fourier2d {
   std::unique_ptr<Plans> plans_;
 };
 
-// What the field counts for a real transform of that size: 2.5 N log2 N, spread over the two passes that are made.
+// The customary count for a real transform of N = n d numbers, 2.5 N log2 N, applied to the two passes.
 double flops_of_fourier(Index n, Index d);
 
 }  // namespace attnbench

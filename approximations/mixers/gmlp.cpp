@@ -5,8 +5,8 @@
 //   init=random         W_ij ~ N(0, 1/n), b = 1: a W of full rank, as training may give
 //   init=near-identity  W_ij ~ N(0, (1e-3 / n)^2), b = 1: the paper's start, almost V itself
 //   init=identity       W = 0, b = 1: V itself
-// Trained ones are injected as state. Row i stands at position p = i + offset, reads row p of W and is gated by V_p; a
-// row at a padded position is 0. Causal: W is cut to j <= p. Quadratic in V; Q and K are not read.
+// Trained W and b are injected as state. Row i has position p = i + offset, reads row p of W and is gated by V_p; a row
+// at a padded position is 0. Causal: W is restricted to j <= p. Quadratic in V; Q and K are not read.
 // How one token moves another, in channel c:
 //   d out_ic / d V_jc = [p = j] (sum_l W_pl V_lc + b_p) + V_pc W_pj
 #include <cmath>
@@ -63,7 +63,7 @@ class SpatialGating final : public Approximation<T>, public TokenMixing<T> {
   }
 
  private:
-  // Rows whose own token is there: positions from 0 on, up to the padding.
+  // The rows that have their own token: positions from 0 up to the padding.
   Positions gated_rows(const Head<T>& head, Mask mask) const {
     const Index begin = std::clamp<Index>(-mask.offset, 0, head.Q.rows());
     const Index tokens = Mask{.keys = mask.keys}.visible(0, head.V.rows());
@@ -72,8 +72,8 @@ class SpatialGating final : public Approximation<T>, public TokenMixing<T> {
     return {begin, end};
   }
 
-  // W V + b for rows from `first` on, all of them gated. Tokens that all of the rows see come first, then those that
-  // only some do: the sum of a row runs over its own tokens in order, whatever comes later.
+  // W V + b for rows from `first` on, all of them gated. Adds the tokens that all of these rows see, then those that
+  // only some see: a row sums over its own tokens in order, independently of later tokens.
   void gates(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> block) const {
     const Index nk = head.V.rows(), count = block.rows(), place = first + mask.offset - drawn_.begin;
     const Index common = mask.visible(first, nk), needed = mask.visible(first + count - 1, nk);

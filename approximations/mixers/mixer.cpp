@@ -1,9 +1,9 @@
 // The token mixing of MLP-Mixer. Tolstikhin et al., arXiv:2105.01601, eq. 1.
 //   out = X + W2 GELU(W1 LN(X)),  X = V (n x dv), W1 hidden x n, W2 n x hidden                    methods.md G
 // LN normalises each token over its channels: y = (x - mean) / sigma, sigma^2 = variance + 1e-6, no affine part.
-// GELU(z) = z Phi(z), with erf. No biases. W1 ~ N(0, 1/n), W2 ~ N(0, 1/hidden) (LeCun's rule, as the authors start);
-// trained ones are injected as state. Q and K are not read. O(n hidden dv) time.
-// residual=false leaves X out: the branch that mixes tokens, alone.
+// GELU(z) = z Phi(z), with erf. No biases. W1 ~ N(0, 1/n), W2 ~ N(0, 1/hidden) (LeCun's rule, the authors' start);
+// trained W1 and W2 are injected as state. Q and K are not read. O(n hidden dv) time.
+// residual=false omits the term X and leaves only the branch that mixes tokens.
 // How one token moves another, in channel c, with everything included (residual, and LN through mean and variance):
 //   d out_ic / d V_jc = [i = j, with the residual] + sum_h W2_ih GELU'(z_hc) W1_hj s_jc,
 //   z = W1 LN(X),  s_jc = (1 - 1/dv - y_jc^2 / dv) / sigma_j
@@ -40,7 +40,7 @@ void normalise_tokens(const In<T>& X, Out<T> Y, std::vector<T>& inverse_sigma) {
   }
 }
 
-// hidden x n. Drawn token by token, so that a longer sequence extends a shorter one's columns, but for the factor.
+// hidden x n. Drawn token by token, so that a longer sequence has the columns of a shorter one, up to the factor.
 template <class T>
 Matrix<T> first_layer(const Draw& draw, Index hidden, Index n) {
   if (const auto* given = draw.injected("W1", hidden, n)) return given->cast<T>();

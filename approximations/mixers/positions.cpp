@@ -8,9 +8,9 @@ namespace attnbench {
 
 namespace {
 
-// A system that lends memory which it has not got ends the process, where a cell should end.
+// A system that overcommits memory would kill the process. Skip the cell instead.
 void skip_beyond_memory(double bytes, const std::string& what) {
-  if (bytes < 1e8) return;  // asking takes longer than drawing so few
+  if (bytes < 1e8) return;  // below this size the check takes longer than the draw
   try {
     refuse_beyond_memory(bytes, what, "use fewer tokens");
   } catch (const Misuse& refusal) {

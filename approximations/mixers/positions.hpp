@@ -1,6 +1,6 @@
-// Weights that belong to positions, not to content: a row of them for each query, learnt in a model, drawn here.
-// Row i of a head stands at position i + offset, so that a part of a sequence has the rows that the whole has there.
-// A model has positions 0 to n - 1, those of the keys: rows elsewhere have no weights (no_weights_for_rows).
+// Weights that depend on positions, not on content: one row of weights per query. A model learns them; here they are
+// drawn. Row i of a head has position i + offset, so that a part of a sequence has the same weights as in the whole.
+// A model has positions 0 to n - 1, those of the keys; other rows have no weights (no_weights_for_rows).
 #pragma once
 
 #include "harness/core/approximation.hpp"
@@ -12,27 +12,27 @@ struct Positions {
   Index begin, end;
   Index size() const { return end - begin; }
 };
-// Of the rows of a head: those at positions below 0 see no key, and have none.
+// The positions of a head's rows, without those below 0: these rows see no key.
 inline Positions positions_of_rows(Index nq, Mask mask) {
   const Index begin = std::max<Index>(0, mask.offset);
   return {begin, std::max(begin, nq + mask.offset)};
 }
 
-// Why there is no form for that shape where rows have weights of their own; empty when there is one.
+// The reason why a method with per-row weights has no form for this shape; empty if it has one.
 std::string no_weights_for_rows(const Shape& shape);
 // Throws Misuse when an instance with weights for `drawn` is asked for rows elsewhere.
 void require_drawn(const Positions& drawn, const Positions& asked, const std::string& method);
 
-// Standard normal numbers times `scale`, positions.size() x columns, each position from a stream of its own: those of a
-// longer sequence extend a shorter one's, both ways. In the instance's scalar, since n^2 of them are large.
+// Standard normal numbers times `scale`, positions.size() x columns. Each position has its own stream, so that a longer
+// sequence extends a shorter one's rows and columns. In the instance's scalar type, since n^2 numbers take much memory.
 template <class T>
 Matrix<T> rows_by_position(const Draw& draw, const char* name, Positions positions, Index columns, double scale);
 
-// The same from one stream, row by row: further rows extend it, further columns make another.
+// The same from one stream, row by row: more rows extend the matrix, more columns change it.
 template <class T>
 Matrix<T> rows_in_order(const Draw& draw, const std::string& name, Index rows, Index columns, double scale);
 
-// What is injected under that name, or that value in every place.
+// The matrix that is injected under that name, or a matrix filled with that value.
 template <class T>
 Matrix<T> constant_unless_injected(const Draw& draw, const std::string& name, Index rows, Index columns, double value);
 

@@ -1,8 +1,8 @@
 // Synthesizer: attention whose logits are made without comparing tokens. Tay et al., arXiv:2005.00743.
 //   out = softmax(B) V, B nq x nk                                                                 methods.md G
-// kind=random and factorised: B is learnt and reads no input: A is the same for all. dense and factorised-dense: row i
-// of B is a network of q_i alone. The formulas stand in synthetic_logits.hpp. K is never read.
-// Causal: the logits of later keys are left out before the softmax, so rows sum to one over what they see.
+// kind=random and factorised: B is learnt and reads no input, so A is the same for all inputs. dense and
+// factorised-dense: row i of B is a network of q_i alone. synthetic_logits.hpp has the formulas. K is never read.
+// Causal: the logits of later keys are dropped before the softmax, so rows sum to one over the keys that they see.
 // O(n^2 dv) time; the logits are made 64 rows at a time. State: n^2 (random), 2 n k (factorised), hidden (d + n)
 // (dense), hidden (2 d + 2 sqrt n) (factorised-dense).
 #include "approximations/mixers/synthetic_logits.hpp"
@@ -37,9 +37,9 @@ class Synthesizer final : public Approximation<T>, public Rows<T> {
   }
 
  private:
-  // Rows from `begin` on over the first weights.cols() keys, which are all that they see.
+  // Rows from `begin` on, over the first weights.cols() keys; these rows see no others.
   void attention_weights(const Head<T>& head, Mask mask, Index begin, Context& context, Out<T> weights) const {
-    Index before = 0;  // rows that see nothing: those at positions below 0, which have no weights
+    Index before = 0;  // rows at positions below 0, which see no key and have no weights
     while (before < weights.rows() && mask.visible(begin + before, head.K.rows()) == 0) ++before;
     weights.topRows(before).setZero();
     if (before == weights.rows()) return;

@@ -47,7 +47,7 @@ class FactorisedLogits final : public SyntheticLogits<T> {
   Matrix<T> R1_, R2_;  // rows at drawn positions x k, nk x k
 };
 
-// y = W2 relu(W1 x + b1) + b2, rows of X to rows of Y. Outputs belong to positions: more of them extend fewer.
+// y = W2 relu(W1 x + b1) + b2 for each row x of X. Outputs belong to positions, and more outputs extend fewer.
 template <class T>
 class TwoLayers {
  public:

@@ -1,7 +1,7 @@
 // Attention with the Gaussian kernel. Tsai et al., arXiv:1908.11775, section 3.2 (RBF).
 //   A_ij = exp(-|q_i - k_j|^2 / 2) / sum_l exp(-|q_i - k_l|^2 / 2) = softmax(q.k - |k|^2/2)             methods.md A7,
 //   C
-// The factor of a query cancels; keys far from the origin lose weight. Equal to softmax when all keys have one norm.
+// The factor of a query cancels; keys far from the origin lose weight. Equals softmax if all keys have the same norm.
 #include <cmath>
 
 #include "approximations/softmax/tiled_softmax.hpp"

@@ -1,5 +1,5 @@
-// Decoding without a cache: every step computes the causal attention of all tokens again, as source 004 (methods.md Z)
-// counts a step of softmax. O(t^2 (d + dv)) a step.
+// Decoding without a cache: every step recomputes the causal attention of all tokens. Source 004 (methods.md Z) counts
+// the cost of a softmax step this way. O(t^2 (d + dv)) a step.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Exact softmax attention: the truth and the baseline. Vaswani et al., arXiv:1706.03762, eq. 1.
 //   out_i = sum_j exp(q_i.k_j) v_j / sum_j exp(q_i.k_j)
-// form=tiled is the engine of tiled_softmax.hpp. form=materialised is the three lines that most code has, with all of
-// the n x n matrix at once: kept to be compared with.
+// form=tiled is the engine of tiled_softmax.hpp. form=materialised computes the whole n x n matrix in the usual three
+// lines; it exists for comparison.
 #include <cmath>
 
 #include "approximations/softmax/key_value_cache.hpp"
@@ -64,7 +64,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
  private:
   static constexpr Index block_rows = 256;
 
-  // What a framework does: the matrix is kept from the forward pass.
+  // As in a framework, the forward pass saves the matrix.
   void materialised_forward(const Head<T>& head, Mask mask, Context& context, Out<T> out, std::vector<T>& saved) const {
     saved.resize(static_cast<size_t>(head.Q.rows() * head.K.rows()));
     const Out<T> A(saved.data(), head.Q.rows(), head.K.rows(), head.K.rows());

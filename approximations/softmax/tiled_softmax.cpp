@@ -10,15 +10,15 @@ namespace attnbench {
 
 namespace {
 
-// Tiles are keys x queries: maxima and sums over keys then run down columns, a vector of queries at a time, and all
-// products find their operands as the kernel of products.cpp wants them, unpacked.
-constexpr Index query_block = 256;  // of one thread's turn; its panels share the keys that are in cache
+// Tiles are keys x queries: maxima and sums over keys then run down columns, one SIMD vector of queries at a time, and
+// the kernel of products.cpp can read all operands in place, without packing.
+constexpr Index query_block = 256;  // queries in one thread's block; its panels share the keys in the cache
 constexpr Index key_block = 128;
 template <class T>
 constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // queries
 
 template <class T>
-using Columns = Eigen::Array<T, 1, panel_width<T>>;  // one number a query of a panel
+using Columns = Eigen::Array<T, 1, panel_width<T>>;  // one number per query of a panel
 template <class T>
 using Row = Eigen::Map<Columns<T>>;
 
@@ -32,7 +32,7 @@ struct PanelOfRows {
   Index nk;
 
   Index needed() const { return mask.visible(row + rows - 1, nk); }  // keys that any of them sees
-  // The first of them that sees key j: all later ones do as well.
+  // The first of these rows that sees key j; all later ones see it too.
   Index first_that_sees(Index j) const {
     if (j >= Mask{.keys = mask.keys}.visible(0, nk)) return rows;
     return mask.causal ? std::clamp<Index>(j - mask.offset - row, 0, rows) : 0;
@@ -73,7 +73,7 @@ class Panel {
       fresh = fresh.max(logits);
     }
     rescale(fresh);
-    // Queries that have seen nothing: any finite maximum, for weights that are set to 0 below.
+    // A query that has seen no key may use any finite maximum: its weights are set to 0 below.
     const Columns<T> shift = (maximum_ == lowest<T>).select(T(0), maximum_);
     for (Index k = 0; k < tile.rows(); ++k) {
       Row<T> weights(tile.row(k).data());

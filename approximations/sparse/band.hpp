@@ -21,7 +21,7 @@ inline KeyRange band_of_row(Index i, Index window, Mask mask, Index nk) {
   return {std::clamp<Index>(centre - window, 0, end), end};
 }
 
-// The one range that holds what rows [first, first + count) see.
+// The smallest range of keys that contains all keys that rows [first, first + count) see.
 inline KeyRange band_of_rows(Index first, Index count, Index window, Mask mask, Index nk) {
   const KeyRange top = band_of_row(first, window, mask, nk), bottom = band_of_row(first + count - 1, window, mask, nk);
   return {std::min(top.begin, bottom.begin), std::max(top.end, bottom.end)};

@@ -2,9 +2,9 @@
 // appendix D (ITC: the global tokens are among the tokens themselves).
 //   a row of block I (tokens b I to b (I + 1) - 1; the last may be shorter) sees blocks I - w to I + w, the first g,
 //   and r others drawn without replacement from the rest;  rows of the first g blocks see every key     methods.md F
-// The blocks drawn for a row block depend on its place alone, not on what other row blocks drew. With a causal mask
-// they are drawn from the blocks before the window (all of which the row sees), else from all that hold keys; where
-// there are fewer than r, from all of those.
+// The blocks drawn for a row block depend only on its position, not on the draws of other row blocks. With a causal
+// mask they are drawn from the blocks before the window (the row sees all of them), otherwise from all blocks that hold
+// keys. If there are fewer than r candidates, all are taken.
 #include <algorithm>
 
 #include "approximations/sparse/global_rows.hpp"
@@ -17,7 +17,8 @@ Index block_of(Index position, Index size) {
   return run_between(position - size + 1, position + 1, 0, size).first / size;
 }
 
-// `count` of [0, total), all subsets alike, ascending. R. W. Floyd's algorithm (Bentley, CACM 30:754, 1987).
+// A uniformly drawn subset of [0, total) with `count` elements, ascending. R. W. Floyd's algorithm (Bentley, CACM
+// 30:754, 1987).
 std::vector<Index> subset(Generator& generator, Index count, Index total) {
   std::vector<Index> chosen;
   for (Index last = total - count; last < total; ++last) {
@@ -46,7 +47,7 @@ class BigBird final : public SparsePattern {
     }
     random_ = Matrix<double>::Constant(rows, columns, -1);
     for (Index I = first_block_; I <= last_block; ++I) {
-      // Candidates: those between the first g and the window, then those behind it.
+      // Candidates: the blocks between the first g and the window, then those after the window.
       const Index before = std::max<Index>(0, std::min(I - window_, key_blocks) - global_blocks_);
       const Index behind_from = std::max({I + window_ + 1, global_blocks_, Index(0)});
       const Index behind = draw.shape.mask.causal ? 0 : std::max<Index>(0, key_blocks - behind_from);
@@ -81,7 +82,7 @@ class BigBird final : public SparsePattern {
  private:
   Index size_, window_, global_blocks_;
   GlobalRows global_;
-  Index first_block_;      // that of the first row's position
+  Index first_block_;      // the block of the first row's position
   Matrix<double> random_;  // row blocks x r: which key blocks, ascending; -1 where there are fewer
 };
 

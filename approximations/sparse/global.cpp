@@ -1,11 +1,11 @@
-// Global attention: a few tokens through which all others speak. methods.md F; source 003.
+// Global attention: all other tokens exchange information through a few global tokens. methods.md F; source 003.
 //   kind=internal:  the first g tokens see all and are seen by all; any other row sees those g, and itself (self=true)
 //                   or not (source 003);  nnz = 2 g n - g^2, + n - g with self;  rank <= 2 g without self
-//   kind=external:  g learnt tokens stand before the sequence. A row sees them and a window of real keys:
+//   kind=external:  g learnt tokens precede the sequence. A row sees them and a window of real keys:
 //                   out_i = ((1 - s_i) local_i + s_i sum_t softmax(q_i.k_t) v_t), s_i the weight of the learnt tokens
-//                   k_t, v_t: given real keys its weights are local attention's. What the learnt tokens themselves
-//                   would put out is dropped. Keys and values are drawn (N(0, d^-1/2) and N(0, 1) an entry, as those of
-//                   tokens would be) or injected. A row that its mask shows nothing is 0.
+//                   k_t, v_t: among real keys its weights are proportional to local attention's. The outputs of the
+//                   learnt tokens are dropped. Their keys and values are drawn (entries N(0, d^-1/2) and N(0, 1), as
+//                   for real tokens) or injected. A row whose mask hides all keys is 0.
 // Ainslie et al., arXiv:2004.08483, section 2 (ETC, external); Beltagy et al., arXiv:2004.05150, section 3.1
 // (internal).
 #include <algorithm>
@@ -38,7 +38,7 @@ class InternalGlobal final : public SparsePattern {
   bool self_;
 };
 
-// Rows of `name`, g of them: injected or drawn.
+// The g rows of the tensor `name`, injected or drawn.
 template <class T>
 Matrix<T> learnt(const Draw& draw, const char* name, Index columns, double scale) {
   const Index count = draw.params.integer("global");
@@ -87,7 +87,7 @@ class ExternalGlobal final : public Approximation<T>, public Pattern<T>, public 
   }
 
  private:
-  // W becomes the weights of the learnt tokens in rows begin, begin + 1, ...; returned is what real keys have together.
+  // Sets W to the weights of the learnt tokens in rows begin, begin + 1, ...; returns each row's total on real keys.
   std::vector<T> share_tokens(const Head<T>& head, Mask mask, const std::vector<T>& log_normalisers, Index begin,
                               Context& context, Out<T> W) const {
     multiply_transposed<T>(context, row_block(head.Q, begin, W.rows()), K_, W);

@@ -1,5 +1,5 @@
-// The rows of tokens that see every key: those at positions [0, g). They are a part of their own, so that no tile of
-// other rows gathers every key for their sake.
+// The rows of tokens that see every key, at positions [0, g). They form a separate part: a tile that mixed them with
+// other rows would gather every key.
 #pragma once
 
 #include "approximations/sparse/sparse_softmax.hpp"
@@ -10,7 +10,7 @@ class GlobalRows {
  public:
   explicit GlobalRows(Index count) : count_(count) {}
 
-  // Part 0 is those rows; the others, in such tiles, are those before (at negative positions) and those behind.
+  // Part 0 is these rows. The other parts, in tiles of tile_rows, are the rows before (negative positions) and after.
   std::vector<PatternPart> parts(Index nq, Mask mask, Index tile_rows) const {
     const Index begin = std::clamp<Index>(-mask.offset, 0, nq), end = std::clamp<Index>(count_ - mask.offset, 0, nq);
     return {{.begin = begin, .end = end},

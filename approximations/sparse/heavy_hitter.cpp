@@ -1,11 +1,11 @@
-// Heavy hitters: of the tokens so far, those that got most attention and the last ones (H2O). Zhang et al.,
+// Heavy hitters (H2O): keeps the tokens that received most attention so far, and the most recent ones. Zhang et al.,
 // arXiv:2306.14048, Algorithm 1.
 //   row i sees S_i, at most h + r tokens, itself one of them;  A = rownorm(softmax's A on S_i)
 //   score_j = sum over the rows l <= i with j in S_l of A_lj
-//   S_{i+1} = S_i and token i + 1; of h + r + 1 the one of least score goes that is none of the last r (ties: the
-//   first)
-// Token by token, prompts too: what the paper's code does to a prompt at once is not this. h = 0 is local attention of
-// window r - 1; a budget of n tokens is exact.
+//   S_{i+1} = S_i and token i + 1; if that is h + r + 1 tokens, the one with the least score that is not among the last
+//   r is evicted (ties: the first)
+// Prompts are processed token by token too; the paper's code treats a prompt in one step, with another result. h = 0 is
+// local attention of window r - 1; a budget of n tokens is exact.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -95,7 +95,7 @@ class HeavyHitter final : public Approximation<T>, public Rows<T>, public Patter
   }
 
  private:
-  // Decodes rows [0, rows): each takes in the keys that it sees first, then reads.
+  // Decodes rows [0, rows): for each row it first adds the keys that the row newly sees, then reads.
   template <class Sink>
   void follow(const Head<T>& head, Mask mask, Index rows, Context& context, const Sink& sink) const {
     const Index nk = head.K.rows();

@@ -1,8 +1,8 @@
 // Longformer: a sliding window, and a few tokens that see all and are seen by all. Beltagy et al., arXiv:2004.05150,
 // section 3.1.
 //   row i sees j with |i - j| <= w or j < g; the rows i < g see every key                             methods.md F
-// The paper's global tokens are chosen by the task; here they are the first g, as [CLS] is. Its window W is w = W/2,
-// and its second set of projections for global rows is training's. g = 0 is local, w >= n - 1 exact.
+// In the paper the task determines the global tokens; here they are the first g, as [CLS] is. Its window W is w = W/2.
+// Its second set of projections for global rows is part of the model and omitted. g = 0 is local, w >= n - 1 exact.
 // nnz = n (2w + 1) - w (w + 1) + 2 sum over i < g of max(0, n - 1 - w - i), for w < n.
 #include "approximations/sparse/global_rows.hpp"
 #include "approximations/sparse/window.hpp"

@@ -1,7 +1,7 @@
 // Attention sinks and a sliding window (StreamingLLM). Xiao et al., arXiv:2309.17453, section 3.2.
 //   row i sees j < s (the sinks) and |i - j| <= w;  A = rownorm(softmax's A on those)                 methods.md F
-// A window alone loses the first tokens, on which trained heads put the mass that they have no use for; a few of them
-// kept mend it. s = 0 is local attention, w >= n - 1 exact. Here positions are not moved with the window.
+// Trained heads put unused mass on the first tokens. A window alone loses these tokens; keeping a few of them repairs
+// that. s = 0 is local attention, w >= n - 1 exact. Unlike in the paper, positions do not move with the window.
 #include "approximations/sparse/window.hpp"
 
 namespace attnbench {

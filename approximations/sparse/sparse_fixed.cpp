@@ -1,8 +1,8 @@
 // The fixed pattern of the Sparse Transformer. Child et al., arXiv:1904.10509, section 4.3.
 //   block: floor(i / l) = floor(j / l);   summary: j mod l >= l - c;   union: both                    methods.md F
-// The last c tokens of each block of l speak for it; the last block may be shorter, and then has fewer of them or none.
-// With a causal mask every key before i is reached in two steps: into a summary of its block, then from there. Rows
-// before the first summary are empty where part=summary. c >= l is softmax.
+// The last c tokens of each block of l summarise it; the last block may be shorter and have fewer summaries, or none.
+// With a causal mask every key before i is reached in two steps: into a summary of its block, then from there. With
+// part=summary, rows before the first summary are empty. c >= l is softmax.
 #include "approximations/sparse/sparse_softmax.hpp"
 
 namespace attnbench {

@@ -16,14 +16,14 @@ namespace attnbench {
 
 IndexRun run_between(Index begin, Index end, Index first, Index step) {
   if (step == 1) return {begin, std::max<Index>(0, end - begin), 1};
-  const Index behind = (begin - first) % step;  // C++ gives it the sign of begin - first
+  const Index behind = (begin - first) % step;  // has the sign of begin - first in C++
   const Index start = behind == 0 ? begin : begin + (behind > 0 ? step - behind : -behind);
   return {start, start < end ? (end - start + step - 1) / step : 0, step};
 }
 
 namespace {
 
-constexpr Index tile_columns = 1024;  // of weights that stand in memory at once
+constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
@@ -69,14 +69,14 @@ struct Sums {
   std::vector<T> maximum, sum;
 };
 
-// What one thread works with, tile after tile.
+// One thread's working memory, reused for every tile.
 template <class T>
 class TileSoftmax {
  public:
   TileSoftmax(const SparsePattern& pattern, const Head<T>& head, Mask mask, Out<T> out, Sums<T>& sums)
       : pattern_(pattern), head_(head), mask_(mask), out_(out), sums_(sums) {}
 
-  // Adds what the rows have in that part. alone: it is all that they have, and out is finished.
+  // Adds the rows' keys in one part of the pattern. alone: the rows have no other part, so this finishes `out`.
   void add(Context& context, size_t part, IndexRun rows, bool alone) {
     columns_.lay(pattern_, part, rows, mask_, head_.K.rows());
     fetch_next(rows);
@@ -94,7 +94,7 @@ class TileSoftmax {
       gather_values(context, rows, W, !(alone && one_piece));
     }
     if (!alone) return;
-    // Also in a tile whose other rows see keys: 0 times a negative value is -0.
+    // Also needed in a tile whose other rows see keys: there 0 times a negative value gives -0.
     for (Index r = 0; r < rows.count; ++r)
       if (columns_.segments(r).empty()) out_.row(rows.first + r * rows.step).setZero();
     if (!one_piece) finish(rows);
@@ -108,8 +108,8 @@ class TileSoftmax {
   }
 
  private:
-  // What the next tile is likely to touch and this one does not: the rows after these, and the keys after the last
-  // range, which slides along with them. (n = 65536: local 1.3 times faster.)
+  // Prefetches data that the next tile is likely to need and this one is not: the rows after these, and the keys after
+  // the last range, which moves along with the rows. (n = 65536: makes local 1.3 times faster.)
   void fetch_next(IndexRun rows) const {
     if (rows.step != 1) return;
     const auto following = [&](const In<T>& X, Index end) {
@@ -127,7 +127,7 @@ class TileSoftmax {
     fetch_during_products<T>(views);
   }
 
-  // The columns of the piece are all that W has; its rows begin where vectors do.
+  // W has exactly the columns of the piece; its rows are padded to whole SIMD vectors.
   Out<T> weights(Index rows) {
     const Index columns = piece_.end - piece_.begin, stride = (columns + lanes<T> - 1) / lanes<T> * lanes<T>;
     if (memory_.size() < rows * stride) memory_.setZero(rows, stride);
@@ -163,7 +163,7 @@ class TileSoftmax {
     });
   }
 
-  // What row r of the tile sees of the piece, in columns of W.
+  // Calls body for each run of columns of W that row r of the tile sees in the piece.
   template <class Body>
   void for_segments(Index r, const Body& body) const {
     for (const auto& s : columns_.segments(r)) {
@@ -179,14 +179,14 @@ class TileSoftmax {
     return largest;
   }
 
-  // exp(W_rj - shift) where the row sees, 0 elsewhere. Returns their sum. Whole vectors are exponentiated, and what is
-  // beside the segment becomes 0 after that: entry by entry, those that fill no vector took a tenth of local
-  // attention's time. Segments are taken from the last, so that each finds what is before it as it was.
+  // Writes exp(W_rj - shift) where the row sees, 0 elsewhere, and returns the sum. Exponentiates whole SIMD vectors and
+  // then zeroes the entries beside the segment: handling partial vectors entry by entry took a tenth of local
+  // attention's time. Goes from the last segment to the first, so that the entries before each one are unchanged.
   T exponentiate(Context& context, Index r, Out<T> W, T shift) const {
     T* row = W.data() + r * W.outerStride();
     const auto segments = columns_.segments(r);
     T sum = 0;
-    Index done = W.outerStride();  // what is from there on is as it shall be
+    Index done = W.outerStride();  // entries from here on are final
     for (size_t s = segments.size(); s-- > 0;) {
       const Index begin = std::max(segments[s].begin, piece_.begin) - piece_.begin;
       const Index end = std::min(segments[s].end, piece_.end) - piece_.begin;
@@ -215,7 +215,7 @@ class TileSoftmax {
     sums_.sum[static_cast<size_t>(i)] = sum;
   }
 
-  // Weights relative to the maximum so far, to which what stands in out is brought as well.
+  // Computes weights relative to the new running maximum, and rescales the row of `out` and its sum to it.
   void weigh(Context& context, Index i, Index r, Out<T> W) {
     T& maximum_so_far = sums_.maximum[static_cast<size_t>(i)];
     T& sum = sums_.sum[static_cast<size_t>(i)];
@@ -272,7 +272,7 @@ void sparse_softmax(const SparsePattern& pattern, const Head<T>& head, Mask mask
   Sums<T> sums(nq);
   if (!alone) out.setZero();
   for (size_t part = 0; part < parts.size(); ++part) {
-    const Index together = std::max<Index>(1, 64 / parts[part].tile_rows);  // tiles of a thread's turn
+    const Index together = std::max<Index>(1, 64 / parts[part].tile_rows);  // tiles in one thread's block
     context.for_blocks(tiles_of(parts[part]), together, [&](Context& single, Index first, Index count) {
       TileSoftmax<T> tiles(pattern, head, mask, out, sums);
       for (Index tile = first; tile < first + count; ++tile)
@@ -334,7 +334,7 @@ double pairs_of(const SparsePattern& pattern, const Shape& shape) {
 
 namespace {
 
-// Keeps all keys and values; each step is the pattern's row at that position.
+// Keeps all keys and values; each step computes the pattern's row at the token's position.
 template <class T>
 class PatternDecoder final : public Decoder<T> {
  public:

@@ -1,12 +1,12 @@
 // The engine of sparse patterns: softmax over the keys that each row is given.
 //   A_ij = exp(q_i.k_j) / sum over l in M_i of exp(q_i.k_l) for j in M_i, 0 elsewhere; a row with M_i empty is 0
 //   nnz = sum_i |M_i|;  2 nnz (d + dv) FLOPs, nnz exponentials                                       methods.md F and H
-// A pattern says which keys a row has, as runs (ranges, or every s-th key of one), and which rows share theirs. Rows
-// are taken a tile at a time: what any of them sees stands side by side as the columns of one product, in place in K
-// and V whatever its step, and each row's softmax is over its own columns. Nothing else is touched: keys that no row of
-// a tile sees are not read. A pattern in several parts (window and column; the few rows that see everything) has rows
-// grouped differently in each; a row's parts are put together exactly by running maxima and sums, as are the pieces of
-// rows longer than a tile. O(tile) memory and two numbers a row.
+// A pattern lists the keys of each row as runs (ranges, or every s-th key of a range) and groups rows that share keys.
+// Rows are processed a tile at a time: the keys that any row of the tile sees form the columns of one product, read in
+// place from K and V at any step, and each row's softmax is over its own columns. Keys that no row of a tile sees are
+// not read. A pattern may have several parts (window and column; the few rows that see everything), each with its own
+// grouping of rows. Running maxima and sums combine a row's parts exactly, and likewise the pieces of rows longer than
+// a tile. O(tile) memory and two numbers per row.
 #pragma once
 
 #include <memory>
@@ -29,11 +29,11 @@ struct PatternPart {
   Index begin = 0, end = 0;
   Index stride = 1;
   Index tile_rows = 64;
-  bool near =
-      false;  // keys stand near their rows: tiles of neighbouring rows are taken in turn, whatever their residue
+  bool near = false;  // keys are near their rows: process tiles of neighbouring rows consecutively, for all residues
 };
 
-// As many rows as keep what a tile computes below twice what its rows see, when each sees `keys` next to its own.
+// A tile height for which a tile computes fewer than twice the pairs that its rows see, if each sees `keys` keys near
+// its own position.
 inline Index tile_rows_for(Index keys) { return std::clamp<Index>(keys, 2, 64); }
 
 class SparsePattern {
@@ -41,21 +41,22 @@ class SparsePattern {
   virtual ~SparsePattern() = default;
   virtual std::vector<PatternPart> parts(Index nq, Mask) const { return {{.end = nq}}; }
   // Appends the keys below `visible` that the row at that position (i + mask.offset; it may be negative or beyond the
-  // keys) has in that part. No key is in two runs of a row, in whatever parts.
+  // keys) has in that part. No key may be in two runs of a row, even in different parts.
   virtual void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const = 0;
-  // What was drawn.
+  // The drawn tensors.
   virtual Tensors state() const { return {}; }
-  // For patterns that are, with a causal mask, the first `sinks` tokens and the last `window` + 1 of them: decoding
-  // keeps no others.
+  // For patterns that with a causal mask consist of the first `sinks` and the last `window` + 1 tokens: a decoder keeps
+  // only these tokens.
   struct Recent {
     Index sinks = 0, window = 0;
   };
   virtual std::optional<Recent> recent() const { return {}; }
-  // Whether every row sees its own token: others are not decoded, where a token comes to be seen by itself first.
+  // Whether every row sees its own token. Patterns without this have no decoder: a decoder adds the new token to its
+  // cache before it answers.
   virtual bool sees_itself() const { return true; }
 };
 
-// log_normalisers: nq entries to write, log sum over M_i of exp(q_i.k_j), -infinity for an empty row; or none.
+// log_normalisers: nq entries to write, log sum over M_i of exp(q_i.k_j), -infinity for an empty row; or empty.
 template <class T>
 void sparse_softmax(const SparsePattern& pattern, const Head<T>& head, Mask mask, Context& context, Out<T> out,
                     std::span<T> log_normalisers = {});
@@ -97,8 +98,8 @@ class SparseSoftmax final : public Approximation<T>, public Rows<T>, public Patt
 
 using MakePattern = std::function<std::shared_ptr<const SparsePattern>(const Draw&)>;
 
-// The entry of a method that is a pattern: its makers, family, cost (nnz counted) and memory. Claims that are not given
-// are those of every pattern: rows sum to one, no entry is negative, causal rows are exact.
+// Completes the entry of a method that is a pattern: makers, family, cost (from nnz) and memory. An entry without
+// claims gets those that hold for every pattern: rows sum to one, no entry is negative, causal rows are exact.
 MethodEntry sparse_method(MethodEntry entry, MakePattern make);
 
 }  // namespace attnbench

@@ -1,14 +1,14 @@
 // The strided pattern of the Sparse Transformer. Child et al., arXiv:1904.10509, section 4.3.
 //   window: |i - j| <= l;   column: (i - j) mod l = 0;   union: both                                  methods.md F
 // With a causal mask 0 <= i - j <= l and every l-th key before i, as in the paper: any key before i is reached in two
-// steps, one of each. The paper gives the two to two heads (per-head:[strided:part=window],[strided:part=column]) or
-// their union to one. nnz of the union: about n (2l + n / l); l near sqrt(n) balances the two.
+// steps, one of each. The paper uses two heads, one per part (per-head:[strided:part=window],[strided:part=column]), or
+// one head with their union. nnz of the union: about n (2l + n / l); l near sqrt(n) balances the two.
 #include "approximations/sparse/window.hpp"
 
 namespace attnbench {
 namespace {
 
-// Keys l apart, those within the window left out when another part has them.
+// Every l-th key; keys within the window are omitted if another part has them.
 class Strided final : public SparsePattern {
  public:
   Strided(Index stride, bool window) : stride_(stride), window_(0, stride), has_window_(window) {}

@@ -7,7 +7,7 @@ namespace attnbench {
 namespace {
 
 Index residue(const IndexRun& run) { return run.step == 1 ? 0 : run.first % run.step; }
-// Runs of one step and residue stand together.
+// Sorts runs of the same step and residue next to each other.
 bool before(const IndexRun& a, const IndexRun& b) {
   if (a.step != b.step) return a.step < b.step;
   if (const Index of_a = residue(a), of_b = residue(b); of_a != of_b) return of_a < of_b;
@@ -74,7 +74,7 @@ void TileColumns::place() {
   }
 }
 
-// Segments from `first` on in ascending order, those that touch as one.
+// Sorts the segments from `first` on and merges those that touch.
 void TileColumns::join(size_t first) {
   if (segments_.size() - first < 2) return;
   const auto start = segments_.begin() + static_cast<std::ptrdiff_t>(first);

@@ -15,11 +15,11 @@ class TileColumns {
     Index begin = 0, end = 0;
   };
 
-  // For these rows of a part of the pattern, in place of what was laid before.
+  // Lays out the columns for these rows of one part of the pattern, replacing the previous layout.
   void lay(const SparsePattern& pattern, size_t part, IndexRun rows, Mask mask, Index nk);
 
   const std::vector<IndexRun>& runs() const { return runs_; }     // ascending within one step and residue
-  const std::vector<Index>& columns() const { return columns_; }  // of each run's first key; then how many there are
+  const std::vector<Index>& columns() const { return columns_; }  // the column of each run's first key; then the width
   Index width() const { return columns_.back(); }
   std::span<const Segment> segments(Index row) const {  // of the columns that a row of the tile sees, ascending
     const auto r = static_cast<size_t>(row);
@@ -34,7 +34,7 @@ class TileColumns {
   void join(size_t first);
 
   std::vector<IndexRun> given_, runs_;
-  std::vector<size_t> ends_, segment_ends_;  // of each row's in given_ and segments_
+  std::vector<size_t> ends_, segment_ends_;  // the end of each row's entries in given_ and segments_
   std::vector<Index> columns_;
   std::vector<Segment> segments_;
 };

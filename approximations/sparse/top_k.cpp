@@ -1,8 +1,8 @@
 // Top-k: softmax over the k keys of largest weight, ties to the lowest index. methods.md F.
 //   M_i = the k largest q_i.k_j among the keys that row i sees;  A = rownorm(softmax's A on M_i)
-// Of all patterns of k keys a row it keeps the most of softmax's mass p, and so has the least L1 distance 2 (1 - p) and
-// the least KL -log p: the bound for every other. It is no fast method: all logits are computed, O(n^2 d), and O(k)
-// kept a row.
+// Of all patterns with k keys per row it keeps the largest softmax mass p. So it has the least L1 distance 2 (1 - p)
+// and the least KL -log p: a bound for all other patterns. It is not fast: it computes all logits, O(n^2 d), and keeps
+// O(k) per row.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr Index block_rows = 64;
 constexpr Index key_block = 1024;
 
-// The k best of the keys that come, in ascending order of their indices.
+// The k best of the keys added so far. Keys must be added in ascending order of their indices.
 template <class T>
 class Best {
  public:
@@ -23,7 +23,7 @@ class Best {
 
   void add(Index first, std::span<const T> logits) {
     for (size_t j = 0; j < logits.size(); ++j) {
-      if (full_ && logits[j] <= least_) continue;  // an equal one came before
+      if (full_ && logits[j] <= least_) continue;  // on a tie the earlier key stays
       found_.push_back({logits[j], first + static_cast<Index>(j)});
       if (found_.size() >= 2 * k_ && found_.size() >= 64) cut();
     }
@@ -53,7 +53,7 @@ class Best {
   size_t k_;
   std::vector<Found> found_;
   bool full_ = false;
-  T least_ = 0;  // of the k best so far, when that many came
+  T least_ = 0;  // the least logit of the k best so far, if full_
 };
 
 template <class T>
@@ -141,7 +141,7 @@ const bool registered = add(method<TopK>({
         },
     .memory =
         [](const Params& params, const Shape& shape) {
-          // Of one thread's rows: twice k candidates with their indices, and the values of one row.
+          // For the rows of one thread: 2k candidates with their indices, and the values of one row.
           const double k = static_cast<double>(std::min(params.integer("k"), shape.nk));
           return k * (block_rows * 2 * 16.0 + static_cast<double>(shape.dv) * bytes_of(shape.precision));
         },

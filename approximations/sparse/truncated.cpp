@@ -64,7 +64,7 @@ class Truncated final : public Approximation<T>, public Rows<T>, public Pattern<
   }
 
  private:
-  // The normalisers of the whole rows, value exp(log_scale); empty when the band's own are used.
+  // The normalisers of the full rows, value exp(log_scale); empty if the band is renormalised.
   struct FullRows {
     std::vector<T> value, log_scale;
   };
@@ -77,7 +77,7 @@ class Truncated final : public Approximation<T>, public Rows<T>, public Pattern<
     return full;
   }
 
-  // Rows [begin, begin + A.rows()) over the keys of the range, normalised; outside of each row's own window zero.
+  // Normalised rows [begin, begin + A.rows()) over the keys of the range; zero outside each row's own window.
   void band(const Head<T>& head, Mask mask, const FullRows& full, Index begin, KeyRange keys, Context& context,
             Out<T> A) const {
     PerRow<T> log_rows(A.rows()), log_columns(keys.size());
@@ -127,7 +127,7 @@ const bool registered = add(method<Truncated>({
         },
     .memory =
         [](const Params& params, const Shape& shape) {
-          // The features of a block's rows and of the keys of their windows, and its part of A.
+          // The features of a block's rows and of the keys in their windows, and the block's part of A.
           const Params base = params.nested("base");
           const Index width = std::min(band_rows + 2 * params.integer("window"), shape.nk);
           const Index features = feature_map_entry(base).features(base, shape.d);
@@ -138,7 +138,7 @@ const bool registered = add(method<Truncated>({
           const Params base = params.nested("base");
           const auto& map = feature_map_entry(base);
           const Index window = params.integer("window"), reach = shape.mask.causal ? window : 2 * window;
-          // A block of rows gathers the keys of all its windows, and maps them.
+          // A block of rows gathers and maps the keys of all its windows.
           const Index width = std::min(band_rows + reach, shape.nk), blocks = (shape.nq + band_rows - 1) / band_rows;
           Work work = mapping_cost(map, base, shape.d, shape.nq + blocks * width);
           work.flops +=

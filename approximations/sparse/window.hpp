@@ -1,5 +1,5 @@
-// The window and the first tokens: row i sees j < s and |i - j| <= w. What local and sink-window are, and longformer,
-// bar the rows of its global tokens.
+// The window and the first tokens: row i sees j < s and |i - j| <= w. This is the pattern of local and sink-window, and
+// of longformer except for the rows of its global tokens.
 #pragma once
 
 #include "approximations/sparse/sparse_softmax.hpp"

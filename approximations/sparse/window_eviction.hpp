@@ -1,4 +1,4 @@
-// Decoding with a window: the first `sinks` tokens stay, the others stand in a ring of the last `window` + 1.
+// Decoding with a window: the first `sinks` tokens stay; a ring buffer holds the last `window` + 1 of the others.
 #pragma once
 
 #include "approximations/softmax/key_value_cache.hpp"

@@ -6,7 +6,7 @@
 
 namespace attnbench {
 
-// Function<T>, made from the spec's parameters, works on rows of d channels:
+// Function<T> is constructed from the spec's parameters and works on rows of d channels:
 //   apply(x, y): y = f(x).  pull(x, y, dy, dx): dx = f'(x) dy, where y = f(x).  exps: exponentials a channel of apply.
 template <class T, template <class> class Function>
 class ChannelwiseFeatures final : public FeatureMap<T> {
@@ -32,7 +32,7 @@ class ChannelwiseFeatures final : public FeatureMap<T> {
   Function<T> f_;
 };
 
-// Static, as method is (approximation.hpp says why).
+// Static for the same reason as `method` (see approximation.hpp).
 template <template <class> class Function>
 static DeterministicMapEntry channelwise_map(FeatureMapEntry entry) {
   entry.text.cost = "O(n d) time, d features";

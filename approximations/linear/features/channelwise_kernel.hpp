@@ -1,4 +1,4 @@
-// What is known of deterministic maps that act on each channel by itself: their kernel, in every draw.
+// Kernel theory of deterministic maps that act on each channel separately: the kernel is the same in every draw.
 #pragma once
 
 #include <cassert>

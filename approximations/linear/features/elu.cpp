@@ -1,6 +1,6 @@
 // The feature map of "Transformers are RNNs". Katharopoulos et al., arXiv:2006.16236, eq. 7.
 //   phi(x) = elu(x) + 1 = 1 + x for x > 0, exp(x) otherwise                                         methods.md C
-// d features, positive. Approximates no kernel of softmax attention: 1 + x is within 26 % of e^x at x = 1 only.
+// d positive features. Does not approximate the softmax kernel: 1 + x is still 26 % below e^x at x = 1.
 #include "approximations/linear/features/channelwise.hpp"
 
 namespace attnbench {

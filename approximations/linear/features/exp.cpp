@@ -1,6 +1,6 @@
 // Exponentials, channel by channel. Su Jianlin, kexue.fm 8338.
 //   phi(x) = e^x,    phi(q).phi(k) = sum_l exp(q_l + k_l)                                            methods.md C
-// d features. At d = 1 every row is softmax(k): phi(q) cancels.
+// d features. At d = 1 every row is softmax(k), because phi(q) cancels.
 #include <cmath>
 
 #include "approximations/linear/features/channelwise_kernel.hpp"

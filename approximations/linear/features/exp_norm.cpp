@@ -1,7 +1,7 @@
 // Exponentials, channel by channel, with the norm factor of keys. Su Jianlin, kexue.fm 8338: a Performer whose
 // projection is the identity.
 //   phi(q) = e^q,  phi(k) = e^(k - |k|^2/2)       phi(q).phi(k) = exp(-|k|^2/2) sum_l exp(q_l + k_l)
-// methods.md A11 (i) with W = I: the norm factor of a query would cancel, that of a key does not. d features.
+// methods.md A11 (i) with W = I. Queries need no norm factor, because it would cancel; a key's does not. d features.
 #include <cmath>
 
 #include "approximations/linear/features/channelwise_kernel.hpp"

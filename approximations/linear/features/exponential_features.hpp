@@ -1,9 +1,9 @@
 // The engine of positive random features: exponentials of a projection. Likhosherstov et al., arXiv:2205.15317, eq. 6,
-// and arXiv:2302.00787, eq. 5, with whatever linear transform of x brought to the projection.
+// and arXiv:2302.00787, eq. 5. W includes any linear transform of x.
 //   phi(x)_i = exp(offset_i + w_i.x - |x|^2/2)                    one feature a row w_i of W, or
 //   phi(x)   = [the same with w_i; the same with -w_i]            two
-// methods.md A1, A3, A5, A6: offsets hold m^-1/2, the determinant and the quadratic form of omega_i. A11 leaves the
-// norm factor exp(-|x|^2/2) out, of queries or of both.
+// methods.md A1, A3, A5, A6: the offsets contain m^-1/2, the determinant and the quadratic form of omega_i. A11 omits
+// the norm factor exp(-|x|^2/2) of queries, or of queries and keys.
 #pragma once
 
 #include "approximations/linear/features/random_features.hpp"
@@ -16,7 +16,7 @@ enum class NormFactor { both, keys, none };
 template <class T>
 class ExponentialFeatures : public FeatureMap<T> {
  public:
-  // W is m x d, offsets m x 1. state: what makes the same instance again.
+  // W is m x d, offsets m x 1. state: the tensors that recreate this instance.
   ExponentialFeatures(const Matrix<double>& W, const Matrix<double>& offsets, bool both_signs, Tensors state,
                       NormFactor norm_factor = NormFactor::both)
       : W_(W.cast<T>()),
@@ -60,7 +60,7 @@ class ExponentialFeatures : public FeatureMap<T> {
     return norm_factor_ == NormFactor::both || (norm_factor_ == NormFactor::keys && side == Side::key);
   }
 
-  Matrix<T> W_, Wt_;   // m x d and its transpose: each product finds its right side as it wants it
+  Matrix<T> W_, Wt_;   // m x d and its transpose, so that each product reads its right operand by rows
   Matrix<T> offsets_;  // 1 x m
   bool both_signs_;
   NormFactor norm_factor_;

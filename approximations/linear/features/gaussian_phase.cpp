@@ -2,7 +2,7 @@
 //   phi(x) = (2/m)^1/2 cos(W x + b),  rows of W marginally N(0, I_d), b_i uniform on [0, 2 pi)
 //   E[phi(q).phi(k)] = exp(-|q-k|^2/2);  one row: X = cos(omega.(q-k)) + cos(omega.(q+k) + 2 b)
 //   MSE (iid) = (1 + exp(-2 |q-k|^2)/2 - exp(-|q-k|^2)) / m                                    methods.md A7
-// m features of any sign. At k = q the sine and cosine pair is exact; this is not.
+// m features of any sign. At k = q this is not exact, whereas the sine and cosine pair is.
 #include <cmath>
 #include <numbers>
 
@@ -42,7 +42,7 @@ class PhaseFeatures final : public FeatureMap<T> {
   bool differentiable() const override { return true; }
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block, std::span<const T>,
                 Out<T> dX) const override {
-    Matrix<T> angles(X.rows(), W_.rows());  // once more: a cosine does not say the sign of its sine
+    Matrix<T> angles(X.rows(), W_.rows());  // recomputed: a cosine does not determine the sign of its sine
     multiply_transposed<T>(context, X, W_, angles);
     for (Index i = 0; i < X.rows(); ++i) {
       auto row = angles.row(i).array();
@@ -66,12 +66,12 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
       "exp(-|q-k|^2/2)", projection_vectors(params), ensemble,
       {.mean = [](const Pair& p, const EnsembleLaw& law) { return law.moment(-p.minus2(), 0); },
        .second = [](const Pair& p, const EnsembleLaw& law) { return 1 + law.moment(-4 * p.minus2(), 0) / 2; },
-       // Phases are independent, so that rows depend on each other by omega.(q-k) alone.
+       // Phases are independent, so two rows are correlated only through omega.(q-k).
        .cross =
            [](const Pair& p, const EnsembleLaw& law) {
              return (law.pair_moment(-p.minus2(), 1, 0) + law.pair_moment(-p.minus2(), -1, 0)) / 2;
            },
-       // cosh(x) + e^x / 2 with x = (q - k_j).(q - k_l): the pair's, and half of E cos(omega.(k_j - k_l)).
+       // cosh(x) + e^x / 2 with x = (q - k_j).(q - k_l): the pair's term plus half of E cos(omega.(k_j - k_l)).
        .correlation =
            [](Context& context, const In<double>& q, const In<double>& J, const In<double>& K, Out<double> block) {
              multiply_transposed<double>(context, Matrix<double>(J.rowwise() - q.row(0)),

@@ -6,8 +6,8 @@
 //   J_2 = 3 sin t cos t + (pi - t) (1 + 2 cos^2 t),
 //   J_4 = 5 sin t cos t (11 + 10 cos^2 t) + (pi - t) (9 + 72 cos^2 t + 24 cos^4 t)
 // The derivatives of step and sign are 0 almost everywhere, and so are their gradients.
-// m^-1/2 stands in the log scale: the features of step and sign are then whole numbers, and a row whose weights cancel
-// has weight 0 instead of a rounding error.
+// The log scale carries m^-1/2: the features of step and sign are then integers, and a row whose weights cancel has
+// weight exactly 0 instead of a rounding error.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -21,13 +21,13 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 
-// One of the functions, as what is known of it.
+// The known properties of one function.
 struct Known {
   std::string name, summary, formula, reference, target;
-  double exps = 0;            // sines and the like, one a feature
+  double exps = 0;            // transcendental functions (sines etc.) per feature
   bool non_negative = false;  // f >= 0
   SummandMoments moments;
-  bool any_law = false;  // the moments hold for any ensemble that has its own
+  bool any_law = false;  // the moments hold for every ensemble, given that ensemble's own moments
 };
 
 // F::apply(u): a row u of W x becomes f(u). F::pull(u, d): it becomes f'(u) d.
@@ -56,7 +56,7 @@ class GeneralisedFeatures final : public FeatureMap<T> {
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block, std::span<const T>,
                 Out<T> dX) const override {
     Matrix<T> memory(X.rows(), W_.rows());
-    Out<T> U = memory;  // once more: squares and the like do not say the sign of W x
+    Out<T> U = memory;  // recomputed: squares and other even functions lose the sign of W x
     multiply_transposed<T>(context, X, W_, U);
     for (Index i = 0; i < U.rows(); ++i) {
       auto u = U.row(i).array();
@@ -255,7 +255,7 @@ const bool erf_added =
                        .exps = 1,
                        .moments = of_normal_rows(erf_kernel, nullptr)});
 
-// cos u cos v = (cos omega.(q-k) + cos omega.(q+k)) / 2: not the Gaussian kernel, for which a sine is missing.
+// cos u cos v = (cos omega.(q-k) + cos omega.(q+k)) / 2: not the Gaussian kernel, which also needs sin u sin v.
 SummandMoments of_cosines() {
   return {.mean = [](const Pair& p,
                      const EnsembleLaw& law) { return (law.moment(-p.minus2(), 0) + law.moment(-p.plus2(), 0)) / 2; },

@@ -2,7 +2,7 @@
 //   phi(x) = (2m)^-1/2 exp(-|x|^2/2) [exp(W x); exp(-W x)],  rows of W marginally N(0, I_d)
 //   E[phi(q).phi(k)] = exp(q.k);  one row: X = exp(-(|q|^2+|k|^2)/2) cosh(omega.(q+k))
 //   MSE (iid) = (1 - exp(-|q+k|^2)) / 2 times positive's                                              methods.md A3
-// m vectors make 2m features: sample by sample the antithetic pair of positive features.
+// m vectors give 2m features. Each draw equals positive features on the antithetic pairs omega, -omega.
 #include <cmath>
 
 #include "approximations/linear/features/exponential_features.hpp"

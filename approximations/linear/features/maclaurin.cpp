@@ -46,7 +46,7 @@ Drawn drawn(const Draw& draw) {
   auto vector_stream = draw.streams.stream("maclaurin", "vectors", d, draw.head, draw.replicate);
   boost::random::poisson_distribution<int, double> poisson(draw.params.real("rate"));
   Matrix<double> degrees(m, 1);
-  for (Index i = 0; i < m; ++i)  // as many zeros before the first one in random bits have probability 2^-(N+1)
+  for (Index i = 0; i < m; ++i)  // random bits begin with exactly N zeros with probability 2^-(N+1)
     degrees(i, 0) = geometric(draw.params) ? std::countr_zero(degree_stream()) : poisson(degree_stream);
   Matrix<double> vectors = standard_normal(vector_stream, static_cast<Index>(degrees.sum()), d);
   if (draw.params.text("vectors") == "rademacher")
@@ -76,7 +76,7 @@ class MaclaurinFeatures final : public FeatureMap<T> {
     }
   }
   bool differentiable() const override { return true; }
-  // Of c s^-L prod_t p_t, with p = R x, L the largest degree and s = max(1, |x|), which stands in the log scale too.
+  // Pullback of c s^-L prod_t p_t, with p = R x, L the largest degree, s = max(1, |x|); the log scale also contains s.
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override {
     Matrix<T> projections(X.rows(), vectors_.rows()), d_projections(X.rows(), vectors_.rows());
@@ -87,7 +87,7 @@ class MaclaurinFeatures final : public FeatureMap<T> {
       T* d_factor = d_projections.row(i).data();
       for (Index f = 0; f < features(); ++f) {
         const auto N = static_cast<Index>(degrees_(f, 0));
-        // The products of the factors before each, then those after it: a quotient would fail at a factor of 0.
+        // Multiplies the factors before each one, then those after it: dividing the product fails if a factor is 0.
         T before = d_block(i, f) * coefficients_(f, 0) * std::pow(norm, degrees_(f, 0) - largest_degree_) / norm;
         for (Index t = 0; t < N; ++t) {
           d_factor[t] = before;
@@ -174,7 +174,7 @@ const bool registered = add(feature_map<MaclaurinFeatures>({
           const double degree = geometric(params) ? 1 : params.real("rate");
           return Work{.flops = 2 * static_cast<double>(params.integer("m") * d) * degree};
         },
-    .may_vanish = true,  // r.x = 0 for a vector r of signs
+    .may_vanish = true,  // r.x can be 0 for a vector r of signs
     .theory = theory,
 }));
 

@@ -26,7 +26,7 @@ double oprf_a(const Draw& draw, const Head<double>* head) {
 std::optional<KernelTheory> oprf_theory(const Params& params, Index d, const EnsembleLaw& ensemble,
                                         std::optional<double> a) {
   const Index m = projection_vectors(params);
-  // Normal rows: the mean is exp(q.k) whatever A is. Other norms tilt differently at each A.
+  // For normal rows the mean is exp(q.k) at every A. For rows with other norms the mean depends on A.
   if (!a && !ensemble.gaussian) return std::nullopt;
   if (!a)
     return average_of_summands("exp(q.k)", m, ensemble,

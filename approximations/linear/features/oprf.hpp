@@ -8,10 +8,11 @@
 
 namespace attnbench {
 
-// phi = mean over all pairs of |q_i + k_j|^2: at its optimum A minimises the mean log second moment. methods.md A5.
+// phi = mean over all pairs of |q_i + k_j|^2. It determines the A that minimises the mean log second moment.
+// methods.md A5.
 double mean_squared_sum(const Head<double>& head);
 
-// A of a draw: the injected state "a", or the spec's, or the optimum of that head.
+// A of a draw: the injected state "a", otherwise the spec's value, otherwise the optimum for `head`.
 double oprf_a(const Draw& draw, const Head<double>* head);
 
 template <class T>
@@ -25,11 +26,11 @@ std::unique_ptr<FeatureMap<T>> make_oprf(const Draw& draw, double a) {
                                                   Tensors{{"projection", W}, {"a", A}});
 }
 
-// Mean, and with a known A the rest.
+// The mean and, if A is known, the variances and correlations.
 std::optional<KernelTheory> oprf_theory(const Params& params, Index d, const EnsembleLaw& ensemble,
                                         std::optional<double> a);
 
-// OPRF on inputs that a transform learnt from the calibration head has moved: SADERF (diagonal), ADERF (full).
+// OPRF on inputs transformed by a map learnt from the calibration head: SADERF (diagonal), ADERF (full).
 template <class T, TransformKind kind>
 std::unique_ptr<FeatureMap<T>> make_transformed_oprf(const Draw& draw) {
   const Index d = draw.shape.d;

@@ -3,8 +3,8 @@
 //   one row: X = exp(omega.(q+k) - (|q|^2+|k|^2)/2);  MSE (iid) = exp(2 q.k) (exp(|q+k|^2) - 1) / m      methods.md A1
 // O(n m d) time, m features.
 //
-// Published libraries compute exp(L - c) + epsilon with L = W x - |x|^2/2 and a stabiliser c of their own. Without the
-// epsilon every c that is one number a query and one number for all keys cancels; with it, it does not.
+// Published libraries compute exp(L - c) + epsilon with L = W x - |x|^2/2 and their own stabiliser c. A c with one
+// number per query and one number for all keys cancels without the epsilon, but not with it.
 #include <cmath>
 
 #include "approximations/linear/features/random_features.hpp"
@@ -14,7 +14,7 @@
 namespace attnbench {
 namespace {
 
-// What a published library does instead; the method itself at the defaults.
+// The variants of published libraries; the defaults give the method itself.
 struct Published {
   explicit Published(const Params& params)
       : epsilon(params.real("epsilon")), plain(params.text("epsilon_kind") == "plain"), c(params.text("stabiliser")) {}
@@ -41,7 +41,7 @@ class PositiveFeatures final : public FeatureMap<T> {
     if (key_maximum_) return as_published(context, side, block, log_scale);
     for (T& scale : log_scale) scale = -scale - log_norm_;
   }
-  // A stabiliser of the published kind is a maximum over keys, which all of them would have a part in.
+  // A published stabiliser is a maximum over all keys, so the gradient of each key would depend on all keys.
   bool differentiable() const override { return !published_.departs(); }
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>&, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override {
@@ -62,7 +62,7 @@ class PositiveFeatures final : public FeatureMap<T> {
   }
 
  private:
-  // block holds W x and log_scale |x|^2/2; they become features and the stabilisers that were taken out of them.
+  // On entry block holds W x and log_scale |x|^2/2; on return the features and the stabilisers taken out of them.
   void as_published(Context& context, Side side, Out<T>& block, std::span<T> log_scale) const {
     const T norm = std::exp(-log_norm_), epsilon = static_cast<T>(published_.epsilon);
     for (Index i = 0; i < block.rows(); ++i) {
@@ -81,10 +81,10 @@ class PositiveFeatures final : public FeatureMap<T> {
     context.work.exps += static_cast<double>(block.size());
   }
 
-  Matrix<T> W_, Wt_;  // m x d and its transpose: each product finds its right side as it wants it
+  Matrix<T> W_, Wt_;  // m x d and its transpose, so that each product reads its right operand by rows
   T log_norm_;
   Published published_;
-  std::optional<T> key_maximum_;  // over all keys and features: a published variant that has seen its keys
+  std::optional<T> key_maximum_;  // over all keys and features; set in a published variant once it is given the keys
 };
 
 std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLaw& ensemble, const Head<double>*) {

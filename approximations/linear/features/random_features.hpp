@@ -1,4 +1,4 @@
-// What random feature maps have in common: how many projection vectors they draw, which, and who shares them.
+// Shared by all random feature maps: the number of projection vectors, how they are drawn, and which maps share them.
 #pragma once
 
 #include "harness/core/feature_map.hpp"
@@ -11,7 +11,7 @@ inline Parameter share_parameter() {
                            {"head", "layer", "step"});
 }
 
-// For maps that make one feature of each projection vector.
+// For maps with one feature per projection vector.
 inline std::vector<Parameter> random_feature_parameters(std::vector<Parameter> own = {}) {
   std::vector<Parameter> all{
       Parameter::integer("m", 256, "number of projection vectors omega", 1, 1 << 20).as_budget(),
@@ -21,7 +21,7 @@ inline std::vector<Parameter> random_feature_parameters(std::vector<Parameter> o
   return all;
 }
 
-// For maps that make two: what m counts decides what is compared at equal m.
+// For maps with two features per vector. The meaning of m (vectors or features) decides which maps equal m compares.
 inline std::vector<Parameter> paired_feature_parameters() {
   return random_feature_parameters(
       {Parameter::choice("count", "omegas", "what m counts: projection vectors (2m features) or features (m/2 vectors)",
@@ -37,13 +37,13 @@ inline Index projection_vectors(const Params& params) {
   return m / 2;
 }
 
-// As a T holds it: what an instance of that type drew is then what its state gives back.
+// Rounded to T, so that the state returns exactly the numbers that an instance of type T uses.
 template <class T>
 Matrix<double> rounded(const Matrix<double>& X) {
   return X.cast<T>().template cast<double>();
 }
 
-// Work of mapping one token: the projection, and so many exponentials (sines, cosines) a projection vector.
+// Work of mapping one token: the projection, plus exps_each exponentials (sines, cosines) per projection vector.
 inline Work projection_work(const Params& params, Index d, double exps_each) {
   const double m = static_cast<double>(projection_vectors(params));
   return {.flops = 2 * m * static_cast<double>(d), .exps = exps_each * m};

@@ -1,7 +1,7 @@
 // The positive part of each channel. Kasai et al., arXiv:2103.13076, without the learnt projection.
 //   phi(x) = max(x, 0) + epsilon                                                                     methods.md C
-// d features. At epsilon = 0 a token without a positive channel has no feature, and two tokens that are positive in
-// different channels have weight 0: rows may be left without weight.
+// d features. At epsilon = 0 all features of a token without a positive channel are 0, and two tokens that are positive
+// in different channels have weight 0: a row's normaliser may be 0.
 #include "approximations/linear/features/channelwise.hpp"
 
 namespace attnbench {

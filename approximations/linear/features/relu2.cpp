@@ -1,6 +1,6 @@
 // The square of the positive part of each channel: the activation of So et al., arXiv:2109.08668, as a feature map.
 //   phi(x) = max(x, 0)^2 + epsilon                                                                   methods.md C
-// d features, sharper than relu's; likewise a token may be left without any, and a row without weight.
+// d features, sharper than relu's. As with relu, all features of a token, or the normaliser of a row, may be 0.
 #include "approximations/linear/features/channelwise.hpp"
 
 namespace attnbench {

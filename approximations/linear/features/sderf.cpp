@@ -3,7 +3,7 @@
 //   M = M1 + M2 + mu1 mu2^T + mu2 mu1^T = U diag(lambda) U^T,  A = diag(a)
 //   a_l = (1 - 2 lambda_l - sqrt((2 lambda_l + 1)^2 + 8 lambda_l)) / 16
 //   one row (iid): E X^2 = det(I-4A) det(I-8A)^(-1/2) exp(2 z' U (I-4A) (I-8A)^-1 U' z - |q|^2 - |k|^2), z = q + k
-// methods.md A6. M is the second moment of q_i + k_j over all pairs of a head: each of its axes is an OPRF of its own.
+// methods.md A6. M is the second moment of q_i + k_j over all pairs of a head; each of its axes gets its own OPRF.
 #include <cmath>
 
 #include "approximations/linear/features/oprf.hpp"
@@ -57,7 +57,7 @@ std::unique_ptr<FeatureMap<T>> make(const Draw& draw) {
                                                   Tensors{{"projection", W}, {"a", fitted.a}, {"U", fitted.U}});
 }
 
-// The mean whatever A is (normal rows); the second moment of independent ones with the A and U of that head.
+// With normal rows the mean holds for every A. The second moment (independent rows) uses the A and U of the head.
 std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLaw& ensemble,
                                    const Head<double>* calibration) {
   if (!ensemble.gaussian) return std::nullopt;

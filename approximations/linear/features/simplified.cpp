@@ -3,8 +3,8 @@
 //   phi(q) = m^-1/2 exp(W q),  phi(k) = m^-1/2 exp(W k)               E[phi(q).phi(k)] = exp(|q+k|^2/2)
 //   phi(q) = m^-1/2 exp(W q),  phi(k) = m^-1/2 exp(W k - |k|^2/2)     the same times exp(-|k|^2/2), with key_norm
 //   one row (iid), without key_norm: Var X = exp(2 |q+k|^2) - exp(|q+k|^2)
-// With key_norm the attention is that of positive features: the factor of a query cancels. Without it the limit m -> oo
-// is softmax(q.k + |k|^2/2), and rows are those of positive features when all keys have the same norm.
+// With key_norm the attention equals that of positive features, because a factor of the query cancels. Without it the
+// limit m -> oo is softmax(q.k + |k|^2/2), and rows equal those of positive features if all keys have the same norm.
 #include <cmath>
 
 #include "approximations/linear/features/exponential_features.hpp"

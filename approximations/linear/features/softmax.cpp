@@ -1,5 +1,4 @@
-// Softmax over the channels of a token, of either sign. Zhang et al. (Hedgehog), arXiv:2402.04347, without the learnt
-// projection.
+// Softmax over the channels of x and of -x. Zhang et al. (Hedgehog), arXiv:2402.04347, without the learnt projection.
 //   phi(x) = [softmax(x); softmax(-x)]                                                               methods.md C
 // 2d features, positive. Each half sums to one, so that the rank is at most 2d - 1.
 #include "harness/core/feature_map.hpp"

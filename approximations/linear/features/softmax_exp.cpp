@@ -31,7 +31,8 @@ class SoftmaxExpFeatures final : public FeatureMap<T> {
   bool differentiable() const override { return true; }
   void pullback(Context&, const In<T>& X, Side side, Index, const In<T>& block, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override {
-    // Of a softmax p with gradient g: p (g - sum_l p_l g_l). Of e^(x - max x) and max x: the largest x is in all of it.
+    // Query, softmax p with gradient g: p (g - sum_l p_l g_l). Key, e^(x - max x) with log scale max x: the largest x
+    // enters every feature and the scale.
     for (Index i = 0; i < X.rows(); ++i) {
       const auto phi = block.row(i).array(), d_phi = d_block.row(i).array();
       const T mean = (phi * d_phi).sum();

@@ -6,8 +6,8 @@
 //   p = 1: MSE = (u + w) / m      p = 2: MSE = (2 (q.k)^2 (u + w) + u^2 + w^2) / m + 2 g u w / m^2
 // for m buckets, S = sum_l q_l^2 k_l^2, u = |q|^2|k|^2 - S, w = (q.k)^2 - S, and g = 1 for odd m, 2 for even m.
 //
-// A convolution with C_t is d shifted copies added: d m steps, for every m, without a transform. A token of norm s > 1
-// has s^degree in its log scale, so that no power overflows.
+// A convolution with C_t adds d shifted copies: d m steps at every m, without a Fourier transform. A token of norm
+// s > 1 has s^degree in its log scale, so that no power overflows.
 #include <cassert>
 #include <cmath>
 
@@ -38,7 +38,7 @@ Index features(const Params& params) {
   return taylor(params) ? 1 + sketched : sketched;
 }
 
-// One row a factor, term by term.
+// One row per factor; the factors of each term are consecutive.
 struct Hashes {
   Matrix<double> buckets, signs;
 };
@@ -100,7 +100,7 @@ class TensorSketchFeatures final : public FeatureMap<T> {
     context.work.flops += 2.0 * static_cast<double>(X.rows() * hashes_.buckets.size() * m_);
   }
   bool differentiable() const override { return true; }
-  // Backwards through the convolutions; s = max(1, |x|) is in every feature as s^-degree, and in the log scale.
+  // Backpropagates through the convolutions. s = max(1, |x|) enters every feature as s^-degree, and the log scale.
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override {
     const T highest = static_cast<T>(degrees_.back());
@@ -141,7 +141,7 @@ class TensorSketchFeatures final : public FeatureMap<T> {
   Tensors state() const override { return {{"buckets", hashes_.buckets}, {"signs", hashes_.signs}}; }
 
  private:
-  // Of the term of degree p, over s^degree.
+  // The coefficient of the term of degree p, divided by s^degree.
   T coefficient(Index p, T norm) const {
     if (!taylor_) return 1;
     const T degree = static_cast<T>(p), highest = static_cast<T>(degrees_.back());
@@ -167,7 +167,7 @@ class TensorSketchFeatures final : public FeatureMap<T> {
   Matrix<T> signs_;
 };
 
-// Of TS_p(q).TS_p(k), for p <= 2.
+// The variance of TS_p(q).TS_p(k), for p <= 2.
 double sketch_variance(Index degree, const Pair& p, Index buckets) {
   assert(degree <= 2 && std::ssize(p.q) == p.d && std::ssize(p.k) == p.d);
   double S = 0;
@@ -182,7 +182,7 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
   const Index degree = params.integer("degree"), m = params.integer("m");
   const bool series = taylor(params);
   const auto terms = degrees(params);
-  // The factor of (q.k)^p.
+  // The coefficient of (q.k)^p.
   const auto weight = [=](Index p) { return series ? 1 / std::tgamma(static_cast<double>(p) + 1) : 1.0; };
   KernelTheory theory{
       .target = series ? "sum_(p <= " + std::to_string(degree) + ") (q.k)^p / p!" : "(q.k)^" + std::to_string(degree),
@@ -195,7 +195,7 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
   theory.variance = [=](const Pair& p) {
     double sum = 0;
     for (const Index power : terms) sum += weight(power) * weight(power) * sketch_variance(power, p, m);
-    return std::max(0.0, sum);  // exact at d = 1 but for rounding
+    return std::max(0.0, sum);  // at d = 1 the variance is 0, and rounding may make the sum negative
   };
   return theory;
 }

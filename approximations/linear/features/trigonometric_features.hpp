@@ -1,4 +1,4 @@
-// Sine and cosine of a projection: for trig and gaussian, which differ by the norm factor exp(|x|^2/2) alone.
+// Sine and cosine of a projection, for trig and gaussian, which differ only in the norm factor exp(|x|^2/2).
 //   phi(x) = m^-1/2 [exp(|x|^2/2)] [cos(W x); sin(W x)],     X = [exp((|q|^2+|k|^2)/2)] cos(omega.(q-k))
 // methods.md A2, A7.
 #pragma once
@@ -41,7 +41,7 @@ class TrigonometricFeatures : public FeatureMap<T> {
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override {
     const Index b = X.rows(), m = W_.rows();
-    Matrix<T> d_angles(b, m);  // the values are cos and sin themselves, each the other's derivative but for a sign
+    Matrix<T> d_angles(b, m);  // needs no new sines: cos and sin are each other's derivatives, up to sign
     for (Index i = 0; i < b; ++i)
       d_angles.row(i).array() = d_block.row(i).tail(m).array() * block.row(i).head(m).array() -
                                 d_block.row(i).head(m).array() * block.row(i).tail(m).array();
@@ -52,14 +52,14 @@ class TrigonometricFeatures : public FeatureMap<T> {
   Tensors state() const override { return {{"projection", W_.template cast<double>()}}; }
 
  private:
-  Matrix<T> W_, Wt_;  // m x d and its transpose: each product finds its right side as it wants it
+  Matrix<T> W_, Wt_;  // m x d and its transpose, so that each product reads its right operand by rows
   T norm_;
   bool norm_factor_;
 };
 
 inline std::optional<KernelTheory> trigonometric_theory(std::string target, const Params& params,
                                                         const EnsembleLaw& ensemble, bool norm_factor) {
-  // Of the power-th moment of a summand.
+  // The norm factor in a summand's moment of order `power`.
   const auto factor = [=](const Pair& p, int power) { return norm_factor ? std::exp(power * (p.q2 + p.k2) / 2) : 1.0; };
   return average_of_summands(
       std::move(target), projection_vectors(params), ensemble,

@@ -2,8 +2,8 @@
 // marginally N(0, I_d).
 //   E exp(alpha (|omega|^2 + |-omega|^2) + (omega - omega).z) = (1 - 4 alpha)^(-d/2)                     methods.md A3,
 //   B E exp(2 alpha |omega|^2 + (omega + omega).z) = (1 - 4 alpha)^(-d/2) exp(2 |z|^2 / (1 - 4 alpha))
-// Positive features of 2m such rows are the hyperbolic features of m iid rows, number by number. An even function of
-// omega.x (trig, hyperbolic) sees every vector twice: m rows are then worth m / 2.
+// Positive features of 2m such rows equal the hyperbolic features of m iid rows, entry by entry. An even function of
+// omega.x (trig, hyperbolic) has the same value for both vectors of a pair, so m rows count as m / 2.
 #include "harness/core/projection.hpp"
 #include "harness/theory/normal_rows.hpp"
 

@@ -11,13 +11,13 @@ inline double pairs_in_blocks(Index m, Index block) {
   return static_cast<double>(m / block) * pairs(block) + pairs(m % block);
 }
 
-// What orthogonal ensembles draw from, block after block a Haar matrix and then d norms: ensembles that draw both
-// differ in the norms alone. One stream a draw: seeding one takes as long as half a block of 16.
+// The random stream of orthogonal ensembles: for each block a Haar matrix, then d norms. Ensembles that draw both
+// therefore differ in the norms alone. One stream per draw, because seeding costs as much as half a block of 16.
 inline Generator orthogonal_stream(const Draw& draw, Index d) {
   return draw.streams.stream("projection", "orthogonal", d, draw.head, draw.replicate);
 }
 
-// m rows of dimension d from blocks of that many rows: make() is the next block, block x d or larger.
+// m rows of dimension d, assembled from blocks of `block` rows. make() returns the next block, block x d or larger.
 template <class MakeBlock>
 Matrix<double> stacked_blocks(Index m, Index d, Index block, const MakeBlock& make) {
   Matrix<double> W(m, d);

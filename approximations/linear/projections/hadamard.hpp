@@ -1,4 +1,4 @@
-// Products of Hadamard matrices and random signs, on their own so that tests can give the signs.
+// Products of Hadamard matrices and random signs, in a separate header so that tests can set the signs.
 #pragma once
 
 #include "harness/linalg/matrix.hpp"

@@ -15,7 +15,7 @@
 namespace attnbench {
 namespace {
 
-// The base-`base` digits of i behind the point, the last first.
+// The digits of i in base `base`, reversed behind the radix point.
 double radical_inverse(Index i, Index base) {
   double inverse = 0, unit = 1;
   for (; i > 0; i /= base) {

@@ -2,16 +2,16 @@
 //   omega_i = R_i s_i^T Q,   s_i = sqrt(d/(d-1)) (e_i - 1/d),   R_i independent chi_d,  Q Haar on O(d);
 // s_1, ..., s_d are the corners of a simplex, with cosine -1/(d-1) between any two. Each row is marginally N(0, I_d).
 //   E exp((omega_1 + omega_2).z) = sum_k (|z|^2/4)^k E[R^2k] / ((d/2)_k k!),  R^2 = R_1^2 + R_2^2 - 2 R_1 R_2 / (d-1)
-// methods.md B. For positive features the error is below that of orthogonal rows. cos and cosh see omega_1 - omega_2 as
-// well, of cosine +1/(d-1): at d = 4, |z|^2 = 4 a pair of hyperbolic summands has E X_1 X_2 = 0.682 mu^2 against 0.496
-// with orthogonal rows.
+// methods.md B. For positive features the error is below that of orthogonal rows. cos and cosh also depend on
+// omega_1 - omega_2, of cosine +1/(d-1): at d = 4, |z|^2 = 4 a pair of hyperbolic summands has E X_1 X_2 = 0.682 mu^2,
+// against 0.496 mu^2 with orthogonal rows.
 #include "approximations/linear/projections/blocks.hpp"
 #include "harness/theory/normal_rows.hpp"
 
 namespace attnbench {
 namespace {
 
-// Of one row alone there is no angle: chi_1 times a random sign.
+// At d = 1 there is one row and no angle: omega is chi_1 times a random sign.
 Matrix<double> corners(Index d) {
   Matrix<double> S = Matrix<double>::Identity(d, d);
   if (d == 1) return S;

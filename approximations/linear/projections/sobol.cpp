@@ -1,9 +1,9 @@
 // Scrambled Sobol points as projection vectors: randomised quasi-Monte Carlo. Yang et al., arXiv:1412.8293; Owen 1995.
 //   omega_il = Phi^-1(u_il),  u_i the i-th Sobol point (Joe and Kuo's direction numbers) in Owen's nested uniform
 //   scrambling: every bit of u_il is flipped, or not, by a coin of its own for each value of the higher bits.
-// Each u_i is uniform on the unit cube, so each row is marginally N(0, I_d); the first 2^k points fall one into each
-// elementary interval of a coordinate. The point is centred in its cell of 2^-53, and u kept within [2^-53, 1 - 2^-53]:
-// unscrambled, the first point is 0 and omega minus infinity.
+// Each u_i is uniform on the unit cube, so each row is marginally N(0, I_d). In every coordinate, each of the 2^k
+// elementary intervals contains one of the first 2^k points. The point is centred in its cell of 2^-53, and u is kept
+// within [2^-53, 1 - 2^-53]: unscrambled, the first point is 0 and its omega would be minus infinity.
 // At d = 4, m = 256 the mean squared error of positive features is about a sixtieth of iid rows' (methods.md B).
 #include <bit>
 #include <boost/random/sobol.hpp>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr Index table_dimensions = boost::random::default_sobol_table::max_dimension;
 
-// One coin of the random tree that `key` stands for: at the node that the bits after the leading one lead to. The
-// generator is SplitMix64's (Steele, Lea and Flood 2014).
+// The coin at one node of the random tree that `key` seeds. The bits of `node` after its leading one give the path to
+// it. The generator is SplitMix64's (Steele, Lea and Flood 2014).
 std::uint64_t coin(std::uint64_t key, std::uint64_t node) {
   std::uint64_t z = key + node * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
