@@ -11,7 +11,7 @@ namespace attnbench {
 // Elementwise feature maps and Efficient attention appear with both conventions: inputs scaled by d^-1/4, as in this
 // project, and raw inputs, as in their papers. For cosFormer both give the same: relu(c x) = c relu(x), and c cancels.
 const std::vector<std::string>& field_methods();
-// The ones that apply softmax to a fixed pattern of keys; top-k is a lower bound of their error.
+// The ones that apply softmax to a fixed pattern of keys. None keeps more weight than top-k with as many keys.
 const std::vector<std::string>& pattern_methods();
 // Names of the budget parameters, which the names of curves leave out.
 std::vector<std::string> budget_names();

@@ -1,7 +1,7 @@
 // The rank of the logits and of their softmax, and the error of a head whose logits have lower rank. methods.md I8:
 // rank(Q K^T) <= d, and the exponential raises generic logits to full rank. This holds even at d = 1: exp(q_i k_j) of
-// distinct q and k is strictly totally positive, so its exact rank is n and its numerical rank is low. It can also lower
-// the rank: exp(log u v^T) = u v^T goes from 2 to 1 (tests/recipes/rank_facts_test.cpp).
+// distinct q and k is strictly totally positive, so its exact rank is n, and its numerical rank is low. It can also
+// lower the rank: exp(log u v^T) = u v^T goes from 2 to 1 (tests/recipes/rank_facts_test.cpp).
 #include <fmt/format.h>
 
 #include "experiments/recipes/field.hpp"
