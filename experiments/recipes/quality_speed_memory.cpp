@@ -1,4 +1,4 @@
-// Quality against speed, with memory as the area of the circle, all methods at equal FLOPs: a measured version of
+// Quality against speed, with memory as the size of the circle, all methods at equal FLOPs: a measured version of
 // Fig. 3 of Tay et al., arXiv:2011.04006, with which Lee's lecture closes.
 #include <fmt/format.h>
 

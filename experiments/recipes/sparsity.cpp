@@ -26,7 +26,7 @@ Names all_methods() {
 }
 
 struct Runs {
-  Cells laws, heads, head_over_n;  // at the longest n; head_over_n: at every n
+  Cells laws, heads, head_over_n;  // heads: only at the longest n; the others: at every n
   std::vector<Index> lengths;
 };
 
