@@ -1,8 +1,8 @@
 // How far two methods differ on one input: whether an identity between them holds, or how well a limit is reached.
-//   |out - out'|_F / |out'|_F,  |A - A'|_F / |A'|_F,  max |K_ij / K'_ij - 1|      primes: the method that is named
-// Both are drawn with the streams of the cell's replicate, so that two that take the same kind of random vectors take
-// the same vectors: what differs is what they make of them. Kernels are compared before normalisation, as they come: a
-// factor that a row's normalisation would cancel counts.
+//   |out - out'|_F / |out'|_F,  |A - A'|_F / |A'|_F,  max |K_ij / K'_ij - 1|      primes: the method given by `with`
+// Both are drawn with the random streams of the cell's replicate: methods that draw the same kind of vectors draw the
+// same vectors, and differ only in how they use them. Kernels are compared before normalisation: a factor that the
+// normalisation of a row would cancel counts as a difference.
 #include <cmath>
 #include <limits>
 
@@ -48,7 +48,7 @@ LogKernel log_kernel(const Task& task, const Kernel<double>& kernel) {
   return all;
 }
 
-// Over the pairs that the mask lets meet; infinite where the other kernel is 0.
+// The maximum over the pairs that the mask allows; infinite if the other kernel is 0 at one of them.
 double largest_kernel_difference(const LogKernel& kernel, const LogKernel& of, const Shape& shape) {
   double largest = 0;
   for (Index i = 0; i < shape.nq; ++i)

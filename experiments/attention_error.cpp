@@ -1,6 +1,6 @@
 // How far a method's attention matrix and output are from the exact ones. methods.md I.
-// The matrix is read off the timed path (attend with V = I). The uniform null belongs into every comparison. Of a
-// method without an attention matrix the output is compared, and a note says so.
+// The matrix comes from the timed path (attend with V = I). Every comparison should include the null, uniform. If a
+// method has no attention matrix, only its output is compared, and a note says so.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -19,8 +19,8 @@ std::span<const double> row(const Matrix<double>& A, Index i) {
   return {A.data() + i * A.cols(), static_cast<size_t>(A.cols())};
 }
 
-// One direction over the rows: the mean of the finite ones, how many are infinite or undefined, and each that is
-// defined, infinite ones as such.
+// KL(from || to) row by row: records the mean of the finite rows, the shares of infinite and of undefined rows, and
+// (by_row) every row that is defined, infinity included.
 void record_divergence(const Matrix<double>& from, const Matrix<double>& to, const std::string& name, bool by_row,
                        Recorder& record) {
   Moments finite;
@@ -43,8 +43,8 @@ void record_divergence(const Matrix<double>& from, const Matrix<double>& to, con
   if (by_row && count > 0) record.array(name + "_rows", "nat", {count}, std::move(defined));
 }
 
-// Whether rows still point where the exact ones do, and where the input wants them to. Rows that see no key are left
-// out.
+// Whether the largest weight of a row is at the same key as in the exact row, and at the input's needle. Rows that see
+// no key are left out.
 void record_retrieval(const Matrix<double>& A, const Matrix<double>& truth, const Task& task, Recorder& record) {
   const auto needles = needles_of(task.cell, task.replicate);
   Moments agreement, recall, found, weight;
@@ -66,7 +66,7 @@ void record_retrieval(const Matrix<double>& A, const Matrix<double>& truth, cons
   record.scalar("needle_weight", "1", weight.mean);
 }
 
-// The share of rows whose normaliser sum_j K_ij over visible keys is not positive: such a row means nothing.
+// The share of rows whose normaliser sum_j K_ij over visible keys is not positive: such a row is no weighted average.
 template <class T>
 void record_normalisers(const Task::Applied::Instance<T>& drawn, const Task& task, Recorder& record) {
   const auto* kernel = drawn.method->kernel();
@@ -85,11 +85,11 @@ void record_normalisers(const Task::Applied::Instance<T>& drawn, const Task& tas
     record.scalar("fraction_nonpositive_normalisers", "1", static_cast<double>(bad) / static_cast<double>(seeing));
 }
 
-// The delta method's prediction of output_mse and of the output's bias, over at most 64 rows that the seed chooses,
-// for the first replicate alone when n is large.
+// The delta method's prediction of output_mse and of the output's bias, over at most 64 rows that the seed chooses;
+// for n > 1024 in the first replicate only.
 void record_delta_method(const Task& task, const Exact& exact, Recorder& record) {
   constexpr Index most_rows = 64, small = 1024;
-  // A row costs n^2: at n = 4096 the 64 of one input take some seconds, and inputs of that size hardly differ.
+  // A row costs n^2 operations: at n = 4096 the 64 rows of one input take seconds, and inputs that long hardly differ.
   if (exact.head.K.rows() > small && task.replicate > 0) return;
   const auto theory = task.theory(0);
   if (!theory || !theory->correlation) return;
@@ -99,16 +99,16 @@ void record_delta_method(const Task& task, const Exact& exact, Recorder& record)
   std::iota(chosen.begin(), chosen.end(), Index{0});
   if (nq > most_rows) {
     Generator generator = Streams(task.cell.seed).stream("delta method", nq, task.replicate);
-    for (Index i = 0; i < most_rows; ++i)  // Fisher and Yates, as far as it is needed
+    for (Index i = 0; i < most_rows; ++i)  // the first steps of a Fisher-Yates shuffle
       std::swap(chosen[static_cast<size_t>(i)],
                 chosen[static_cast<size_t>(i + static_cast<Index>(generator() % static_cast<std::uint64_t>(nq - i)))]);
     chosen.resize(static_cast<size_t>(most_rows));
   }
-  // Beside the number of summands it depends on the map and the input alone, which specs of other m share.
+  // Apart from the factor 1/m it depends only on the map and the input: specs that differ in m share one computation.
   const Params single = task.cell.method.with("m", task.cell.method.has("count") ? "2" : "1");
   const auto& error = task.exact.remembered(task.cell, task.replicate, "delta method " + single.spec(), [&] {
     std::vector<double> squared_and_bias(2);
-    Context in_double(task.context.threads());  // the theory of a rounded problem is not itself rounded
+    Context in_double(task.context.threads());  // theory is computed in double even if the cell is float
     for (const Index i : chosen) {
       const Index seen = task.cell.problem.shape.mask.visible(i, nk);
       if (seen == 0) continue;
@@ -130,7 +130,7 @@ void record_output(const Matrix<double>& output, const Exact& exact, Recorder& r
   record.scalar("output_mse", "1", (output - exact.output).squaredNorm() / static_cast<double>(output.size()));
 }
 
-// What the method costs by its formulas, and what attention to its pattern's keys costs once they are known.
+// The cost of the method by its formulas, and the cost of attention to its pattern once the pattern is known.
 template <class T>
 void record_cost(const Task::Applied::Instance<T>& drawn, const Task& task, Recorder& record) {
   const auto& shape = task.cell.problem.shape;

@@ -1,4 +1,4 @@
-// The attention matrix of a method as an array, to be looked at, and its difference to the exact one.
+// Records the attention matrix of a method, and its difference to the exact one, as arrays for figures.
 #include <fmt/format.h>
 
 #include "harness/errors/error.hpp"
@@ -7,7 +7,7 @@
 namespace attnbench {
 namespace {
 
-// An image of more tokens is finer than a page can show, and every replicate would store megabytes of it.
+// A page cannot show an image of more tokens, and every replicate would store megabytes.
 constexpr Index most_tokens = 256;
 
 void refuse_more_than_a_page_shows(const Cell& cell) {

@@ -1,4 +1,4 @@
-// How often hashing finds a pair: tokens x and y, alone, are each other's candidates. methods.md F6.
+// How often LSH makes two tokens x and y, with no others around, candidates of each other. methods.md F6.
 //   Kitaev et al., arXiv:2001.04451, section 2: h(x) = argmax [x R, -x R], R d x b/2 standard normal. At an angle theta
 //   P(h(x) = h(y)) = 1 - theta/pi for b = 2 buckets and (1 - theta/pi)^2 for b = 4; with c rounds, 1 - (1 - P)^c.
 //   Lengths do not matter. For b = 4 the rotations u = (R_1 + R_2) / 2^1/2 and v = (R_1 - R_2) / 2^1/2 are independent,
@@ -17,7 +17,7 @@ double angle(const Matrix<double>& two) {
   return std::acos(std::clamp(cosine, -1.0, 1.0));
 }
 
-// Of one pair; nothing where no closed form is known.
+// The collision probability of one pair; empty if no closed form is known.
 std::optional<double> probability(const Params& method, double theta) {
   const Index buckets = method.integer("buckets");
   if (buckets > 4) return std::nullopt;
@@ -51,7 +51,7 @@ void measure(const Task& task, Recorder& record) {
     else
       known = false;
     for (Index t = 0; t < draws; ++t) {
-      // Replicates and pairs have draws of their own, so that their errors are independent.
+      // Every replicate and pair has its own draws, so that errors are independent.
       const auto method = draw((task.replicate * pairs + p) * (Index{1} << 32) + t);
       std::vector<std::vector<Index>> keys(1);
       method->pattern()->keys_of_rows({two, two, values}, {}, 0, task.context, keys);

@@ -1,7 +1,7 @@
 // Time of one decoding step against position, paired with softmax over a cache of keys and values. A cell's n is the
-// position: about n tokens are taken in untimed, then one token after another is timed. A step moves the position: a
-// decoder is made at a position a little before n, and made anew when it is as far behind n. The tokens from n on are
-// the first ones again. What is timed was checked before: finite, and equal to the row of causal attention in double.
+// position: about n tokens are decoded untimed, then one token after another is timed. Every step moves the position,
+// so a decoder starts a little before n and is rebuilt there once it is equally far past n. From position n on the
+// input repeats its first tokens. Before timing, a step is checked: finite, and equal to causal attention in double.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,10 @@
 namespace attnbench {
 namespace {
 
-// A turn of more than one step begins with steps that are not timed: other members' turns have emptied the caches.
+// A turn of more than one step begins with untimed steps, because the turns of other methods have evicted its data
+// from the CPU caches.
 constexpr Index warm_steps = 16, most_steps = 32;
-// The positions that a decoder may move through, around n: 1 %, but no less than a turn takes.
+// How many positions around n a decoder may pass through: 1 % of n, but at least two turns.
 Index reach_of(Index n) { return std::max<Index>(2 * most_steps, n / 100); }
 Index first_position(Index n) { return std::max<Index>(0, n - reach_of(n) / 2); }
 
@@ -24,7 +25,7 @@ Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
   return {row_block(head.Q, first, count), row_block(head.K, first, count), row_block(head.V, first, count)};
 }
 
-// The heads of a cell: the tokens that are there at first, and those that steps take in.
+// The heads of a cell: the tokens that are there at first, and those that the steps decode.
 template <class T>
 struct Tokens {
   explicit Tokens(const Task& task) {
@@ -49,7 +50,7 @@ struct Tokens {
   std::vector<HeadData<T>> heads;
 };
 
-// The methods of one cell, one a head, and their decoders on their way through the positions around one.
+// The methods of one cell, one per head, and their decoders, which move through the positions near `around`.
 template <class T>
 class Walk final : public TimedCall {
  public:
@@ -61,7 +62,7 @@ class Walk final : public TimedCall {
     start_at(around);
   }
 
-  // One token of every head; threads go to heads.
+  // Decodes one token in every head; heads run in parallel.
   void call() override {
     task_.context.for_blocks(static_cast<Index>(decoders_.size()), 1, [&](Context& context, Index h, Index) {
       const auto i = static_cast<size_t>(h);
@@ -72,7 +73,7 @@ class Walk final : public TimedCall {
 
   void before_turn(Index calls) override {
     const Index warm = calls > 1 ? warm_steps : 0, first = first_position(around_);
-    const Index needed = warm + calls + 1;  // one for the call whose memory is measured behind the turns
+    const Index needed = warm + calls + 1;  // + 1: memory is measured in one more call after the turns
     if (position_ + needed > first + reach_of(around_)) start_at(first);
     for (Index step = 0; step < warm; ++step) call();
   }
@@ -105,7 +106,7 @@ class Walk final : public TimedCall {
   Index around_;
   std::vector<std::unique_ptr<Decoder<T>>> decoders_;
   std::vector<Matrix<T>> outputs_;  // 1 x dv
-  Index position_ = 0;              // tokens taken in
+  Index position_ = 0;              // tokens decoded so far
 };
 
 class Decoded : public TimedCall {
@@ -113,8 +114,8 @@ class Decoded : public TimedCall {
   virtual const std::vector<double>& from_seconds() const = 0;  // of one step at `from`, a sample a block
 };
 
-// Steps at position n, and before each turn of them one at the position `from`: how a step grows is a ratio of two
-// turns beside each other, in which the drift of a machine from one group to the next cancels.
+// Times steps at position n, and before each such turn one turn at position `from`. `growth` is the ratio of these two
+// adjacent turns, so that a slow drift of the machine's speed cancels.
 template <class T>
 class Decoding final : public Decoded {
  public:
@@ -152,14 +153,14 @@ class Decoding final : public Decoded {
     return methods;
   }
 
-  // Throws NumericallyInvalid when the first step of head 0 was wrong.
+  // Throws NumericallyInvalid if the first step of head 0 is wrong.
   void check() {
     require_finite<T>(here_.output(), "step");
     const Matrix<double> want = row_in_double();
     rounding_ = (here_.output().template cast<double>() - want).norm() / (want.norm() + 1e-300);
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
-    // Weights of any sign can cancel in the normaliser, and then float is rightly far from double: recorded, not
-    // judged.
+    // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
+    // is recorded, but does not fail the cell.
     if (claims.non_negative && !(rounding_ < 1e-3))
       throw NumericallyInvalid(
           fmt::format("a step differs from causal attention in double by {:.1e} of the row's norm", rounding_));

@@ -1,5 +1,5 @@
-// What a method's output depends on: queries, keys and values are replaced, one at a time, by those of another head of
-// the same input, and the outputs are compared. What a method does not read changes nothing, to the last bit.
+// Which inputs a method's output depends on: queries, keys and values are replaced, one at a time, by those of another
+// head of the same input, and the outputs are compared. If the method does not read a tensor, no bit changes.
 #include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
 

@@ -1,14 +1,14 @@
-// What becomes of tokens, and of an approximation's error, through layers: composed attention A_L ... A_1, with or
-// without what transformers put around it. methods.md I; Dong et al. 2021, arXiv:2103.03404; Choromanski et al. 2020,
+// How tokens, and the error of an approximation, evolve through layers: composed attention A_L ... A_1, with or without
+// skip connections, feed-forward and norms. methods.md I; Dong et al. 2021, arXiv:2103.03404; Choromanski et al. 2020,
 // arXiv:2009.14794, Fig. 14.
 //
-// The tokens and layers. An input that has a transformer behind it (`model`) gives both: embedded text, the weights of
-// its first layers, all heads. Of any other input X_0 = V, and every layer has one head whose weights, and those of a
-// feed-forward of width 4 dv, are independent N(0, 1 / fan in), drawn by names and replicate: the same for every
-// method. Every layer and head draws its method anew. Fitted methods learn from the calibration tokens in that layer
-// and head of the exact transformer.
+// The tokens and layers. The input `model` has a transformer and gives both: embedded text, the weights of its first
+// layers, all heads. For any other input X_0 = V, and every layer has one head. Its weights, and those of a
+// feed-forward network of width 4 dv, are independent N(0, 1 / fan in), drawn by names and replicate: the same for
+// every method. Every layer and head has its own draw of the method. A fitted method learns from the calibration tokens
+// in that layer and head of the exact transformer.
 //
-// Beside the method's the exact states are computed, by the same weights and with softmax in every layer.
+// The exact states come from the same weights with softmax in every layer.
 #include <cmath>
 #include <map>
 
@@ -66,7 +66,7 @@ std::vector<double> of_each(const States& states, double (*measure)(const Matrix
   return values;
 }
 
-// After each layer; the tokens that enter are the same.
+// The relative error after each layer. X_0 is left out: it is the same for both.
 std::vector<double> errors(const States& states, const States& exact) {
   std::vector<double> values;
   for (size_t l = 1; l < states.size(); ++l) {
@@ -93,9 +93,9 @@ void measure(const Task& task, Recorder& record) {
     throw Skip("products of attention matrices are computed up to n = " + std::to_string(largest_dense) +
                "; give matrix=false");
 
-  Context in_double(task.context.threads());  // what is exact is not rounded
+  Context in_double(task.context.threads());  // the exact states are never rounded
   const States exact = layers.states(in_double, parts, Purpose::measured, layers.exact());
-  // What a fitted method learns from, layer by layer and head by head.
+  // The tokens that a fitted method learns from, by layer and head.
   std::map<std::pair<Index, Index>, HeadData<double>> calibration;
   if (find<MethodEntry>(task.cell.method.name()).fitted(task.cell.method))
     layers.states(in_double, parts, Purpose::calibration, [&](Index layer, Index head, const HeadData<double>& drawn) {

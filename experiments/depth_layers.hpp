@@ -15,8 +15,8 @@ class DepthLayers {
   // Which method a head has, given its Q and K (scaled) and V.
   using Choose = std::function<Method(Index layer, Index head, const HeadData<double>& drawn)>;
 
-  // Throws Skip for what has no layers to compose: different queries and keys, several heads of a law, more
-  // layers than the model has, floats.
+  // Throws Skip if layers cannot be composed: nq != nk, several heads of a random input, more layers than the
+  // model has, or precision f32.
   explicit DepthLayers(const Task& task);
 
   const Shape& shape() const { return shape_; }
@@ -26,7 +26,7 @@ class DepthLayers {
   std::vector<Matrix<double>> states(Context& context, LayerParts parts, Purpose purpose, const Choose& choose) const;
   // Softmax in every layer and head.
   Choose exact() const;
-  // The cell's method, drawn for that layer and head; calibration: what it learns from, or null.
+  // The cell's method, drawn for that layer and head; calibration: the head that it learns from, or null.
   Method method(Index layer, Index head, const HeadData<double>* calibration) const;
 
  private:

@@ -1,7 +1,7 @@
 // FNet applied to its own output. methods.md G1. With F the unnormalised Fourier transform over tokens and channels and
 // V reversed V^-_ij = V_(-i mod n, -j mod dv),
-//   F(F(V)) = n dv V^-,   but Re F(Re F(V)) = n dv (V + V^-) / 2:   what is odd, V = -V^-, is annihilated at once.
-// The complex transform is computed here, as sums, to stand beside the method.
+//   F(F(V)) = n dv V^-,   but Re F(Re F(V)) = n dv (V + V^-) / 2:   the odd part, V = -V^-, is lost in the first step.
+// The complex transform is computed here, as plain sums, for comparison with the method.
 #include <complex>
 #include <numbers>
 

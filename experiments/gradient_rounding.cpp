@@ -1,5 +1,5 @@
-// How much of the gradients of a training step is rounding: those computed in float against those in double, of the
-// same method, head and loss.
+// How much rounding error the gradients of a training step have: gradients in float against gradients in double, of
+// the same method, head and loss.
 #include <cmath>
 
 #include "experiments/loss_gradients.hpp"

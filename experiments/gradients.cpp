@@ -2,9 +2,9 @@
 // arXiv:2006.16236, eq. 13 to 15, and methods.md H3. num_i = sum_(j <= i) (phi(q_i).phi(k_j)) v_j, den_i likewise with
 // 1 for v_j, out_i = num_i / den_i, phi = elu + 1. For a gradient G_i with respect to num_i
 //   d phi(q_i) = S_i G_i,  d phi(k_i) = R_i v_i,  d v_i = R_i^T phi(k_i),
-//   S_i = sum_(j <= i) phi(k_j) v_j^T,  R_i = sum_(j >= i) phi(q_j) G_j^T:   one pass each way, a state that does not
-// grow. That is all of the numerators. Of the attention, G_i = g_i / den_i and the denominators' part is missing,
-// gamma_i Z_i and zeta_i in d phi(q_i) and d phi(k_i); d v_i is whole.
+//   S_i = sum_(j <= i) phi(k_j) v_j^T,  R_i = sum_(j >= i) phi(q_j) G_j^T:   one pass each way, constant state.
+// These are the full gradients of the numerators. For the attention itself, G_i = g_i / den_i and the terms of the
+// denominators are missing: gamma_i Z_i in d phi(q_i) and zeta_i in d phi(k_i). d v_i is complete.
 // Each gradient is compared with central differences of its loss along random directions, in double.
 #include <cmath>
 
@@ -39,7 +39,7 @@ Pass pass(const HeadData<double>& x) {
   return found;
 }
 
-// Eq. 13 to 15 as they are printed, and the slope of phi for the queries and keys themselves.
+// Eq. 13 to 15 as printed, times the slope of phi to get the gradients of the queries and keys themselves.
 HeadData<double> published_gradients(const HeadData<double>& x, const Matrix<double>& G) {
   const Matrix<double> phi_q = elu_plus_one(x.Q), phi_k = elu_plus_one(x.K);
   HeadData<double> gradients{Matrix<double>(x.Q.rows(), x.Q.cols()), Matrix<double>(x.K.rows(), x.K.cols()),
@@ -59,7 +59,7 @@ HeadData<double> published_gradients(const HeadData<double>& x, const Matrix<dou
   return gradients;
 }
 
-// Derivatives of a loss along random directions of Q, K or V, and what a gradient says they are.
+// Compares a gradient with numerical derivatives of its loss along random directions of Q, K or V.
 class Directions {
  public:
   Directions(const HeadData<double>& at, Index count, Generator generator) : at_(at) {
@@ -69,10 +69,10 @@ class Directions {
                       standard_normal(generator, at.V.rows(), at.V.cols())});
   }
 
-  // Root mean square of what the gradient is off, over that of the derivatives.
+  // Root mean square of the gradient's deviations, over that of the numerical derivatives.
   template <class Loss>
   double error(Matrix<double> HeadData<double>::*tensor, const HeadData<double>& gradients, const Loss& loss) const {
-    // Rounding over the step is some 1e-9; a step over the bend of elu at 0 costs 5e-7 at most.
+    // Rounding divided by the step is about 1e-9; a step across the kink of elu at 0 costs 5e-7 at most.
     constexpr double step = 1e-6;
     double off = 0, whole = 0;
     for (const auto& direction : all_) {

@@ -1,5 +1,5 @@
-// The greatest error of the entries of exp(q.k), before normalisation: what uniform bounds speak of (Performer, Theorem
-// 4). A bound that holds pair by pair and is summed over pairs would grow with their number; this one does not.
+// The greatest error of an entry of exp(q.k), before normalisation: the quantity that uniform bounds limit (Performer,
+// Theorem 4). A bound for each pair, summed over pairs, would grow with their number; a uniform bound does not.
 #include <cmath>
 
 #include "harness/errors/error.hpp"

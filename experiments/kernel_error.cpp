@@ -1,9 +1,9 @@
 // Bias, variance and mean squared error of a method's estimate of the kernel it targets, over many draws, with the
 // closed form beside it. methods.md A, B. Everything is relative to the target, pair by pair, in double.
 //
-// Levels are kept apart: a replicate is one input; within it, draws grow until the standard error of the mean squared
-// error is within `precision` of it, or `draws` is reached. Estimates of exponentials have heavy tails: where one draw
-// decides the mean squared error, no number of draws at hand estimates it, and it is left out (estimable = 0).
+// Inputs and draws are separate levels: a replicate is one input. Within it, the number of draws grows until the
+// standard error of the mean squared error is at most `precision` times that error, or `draws` is reached. Estimates of
+// exponentials have heavy tails: if single draws dominate the mean squared error, it is left out (estimable = 0).
 #include <algorithm>
 #include <cmath>
 
@@ -13,10 +13,10 @@
 namespace attnbench {
 namespace {
 
-// Draw t belongs to batch t mod 64, whatever the number of draws: intervals and tails can be had from batches later.
+// Draw t belongs to batch t mod 64 for any number of draws, so that intervals and tails can be computed from batches.
 constexpr Index batches = 64;
 constexpr Index first_draws = 4 * batches;
-constexpr Index kept_a_batch = 16;  // draws kept as they are, for quantiles: all are alike, so the first will do
+constexpr Index kept_a_batch = 16;  // draws kept for quantiles: draws are iid, so the first ones suffice
 constexpr double quantiles[] = {0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99};
 
 // Evenly spaced tokens of the head: pair p is (q_i, k_i) for i = p n / pairs.
@@ -49,10 +49,10 @@ std::vector<Target> targets_of(const HeadData<double>& head, const KernelTheory&
   return targets;
 }
 
-// What one batch of draws says of each pair's estimate / target.
+// Statistics of estimate / target over one batch of draws, for each pair.
 struct Batch {
   std::vector<Moments> ratio, squared_error;
-  std::vector<std::vector<double>> kept;  // ratios of the first draws, a pair each
+  std::vector<std::vector<double>> kept;  // ratios of the first draws, one vector per pair
 };
 
 class Sample {
@@ -66,13 +66,13 @@ class Sample {
     }
   }
 
-  // Draws up to `total`, a multiple of 64, on top of those that are there.
+  // Adds draws until there are `total`, a multiple of 64.
   void grow(const Task& task, Index total) {
     task.context.for_blocks(batches, 1, [&](Context& single, Index b, Index) {
       std::vector<double> values(targets_.size()), log_scale(targets_.size());
       Batch& batch = batches_[static_cast<size_t>(b)];
       for (Index t = drawn_ + b; t < total; t += batches) {
-        // Replicates have draws of their own, so that their errors are independent.
+        // Every replicate has its own draws, so that the errors of replicates are independent.
         const auto method = draw_(task.replicate * (Index{1} << 32) + t);
         method->kernel()->diagonal(head_.view(), single, values, log_scale);
         for (size_t p = 0; p < targets_.size(); ++p) {
@@ -106,8 +106,8 @@ class Sample {
     return all;
   }
 
-  // Of all squared errors, the share of those pairs whose own are decided by one draw: more than a tenth of their sum.
-  // (A normal sample of N errors has a largest square of about 2 ln N / N of their sum.)
+  // The share of all squared errors that comes from heavy pairs: those where one draw makes more than a tenth of the
+  // pair's sum of squares. (In a normal sample of N errors the largest square is about 2 ln N / N of the sum.)
   double share_of_heavy_pairs() const {
     double heavy = 0, all = 0;
     for (size_t p = 0; p < targets_.size(); ++p) {

@@ -1,4 +1,4 @@
-// What one transformer layer spends, by formulas: attention, projections and feed-forward part, of width D = heads d.
+// The FLOPs of one transformer layer by formulas: attention, projections and feed-forward part, of width D = heads d.
 // Su, kexue.fm/archives/8610; a multiplication and an addition are 2 FLOPs.
 //   projections 2 n D (2 heads d + 2 heads dv),  feed-forward 4 n D (feed_forward D),  softmax 2 n^2 heads (d + dv)
 // With dv = d and feed_forward = 4 projections and attention exceed the feed-forward part from n = 2 D on, and

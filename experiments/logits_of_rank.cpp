@@ -1,6 +1,6 @@
-// How far softmax attention is from that of logits of lower rank: what a head with a smaller key size could do at best
-// in the Frobenius norm of its logits. The key size bounds the rank of Q K^T, and softmax of what is left of it is all
-// that such a head has (Bhojanapalli et al. 2020). The logits are truncated before the mask, as queries and keys are.
+// How far softmax attention moves when its logits are truncated to a lower rank: the best that a head with a smaller
+// key size could do in the Frobenius norm of its logits. The key size bounds the rank of Q K^T, so such a head has only
+// the softmax of logits of that rank (Bhojanapalli et al. 2020). Truncation comes before the mask, as for Q and K.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The two sides of Performer's Theorems 1 and 2 for positive features, by closed forms alone (methods.md B).
+// Both sides of Performer's Theorems 1 and 2 for positive features, from closed forms only (methods.md B).
 //   Theorem 1:  SMREG / SM >= 1 - 2 / d^(1/3) + o(d^(-1/3)),  SMREG the kernel of directions whose norms are sqrt(d)
 //   Theorem 2:  MSE_iid - MSE_ort >= 2 (m - 1) / (m (d + 2)) (SM - exp(-(|q|^2 + |k|^2) / 2))^2,  m <= d
 // In units of SM = exp(q.k), where the last factor is 1 - exp(-|q + k|^2 / 2).

@@ -1,9 +1,9 @@
 // The spectrum of a method's attention matrix: numerical, stable and effective rank. methods.md I.
-// Three ways to it. dense: all singular values of A by LAPACK, up to n = 4096. factored: those of A = L R^T from the
-// factors, at any n. randomised: the largest ones and traces from products with A and A^T, at any n, with errors.
-// Ranks say what rounding they were taken in: a float matrix has another numerical rank than the double one.
-// Where there is no attention matrix, they are of what stands in its place: how each token of the output moves with
-// each token of V in the first channel, d out_i0 / d V_j0. `rank_of` says which.
+// There are three algorithms. dense: all singular values of A by LAPACK, up to n = 4096. factored: those of A = L R^T
+// from the factors, at any n. randomised: the largest ones and traces from products with A and A^T, at any n, with
+// errors. Ranks are recorded with their precision: the numerical rank differs between float and double.
+// For a method without an attention matrix, ranks are those of the token Jacobian in the first channel,
+// d out_i0 / d V_j0. `rank_of` says which.
 #include <fmt/format.h>
 
 #include "experiments/rank_records.hpp"
@@ -36,7 +36,7 @@ void check_cell(const Cell& cell) {
                     cell.experiment.text("threshold"), floor, longest(cell.problem.shape)));
 }
 
-// The matrix that is asked about, in the scalar type of the cell.
+// The matrix whose rank is measured, in the scalar type of the cell.
 template <class T>
 class Target {
  public:
@@ -79,8 +79,8 @@ class Target {
   const HeadData<T>& head() const { return head_; }
   Mask mask() const { return mask_; }
 
-  // What theory says of the rank, exactly: n of a triangle without zeros on its diagonal, else the bound that generic
-  // inputs reach (an F-feature method without a causal mask: min(n, F)). Nothing: not known.
+  // The exact rank by theory: n for a triangular matrix without zeros on its diagonal, else the bound that generic
+  // inputs reach (F features without a causal mask: min(n, F)). Empty: not known.
   std::optional<Index> structural_rank(bool regular_triangle) const {
     const auto& shape = task_.cell.problem.shape;
     if (regular_triangle) return shortest(shape);
@@ -174,8 +174,8 @@ void measure(const Task& task, Recorder& record) {
   measure_matrix<double>(task, record);
 }
 
-// Dense: A, what LAPACK takes and the panels that A is read in. Else both factors, as features and as factors, or the
-// blocks of the Krylov space.
+// Dense: A, LAPACK's workspace, and the panels in which A is read. Otherwise both factors, twice (as features and as
+// factors), or the blocks of the Krylov space.
 double bytes_of_cell(const Cell& cell) {
   const auto& shape = cell.problem.shape;
   const auto n = static_cast<double>(longest(shape));

@@ -1,4 +1,4 @@
-// What the experiment `rank` records of a spectrum, exact or estimated.
+// How the experiment `rank` records a spectrum, exact or estimated.
 #pragma once
 
 #include "harness/experiment/experiment.hpp"
@@ -6,17 +6,17 @@
 
 namespace attnbench {
 
-constexpr Index krylov_steps = 8;  // of the largest singular values
+constexpr Index krylov_steps = 8;  // in the estimate of the largest singular values
 
 inline Index longest(const Shape& shape) { return std::max(shape.nq, shape.nk); }
 inline Index shortest(const Shape& shape) { return std::min(shape.nq, shape.nk); }
 
-// What rounding makes of zero, as a share of sigma_1: max(nq, nk) times the distance of neighbours at 1 in the format
-// that the matrix is computed in.
+// The size that rounding gives to a singular value of 0, relative to sigma_1: max(nq, nk) times the machine epsilon of
+// the format in which the matrix is computed.
 double rounding_floor(const Cell& cell);
 
-// sigma: all singular values, or all but those that are 0 by construction. resolution: what they are known to, at
-// least; the rounding floor is never less than that.
+// sigma: all singular values, or all but those that are 0 by construction. resolution: the accuracy to which they are
+// known; the rounding floor is at least that.
 void record_spectrum(const Task& task, std::vector<double> sigma, double resolution, Recorder& record);
 
 // The largest singular values of A, and traces with their 95 % intervals.

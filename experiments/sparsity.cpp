@@ -1,6 +1,6 @@
 // How concentrated the rows of a method's attention matrix are, and how far away they look. methods.md I.
-// Rows come in blocks and are gone once they are measured, 4 MiB of them for each thread, so that no length is too
-// long. What gives no rows is read off attend with V = I, as a whole, up to n = 4096.
+// Rows are computed, measured and dropped in blocks of 4 MiB per thread, so memory does not limit n. If a method cannot
+// compute single rows, its whole matrix comes from attend with V = I, up to n = 4096.
 #include "harness/measures/sparsity.hpp"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ std::vector<Metric> metrics() {
   return all;
 }
 
-// Below what the format rounds 1 by, an entry of a row that sums to one cannot be told from a zero.
+// In a row that sums to 1, rounding makes an entry below machine epsilon indistinguishable from 0.
 void refuse_threshold_below_rounding(const Cell& cell) {
   const Params& params = cell.experiment;
   if (params.text("threshold") == "auto") return;
@@ -114,11 +114,11 @@ std::vector<RowSparsity> measure_rows(const Task& task, const HeadData<T>& head)
   return measured;
 }
 
-// The head is drawn here: what the cells of an input share has the exact output as well, for which nobody asks.
+// Draws the head here: the shared `exact` would also compute the exact output, which is not needed.
 std::vector<RowSparsity> measure_rows(const Task& task) {
   auto drawn = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
   if (task.cell.problem.shape.precision == Precision::f64) return measure_rows<double>(task, drawn);
-  const auto head = std::exchange(drawn, {}).cast<float>();  // the head in double is not kept beside it
+  const auto head = std::exchange(drawn, {}).cast<float>();  // frees the head in double
   return measure_rows<float>(task, head);
 }
 
@@ -174,7 +174,7 @@ const bool registered = add(ExperimentEntry{
     .metrics = metrics(),
     .headline = {.metric = "effective_support", .label = "effective support exp(H)"},
     .check = refuse_threshold_below_rounding,
-    // What gives no rows is read as a whole.
+    // A method without row access needs its whole matrix.
     .bytes =
         [](const Cell& cell) {
           const auto& shape = cell.problem.shape;

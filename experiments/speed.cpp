@@ -1,5 +1,5 @@
-// Time of one attention call, paired with exact softmax. What is timed was checked before: finite, float equal to
-// double, and rows of the second path (attention_rows) equal to what attend gives.
+// Time of one attention call, paired with exact softmax. Before timing, the call is checked: output finite, float equal
+// to double, and rows of the second path (attention_rows) equal to those of attend.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 class OneCall : public TimedCall {
  public:
-  // The same heads and draws, as that peer has the method.
+  // The peer's implementation of the method, with the same heads and draws.
   virtual std::unique_ptr<TimedCall> at(Peer& peer) const = 0;
 };
 
@@ -32,7 +32,7 @@ class Timed final : public OneCall {
     check();
   }
 
-  // Threads go to heads first; what a head has of them, to its rows.
+  // Threads are divided among heads first; the threads of one head share its rows.
   void call() override {
     task_.context.for_blocks(static_cast<Index>(heads_.size()), 1, [&](Context& context, Index h, Index) {
       const auto i = static_cast<size_t>(h);
@@ -49,7 +49,7 @@ class Timed final : public OneCall {
   }
 
  private:
-  // Throws NumericallyInvalid when the numbers are wrong.
+  // Throws NumericallyInvalid if an output is not finite or differs too much from double.
   void check() {
     for (const auto& output : outputs_) require_finite<T>(output, "output");
     const HeadData<double> head = heads_[0].template cast<double>();
@@ -68,8 +68,8 @@ class Timed final : public OneCall {
     }
     rounding_ = (outputs_[0].template cast<double>() - reference).norm() / (reference.norm() + 1e-300);
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
-    // Weights of any sign can cancel in the normaliser, and then float is rightly far from double: recorded, not
-    // judged.
+    // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
+    // is recorded, but does not fail the cell.
     if (claims.non_negative && !(rounding_ < 1e-2))
       throw NumericallyInvalid(fmt::format("float differs from double by {:.1e} of the output's norm", rounding_));
   }

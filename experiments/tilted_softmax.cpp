@@ -1,4 +1,4 @@
-// How far a method is from a softmax of tilted logits, L = softmax(a q.k + b |k|^2): what some estimates tend to
+// How far a method is from a softmax of tilted logits, L = softmax(a q.k + b |k|^2): the limit of some estimates,
 // instead of softmax(q.k). methods.md A11, D6:
 //   the Performer without the norm factor of keys     a = 1, b = 1/2
 //   its random vectors read as Gaussian codes         a = 1/2, b = -1/4;  with a softmax over the codes a = 1/2, b = 0

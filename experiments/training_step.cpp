@@ -1,6 +1,6 @@
 // Time of one training step of attention, forward and backward, paired with exact softmax: the protocol of
-// Katharopoulos et al., arXiv:2006.16236, Fig. 1. The loss is <G, out> with G normal. Gradients that are not finite end
-// the cell before anything is timed; the experiment gradient-rounding compares float's with double's.
+// Katharopoulos et al., arXiv:2006.16236, Fig. 1. The loss is <G, out> with G normal. If a gradient is not finite, the
+// cell ends before timing; the experiment gradient-rounding compares gradients in float and in double.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@ double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::ste
   return std::chrono::duration<double>(b - a).count();
 }
 
-// One head, its method, its loss and the memory of its gradients.
+// One head with its method, its loss and the buffers of its gradients.
 template <class T>
 struct TrainedHead {
   TrainedHead(const Task& task, Index h)
@@ -53,7 +53,7 @@ class TrainingStep final : public TimedCall {
     for (const auto* X : {&heads_[0].dQ, &heads_[0].dK, &heads_[0].dV}) require_finite<T>(*X, "gradient");
   }
 
-  // Threads go to heads.
+  // Heads run in parallel.
   void call() override {
     using Clock = std::chrono::steady_clock;
     const auto each_head = [&](auto&& step) {
@@ -66,7 +66,7 @@ class TrainingStep final : public TimedCall {
     const auto middle = Clock::now();
     each_head([&](TrainedHead<T>& one, Context& context) { one.backward(mask_, context); });
     const auto end = Clock::now();
-    if (calls_left_ == 0) return;  // not of a turn
+    if (calls_left_ == 0) return;  // outside a turn
     --calls_left_;
     turns_.back().forward += seconds_between(start, middle);
     turns_.back().backward += seconds_between(middle, end);
@@ -91,7 +91,7 @@ class TrainingStep final : public TimedCall {
     double forward = 0, backward = 0;  // seconds
   };
   std::vector<Passes> turns_;
-  Index calls_left_ = 0;  // of the last turn
+  Index calls_left_ = 0;  // in the current turn
 };
 
 std::unique_ptr<TimedCall> make_subject(const Task& task) {

@@ -1,8 +1,8 @@
-// Attention to Gaussians around the keys in place of the keys themselves. methods.md D, of source 001: a mixture of
-// components N(c, s^2 I) in place of codes c has
-//   int exp(q.w) N(w; c, s^2 I) dw = exp(q.c) exp(s^2 |q|^2 / 2),
-// and the second factor is the query's alone: it cancels in the normaliser, for any width s. Here the integral is a
-// mean over samples, each key with its own: what is left of a difference is their noise.
+// Attention to Gaussians around the keys instead of the keys themselves. methods.md D, source 001: a mixture of
+// components N(c, s^2 I) instead of codes c has
+//   int exp(q.w) N(w; c, s^2 I) dw = exp(q.c) exp(s^2 |q|^2 / 2).
+// The second factor depends on the query only, so it cancels in the normaliser for any width s. Here a mean over
+// samples replaces the integral, with separate samples for each key: the remaining difference is sampling noise.
 #include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"

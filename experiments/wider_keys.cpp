@@ -1,7 +1,7 @@
-// A Performer as linear attention with exponentials of wider keys. Its features are exp(W x - |x|^2/2) up to a factor,
-// so that with queries and keys of m dimensions, q' = W q - |q|^2/2 and k' = W k - |k|^2/2, elementwise exponentials
-// give the same attention. A linear layer gives W k without the norm (norms=false): the same attention where all keys
-// have one norm.
+// A Performer as linear attention with exponentials of wider keys. Its features are exp(W x - |x|^2/2) up to a factor.
+// With queries and keys of m dimensions, q' = W q - |q|^2/2 and k' = W k - |k|^2/2, elementwise exponentials therefore
+// give the same attention. A linear layer gives W k without the norm (norms=false): the same attention if all keys
+// have the same norm.
 #include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 
@@ -14,7 +14,7 @@ void refuse_what_has_other_features(const Cell& cell) {
     throw Misuse("wider-keys with --method " + method.spec() + ": expected a performer with features=positive");
 }
 
-// W x, with norms less |x|^2/2, b x m.
+// W x, minus |x|^2/2 if `norms`; b x m.
 Matrix<double> widened(Context& context, const Matrix<double>& X, const Matrix<double>& W, bool norms) {
   Matrix<double> wide(X.rows(), W.rows());
   multiply_transposed<double>(context, X, W, wide);

@@ -1,6 +1,6 @@
-// Which share of the gradients of queries and keys is exactly zero: what a map like ReLU leaves untrained. Of tokens
-// that have a gradient: the query of a row that sees one value alone, such as the first under a causal mask, moves
-// nothing whatever the map, but for rounding.
+// The share of the gradients of queries and keys that is exactly zero: entries that a map like ReLU does not train.
+// Only tokens with a gradient count. If a row sees a single value, such as the first row under a causal mask, its query
+// has no effect under any map, except for rounding.
 #include "experiments/loss_gradients.hpp"
 
 namespace attnbench {
@@ -9,7 +9,7 @@ namespace {
 struct Count {
   double entries = 0, zero = 0, negative = 0;
 
-  // X and the gradient with respect to it, a token a row.
+  // X and the gradient with respect to it, one token per row.
   void add(const Matrix<double>& X, const Matrix<double>& gradient) {
     constexpr double rounding = 1e-12;
     const double least = rounding * gradient.cwiseAbs().maxCoeff();

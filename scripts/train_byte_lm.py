@@ -1,17 +1,17 @@
 #!/usr/bin/python3
-"""Train the byte-level causal transformer whose heads are attnbench's real input.
+"""Train the byte-level causal transformer whose heads attnbench uses as real inputs.
 
 The text is Python's own standard library. Four layers of three heads of 64, context 1024, rotary positions,
 pre-normalisation, weights tied between embedding and output. Training starts on windows of 256 bytes and ends on
-the full context. Checkpoints are kept, so a stopped run goes on where it was.
+the full context. The script keeps checkpoints, so a stopped run continues where it was.
 
 Written to the output folder, all float16 safetensors (sizes of the defaults: L = 4, H = 3, n = 1024, d = 64):
   measured.safetensors     q, k, v of shape [L, H, n, d] for a held-out file; q and k after the rotation, unscaled
-  calibration.safetensors  the same for another held-out file: what fitted methods may learn from
-  texts.safetensors        32 held-out texts, one a row, byte by byte; texts.json says which (scripts/held_out_texts.py)
+  calibration.safetensors  the same for another held-out file, from which fitted methods may learn
+  texts.safetensors        32 held-out texts, one per row, as bytes; texts.json lists them (scripts/held_out_texts.py)
   weights.safetensors      the trained weights; initial.safetensors: the weights before the first step
   training.log             loss and held-out bits per byte during training
-  model.json               how all this was made, bits per byte against the bigram baseline, and head statistics
+  model.json               the training settings, bits per byte against the bigram baseline, and head statistics
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def joined(files: dict[str, bytes]) -> NDArray[np.uint8]:
 
 
 def bigram_bits(training: NDArray[np.uint8], held_out: NDArray[np.uint8]) -> float:
-    """Held-out bits per byte of the add-one bigram model: what a network must beat to have learnt anything."""
+    """Held-out bits per byte of the add-one bigram model: a network that is no better has learnt nothing."""
     counts = np.ones((256, 256))
     np.add.at(counts, (training[:-1], training[1:]), 1)
     log_p = np.log2(counts / counts.sum(axis=1, keepdims=True))
@@ -162,7 +162,7 @@ def held_out_bits(model: ByteModel, text: NDArray[np.uint8], context: int, count
 
 
 def write_half(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """A file of float16 tensors."""
+    """Writes a file of float16 tensors."""
     halves = {name: tensor.detach().to(torch.float16).numpy() for name, tensor in tensors.items()}
     write_safetensors(path, halves, metadata)
 
@@ -193,14 +193,14 @@ def head_statistics(capture: dict[str, Tensor]) -> list[dict[str, float]]:
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
-    """Warm-up over 100 steps, constant, and a linear decay to nothing over the last third."""
+    """Warm-up over 100 steps, then constant, then a linear decay to zero over the last third."""
     return peak * min(1.0, (step + 1) / 100, 3.0 * (1 - step / steps))
 
 
 def train(
     arguments: argparse.Namespace, model: ByteModel, training: NDArray[np.uint8], held_out: NDArray[np.uint8]
 ) -> list[str]:
-    """Train to the given number of steps and return the log's lines, those of earlier runs included."""
+    """Train up to the given number of steps and return the log's lines, including those of earlier runs."""
     decayed = [p for p in model.parameters() if p.dim() == 2]
     plain = [p for p in model.parameters() if p.dim() != 2]
     optimiser = torch.optim.AdamW(

@@ -17,13 +17,14 @@ namespace attnbench {
 
 namespace {
 
-// Errors in double as all experiments have them, times in float as methods are used, of one head on one thread.
+// Errors are measured in double, like all experiments; times in float, as methods are used, for one head on one thread.
 constexpr const char* of_errors = "attention-error:matrix=false";
 constexpr const char* of_times = "speed:blocks=41,turn=5";
 constexpr Index first_look = 3, all_replicates = 20;
 constexpr double clearly = 2;  // times the limit
 
-// What formulas say of a call: enough to tell which budget of one method costs less, and what costs ten times another.
+// The time of a call by formulas: accurate enough to order the budgets of one method, and to see a factor of ten
+// between methods.
 constexpr double model_is_right_within = 10;
 double modelled_seconds(const Params& method, const Shape& shape) {
   const Work work = find<MethodEntry>(method.name()).cost(method, shape);
@@ -38,24 +39,24 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Measured {
   Params method;
   Estimate error;
-  double least = 0;  // of its replicates on the head where that is greatest
+  double least = 0;  // the smallest error of any replicate, on the head where this is largest
 };
 
-// A first look takes three replicates, of which a recipe would refuse to judge a mean.
+// The mean of a first look at three replicates: too few for a recipe, which would refuse to judge it.
 Estimate mean_of_few(const Samples& samples, double error_rate) {
   Moments all;
   for (const auto& [replicate, value] : samples) all.add(value);
   return {all.mean, mean_interval(all, error_rate), static_cast<Index>(samples.size())};
 }
 
-// The method without its budget: what a search over budgets holds fixed.
+// The method with its budget at the default: the same for all budgets of one method.
 std::string idea_of(Params method) {
   for (const Parameter& parameter : method.declared())
     if (parameter.budget) return method.with(parameter.name, parameter.default_value).spec();
   return method.spec();
 }
 
-// Meets the limit of the error surely, in no more memory and less time: whatever is measured of x, y is the answer.
+// Whether y surely meets the error limit in no more memory and less time than x: then x cannot be the answer.
 bool dominates(const Measured& y, const Measured& x, const Needs& needs, const Shape& shape) {
   if (fit_of_error(y.error, needs) != Fit::meets || modelled_bytes(y.method, shape) > modelled_bytes(x.method, shape))
     return false;
@@ -69,7 +70,7 @@ class Measuring {
       : heads_(heads), needs_(needs), store_(store), run_id_(run_id), shape_(shape_of(heads)) {}
 
   std::optional<MeasuredCandidates> operator()(const std::vector<Params>& candidates) {
-    // Each has at most two intervals of its error, after the first look and at last, and one of its time.
+    // Every candidate gets at most three intervals: its error after the first look, its final error, and its time.
     const double rate = recommendation_error_rate / (3 * static_cast<double>(candidates.size()));
     auto known = errors(candidates, first_look, rate);
     if (!known) return std::nullopt;
@@ -90,14 +91,14 @@ class Measuring {
   }
 
  private:
-  // Runs what is missing; false when that was interrupted.
+  // Runs the missing cells; false if the user interrupted.
   bool run_all(const RunRequest& request) {
     const RunSummary summary = run(request, store_, run_id_);
     if (found_.first_reason.empty()) found_.first_reason = summary.first_reason;
     return !summary.interrupted;
   }
 
-  // Those that have an error in every replicate; nothing when it was interrupted.
+  // The methods whose error could be measured; empty if the user interrupted.
   std::optional<std::vector<Measured>> errors(const std::vector<Params>& methods, Index replicates, double rate) {
     std::vector<Measured> all;
     if (methods.empty()) return all;
@@ -118,8 +119,8 @@ class Measuring {
     return all;
   }
 
-  // More replicates, but of what came out bit for bit the same each time: nothing is drawn, neither by the method nor
-  // by the input. False when that was interrupted.
+  // Adds replicates, except where all were equal bit for bit: then neither the method nor the input is random.
+  // False if the user interrupted.
   bool refine(std::vector<Measured>& known, double rate) {
     const auto varies = [](const Measured& one) { return one.error.interval.low < one.error.interval.high; };
     std::vector<Params> varying;
@@ -132,7 +133,7 @@ class Measuring {
     return true;
   }
 
-  // The mean error on the head where it is greatest, which lies between the greatest ends of the heads' intervals.
+  // The mean error on the worst head. Its interval runs from the largest lower end to the largest upper end.
   std::optional<Measured> on_the_worst_head(const Cells& cells, double rate, const Params& method) const {
     Measured worst{.method = method, .error = {0, {-infinity, -infinity}, 0}};
     for (const std::string& input : heads_.inputs) {

@@ -79,7 +79,7 @@ class Page {
   }
 
  private:
-  // Softmax and the null beside it, once each.
+  // The method, softmax and the null (uniform), once each.
   std::vector<std::string> compared() const {
     std::vector<std::string> all{method_.spec()};
     for (const std::string other : {"softmax", "uniform"})
@@ -110,7 +110,7 @@ class Page {
             .y_scale = "log10"};
   }
 
-  // The mean of V is the mark.
+  // The mark at 1 is the mean of V.
   Panel entropies(const Cells& rows) const {
     return {.title = "entropy of rows, " + input_,
             .kind = "histogram",

@@ -1,4 +1,4 @@
-// attnbench recommend: which method and budget answers best for a user's own heads, or exact softmax.
+// attnbench recommend: recommends a method and budget for the user's own heads, or exact softmax.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,7 +33,7 @@ Index length_of(const std::string& text) {
   return value;
 }
 
-// "a,b:m=64,projection=iid,c" are three specs: a part with a = and no name before it is one more argument.
+// "a,b:m=64,projection=iid,c" are three specs: a part "name=value" continues the arguments of the spec before it.
 std::vector<std::string> specs_of(const std::string& text) {
   std::vector<std::string> specs{""};
   int depth = 0;

@@ -1,4 +1,4 @@
-// attnbench report: figures, tables and one page from results files; or a method on one page, measured for it.
+// attnbench report: figures, tables and a page from results files; or a page about one method, which it measures.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -17,13 +17,13 @@
 namespace attnbench::report_command {
 namespace {
 
-// Runs what the page lacks and returns the name of its figure; nothing when that was interrupted.
+// Runs the cells that the page lacks and returns the name of its figure; empty if the user interrupted.
 std::optional<std::string> measure(const MethodPage& page, const std::string& results) {
   Store store(results);
   const auto run_id = begin_run(store);
   RunSummary total;
   for (auto [request, cells] : page.recipe->runs()) {
-    // Timings are of one thread, as in reproduce.
+    // Timings use one thread, as in reproduce.
     request.threads = request.timing() ? 1 : allowed_cores();
     const auto summary = run(request, store, run_id);
     if (summary.interrupted) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<std::string> measure(const MethodPage& page, const std::string& re
   return "method/" + page.figure.name;
 }
 
-// Prints the BibTeX of what those files hold. What has none, such as a book, is a comment line.
+// Prints the BibTeX entries of everything in those files. A source without an entry, such as a book, becomes a comment.
 int cite(const std::vector<std::string>& files) {
   std::set<std::string> references;
   for (const auto& file : files) {

@@ -6,7 +6,7 @@ namespace attnbench {
 
 namespace {
 
-// Of softmax's FLOPs: what takes more is hardly faster, and at all of them many methods are exact attention.
+// A share of softmax's FLOPs: methods above it are hardly faster, and at 1 many methods are exact attention.
 constexpr double most_flops = 0.5;
 constexpr size_t most_budgets = 6;  // down to 1/64 of softmax's where the cost grows with the budget
 
@@ -18,7 +18,7 @@ std::string why_no_form(const Params& method, const Shape& shape) {
   return find<MethodEntry>(method.name()).claims(method, shape).no_form;
 }
 
-// The budget that the spec leaves open; null: there is none.
+// The budget parameter that the spec does not set; null if there is none.
 const Parameter* open_budget(const Params& method, const Spec& spec) {
   for (const Parameter& parameter : method.declared()) {
     const auto stated = [&](const auto& argument) { return argument.first == parameter.name; };
@@ -27,7 +27,7 @@ const Parameter* open_budget(const Params& method, const Spec& spec) {
   return nullptr;
 }
 
-// Whether it has a form, and values that can stand together.
+// Whether the method has a form at this shape and its parameter values are compatible.
 bool possible(const Params& method, const Shape& shape) try {
   find<MethodEntry>(method.name()).check(method);
   return why_no_form(method, shape).empty();
@@ -58,7 +58,7 @@ std::vector<Params> with_budgets(const Params& method, const Parameter& budget, 
   return candidates;
 }
 
-// Softmax is what all are compared with, and of per-head's methods one head has one, which is there by itself.
+// Skips softmax (the baseline) and per-head (on one head it uses one of its methods, which is a candidate already).
 std::vector<std::string> methods_of_one_head() {
   std::vector<std::string> names = catalogue("methods").names();
   std::erase_if(names, [](const std::string& name) { return name == "softmax" || name == "per-head"; });

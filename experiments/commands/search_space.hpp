@@ -1,4 +1,4 @@
-// What could stand in for exact softmax at one shape: methods with budgets.
+// The candidates to replace exact softmax at one shape: methods with budgets.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct SearchSpace {
   std::vector<std::string> without_form;  // "linformer: every projected key mixes all tokens, later ones included"
 };
 
-// methods: specs; empty: every registered one but softmax and per-head. A budget (Parameter::budget) that a spec leaves
-// open takes powers of two, of those that cost at most half of softmax's FLOPs the six that cost most; where none does,
-// and where a method has no budget, its spec stands as it is. Throws Misuse for specs that cannot be.
+// methods: specs; empty: every registered one but softmax and per-head. If a spec leaves its budget (Parameter::budget)
+// open, powers of two are tried: the six most expensive ones among those that cost at most half of softmax's FLOPs. If
+// there are none, or the method has no budget, the spec is used unchanged. Throws Misuse for invalid specs.
 SearchSpace search_space(const std::vector<std::string>& methods, const Shape& shape);
 
 }  // namespace attnbench

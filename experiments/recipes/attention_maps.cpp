@@ -1,5 +1,4 @@
-// Attention of the byte-level model's heads beside approximations of it, to be looked at: exact, approximate and their
-// difference.
+// Images of attention matrices of the byte-level model's heads: exact, approximate and their difference.
 #include <fmt/format.h>
 
 #include "harness/runner/recipe.hpp"
@@ -10,13 +9,13 @@ namespace {
 struct Looked {
   std::string input, head, why;
 };
-// By recipe entropy-per-head and the mean weight of the previous token: the sharpest of layer 0, the broadest of all,
-// and one between them of the last layer.
+// Chosen by recipe entropy-per-head and the mean weight of the previous token: the sharpest head of layer 0, the
+// broadest of all, and one in between from the last layer.
 const std::vector<Looked> heads{
     {"model:layer=0,head=0", "layer 0, head 0", "It looks at the previous token, with 0.8 of the weight. "},
     {"model:layer=1,head=0", "layer 1, head 0", "It looks farther than any other, at many keys. "},
     {"model:layer=3,head=1", "layer 3, head 1", "It looks at single tokens, near and far. "}};
-// One of each idea; nystrom and linformer have no causal form.
+// One method for each idea; nystrom and linformer have no causal form.
 const std::vector<std::string> causal{"performer", "linear", "vq:codes=32", "local:window=16", "top-k:k=8"},
     without_mask{"performer:features=trig", "nystrom:landmarks=16", "linformer:r=32", "clustered:clusters=16"};
 

@@ -1,6 +1,6 @@
-// That truncation raises the rank is no theorem: the band of equal weights on three diagonals, which is what attention
-// to neighbours is where all logits are equal, is singular at every n = 2 mod 3 (eigenvalues 1 + 2 cos(pi j /
-// (n + 1)), and 0 where j / (n + 1) = 2/3). methods.md F2; a matrix of full rank with that band loses rank by it
+// Truncation does not always raise the rank. A band of equal weights on three diagonals (attention to neighbours with
+// equal logits) is singular at every n = 2 mod 3: its eigenvalues are 1 + 2 cos(pi j / (n + 1)), and 0 at
+// j / (n + 1) = 2/3. methods.md F2. Truncating a full-rank matrix to that band loses rank
 // (tests/recipes/rank_facts_test.cpp).
 #include <fmt/format.h>
 

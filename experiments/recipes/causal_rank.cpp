@@ -1,7 +1,7 @@
 // The rank of linear attention under a causal mask. methods.md H2: a triangular matrix without a zero on its
-// diagonal is of full rank, so causal linear attention is, whatever its features; Su (kexue 9889) withdraws the
-// argument from rank for that reason. Structure is not numbers: the condition says how far from singular it is, and the
-// effective rank how much of it is the mask, which the causal mean of V (uniform) has as well.
+// diagonal has full rank, so causal linear attention has full rank with any features. Su (kexue 9889) withdraws the
+// argument from rank for that reason. Exact rank does not tell how near to singular the matrix is: the condition number
+// does. The effective rank of the causal mean of V (uniform) tells how much the mask alone contributes.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -32,7 +32,7 @@ Finding judge_full(const Recipe& recipe, const Cells& cells, const Specs& method
 }
 
 Panel panel(const LawOrHead& input, const Cells& cells, const std::string& metric, const std::string& label) {
-  const bool condition = metric == "condition";  // without a mean: some matrices have none
+  const bool condition = metric == "condition";  // no mean: some matrices are singular and have no condition number
   return {.title = input.name,
           .cells = cells.input(input.input),
           .x = {"n"},
@@ -93,7 +93,7 @@ void write(Recipe& recipe) {
       [=, &recipe] {
         return judge_full(recipe, causal, {"linear", "performer:m=64", "softmax", "uniform"}, inputs, n);
       });
-  // The effective rank of the first over that of the second, by linear method and input.
+  // Effective rank of the first over that of the second, by linear method and input.
   const auto ratios = [=, &recipe](const Specs& of, auto&& numerator, auto&& denominator) {
     std::vector<Comparison> all;
     for (const auto& method : of)

@@ -1,4 +1,4 @@
-// Measured errors of kernel estimates on their closed forms, as several recipes judge it.
+// Several recipes judge whether measured errors of kernel estimates agree with their closed forms.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace attnbench {
 
-// A handle a cell.
+// One `Cells` per cell.
 std::vector<Cells> one_by_one(const Cells& cells);
 // "performer:m=16 on pair:length=1, d = 4"
 std::string name_of(const Cells& one);
 
-// The kernel-error experiment with that many draws of one pair a replicate. All draws are taken: a run that stops when
-// its error looks small would favour small errors.
+// The kernel-error experiment with that many draws of one pair per replicate. It always takes all draws: stopping once
+// the error looks small would favour small errors.
 std::string draws_of_a_pair(Index draws);
 
 // relative_mse over relative_mse_theory, cell by cell: PASS when every interval holds 1 and none is wider than the
-// resolution. Cells whose error comes from draws too rare to be met are left out, and counted.
+// resolution. Cells whose error comes from draws that are too rare to be sampled are left out, and counted.
 Finding on_closed_forms(const Recipe& recipe, const Cells& cells, double resolution);
 
 }  // namespace attnbench

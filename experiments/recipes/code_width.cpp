@@ -1,7 +1,7 @@
-// Codes of a width. Su (kexue.fm/archives/9862) makes attention to a codebook from a mixture of Gaussians whose width
-// goes to zero. The limit is not needed: the width multiplies each row by exp(width^2 |q|^2 / 2), which cancels
-// (methods.md D4). Sampled Gaussians show it: the difference is noise, and falls as the square root of their number for
-// every width.
+// Codes with a Gaussian width. Su (kexue.fm/archives/9862) derives attention to a codebook from a mixture of Gaussians
+// whose width goes to zero. The limit is not needed: the width multiplies each row by exp(width^2 |q|^2 / 2), which
+// cancels (methods.md D4). Sampled Gaussians show this: at every width the difference is noise, which falls as one over
+// the square root of their number.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// The inputs that feature maps act on: q and k as they come, as in the papers of elementwise maps, or times d^-1/4, as
-// elsewhere in this project. Recipes judge both.
+// Two conventions for the inputs of feature maps: raw q and k, as in the papers of elementwise maps, or q and k times
+// d^-1/4, as elsewhere in this project. Recipes judge both.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Convention {
 inline const std::array<Convention, 2> conventions{
     {{"raw q and k", "inputs=unscaled"}, {"q and k times d^-1/4", "inputs=scaled"}}};
 
-// The exponent with which a number grows while an axis grows by a factor, one a replicate.
+// The exponent of a power law between two points of an axis that differ by `factor`, for each replicate.
 inline Samples exponents_between(const Samples& before, const Samples& after, double factor) {
   Samples all = quotients(after, before);
   for (auto& [replicate, value] : all) value = std::log(value) / std::log(factor);

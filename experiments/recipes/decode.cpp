@@ -1,6 +1,6 @@
-// Time of one decoding step and what is kept for it, against position, and what generating a whole sequence takes.
-// Katharopoulos et al. count a softmax step as the square of the length: that is a step that computes all rows again,
-// not one over a cache of keys and values.
+// Time and state size of one decoding step against position, and the time to generate a whole sequence. Katharopoulos
+// et al. count a softmax step as the square of the length: such a step recomputes all rows instead of using a cache of
+// keys and values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +12,8 @@ namespace attnbench::decode_recipe {
 namespace {
 
 const std::string cached = "softmax", recomputed = "softmax:cache=false", linear = "linear";
-// Their state does not grow with the position. Sweeps would make vq's codebook better, and no step faster.
+// Methods whose state does not grow with the position. sweeps=0: k-means sweeps would improve vq's codebook but not
+// change the time of a step.
 std::vector<std::string> bounded(const Recipe& recipe) {
   std::vector<std::string> methods{linear, "performer", "vq:sweeps=0", "sink-window", "uniform"};
   if (recipe.size() == RecipeSize::full) methods.emplace_back("heavy-hitter");
@@ -26,7 +27,7 @@ const std::string setting =
 
 struct Decoding {
   Cells steps;       // of bounded states and of the cache
-  Cells generation;  // of the three ways to generate, at the positions between which their steps are interpolated
+  Cells generation;  // the three ways to generate, at the positions between which their steps are interpolated
 };
 
 Decoding run(Recipe& recipe) {
@@ -159,14 +160,14 @@ void judge_growth(Recipe& recipe, const Decoding& cells) {
       });
 }
 
-// A power law between neighbours, and that of the nearest two beyond the ends.
+// Interpolates with a power law between neighbours; beyond the ends, extrapolates that of the nearest two.
 double interpolated(const std::vector<double>& x, const std::vector<double>& y, double at) {
   size_t next = 1;
   while (next + 1 < x.size() && x[next] < at) ++next;
   return y[next] * std::pow(y[next - 1] / y[next], std::log(at / x[next]) / std::log(x[next - 1] / x[next]));
 }
 
-// Seconds of the steps at positions 1 to `tokens`, one number a block.
+// Total seconds of the steps at positions 1 to `tokens`, one number per block.
 std::vector<double> seconds_of_sequence(const Cells& curve, Index tokens) {
   std::vector<double> positions;
   std::vector<std::vector<double>> samples;
@@ -186,7 +187,7 @@ std::vector<double> seconds_of_sequence(const Cells& curve, Index tokens) {
   return sums;
 }
 
-// How many times longer `slow` generates so many tokens than linear attention does.
+// How many times longer `slow` takes than linear attention to generate `tokens` tokens.
 struct Generation {
   std::string name, slow;
   Index tokens;

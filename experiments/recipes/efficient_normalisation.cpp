@@ -1,7 +1,7 @@
-// Whether Efficient attention is linear attention with exponentials but for where it normalises. Written as a softmax
-// of q, e^k and then rows, the difference is nothing: the sum over the channels of a query is a factor of its row. The
-// published method divides each channel of the keys by its sum over tokens instead of rows: the same if and only if
-// these sums are equal (methods.md C3). Of independent keys they become so as n grows; of real ones not.
+// Whether Efficient attention differs from linear attention with exponentials only in where it normalises. With a
+// softmax of q, e^k and then normalised rows there is no difference: the sum over the channels of a query is a factor
+// of its row. The published method instead divides each channel of the keys by its sum over tokens: the same if and
+// only if these sums are equal (methods.md C3). For independent keys they become equal as n grows; for real keys not.
 #include <fmt/format.h>
 
 #include "experiments/recipes/conventions.hpp"
@@ -41,7 +41,7 @@ Compared run(Recipe& recipe, const Convention& convention) {
   return runs;
 }
 
-// In units of the distance of the mean of V.
+// In units of the distance to the mean of V.
 Estimate relative_distance(const Compared& one, const Cells& here, double error_rate) {
   return median_ratio(here.method(one.convention.of("efficient")).scalar(distance),
                       here.method("uniform").scalar(distance), error_rate);

@@ -1,6 +1,5 @@
 // How near 1 + elu is to e^x: exactly where x <= 0, and below it by 1 - (1 + x) e^-x above, 26 % at x = 1 (methods.md
-// C1). The worth of that in an attention is held against the distance of the exponential itself to average pooling
-// there.
+// C1). In attention, this difference is compared with the distance of the exponential's attention to average pooling.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -32,7 +31,7 @@ RunRequest compared(const Convention& convention, std::vector<std::string> input
 
 struct Runs {
   Cells points, scales, shares;  // raw
-  std::vector<Cells> heads;      // a convention each
+  std::vector<Cells> heads;      // one for each convention
 };
 
 Runs run(Recipe& recipe) {
@@ -64,7 +63,7 @@ Runs run(Recipe& recipe) {
   return runs;
 }
 
-// In units of the distance of the mean of V.
+// In units of the distance to the mean of V.
 Estimate relative_distance(const Convention& convention, const Cells& here, double error_rate) {
   return median_ratio(here.method(convention.of("linear")).scalar(distance), here.method("uniform").scalar(distance),
                       error_rate);

@@ -1,7 +1,7 @@
-// A similarity that is not negative is not enough: a row needs some that are above zero. methods.md C: ReLU leaves no
-// weight where no channel is positive in the query and in a key. Of independent normal queries and n keys a channel is
-// one with probability (1 - 2^-n) / 2, so that a row of d channels is empty with probability (1/2 + 2^-(n+1))^d. ReLU
-// is homogeneous: raw and scaled q and k give the same rows.
+// Non-negative similarities are not enough: a row needs at least one above zero. methods.md C: with ReLU a row is empty
+// if no channel is positive both in the query and in some key. For independent normal queries and n keys, a channel is
+// positive in both with probability (1 - 2^-n) / 2, so a row of d channels is empty with probability
+// (1/2 + 2^-(n+1))^d. ReLU is homogeneous: raw and scaled q and k give the same rows.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -78,7 +78,7 @@ void judge_share(Recipe& recipe, const Cells& all, const std::vector<Index>& nar
 
 void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(32, 256);
-  // Where normal queries leave rows empty.
+  // The d at which normal queries leave rows empty.
   const auto narrow = recipe.sized<std::vector<Index>>({1}, {1, 2, 3, 4});
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .methods = {relu, "linear"},

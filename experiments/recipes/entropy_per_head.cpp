@@ -80,7 +80,7 @@ void judge_broad(Recipe& recipe, const Cells& all) {
       });
 }
 
-// Mean over heads, one a text.
+// The mean over heads, for each text.
 Samples mean_entropy(const Cells& all, Index first_layer, Index last_layer) {
   Samples sum;
   double count = 0;

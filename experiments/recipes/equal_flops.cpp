@@ -1,4 +1,4 @@
-// Error against cost on heads of the model, every method at the same FLOPs: how much each buys with a budget.
+// Error against cost on heads of the model, with every method at the same FLOPs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,13 +13,13 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-constexpr Index judged_share = 4;  // one over this of softmax's FLOPs
+constexpr Index judged_share = 4;  // budgets are softmax's FLOPs over this
 
 Shape shape_of(Index n) { return {.nq = n, .nk = n, .d = 64, .dv = 64, .mask = {.causal = true}}; }
 double flops_at(Index n, Index share) { return softmax_flops(shape_of(n)) / static_cast<double>(share); }
 
-// A causal row keeps all its keys while they are fewer than k, so that k = n (1 - sqrt(1 - 1/share)) keeps that share
-// of all pairs.
+// A causal row with fewer than k keys keeps them all, so k = n (1 - sqrt(1 - 1/share)) keeps one over `share` of all
+// pairs.
 std::string largest_weights(Index n, Index share) {
   return fmt::format("top-k:k={:.0f}", static_cast<double>(n) * (1 - std::sqrt(1 - 1 / static_cast<double>(share))));
 }
@@ -27,7 +27,7 @@ std::string largest_weights(Index n, Index share) {
 struct Measured {
   Index n;
   std::vector<RealHead> heads;
-  Specs candidates, patterns;  // at the share that is judged
+  Specs candidates, patterns;  // at the judged share
   Cells cells;
 
   Samples error(const std::string& method, const RealHead& head) const {
@@ -50,7 +50,7 @@ Measured measure(Recipe& recipe) {
                      .replicates = recipe.sized<Index>(2, texts)};
   request.methods.insert(request.methods.end(), {"uniform", "softmax", largest_weights(all.n, judged_share)});
   all.cells = recipe.run(request);
-  // Drawn alone, on the first head of each layer.
+  // The other shares are only for the figure, on the first head of each layer.
   request.replicates = recipe.sized<Index>(1, 4);
   request.inputs.clear();
   for (const RealHead& head : all.heads)
@@ -126,7 +126,7 @@ void judge_mean_of_values(Recipe& recipe, const Measured& all) {
       });
 }
 
-// Replicate by replicate.
+// The minimum for each replicate.
 Samples least_of(const std::vector<Samples>& all) {
   Samples least = all.front();
   for (const Samples& one : all)
@@ -160,7 +160,7 @@ void judge_bound(Recipe& recipe, const Measured& all) {
       });
 }
 
-// Patterns are chosen on the texts with even numbers and judged on the others, where no choice is best by construction.
+// Patterns are chosen on the texts with even numbers and judged on the others, to avoid a selection bias.
 struct Split {
   Samples chosen_on, judged_on;
   explicit Split(const Samples& all) {
@@ -178,7 +178,7 @@ void add_to(Samples& total, const Samples& more) {
   for (const auto& [text, value] : more) total[text] += value;
 }
 
-// Of the heads of one layer: the error with a pattern for each head over that with the best pattern for all of them.
+// For one layer: the error with a separate pattern for each head, over that with the best single pattern for all heads.
 Comparison a_pattern_each(const Measured& all, Index layer, double rate) {
   Samples mixed;
   std::map<std::string, Samples> chosen_on, judged_on;  // of all heads, by pattern

@@ -1,5 +1,5 @@
-// How an approximation's error grows through layers: Performer's Fig. 14, on the weights of a real model and on random
-// ones. The same weights, the method in every layer; hidden states against those of softmax.
+// How an approximation's error grows through layers: Performer's Fig. 14, with the weights of a real model and random
+// ones. The method replaces softmax in every layer, with the same weights, and hidden states are compared.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,11 +16,11 @@ constexpr size_t model_layers = 4;
 struct Setting {
   std::string name, input;
   bool causal;
-  std::string part;  // its region
+  std::string part;  // the region that it belongs to
   double logit_scale = 1;
 };
 // Random layers have logits of unit size, too large for random features at d = 64: the relative error of a weight is
-// sqrt((e^|z|^2 - 1) / m), |z|^2 about 16. Over 32 it is 5 % at m = 256.
+// sqrt((e^|z|^2 - 1) / m), |z|^2 about 16. With logits divided by 32 it is 5 % at m = 256.
 const std::vector<Setting> settings{
     {"trained model", "model", true, "trained model"},
     {"untrained model", "model:weights=initial", true, "untrained model"},
@@ -28,7 +28,7 @@ const std::vector<Setting> settings{
     {"random layers", "gaussian", true, "random layers"},
     {"random layers with logits over 32", "gaussian", true, "logits over 32", 1.0 / 32}};
 
-// Methods by the number of random features, which are orthogonal unless their name says independent.
+// Methods with m random features, orthogonal unless the name is `independent`.
 using Named = std::string (*)(const std::string& m);
 std::string positive(const std::string& m) { return "performer:m=" + m; }
 std::string trigonometric(const std::string& m) { return positive(m) + ",features=trig"; }
@@ -39,7 +39,7 @@ struct Measured {
   Index n;
   size_t law_layers;
   Specs budgets;
-  std::vector<Specs> methods;  // of each setting
+  std::vector<Specs> methods;  // one list per setting
   std::vector<Cells> cells;
 
   size_t layers(size_t setting) const {
@@ -77,7 +77,7 @@ void draw(Recipe& recipe, const Measured& all) {
   std::vector<Panel> panels;
   for (size_t i = 0; i < settings.size(); ++i) {
     Specs shown;
-    for (const auto& method : all.methods[i])  // the few features have no line of their own
+    for (const auto& method : all.methods[i])  // the smallest m is not plotted
       if (method.find("m=" + all.budgets[0]) == std::string::npos) shown.push_back(method);
     panels.push_back(through_layers(settings[i].name, all.cells[i].methods(shown), "output_error",
                                     "|X' - X| / |X|  (Frobenius)", 1));
@@ -94,7 +94,7 @@ void draw(Recipe& recipe, const Measured& all) {
       panels);
 }
 
-// The error after the last layer, that of `first` over that of `second`, by setting and m.
+// The error after the last layer: `first` over `second`, by setting and m.
 std::vector<Region> against(const Recipe& recipe, const Measured& all, const std::vector<size_t>& where, Named first,
                             Named second) {
   const double rate = recipe.error_rate(where.size() * all.budgets.size());
@@ -115,7 +115,7 @@ std::vector<Comparison> comparisons_of(const std::vector<Region>& regions) {
   return all;
 }
 
-// The error after the first layer over that after the last, of the method where it grows least.
+// The error after the first layer over that after the last, for the method whose error grows least.
 Finding judge_growth(const Recipe& recipe, const Measured& all) {
   size_t count = 0;
   for (const Specs& methods : all.methods) count += methods.size();

@@ -1,8 +1,8 @@
-// Every estimator of exp(q.k) that there is, at equal budgets: which errs least at which length and angle. Budgets are
-// features (the width of phi, and so the memory and rank of attention) or the floating-point work of one attention,
-// exponentials counted as one operation; m is what an entry's own cost allows.
-// Errors are against exp(q.k), so that the truncated series of a tensor sketch pays for what it leaves out. Maps that
-// learn from a head learn from pairs of the same length and angle that point anywhere.
+// All estimators of exp(q.k) here at equal budgets: which has the least error at which length and angle. A budget is a
+// number of features (the width of phi, and so the memory and rank of attention) or the floating-point work of one
+// attention, with an exponential as one operation; m is the largest that the budget allows. Errors are against
+// exp(q.k), so that they include the terms that the truncated series of a tensor sketch leaves out. Fitted maps learn
+// from pairs of the same length and angle in random directions.
 #include <fmt/format.h>
 
 #include <numbers>
@@ -17,7 +17,7 @@ using Specs = std::vector<std::string>;
 
 constexpr Index d = 8, positive_features = 32;  // the budget
 
-// Without m.
+// Specs without m.
 const Specs estimators{"performer",
                        "performer:projection=simplex",
                        "performer:features=hyperbolic",
@@ -30,7 +30,7 @@ const Specs estimators{"performer",
                        "performer:features=tensor-sketch",
                        "performer:features=maclaurin",
                        "performer:projection=sobol"};
-// The errors of these two are known exactly at every length and angle.
+// The errors of these two have closed forms at every length and angle.
 const Specs known{"performer:features=trig", "performer:features=hyperbolic"};
 
 enum class Equal { features, work };
@@ -41,7 +41,7 @@ double cost_of(const Params& method, Equal equal) {
   return work.flops + work.exps;
 }
 
-// The largest m within the budget, which is what positive features with `budget` vectors take.
+// The largest m within the budget, which is the cost of positive features with `positive_features` vectors.
 std::string within_budget(const std::string& spec, Equal equal) {
   const double limit = cost_of(Params("methods", "performer").with("m", std::to_string(positive_features)), equal);
   const Params method("methods", spec);
@@ -80,7 +80,7 @@ Cells run(Recipe& recipe, Equal equal) {
                             .n = {64},
                             .d = {d},
                             .sweep = {{"angle", angles_of(recipe)}, {"length", lengths}},
-                            // The others have closed forms, which are alike in all replicates.
+                            // The others have closed forms, equal in all replicates.
                             .replicates = draws || learns(method) ? recipe.sized(2, 32) : 1});
   }
   return all;
@@ -136,7 +136,7 @@ Samples error_of(const Cells& one) {
   return closed.empty() ? one.scalar("softmax_mse") : closed;
 }
 
-// One estimator's error over that of a rival whose closed form is known, wherever the first is known or estimable.
+// One estimator's error over that of a rival with a closed form, wherever the first is known or estimable.
 Region beaten(const std::string& name, const Cells& mine, const std::vector<Cells>& rivals, double rate) {
   Region region{.name = name, .comparisons = {}, .rule = Region::Rule::some};
   for (const Cells& one : one_by_one(mine)) {

@@ -1,5 +1,5 @@
-// How many features orthogonal projections, and positive features, save at equal error of the output. Where errors fall
-// as F^b with the number F of features, a curve that lies lower by the factor r takes r^(1/-b) times as many.
+// How many features orthogonal projections, and positive features, save at equal error of the output. If errors fall as
+// F^b with the number F of features, a method whose error is r times as large needs r^(1/-b) times as many features.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -29,8 +29,8 @@ std::map<Index, std::vector<double>> curves(const Cells& cells, const std::strin
   return all;
 }
 
-// Features of one method over those of another at equal error, replicate by replicate: infinite or 0 where more
-// features do not help.
+// Features of one method over those of another at equal error, for each replicate; infinite or 0 if more features do
+// not lower the errors.
 Samples features_ratio(const Cells& cells, const std::string& method, const std::string& other) {
   std::vector<double> features;
   for (const auto& m : budgets) features.push_back(std::stod(m));

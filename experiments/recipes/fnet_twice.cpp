@@ -1,6 +1,6 @@
-// FNet applied twice, and the part of its input that is left. methods.md G1: the complex transform F over tokens and
-// channels has F(F(V)) = n dv V^-, V^-_ij = V_(-i mod n, -j mod dv). FNet keeps the real part each time: what is left
-// of V is its even part, (V + V^-) / 2. The odd part is gone after the first time.
+// FNet applied twice, and the part of its input that survives. methods.md G1: the complex transform F over tokens and
+// channels has F(F(V)) = n dv V^-, V^-_ij = V_(-i mod n, -j mod dv). FNet keeps the real part each time, so only the
+// even part of V survives, (V + V^-) / 2. The first application already loses the odd part.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +10,7 @@ namespace attnbench::fnet_twice_recipe {
 namespace {
 
 void write(Recipe& recipe) {
-  // Even and odd sizes have 2 and 1 frequencies of their own.
+  // Even and odd sizes have 2 and 1 frequencies that equal their own negative.
   const auto lengths = recipe.sized<std::vector<Index>>({8, 15}, {8, 15, 16, 33, 64, 128});
   const auto widths = recipe.sized<std::vector<Index>>({4}, {5, 16});
   const Cells all = recipe.run({.experiment = "fourier-twice",

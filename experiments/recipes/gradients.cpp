@@ -1,6 +1,6 @@
-// The gradients of causal linear attention as published: whose gradients they are, and what they cost. Eq. 13 to 15 are
-// those of the numerators. Of the attention, queries and keys also move the denominators, by gamma_i Z_i and zeta_i
-// (methods.md H3); values do not. An implementation that takes eq. 13 to 15 for all of it trains on other gradients.
+// The published gradients of causal linear attention: which function they are gradients of, and their cost. Eq. 13 to
+// 15 are those of the numerators. In the attention, queries and keys also move the denominators, which adds gamma_i Z_i
+// and zeta_i (methods.md H3); values do not. An implementation of eq. 13 to 15 alone trains with wrong gradients.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -150,7 +150,7 @@ void write(Recipe& recipe) {
                                    .d = {16},
                                    .causal = true,
                                    .replicates = recipe.sized<Index>(2, 32)});
-  // Memory comes in pages, which a short sequence does not fill.
+  // Memory is measured in pages, and a short sequence does not fill one.
   const Cells steps = recipe.run(
       {.experiment = "training-step:" + turns(recipe) + ",pair=false",
        .methods = {"linear"},

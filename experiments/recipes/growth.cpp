@@ -18,7 +18,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// The factor of one doubling from one length to the next, a number a block.
+// The factor by which the metric grows per doubling of n between two lengths, one number per block.
 std::vector<double> doublings(const Cells& shorter, const Cells& longer, const std::string& metric) {
   const double doublings_between =
       std::log2(static_cast<double>(length_of(longer)) / static_cast<double>(length_of(shorter)));
@@ -27,7 +27,7 @@ std::vector<double> doublings(const Cells& shorter, const Cells& longer, const s
   return factors;
 }
 
-// The value of a function of n and the metric, for the curve of each block of turns.
+// A function of the lengths and the metric at them, evaluated for each block of turns.
 std::vector<double> of_each_block(const Cells& curve, const std::string& metric,
                                   double (*function)(std::span<const double>, std::span<const double>)) {
   std::vector<double> n;
@@ -64,14 +64,14 @@ double disturbed_share(const Cells& one) {
   return marks.empty() ? 0 : std::accumulate(marks.begin(), marks.end(), 0.0) / static_cast<double>(marks.size());
 }
 
-// Whether block b of every length is of the same pass over the clock.
+// Whether all lengths were measured in the same session, so that block b of each ran at about the same time.
 bool one_session(const std::vector<Cells>& lengths) {
-  const Samples first = lengths.front().scalar("session");  // rows of earlier versions have none
+  const Samples first = lengths.front().scalar("session");  // rows of earlier versions lack it
   return !first.empty() &&
          std::all_of(lengths.begin(), lengths.end(), [&](const Cells& one) { return one.scalar("session") == first; });
 }
 
-// The exponents of time, beside those of FLOPs: of a few curves one by one, of more their range.
+// The exponents of time beside those of FLOPs: one by one for up to four curves, as a range for more.
 std::string words_of(const std::vector<Curve>& curves, const std::vector<Estimate>& exponents) {
   constexpr size_t most_names = 4;
   std::vector<std::string> words;
@@ -151,7 +151,7 @@ Finding with_disturbances(Finding finding, const std::vector<Curve>& curves) {
 
 Finding grows_as(const Recipe& recipe, const GrowthLaw& law, const std::vector<Curve>& curves,
                  const std::string& metric) {
-  size_t intervals = curves.size();  // of the exponents
+  size_t intervals = curves.size();  // for the exponents
   for (const Curve& curve : curves) intervals += curve.cells.size() - 1;
   const double rate = recipe.error_rate(intervals);
   std::vector<Comparison> comparisons;

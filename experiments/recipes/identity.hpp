@@ -1,4 +1,4 @@
-// Identities between code paths, as recipes judge them.
+// Judges identities between code paths.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace attnbench {
 
-// A metric that is 0 but for rounding, in every replicate of every cell.
+// A metric that is 0 up to rounding, in every replicate of every cell.
 inline Finding identity(const Cells& cells, const std::string& metric, double rounding) {
   std::vector<Bounded> all;
   for (const RecipeCell& cell : cells.all()) {

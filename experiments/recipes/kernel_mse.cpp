@@ -1,7 +1,7 @@
 // The error of random-feature kernel estimates against m, with the closed forms through the points: orthogonal below
 // independent, trigonometric against positive. Relative to the kernel, trigonometric features win on independent q and
-// k at every scale (|q - k| and |q + k| have one law, and the factor is 1/2); where small weights matter little, as in
-// the normalised output, they lose as the scale grows: recipe output-error.
+// k at every scale (|q - k| and |q + k| have the same distribution, and the factor is 1/2). In the normalised output,
+// where small weights matter little, they lose as the scale grows: recipe output-error.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,12 +12,13 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-// Of independent vectors every closed form is elementary.
+// With independent vectors every closed form is elementary.
 const Specs independent{"performer:projection=iid", "performer:features=trig,projection=iid",
                         "performer:features=hyperbolic,projection=iid"};
 const Specs orthogonal{"performer", "performer:features=trig"};
-// Standard deviations of the entries, d = 16. At the first the second moments of positive features can be estimated
-// from a thousand draws, at the second most of them from some thousands (methods.md, hygiene); at 0.5 no longer.
+// Standard deviations of the entries, d = 16. At the first, a thousand draws estimate the second moments of positive
+// features; at the second, some thousands of draws estimate most of them; at 0.5 they cannot be estimated (methods.md,
+// hygiene).
 const Specs inputs{"gaussian:scale=0.25", "gaussian:scale=0.35"};
 const std::string real_head = "model:layer=2,head=1";
 

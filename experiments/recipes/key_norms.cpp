@@ -1,8 +1,8 @@
-// The use of the factors exp(-|x|^2/2) of positive features.
+// Whether the factors exp(-|x|^2/2) of positive features matter.
 //   without that of the query      the same attention for the same vectors: it cancels in the normalisation
-//   without that of the key        the same where all keys have one norm; else, for m -> infinity (methods.md A11),
+//   without that of the key        the same if all keys have one norm; else, for m -> infinity (methods.md A11),
 //                                  softmax(q.k + |k|^2/2)
-// For entries of N(0, s^2) the standard deviation of |k|^2/2 is s^2 / sqrt(2), whatever d.
+// For entries of N(0, s^2) the standard deviation of |k|^2/2 is s^2 / sqrt(2) at every d.
 #include <fmt/format.h>
 
 #include "experiments/recipes/conventions.hpp"
@@ -54,7 +54,7 @@ Runs run(Recipe& recipe) {
   drawn.inputs = {"gaussian:scale=0.5"};
   drawn.replicates = recipe.sized<Index>(2, 48);
   drawn.n = {64};
-  drawn.d = {4};  // where so many features are enough to see what they tend to
+  drawn.d = {4};  // so small that this many features come near the limit
   drawn.sweep = {{"m", budgets(recipe)}};
   return {recipe.run(same), recipe.run(of_key), recipe.run(limit), recipe.run(heads), recipe.run(drawn)};
 }
@@ -113,7 +113,7 @@ void judge_identities(Recipe& recipe, const Runs& runs) {
       [=] { return identity(runs.of_key, "relative_difference", 1e-12); });
 }
 
-// Of the condition that |k|^2 does not fluctuate much.
+// Judges the condition that |k|^2 does not fluctuate much.
 Statement shift(std::string text, const std::string& where) {
   return {.text = std::move(text),
           .source = "Su 2021, kexue.fm/archives/8338, section 简单推导",

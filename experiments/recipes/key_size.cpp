@@ -1,7 +1,7 @@
-// Whether larger keys relieve the density of linear attention. methods.md I10: not on iid data, where a row is a sum
-// over channels that concentrates on its mean as d grows. Heads of the model have one key size, 64; smaller ones are
-// made of the dimensions that carry their logits best (model:key_size=). ReLU is homogeneous: raw and scaled q and k
-// give the same rows.
+// Whether larger keys make linear attention sparser. methods.md I10: not on iid data, where a row is a sum over
+// channels that concentrates on its mean as d grows. Heads of the model have key size 64; smaller ones keep the
+// dimensions that approximate the logits best (model:key_size=). ReLU is homogeneous: raw and scaled q and k give the
+// same rows.
 #include <fmt/format.h>
 
 #include "experiments/recipes/conventions.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const std::string own_map = "linear:features=exp,inputs=unscaled";  // the source's
+const std::string own_map = "linear:features=exp,inputs=unscaled";  // as in the source
 const Names other_maps{"linear:inputs=unscaled", "linear", "linear:features=exp", "linear:features=relu"};
 const Names laws{"gaussian", "ar1", "clustered"};
 const std::string experiment = "sparsity:by_row=false", support = "relative_support";
@@ -47,7 +47,7 @@ Panel panel(const std::string& title, const Cells& cells) {
           .y_scale = "log10"};
 }
 
-// Support at the largest keys over that at the smallest: below 1, larger keys are sparser.
+// Support at the largest keys over that at the smallest: below 1, larger keys give sparser rows.
 Estimate sparser(const Cells& large, const Cells& small, double error_rate) {
   return median_ratio(large.scalar(support), small.scalar(support), error_rate);
 }

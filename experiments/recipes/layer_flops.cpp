@@ -118,7 +118,7 @@ void judge_wide_heads(Recipe& recipe) {
        .threshold = "1 / (4 d): the source leaves the normaliser out, which is one more channel beside 4 d",
        .because = "4 n (4 d) (4 d + 1) = 4 n^2 d at n = 16 d + 4"},
       [=] {
-        // The FLOPs of one are proportional to n, those of the other to n^2.
+        // One side's FLOPs are proportional to n, the other's to n^2.
         std::vector<Bounded> distances;
         for (const auto& [d, exact, wide] : all) {
           const double over_16d = wide.scalar("attention_flops").at(0) / exact.scalar("attention_flops").at(0);

@@ -1,4 +1,4 @@
-// Performer's Theorem 4: the number of random features that a given error takes does not depend on the number of
+// Performer's Theorem 4: the number of random features needed for a given error does not depend on the number of
 // tokens. With m fixed, the greatest error of an entry of exp(q.k) over all n^2 pairs must then stay bounded as n
 // grows, and the error of the output must not grow. Queries and keys are on a sphere, so that their norms are bounded.
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 const std::string trig = "performer:features=trig,m=64", positive = "performer:m=64";
 const std::vector<std::string> both{trig, positive};
 const std::string sphere = "sphere:radius=2";
-// Of entries, in so many dimensions: n^2 pairs fill a sphere of few dimensions soon, and one of many late.
+// The dimensions for the error of entries: n^2 pairs cover a sphere of few dimensions at small n, one of many at large.
 const std::vector<Index> entry_widths{3, 4, 8}, output_widths{3, 8};
 const std::string paper = "Choromanski et al. 2020, arXiv:2009.14794 (v4), section 3, Theorem 4 and the text before it";
 const std::string claim =
@@ -35,8 +35,8 @@ Panel panel(const std::string& title, const Cells& cells, const std::string& met
           .series = {"method", "d"}};
 }
 
-// How many times as many features the longest length takes for the error of the middle one: errors fall as m^-1/2, so
-// that it is the square of the ratio of errors. Over how many a bound that sums over n tokens would ask, ln n.
+// The factor of features that the longest length needs to reach the error of the middle one: errors fall as m^-1/2, so
+// it is the square of the ratio of errors. It is divided by the factor of a bound that sums over n tokens, ln n.
 std::vector<Region> features_over_union_bound(const Recipe& recipe, const Cells& cells,
                                               const std::vector<std::string>& methods, const std::vector<Index>& widths,
                                               const std::string& metric, Index from, Index to) {

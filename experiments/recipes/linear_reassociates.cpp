@@ -1,6 +1,6 @@
-// Without a softmax the product reassociates: (phi(Q) phi(K)^T) V = phi(Q) (phi(K)^T V). The same numbers but for
-// rounding, 2 n^2 (F + dv) FLOPs one way and 4 n F dv the other. A band as wide as the sequence is the first way: it
-// forms every weight of the same linear attention, and multiplies by V.
+// Without a softmax the product reassociates: (phi(Q) phi(K)^T) V = phi(Q) (phi(K)^T V). Both ways give the same
+// numbers up to rounding; the first takes 2 n^2 (F + dv) FLOPs, the second 4 n F dv. Truncation to a band as wide as
+// the sequence computes the first way: it forms every weight of the same linear attention and multiplies by V.
 #include <fmt/format.h>
 
 #include "experiments/recipes/growth.hpp"

@@ -1,7 +1,7 @@
 // Linformer's Fig. 1 on the project's own transformer: the normalised cumulative spectrum of softmax attention, layer
-// by layer and head by head, and its value at index 128 of 512. The paper has RoBERTa on Wiki103 and IMDB, averaged
-// over ten thousand sentences; here are 32 texts of 512 bytes and a causal model, whose heads are seen as the model
-// computes them, without the mask, and before training. And Theorem 2: a fixed budget at any length.
+// by layer and head by head, and its value at index 128 of 512. The paper uses RoBERTa on Wiki103 and IMDB, averaged
+// over ten thousand sentences; here a causal model reads 32 texts of 512 bytes, and its heads are measured as computed,
+// without the mask, and before training. The recipe also judges Theorem 2: a fixed budget at any length.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -21,7 +21,7 @@ const std::vector<Seen> all_seen{{"as the model computes it (causal)", true, tru
                                  {"without the mask", false, true},
                                  {"before training (causal)", true, false}};
 
-// By text, the mean over the heads of a layer.
+// For each text, the mean over the heads of a layer.
 Samples skew(const Cells& seen_cells, const Seen& seen, Index layer) {
   Samples sum;
   for (const RealHead& head : all_heads()) {

@@ -1,5 +1,5 @@
 // Linformer attends to r linear combinations of all keys: A = softmax(q (E k)^T) F gives every key a weight, of either
-// sign for random F. A selection of r keys leaves n - r weights of a row at 0. And which combinations err least.
+// sign for random F. A selection of r keys leaves n - r weights of a row at 0. The recipe also compares combinations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string selection(Index k) { return fmt::format("top-k:k={}", k); }
 void state_combinations(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 128);
   const auto budgets = recipe.sized<std::vector<Index>>({16}, {8, 16, 32, 64});
-  // Weights of rows that sum to one are about 1 / n; rounding leaves less than 1e-15 of a zero.
+  // Weights of rows that sum to one are about 1 / n; rounding turns a zero into less than 1e-15.
   RunRequest request{.experiment = "sparsity:threshold=1e-12",
                      .methods = {},
                      .inputs = {"gaussian", "clustered", "ar1"},
@@ -71,7 +71,7 @@ void state_combinations(Recipe& recipe) {
       });
 }
 
-// Projections that are drawn, and the one that fits the keys.
+// Compares drawn projections with the principal components of the keys.
 void state_compression(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 256, 1024), d = 64;
   std::vector<std::string> inputs{"gaussian", "clustered", "ar1"};
@@ -84,7 +84,7 @@ void state_compression(Recipe& recipe) {
                      .replicates = recipe.sized<Index>(2, texts)};
   const Cells mean = recipe.run(request);
   const Match half{Match::Cost::flops, softmax_flops(n) / 2};
-  // There are no more than d components, however much may be spent.
+  // At any budget, there are at most d components.
   const Params components = matched(Params("methods", "principal-keys"), {.nq = n, .nk = n, .d = d, .dv = d}, half);
   request.methods = {fmt::format("principal-keys:r={}", std::min(d, components.integer("r")))};
   const Cells principal = recipe.run(request);

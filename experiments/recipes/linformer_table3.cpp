@@ -1,5 +1,5 @@
-// Linformer's Table 3: how much faster than softmax, and how much smaller, by the projected length k and by n.
-// Published for whole models on a V100; the order carries over to any machine: a larger k gains less, a larger n more.
+// Linformer's Table 3: speed-up over softmax and memory saved, by the projected length k and by n. Published for whole
+// models on a V100; the order should hold on any machine: a larger k gains less, a larger n more.
 #include <fmt/format.h>
 
 #include "experiments/recipes/growth.hpp"
@@ -37,7 +37,7 @@ std::vector<Row> run_table(Recipe& recipe) {
                        .precision = Precision::f32};
     for (const Index k : row.projected) request.methods.push_back(fmt::format("linformer:r={}", k));
     row.cells = recipe.run(request);
-    if (n <= largest_matrix) {  // called for its memory alone
+    if (n <= largest_matrix) {  // run only to measure its memory
       request.experiment = "speed:blocks=2,turn=1,pair=false";
       request.methods = {"softmax:form=materialised"};
       row.cells = row.cells + recipe.run(request);
@@ -65,7 +65,7 @@ void draw(Recipe& recipe, const std::vector<Row>& rows) {
                 {speedup_panel("time", linformer), memory});
 }
 
-// In each pair the speedup that should be less, over the other one.
+// Two speedups; the ratio is `less`, which should be the smaller one, over `more`.
 struct Order {
   std::string what;
   Cells less, more;

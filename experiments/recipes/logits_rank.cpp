@@ -1,7 +1,7 @@
-// The rank of the logits and of their softmax, and what a head loses when its logits have less. methods.md I8:
-// rank(Q K^T) <= d, and the exponential makes generic logits full, d = 1 included, where exp(q_i k_j) of distinct q and
-// k is strictly totally positive: of rank n exactly, and numerically low. It can lower the rank as well:
-// exp(log u v^T) = u v^T takes 2 to 1 (tests/recipes/rank_facts_test.cpp).
+// The rank of the logits and of their softmax, and the error of a head whose logits have lower rank. methods.md I8:
+// rank(Q K^T) <= d, and the exponential raises generic logits to full rank. This holds even at d = 1: exp(q_i k_j) of
+// distinct q and k is strictly totally positive, so its exact rank is n, and its numerical rank is low. It can also
+// lower the rank: exp(log u v^T) = u v^T goes from 2 to 1 (tests/recipes/rank_facts_test.cpp).
 #include <fmt/format.h>
 
 #include "experiments/recipes/field.hpp"
@@ -125,7 +125,7 @@ Ranks run_ranks(Recipe& recipe) {
   return ranks;
 }
 
-// The heads with logits truncated to a rank, against the same heads as they are.
+// Compares heads whose logits are truncated to a rank with the same heads unchanged.
 void bottleneck(Recipe& recipe) {
   const std::vector<RealHead> heads = telling_heads(recipe);
   const Index n = recipe.sized<Index>(64, 128, 512);

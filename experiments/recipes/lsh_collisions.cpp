@@ -1,6 +1,6 @@
-// The law by which Reformer's hashing finds pairs. methods.md F6: with b buckets and one round
+// The probability that Reformer's hashing finds a pair. methods.md F6: with b buckets and one round
 //   P(h(x) = h(y)) = 1 - theta/pi  (b = 2),  (1 - theta/pi)^2  (b = 4);   c rounds: 1 - (1 - P)^c
-// The angle alone counts: lengths, and with them the weights of attention, do not.
+// Only the angle counts: lengths, and with them the weights of attention, have no effect.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Depth behaviour of the attention-free mixers: do tokens become the same, and how far is a network of them from one of
-// attention with the same other weights. Their weights are drawn, as everywhere here: this is about initialisation.
+// Attention-free mixers in depth: do tokens become the same, and how far is such a network from an attention network
+// with the same other weights? Their weights are drawn, not trained: this is about initialisation.
 // A random Synthesizer's matrix reads no token, so every layer takes the same share of the residual R: order 1. A dense
 // one's rows depend on their own token, A = 1 a^T + O(R), and res(A X) = O(R^2): order 2. Softmax: order 3.
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ const Specs inputs{"gaussian", "ar1"};
 struct Measured {
   size_t layers;
   Index n;
-  Cells alone, whole;  // the mixing alone, and with skip connections and MLP
+  Cells alone, whole;  // mixing only, and mixing with skip connections and MLP
 
   Cells one(const std::string& method, const std::string& input) const { return alone.method(method).input(input); }
 };
@@ -63,7 +63,7 @@ void draw(Recipe& recipe, const Measured& all) {
        panel(whole, all.whole, "residual_composite", residual, 0), panel(whole, all.whole, "output_error", error, 1)});
 }
 
-// The tokens' relative residual after all layers over that before the first.
+// The relative residual of the tokens after all layers, over that before the first.
 std::vector<Comparison> kept(const Recipe& recipe, const Measured& all, const Specs& methods) {
   std::vector<Comparison> comparisons;
   for (const auto& input : inputs)
@@ -76,7 +76,7 @@ std::vector<Comparison> kept(const Recipe& recipe, const Measured& all, const Sp
   return comparisons;
 }
 
-// The order at which the residual falls, down to the rounding of a double; of a draw where it does not, infinity.
+// The order at which the residual falls, down to double rounding; infinity for a draw where it does not fall.
 std::vector<double> orders_of_collapse(const Measured& all, const Cells& one) {
   const double floor = 16 * static_cast<double>(all.n) * std::numeric_limits<double>::epsilon();
   std::vector<double> orders;

@@ -1,6 +1,6 @@
-// Retrieval: whether a method still finds the one key that a query is aimed at, and how much of its weight it gives it.
-// Softmax gives the needle nearly all (logit 12 among keys whose logits are N(0, 12^2 / 64)); sums of elementwise
-// features give it a multiple of 1/n, however far it stands out.
+// Retrieval: whether a method still finds the one key that a query is aimed at, and how much weight it gives to it.
+// Softmax gives nearly all weight to the needle (logit 12 among keys whose logits are N(0, 12^2 / 64)); sums of
+// elementwise features give it a multiple of 1/n, however large its logit is.
 #include <fmt/format.h>
 
 #include "experiments/recipes/conventions.hpp"
@@ -38,7 +38,7 @@ void draw(Recipe& recipe, const Cells& all) {
   for (const bool of_weight : {false, true})
     for (const auto& [title, methods] :
          {std::pair{"keys by content", by_content}, {"elementwise features", elementwise}, {"others", others}}) {
-      // Curves of raw inputs alone: scaled ones lie between them and the mean of V.
+      // Only curves of raw inputs: those of scaled inputs lie between them and the mean of V.
       Names drawn{"softmax", "uniform"};
       for (const auto& method : methods)
         if (method != "linear" && method != "linear:features=exp" && method != "efficient") drawn.push_back(method);

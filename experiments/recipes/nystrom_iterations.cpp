@@ -1,6 +1,6 @@
-// Nystroemformer's iterations towards an inverse, as the regulariser that they are. Each multiplies what is small in
-// the inverse by 13/4 at most; on a matrix of landmarks that is nearly singular a few of them leave the small singular
-// values out, and the exact inverse amplifies noise along them (methods.md E).
+// Nystroemformer's iterations towards an inverse act as a regulariser. Each iteration multiplies the small components
+// of the inverse by 13/4 at most. If the matrix of landmarks is nearly singular, a few iterations leave its small
+// singular values out, while the exact inverse amplifies noise along them (methods.md E).
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -39,7 +39,8 @@ void write(Recipe& recipe) {
     return fmt::format("nystrom:landmarks={},{}", landmarks, options);
   };
   const auto iterations = [=](const std::string& count) { return nystrom("iterations=" + count); };
-  // Singular values below the tolerance count as 0: none, and those below the default of 1e-4 of the largest.
+  // Singular values below the tolerance count as 0: none for `inverse`; for `truncated`, those below the default of
+  // 1e-4 times the largest.
   const std::string inverse = nystrom("inverse=exact,tolerance=0"), truncated = nystrom("inverse=exact");
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .methods = {inverse, truncated, "uniform"},
@@ -50,7 +51,7 @@ void write(Recipe& recipe) {
   for (const Input& input : inputs) request.inputs.push_back(input.spec);
   for (const auto& count : counts) request.methods.push_back(iterations(count));
   Cells all = recipe.run(request);
-  // The laws' ratios are heavy-tailed, and cheap to draw.
+  // Ratios on random inputs are heavy-tailed and cheap, so they get more replicates.
   RunRequest judged = request;
   judged.methods = {iterations("6"), iterations(counts.back()), inverse};
   judged.inputs = {inputs[0].spec, inputs[1].spec, inputs[2].spec};

@@ -1,5 +1,5 @@
-// Nystroemformer's Table 1: time and memory of self-attention by length. Published for a module on a 1080 Ti; growth
-// and ratios of methods are what another machine can reproduce.
+// Nystroemformer's Table 1: time and memory of self-attention by length. Published for a module on a 1080 Ti; another
+// machine can reproduce only the growth and the ratios between methods.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace attnbench::nystromformer_table1_recipe {
 namespace {
 
 const std::string transformer = "softmax:form=materialised", few_landmarks = "nystrom:landmarks=32",
-                  linformer = "linformer", longformer = "longformer:window=128";  // a window of 257 in all
+                  linformer = "linformer", longformer = "longformer:window=128";  // 257 keys in total
 const std::vector<std::string> linear{few_landmarks, "nystrom", linformer, longformer};
 const std::string table1 = "Xiong et al. 2021, arXiv:2102.03902, Table 1";
 

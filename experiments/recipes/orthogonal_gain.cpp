@@ -13,7 +13,7 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-// One of the two feature maps, at the angle where its error is greatest: the other vector alone decides it.
+// One of the two feature maps, at the angle where its error is greatest at a given length.
 struct Map {
   std::string name, features, angle, norm;  // norm: |q + k| or |q - k|, twice the length
   Specs projections;                        // compared with independent vectors
@@ -87,7 +87,7 @@ Cells run_curves(Recipe& recipe, const Map& map) {
   Cells all;
   for (const Index d : sizes)
     for (const auto& length : lengths_of(recipe)) {
-      // Of long vectors the error of positive features cannot be estimated: the closed form alone is wanted.
+      // For long vectors the error of positive features cannot be estimated, and only the closed form is needed.
       const bool hopeless = map.features.empty() && std::stod(length) > 0.81;
       RunRequest point{.experiment = draws_of_a_pair(hopeless ? 64 : recipe.sized<Index>(64, 256, 6144)),
                        .methods = {spec(map, "iid", d)},
@@ -196,7 +196,7 @@ void judge_trig(Recipe& recipe, const Cells& bracketed) {
 void write(Recipe& recipe) {
   const Cells of_positive = run_curves(recipe, positive), of_trig = run_curves(recipe, trig);
   Cells bracketed;
-  for (const auto& [minus2, length] : brackets)  // at the second the two differ by a hundredth
+  for (const auto& [minus2, length] : brackets)  // at the second the errors differ by only 1 %
     bracketed =
         bracketed + recipe.run({.experiment = draws_of_a_pair(minus2 < 10 ? recipe.sized<Index>(64, 2048, 16384)
                                                                           : recipe.sized<Index>(64, 16384, 262144)),

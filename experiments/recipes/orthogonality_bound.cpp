@@ -1,5 +1,5 @@
 // Performer's Theorem 2: how much less orthogonal vectors err than independent ones with positive features, m <= d.
-// Both sides are known exactly (methods.md B), so that the theorem can be held against numbers instead of samples.
+// Both sides have closed forms (methods.md B), so the recipe checks the theorem exactly, without sampling.
 #include <fmt/format.h>
 
 #include "experiments/recipes/closed_forms.hpp"
@@ -10,7 +10,7 @@ namespace {
 void write(Recipe& recipe) {
   const auto sizes = recipe.sized<std::vector<Index>>({4}, {2, 4, 16, 64});
   std::vector<std::string> lengths;
-  // Up to |q + k|^2 = 16: beyond, rounding is no longer small beside the gain.
+  // Up to |q + k|^2 = 16: beyond that, rounding is not small compared with the gain.
   const double step = recipe.sized(5.0, 1.5, 1.1);
   for (double length = 0.05; length < 2; length *= step) lengths.push_back(fmt::format("{:.4g}", length));
   std::vector<Panel> panels;

@@ -1,5 +1,5 @@
 // The error of the normalised output against the budget, on random inputs and on heads of a model, beside the mean of
-// V. Random features by themselves, at the sizes of Performer's Fig. 4: recipe performer-fig4.
+// V. Recipe performer-fig4 has random features only, at the sizes of Performer's Fig. 4.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -46,7 +46,7 @@ Measured run(Recipe& recipe, Index n) {
   request.sweep.push_back({"r", values});
   request.causal = false;
   all.cells = all.cells + recipe.run(request);
-  // Laws have as many draws as one likes.
+  // Random inputs are not limited by the number of texts, so they get more replicates.
   const Index few = all.budgets.front(), many = all.budgets.back();
   request.methods = {positive(few), positive(many), trigonometric(many / 2), trigonometric(many), "uniform"};
   request.sweep.clear();
@@ -84,7 +84,7 @@ void write(Recipe& recipe) {
   draw(recipe, all, n);
 
   const Index few = all.budgets.front(), many = all.budgets.back();
-  // The first of each pair over the second; all heads are one region.
+  // The error of the first of each pair over that of the second; all heads form one region.
   struct Pair {
     std::string name, first, second;
   };

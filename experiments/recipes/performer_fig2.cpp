@@ -1,8 +1,8 @@
 // Performer's Fig. 2: which of trigonometric and positive features errs less, over the angle between q and k and their
 // length. For independent vectors, |q| = |k| = l and m vectors each (methods.md A1, A2),
 //   MSE_trig / MSE_pos = (cosh |q - k|^2 - 1) / (exp |q + k|^2 - 1)
-// whatever d: below 1 for acute angles and above 1 for wide ones. A trigonometric vector makes two features, so at
-// equal features its error doubles.
+// at every d: below 1 for acute angles and above 1 for wide ones. A trigonometric vector makes two features, so at
+// equal numbers of features its error doubles.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -65,7 +65,7 @@ void draw(Recipe& recipe, const Cells& map, const Cells& slice) {
                 {errors, quotient});
 }
 
-// At that length: at which angles the closed form of positive features lies below the other one.
+// At which angles the closed form of positive features lies below the other one, at one length.
 Finding by_angle(const Cells& at_length, const std::string& length, const std::string& numerator,
                  const Specs& all_angles) {
   std::vector<Region> regions;
@@ -126,7 +126,7 @@ void write(Recipe& recipe) {
   for (Index i = 1; i <= steps; ++i)
     lengths.push_back(fmt::format("{}", 2 * static_cast<double>(i) / static_cast<double>(steps)));
   const Index tiles = recipe.sized(4, 32, 64);
-  const Cells map = recipe.run({.experiment = draws_of_a_pair(64),  // for the closed form alone
+  const Cells map = recipe.run({.experiment = draws_of_a_pair(64),  // only for the closed form
                                 .methods = {positive, trig, trig_features},
                                 .inputs = {"pair"},
                                 .n = {1},

@@ -1,7 +1,7 @@
 // Performer's Fig. 3: time of forward and backward against length, with the line where attention returns V. The
 // published figure times whole models; here it is attention, beside the FLOPs of the layer around it. Regular model:
 // h = 8, d = 64, feed-forward width 2048 = 4 D. By FLOPs a Performer layer costs, over one whose attention is free,
-//   1 + h (4 m d + 4 m (d + 1)) / (24 D^2) = 1.17 for m = 256, whatever n;   softmax 1 + n / (6 D).
+//   1 + h (4 m d + 4 m (d + 1)) / (24 D^2) = 1.17 for m = 256 at every n;   softmax 1 + n / (6 D).
 #include <fmt/format.h>
 
 #include "experiments/recipes/growth.hpp"
@@ -89,7 +89,7 @@ void judge_times(Recipe& recipe, const Cells& steps, Index last) {
 void write(Recipe& recipe) {
   const auto lengths =
       recipe.sized<std::vector<Index>>({64, 128}, {512, 1024, 2048}, {512, 1024, 2048, 4096, 8192, 16384});
-  const std::vector<Index> layer_lengths{512, 1024, 2048, 4096, 8192, 16384, 32768};  // of layers nothing is run
+  const std::vector<Index> layer_lengths{512, 1024, 2048, 4096, 8192, 16384, 32768};  // FLOPs only: no layer is run
   const RunRequest step{.experiment = "training-step:" + turns(recipe),
                         .methods = methods,
                         .inputs = {"gaussian"},

@@ -1,6 +1,6 @@
-// Performer's Fig. 4: the error of the attention output against m, at its sizes. The figure does not state the scale of
-// its inputs, on which every ordering in it depends; here the scale is an axis. Lines are the delta method's
-// predictions, to first order in 1/m (methods.md A4).
+// Performer's Fig. 4: the error of the attention output against m, at its sizes. The paper does not state the scale of
+// the inputs, although every ordering in the figure depends on it; here the scale is an axis. Lines are the delta
+// method's predictions, to first order in 1/m (methods.md A4).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ Samples errors(const Cells& cells, const std::string& method, double scale, cons
   return cells.input(input(scale)).method(with_m(method, m)).scalar("output_mse");
 }
 
-// error / other, the geometric mean over all m, replicate by replicate.
+// error / other, the geometric mean over all m, for each replicate.
 Samples over_m(const Cells& cells, const Specs& budgets, double scale, const std::string& error,
                const std::string& other) {
   Samples ratios;
@@ -56,7 +56,7 @@ void draw(Recipe& recipe, const Cells& cells, Index n) {
                       .y = "output_mse",
                       .y_label = "mean squared error of the output",
                       .y_scale = "log10",
-                      .interval = "median",  // near-zero normalisers of trigonometric features leave no mean
+                      .interval = "median",  // normalisers of trigonometric features near 0 make a mean meaningless
                       .theory = "output_mse_theory",
                       .references = {"uniform"}});
   recipe.figure("performer-fig4", "Error of the attention output against m",

@@ -1,6 +1,6 @@
-// Whether Performer is vector quantisation made soft (Su, kexue.fm/archives/9862): hard VQ, VQ softened by a Gaussian
-// mixture of width sigma, VQ with random codes, Performer, and Performer with its omegas read as codes in both ways
-// (methods.md D).
+// Whether Performer is soft vector quantisation (Su, kexue.fm/archives/9862): compares hard VQ, VQ softened by a
+// Gaussian mixture of width sigma, VQ with random codes, Performer, and Performer with its omegas read as codes in both
+// ways (methods.md D).
 #include <fmt/format.h>
 
 #include "experiments/recipes/field.hpp"
@@ -27,13 +27,13 @@ const std::vector<Setting> settings{{"gaussian, scale 0.5", "gaussian:scale=0.5"
 std::string with(const std::string& method, const std::string& arguments) {
   return method + (method.find(':') == std::string::npos ? ":" : ",") + arguments;
 }
-// The budget's name differs: codes of VQ, omegas of Performer.
+// The budget parameter is `codes` for VQ and `m` (the number of omegas) for Performer.
 std::string at_budget(const std::string& method, const std::string& budget) {
   if (method == "uniform") return method;
   return with(method, (method.starts_with("performer") ? "m=" : "codes=") + budget);
 }
 
-// One region an input, with a comparison for each budget: the error of `method` over that of `other`.
+// One region per input, with a comparison for each budget: the error of `method` over that of `other`.
 std::vector<Region> over_budgets(const Recipe& recipe, const Cells& all, const Specs& budgets,
                                  const std::string& method, const std::string& other) {
   std::vector<Region> regions;

@@ -22,7 +22,7 @@ Specs specs(const Specs& maps) {
 void write(Recipe& recipe) {
   Specs maps = exponentials;
   maps.insert(maps.end(), others.begin(), others.end());
-  // Short of where targets are 0, which no error is relative to.
+  // Below the angles where targets are 0 and a relative error is undefined.
   const auto angles =
       recipe.sized<Specs>({"0.5"}, {"0.25", "0.6", "1"}, {"0.1", "0.25", "0.4", "0.6", "0.8", "1", "1.2"});
   const Cells all = recipe.run({.experiment = draws_of_a_pair(recipe.sized<Index>(64, 384, 6144)),

@@ -1,6 +1,6 @@
 // From which length the polynomial kernel of degree 2 is cheaper than softmax. With D^2 features 4 n D^2 (D + 1)
-// against 4 n^2 D FLOPs: n > D^2 (1 + 1/D). The kernel needs D (D + 1) / 2 of them, q_l q_m = q_m q_l, so n > (D + 1)^2
-// / 2: half as long, methods.md C5. Time has what FLOPs do not: exponentials of softmax, and making features.
+// against 4 n^2 D FLOPs: n > D^2 (1 + 1/D). The kernel needs only D (D + 1) / 2 features since q_l q_m = q_m q_l, so
+// n > (D + 1)^2 / 2 suffices: half as long, methods.md C5. Time also includes softmax's exponentials and the features.
 #include <fmt/format.h>
 
 #include "experiments/recipes/growth.hpp"
@@ -59,7 +59,7 @@ void write(Recipe& recipe) {
            "D^2, the source's condition. With each product once (D + 1)^2 / 2 is enough, since q_l q_m = q_m q_l",
        .because = "4 n D (D + 1) (D + 1) / 2 = 4 n^2 D at n = (D + 1)^2 / 2"},
       [=] {
-        // Those of the kernel are proportional to n, those of softmax to n^2.
+        // The kernel's FLOPs are proportional to n, softmax's to n^2.
         std::vector<Bounded> all;
         for (const auto& [d, timed, counted] : widths) {
           const auto flops = [&, &one = counted](const std::string& method) {

@@ -1,7 +1,7 @@
-// The estimates that users of published libraries get: each departure that a parameter switches on, beside the method
-// without it and the mean of V. Errors alone would not tell: where the honest estimate is worse than the mean of V, a
-// bias towards it lowers the error. So departures are judged by the bias of the kernel estimate, and errors are
-// reported.
+// The estimates that users of published libraries get. A parameter switches on each deviation of a library; the recipe
+// compares it with the correct method and with the mean of V. Errors alone do not show a deviation: if the correct
+// estimate is worse than the mean of V, a bias towards that mean lowers the error. So the recipe judges the bias of the
+// kernel estimate and reports errors.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ using Specs = std::vector<std::string>;
 
 struct Trap {
   std::string correct, published, name;
-  bool kernel = true;  // it estimates one
+  bool kernel = true;  // whether it estimates a kernel
 };
 const std::vector<Trap> traps{
     {"performer", "performer:sign_fix=false", "a QR factor without its signs"},
@@ -30,7 +30,7 @@ const std::vector<Trap> traps{
 const std::string defaults = traps[4].published;
 const std::string unstabilised = "performer:stabiliser=projection-only";
 const std::string real_head = "model:layer=2,head=1";
-// Of width 64, along (1, ..., 1) and along e1: laws that are not isotropic tell the two apart.
+// d = 64, along (1, ..., 1) and along e1: the results differ if the vectors are not isotropic.
 const Specs pairs{"pair:length=0.5,direction=ones", "pair:length=0.5,direction=axis"};
 
 std::string law(double scale) { return fmt::format("gaussian:scale={:g}", scale); }
@@ -171,7 +171,7 @@ void judge_errors(Recipe& recipe, const Cells& cells, const std::vector<double>&
       });
 }
 
-// One number a scale, with the boundary between them.
+// One number per scale; the finding gives the boundary between scales.
 std::vector<Region> by_scale(const std::vector<double>& scales, const std::function<Estimate(const std::string&)>& at) {
   std::vector<Region> regions;
   for (const double scale : scales)

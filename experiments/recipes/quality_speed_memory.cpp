@@ -1,5 +1,5 @@
-// Quality against speed with memory as the circle, all methods at equal FLOPs: the figure of Tay et al.,
-// arXiv:2011.04006, Fig. 3, with which Lee's lecture closes, from measurements.
+// Quality against speed, with memory as the size of the circle, all methods at equal FLOPs: a measured version of
+// Fig. 3 of Tay et al., arXiv:2011.04006, with which Lee's lecture closes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace attnbench::quality_speed_memory_recipe {
 namespace {
 
-constexpr double share = 8;  // budgets: one over this of softmax's FLOPs
+constexpr double share = 8;  // budgets are softmax's FLOPs over this
 
 struct Setting {
   std::string title, input;
@@ -21,7 +21,7 @@ struct Setting {
   Cells errors = {}, speeds = {};
 };
 
-// A head of the model with its own mask, and laws of structure beyond its context.
+// A head of the model with its own mask, and structured random inputs longer than the model's context.
 std::vector<Setting> run_settings(Recipe& recipe) {
   std::vector<Setting> all{
       {"layer 2, head 1 of the byte-level model", RealHead{2, 1}.input(), recipe.sized<Index>(64, 256, 1024), true}};
@@ -79,14 +79,14 @@ void draw(Recipe& recipe, const std::vector<Setting>& settings) {
                 panels);
 }
 
-// The larger of two numbers: below 1 where both are.
+// The larger of two numbers: below 1 if both are.
 Estimate larger_of(const Estimate& a, const Estimate& b) {
   return {std::max(a.value, b.value),
           {std::max(a.interval.low, b.interval.low), std::max(a.interval.high, b.interval.high)},
           std::min(a.count, b.count)};
 }
 
-// A region of each setting: whether a candidate is faster than softmax and errs less than the mean of V, at once.
+// One region per setting: whether some candidate is both faster than softmax and more accurate than the mean of V.
 std::vector<Region> faster_and_better(const std::vector<Setting>& settings, double rate) {
   std::vector<Region> regions;
   for (const Setting& one : settings) {

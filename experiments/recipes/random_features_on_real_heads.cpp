@@ -1,5 +1,5 @@
-// Whether random features are worth anything on the heads of a model: against the mean of V, over the temperature (the
-// logits times logit_scale), with the transforms that cost softmax attention nothing, at no more FLOPs than softmax.
+// Whether random features beat the mean of V on the heads of a model, over the temperature (the logits times
+// logit_scale), with the transforms that leave softmax attention unchanged, at no more FLOPs than softmax.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -84,7 +84,7 @@ void draw(Recipe& recipe, const Measured& all) {
       panels);
 }
 
-// Of the best candidate, whichever it is.
+// The error of the best candidate over that of the mean of V.
 Estimate least_ratio(const Recipe& recipe, const Measured& all, const RealHead& head, double scale) {
   const Cells here = all.cells.input(head.input()).where({{"logit_scale", scale}});
   const Samples null = here.method("uniform").scalar("relative_output_error");
@@ -97,7 +97,7 @@ Estimate least_ratio(const Recipe& recipe, const Measured& all, const RealHead& 
   return least_of(ratios);
 }
 
-// On how many heads, with one factor of the logits.
+// Counts the heads on which the best candidate errs less than the mean of V, at one factor of the logits.
 void count_heads(Recipe& recipe, const Measured& all, double scale, const std::string& definition) {
   recipe.judge(
       {.text = fmt::format("By what factor the best random-feature estimator errs more or less than the mean of V, on "

@@ -12,11 +12,11 @@ using Specs = std::vector<std::string>;
 constexpr Index features = 64;  // of each capped method at every length
 const Specs capped{"performer:m=64", "linear", "vq:codes=64"}, exact{"softmax", "uniform"};
 
-// All cells with a matrix, in parts that statements and figures narrow.
+// All cells by purpose; statements and figures select from them.
 struct Measured {
-  Index n;             // of the matrices that are judged
-  Specs budgets;       // of Performer there
-  std::string judged;  // the m of them that is judged, 4 d
+  Index n;             // of the judged matrices
+  Specs budgets;       // values of Performer's m at that n
+  std::string judged;  // the judged one of them, 4 d
   std::vector<LawOrHead> inputs;
   Cells matrices, over_features, long_ones;
 };
@@ -42,13 +42,13 @@ Measured run(Recipe& recipe) {
   request.methods.clear();
   for (const auto& m : all.budgets) request.methods.push_back(with_m(m));
   all.over_features = judged + recipe.run(request);
-  // Shown by figures alone, of the two gaussian laws and the last head.
+  // For figures only, with the first Gaussian input and the last head.
   request.methods = methods;
   request.inputs = {specs[0], specs.back()};
   request.n = {all.n / 8, all.n / 4, all.n / 2};
   request.replicates = recipe.sized<Index>(2, 4);
   all.matrices = judged + recipe.run(request);
-  // A rank from F factors is at most F by construction: the bound is judged on matrices.
+  // A rank from F factors is at most F by construction, so only the ranks of matrices can test the bound.
   request.experiment = "rank:spectrum=factored";
   request.methods = {"performer:m=64", "linear"};
   request.inputs = {specs[0]};

@@ -1,6 +1,6 @@
-// Whether sparsity goes with rank: Su (kexue 9889) turns from rank to sparsity as what an attention matrix needs.
-// Effective rank against the entropy of rows, over heads, over temperatures (the logits times logit_scale) and over
-// methods, at one length: the same question asked in three ways, and Spearman's correlation for each.
+// Whether sparsity and rank are correlated: Su (kexue 9889) first says that an attention matrix needs rank, later that
+// it needs sparsity. Effective rank against the entropy of rows at one length, over heads, over temperatures (the
+// logits times logit_scale) and over methods, with Spearman's correlation for each.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -22,7 +22,7 @@ const Specs elementwise{"linear",
 const Specs others{"performer:m=64",      "performer",       "taylor",    "vq:codes=16", "vq:codes=64",
                    "local:window=4",      "local:window=16", "top-k:k=4", "top-k:k=16",  "truncated:window=4",
                    "truncated:window=16", "uniform"};
-// Those of these that are drawn: names of all would fill the legend.
+// The methods in the figure: the names of all would fill the legend.
 const Specs shown{"softmax",     "uniform",         "performer",  "linear",
                   "vq:codes=64", "local:window=16", "top-k:k=16", "truncated:window=16"};
 
@@ -125,8 +125,8 @@ struct Matrix {
   double scale;
 };
 
-// Effective ranks and entropies of matrices, by text or draw. Rows with negative entries have no entropy: such a method
-// is left out of all.
+// Effective ranks and entropies of matrices, by text or draw. Methods whose rows have negative entries are left out:
+// such a row has no entropy.
 struct Points {
   std::map<Index, std::vector<double>> ranks, entropies;
   size_t matrices = 0;
@@ -156,7 +156,7 @@ Comparison within_texts(const Recipe& recipe, const Measured& all, const std::st
           median_of(correlations, recipe.error_rate(intervals))};
 }
 
-// All heads on all texts as one sample, which depends by head and by text.
+// All heads on all texts as one sample, with an interval that allows for dependence within heads and within texts.
 Finding over_all(const Recipe& recipe, const Measured& all, const std::vector<Matrix>& heads) {
   const Points points(all, heads);
   std::vector<double> ranks, entropies;

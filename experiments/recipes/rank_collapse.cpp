@@ -1,11 +1,11 @@
-// Rank collapse: what attention alone does to tokens, and what the network around it does about that. Dong et al. 2021.
+// Rank collapse: how attention alone makes tokens equal, and how the rest of the network prevents it. Dong et al. 2021.
 // The residual res(X) = X - 1 mean(X)^T is relative to |X|, in the norm sqrt(|.|_1 |.|_inf), with its root.
 //
-// Why the rate is what it is: with tokens 1 x^T + R the logits are q.k + (terms of the row, which softmax cancels)
-// + r^T k + O(R^2), the same r in all rows, so A = 1 a^T + O(R^2) and res(A X) = O(R^3): cubed at every layer. That
-// wants attention that depends on tokens alone and logits of moderate size. A causal mask, or rotary positions, keep
-// rows of A apart even for equal tokens: then each layer takes a constant share, and the collapse is exponential.
-// Logits times 16 collapse in some draws and not in others, so medians are judged.
+// Explanation of the rate: with tokens 1 x^T + R the logits are q.k + (terms of the row, which softmax cancels)
+// + r^T k + O(R^2), the same r in all rows, so A = 1 a^T + O(R^2) and res(A X) = O(R^3): cubed at every layer. This
+// assumes that attention depends only on tokens and that logits are of moderate size. With a causal mask or rotary
+// positions the rows of A differ even for equal tokens: each layer then removes a constant share, and the collapse is
+// exponential. Logits times 16 collapse in some draws and not in others, so medians are judged.
 #include <fmt/format.h>
 
 #include <limits>
@@ -29,12 +29,12 @@ constexpr Around parts[] = {alone, {"MLP", "false", "true"}, {"skip", "true", "f
 struct Tokens {
   std::string name, input;
   bool causal;
-  std::string part;  // its region
+  std::string part;  // the region that it belongs to
   double logit_scale = 1;
 
   bool of_model() const { return input.starts_with("model"); }
 };
-// The first is the theorem's: no mask, no positions, bounded weights.
+// The first is the setting of the theorem: no mask, no positions, bounded weights.
 const std::vector<Tokens> settings{{"gaussian bidirectional", "gaussian", false, "random layers"},
                                    {"gaussian causal", "gaussian", true, "random layers"},
                                    {"gaussian with logits times 16", "gaussian", false, "logits times 16", 16},
@@ -62,7 +62,7 @@ Measured run(Recipe& recipe) {
   Measured all{.n = recipe.sized<Index>(32, 64, 256), .law_layers = recipe.sized<size_t>(4, 8, 12), .cells = {}};
   for (const Tokens& setting : settings)
     for (const Around& around : parts) {
-      const bool is_alone = &around == &parts[0];  // of which the product of attention matrices is one
+      const bool is_alone = &around == &parts[0];  // only then is the product of attention matrices meaningful
       all.cells =
           all.cells +
           recipe.run({.experiment = fmt::format("depth:layers={},skip={},feed_forward={}{}", all.layers(setting),
@@ -117,7 +117,7 @@ void draw(Recipe& recipe, const Measured& all) {
       of_methods);
 }
 
-// The order at which the residual falls, down to the rounding of a double: 0 where it does not fall.
+// The order at which the residual falls, down to double rounding; 0 if it does not fall.
 Samples orders(const Measured& all, const Tokens& setting) {
   const double floor = 16 * static_cast<double>(all.n) * std::numeric_limits<double>::epsilon();
   Samples samples;

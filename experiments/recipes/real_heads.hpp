@@ -1,5 +1,5 @@
-// The heads of the project's byte-level model that recipes look at. Replicates are texts: each is another held-out
-// file.
+// The heads of the project's byte-level model that recipes measure. Replicates are texts, each from a different
+// held-out file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace attnbench {
 
-// As many texts as the model comes with. A median over 32 texts has an interval down to an error rate of 2^-31.
+// All texts that come with the model. A median over 32 texts has an interval down to an error rate of 2^-31.
 constexpr Index texts = 32;
 
 struct RealHead {
@@ -20,22 +20,23 @@ struct RealHead {
 
 // Every head of every layer.
 std::vector<RealHead> all_heads();
-// Of softmax attention as the model computes it: the densest head, the one with the most concentrated rows, and the one
-// of the least rank; all of them at full size.
+// By softmax attention as the model computes it: the densest head, the one with the most concentrated rows, and the one
+// with the least rank; at full size, all heads.
 std::vector<RealHead> telling_heads(const Recipe& recipe);
 std::vector<std::string> inputs_of(const std::vector<RealHead>& heads);
 
-// Some laws, and after them the telling heads, as the settings of a statement.
+// The settings of a statement: some random inputs, then the telling heads.
 struct LawOrHead {
   std::string name, input;
-  std::string part = name;  // the region that it belongs to: of its own, or that of all heads
+  std::string part = name;  // its region: one of its own, or the one of all heads
 };
 std::vector<LawOrHead> laws_and_heads(const Recipe& recipe, std::vector<LawOrHead> laws);
 std::vector<std::string> inputs_of(const std::vector<LawOrHead>& all);
-// The extremes of numbers whose intervals hold all at once: they lie between the extremes of the ends.
+// The least and the greatest of several numbers. The interval runs from the extreme lower end to the extreme upper end,
+// which is valid because the intervals hold simultaneously.
 Estimate least_of(const std::vector<Estimate>& all);
 Estimate greatest_of(const std::vector<Estimate>& all);
-// The region of that name, which is added when it is not there.
+// The region of that name; it is added if missing.
 Region& region(std::vector<Region>& regions, const std::string& name);
 
 }  // namespace attnbench

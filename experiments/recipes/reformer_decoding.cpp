@@ -1,5 +1,5 @@
-// Reformer attends from queries to queries: tokens are hashed once, as both, and K is not read. It does not compute
-// attention to keys of their own, such as a decoder's over an encoder's output, or any pretrained softmax.
+// Reformer attends from queries to queries: it hashes every token once, as query and as key, and does not read K. So it
+// cannot compute attention to separate keys, such as a decoder's over an encoder's output, or any pretrained softmax.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"

@@ -1,6 +1,6 @@
 // Performer's Theorem 1: directions whose norms are all sqrt(d) estimate the regularised kernel (methods.md B3)
 //   SMREG / SM = exp(-|q + k|^2 / 2) 0F1(; d/2; d |q + k|^2 / 4)  =  1 - |q + k|^4 / (4 d) + ...
-// which is below 1 everywhere and nears it as d grows with |q + k| fixed.
+// which is below 1 everywhere and approaches 1 as d grows with |q + k| fixed.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -51,7 +51,8 @@ void write(Recipe& recipe) {
                                   .inputs = inputs,
                                   .n = {1},
                                   .d = {d}});
-    // A draw of many vectors averages more and takes d^3 operations. Of long vectors rare draws hold the mean.
+    // A draw has m = d vectors: a larger d averages more within a draw and costs d^3 operations. Only |q + k|^2 = 1 is
+    // measured: for longer vectors rare draws dominate the mean.
     const Index draws = std::max<Index>(64, recipe.sized<Index>(64, 2048, 8192) / d);
     measured = measured + recipe.run({.experiment = draws_of_a_pair(draws),
                                       .methods = {fixed_norm(d)},

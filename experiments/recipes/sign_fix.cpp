@@ -1,5 +1,6 @@
 // The effect of the missing sign fix of a QR factor on positive features (methods.md B). Householder QR gives a Q whose
-// first entries have one sign; google-research's JAX code, performer-pytorch and fast-transformers use it as it is.
+// first entries all have the same sign; google-research's JAX code, performer-pytorch and fast-transformers do not
+// correct it.
 // |q + k| = 0.8 here: |q| = |k| = 0.4 at angle 0, along (1, ..., 1) and along e1.
 #include <fmt/format.h>
 
@@ -21,8 +22,8 @@ void write(Recipe& recipe) {
   const auto sizes = recipe.sized<std::vector<Index>>({4, 8}, {4, 8, 16, 32, 64});
   Cells all;
   for (const Index d : sizes) {
-    // Long vectors average more in one draw and take longer to draw. With 4096 draws at d = 4, one replicate in 64 had
-    // a draw so heavy that its mean squared error was not estimable.
+    // A larger d averages more within a draw, and a draw takes longer. With 4096 draws at d = 4, one replicate in 64
+    // had a draw so large that its mean squared error was not estimable.
     const Index draws = std::max<Index>(64, recipe.sized<Index>(64, d == 4 ? 32768 : 16384, 524288) / d);
     all = all + recipe.run({.experiment = fmt::format("kernel-error:draws={},pairs=1,precision=0,by_pair=false", draws),
                             .methods = {correct(d), raw(d)},

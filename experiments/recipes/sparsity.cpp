@@ -1,7 +1,7 @@
-// How concentrated attention rows are. methods.md I10: how dense linear attention is depends on its map and on whether
-// that acts on raw q and k, as in the papers, or on such times d^-1/4; a Performer of finite m is concentrated by the
-// noise of its features; and softmax itself is sparse only where logits are large. ReLU, ReLU^2 and cosFormer are
-// homogeneous: raw and scaled q and k give the same rows.
+// How concentrated attention rows are. methods.md I10: the density of linear attention depends on its map and on
+// whether the map acts on raw q and k, as in the papers, or on q and k times d^-1/4. The noise of the features makes
+// the rows of a Performer of finite m more concentrated. Softmax itself is sparse only if logits are large. ReLU,
+// ReLU^2 and cosFormer are homogeneous: raw and scaled q and k give the same rows.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"
@@ -16,7 +16,7 @@ const std::string exp_raw = "linear:features=exp,inputs=unscaled", elu_raw = "li
 const Names homogeneous{"linear:features=relu", "linear:features=relu2", "cosformer"};
 const Names as_published{exp_raw, elu_raw, "linear:features=relu", "linear:features=relu2", "cosformer"};
 const Names laws{"gaussian", "gaussian:scale=0.5", "clustered"};
-// Means over rows: a row at a time would fill the results file.
+// Records means over rows: values for every row would make the results file too large.
 const std::string experiment = "sparsity:by_row=false", support = "relative_support";
 
 Names all_methods() {
@@ -26,7 +26,7 @@ Names all_methods() {
 }
 
 struct Runs {
-  Cells laws, heads, head_over_n;  // at the longest n, but for the head that is drawn
+  Cells laws, heads, head_over_n;  // heads: only at the longest n; the others: at every n
   std::vector<Index> lengths;
 };
 
@@ -82,7 +82,7 @@ void draw(Recipe& recipe, const Runs& runs) {
       panels);
 }
 
-// 1 less support / n: 0 is average pooling.
+// 1 - support / n: 0 is average pooling.
 Samples away(const Cells& one) {
   Samples values = one.scalar(support);
   for (auto& [replicate, value] : values) value = 1 - value;
@@ -137,7 +137,7 @@ struct Named {
   Cells cells;
 };
 
-// A region an input: the ratios of the methods' supports to softmax's.
+// One region per input: the ratios of the methods' supports to softmax's.
 std::vector<Region> over_softmax(const std::vector<Named>& inputs, const Names& methods, double rate) {
   std::vector<Region> regions;
   for (const auto& [name, cells] : inputs) {

@@ -1,5 +1,5 @@
-// Whether Synthesizer's attention is the same for all inputs. methods.md G2: of learnt logits (random, factorised) it
-// is; dense variants make row i of the logits from token i. None of them compares two tokens, so that none reads keys.
+// Whether Synthesizer's attention is the same for all inputs. methods.md G2: with learnt logits (random, factorised) it
+// is; dense variants compute row i of the logits from token i. No variant compares two tokens, so none reads keys.
 #include <fmt/format.h>
 
 #include "harness/runner/recipe.hpp"
@@ -38,7 +38,7 @@ void write(Recipe& recipe) {
                 "random ones do not read the tokens at all.",
                 panels);
 
-  // Every change that was measured, with the kinds that are asked for.
+  // All measured changes of a metric for the given kinds of Synthesizer, each with the bound.
   const auto changes = [=](const std::vector<std::string>& of, const std::string& metric, double bound) {
     std::vector<Bounded> found;
     for (const auto& kind : of)

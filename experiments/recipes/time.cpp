@@ -10,11 +10,11 @@ namespace {
 
 using Specs = std::vector<std::string>;
 
-// Rounds of hashing as in Fig. 1 of Katharopoulos et al. As in the published code a token is compared with all of its
-// own chunk and the one before, whatever their buckets, so that buckets below a chunk's size save nothing.
+// Rounds of hashing as in Fig. 1 of Katharopoulos et al. As in the published code, a token is compared with its whole
+// chunk and the one before, in all buckets, so buckets smaller than a chunk save no time.
 const Specs lsh{"reformer:bucket_mask=false,rounds=1", "reformer:bucket_mask=false,rounds=4",
                 "reformer:bucket_mask=false,rounds=8"};
-const std::string routing = "routing:sweeps=0";  // sweeps would move centroids and make no call faster
+const std::string routing = "routing:sweeps=0";  // sweeps would move centroids but not change the time of a call
 
 Specs approximations(const Recipe& recipe) {
   Specs all{"performer", "linear", "linformer", "nystrom", "vq", "local"};
@@ -210,11 +210,12 @@ void write(Recipe& recipe) {
   const std::string exact = "softmax", materialised = "softmax:form=materialised", floor = "identity";
   const auto lengths =
       recipe.sized<std::vector<Index>>({64, 128}, {256, 512, 1024}, {256, 512, 1024, 2048, 4096, 8192});
-  std::vector<Index> whole_matrix = lengths;  // of 64 MB at n = 4096
+  std::vector<Index> whole_matrix = lengths;  // the matrix has 64 MB at n = 4096
   std::erase_if(whole_matrix, [](Index n) { return n > 4096; });
   const Specs approximate = approximations(recipe);
   const Cells paired = recipe.run(timed(recipe, with({exact}, with(approximate, {floor})), lengths, true));
-  // Softmax takes seconds for a call beyond. All lengths of a curve take turns with each other in one run.
+  // Longer lengths run without softmax, which takes seconds per call there. One run times all lengths of a curve in
+  // turns.
   Cells approximated = paired.methods(with(approximate, {floor}));
   if (recipe.size() == RecipeSize::full)
     approximated = recipe.run(

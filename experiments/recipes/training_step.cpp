@@ -1,5 +1,5 @@
-// A training step of attention against sequence length: time, what the backward pass costs, and what taking keys out of
-// the state again does to the gradients.
+// A training step of attention against sequence length: total time, the cost of the backward pass, and the rounding
+// error in gradients when the backward pass subtracts keys from the state.
 #include "experiments/recipes/growth.hpp"
 
 namespace attnbench::training_step_recipe {

@@ -10,7 +10,7 @@ namespace {
 
 void write(Recipe& recipe) {
   const auto codes = recipe.sized<Index>(8, 64, 512);
-  const std::string exact = "softmax", vq = fmt::format("vq:codes={},sweeps=0", codes);  // sweeps make no call faster
+  const std::string exact = "softmax", vq = fmt::format("vq:codes={},sweeps=0", codes);  // sweeps do not affect time
   std::vector<Index> lengths;
   for (Index n = 2 * codes; n <= 64 * codes; n *= 2) lengths.push_back(n);
   const Cells all = recipe.run({.experiment = "speed:" + turns(recipe),

@@ -1,7 +1,7 @@
-// Trigonometric features estimate exp(q.k) with either sign, and with a variance that explodes where it is small.
-// methods.md A2: MSE = e^s (1 - e^-|q-k|^2)^2 / 2m with s = |q|^2 + |k|^2, so that the error relative to exp(q.k)
-// vanishes with |q - k| and grows as e^(|q-k|^2); that of positive features is e^(|q+k|^2) - 1. A pair of d = 4 with
-// |q+k|^2 = 0.545 and |q-k|^2 = 0.393, at 8 features: 0.0906 against 0.0195.
+// Estimates of exp(q.k) from trigonometric features can be negative, and their relative variance explodes where
+// exp(q.k) is small. methods.md A2: MSE = e^s (1 - e^-|q-k|^2)^2 / 2m with s = |q|^2 + |k|^2, so the error relative to
+// exp(q.k) vanishes with |q - k| and grows as e^(|q-k|^2); that of positive features is e^(|q+k|^2) - 1. For a pair
+// with d = 4, |q+k|^2 = 0.545 and |q-k|^2 = 0.393, at 8 features: 0.0906 against 0.0195.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ using Specs = std::vector<std::string>;
 
 const std::string positive8 = "performer:m=8,projection=iid",
                   trig8 = "performer:features=trig,m=8,projection=iid,count=features";
-// Eight features each.
+// Each has eight features.
 const Specs of_a_pair{positive8,
                       "performer:m=8",
                       "performer:m=8,projection=simplex",

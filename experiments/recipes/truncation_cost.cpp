@@ -1,6 +1,6 @@
-// Whether truncating linear attention to a band loses its linear complexity. Where code forms the matrix and masks it,
-// yes, n^2 (F + dv); evaluated on the band alone, n (2 w + 1) (F + dv), which is linear in n (methods.md F). A mask is
-// no product of features, so the state of linear attention (one pass, whatever w) is lost either way.
+// Whether truncating linear attention to a band loses its linear complexity. If code forms the matrix and masks it,
+// yes: n^2 (F + dv). If it evaluates only the band, no: n (2 w + 1) (F + dv), linear in n (methods.md F). A mask is not
+// a product of features, so both lose the state of linear attention (one pass at every w).
 #include "experiments/recipes/growth.hpp"
 
 namespace attnbench::truncation_cost_recipe {

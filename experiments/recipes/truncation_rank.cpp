@@ -1,6 +1,6 @@
 // How truncating linear attention to a band changes its rank: Su's remedy. methods.md F2: with fewer features than
-// tokens a band raises the rank generically; that is no theorem, since a band can lose rank that the whole had (recipe
-// band-rank). To itself alone, w = 0, and renormalised, it is the identity: of full rank, and no attention at all.
+// tokens a band generically raises the rank, but not always: a band can have less rank than the whole matrix (recipe
+// band-rank). With w = 0 and renormalised it is the identity: full rank, but every token attends only to itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ void draw(Recipe& recipe, const Cells& cells, const std::vector<LawOrHead>& inpu
 
 void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(96, 128, 256);
-  // At the first the band is the token itself.
+  // The first band is the token itself.
   const auto windows = recipe.sized<std::vector<Index>>({0, 4}, {0, 1, 8, 64}, {0, 1, 2, 4, 8, 16, 32, 64, 128});
   const std::vector<LawOrHead> inputs = laws_and_heads(recipe, {{"gaussian", "gaussian"}, {"ar1", "ar1"}});
   Specs methods = bases;

@@ -1,7 +1,7 @@
-// Which ensembles of projection vectors keep positive features unbiased. It takes rows that are N(0, I) one by one:
+// Which ensembles of projection vectors keep positive features unbiased. Every row must be marginally N(0, I):
 // directions from the Haar measure (methods.md B4) and norms of chi_d, independent of the directions (J1) and not all
-// sqrt(d) (B3). |q + k| = 1 here, d = m = 4, along (1, ..., 1) and along e1: laws that are not isotropic tell the two
-// apart.
+// sqrt(d) (B3). Here |q + k| = 1 and d = m = 4, along (1, ..., 1) and along e1: the two differ if rows are not
+// isotropic.
 #include <fmt/format.h>
 
 #include "experiments/recipes/closed_forms.hpp"

@@ -1,5 +1,5 @@
-// Codes against random features at equal cost. methods.md D, A1: VQ errs by what quantising keys moves their logits, on
-// clustered keys little; positive features err by exp(|q + k|^2) / m, however the keys are distributed.
+// Codes against random features at equal cost. methods.md D, A1: the error of VQ comes from the change of logits when
+// keys are quantised, which is small for clustered keys; that of positive features is exp(|q + k|^2) / m for any keys.
 #include <fmt/format.h>
 
 #include "experiments/recipes/field.hpp"
@@ -9,7 +9,7 @@
 namespace attnbench::vq_against_performer_recipe {
 namespace {
 
-constexpr Index share = 4;  // judged: budgets of one over this of softmax's FLOPs
+constexpr Index share = 4;  // judged budgets: softmax's FLOPs over this
 
 void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 128, 1024);

@@ -1,8 +1,8 @@
-// The steps by which Su (kexue.fm/archives/9862) goes from vector quantisation to the Performer and to softmax, each
-// against what it should equal (methods.md D):
+// The steps by which Su (kexue.fm/archives/9862) goes from vector quantisation to the Performer and to softmax. Each
+// step is compared with the expression that it should equal (methods.md D):
 //   exp(Q C^T) (Delta^T V) is softmax on quantised keys            D1    codes = all values that keys take: softmax
 //   a mixture of width sigma -> 0 is the nearest code              D3
-//   exp(-|k - w|^2/2) for exp(w.k - |k|^2/2)                       D5    the same if all |w| are; Gaussian w tilt it to
+//   exp(-|k - w|^2/2) for exp(w.k - |k|^2/2)                       D5    equal if all |w| are equal; Gaussian w give
 //                                                                        softmax(q.k/2 - |k|^2/4)
 //   its softmax over codes w                                       D6    softmax(q.k/2) for Gaussian w, half the logit
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Whether feature maps leave entries of q and k without a gradient: ReLU does where an entry is negative, elu + 1 does
-// nowhere. Both are the same for raw and scaled q and k as far as zeros go; they are judged on raw ones, as published.
+// Whether feature maps leave entries of q and k without a gradient: ReLU does at negative entries, elu + 1 never does.
+// Raw and scaled q and k have the same zeros; the recipe judges raw ones, as published.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Kernel statistics against NumPy: the same estimate, side by side in one run.
+"""Times kernel statistics in attnbench and in NumPy: the same estimate, side by side in one run.
 
-For positive orthogonal features: the relative MSE of the kernel estimate over many draws and some pairs, by
-`attnbench run kernel-error` (whole process, all cores of the allowed set) and by NumPy (batched normals, batched QR with
-the sign fix, one matrix product and one exponential for each batch). Turns alternate; the ratio of each pair of turns is
-one sample. Prints the median of NumPy's time over attnbench's with its 95 % interval, and both estimates of the MSE.
+Both compute the relative MSE of the kernel estimate of positive orthogonal features over many draws and some pairs:
+`attnbench run kernel-error` (the whole process, on all allowed cores) and NumPy (batched normals, batched QR with the
+sign fix, one matrix product and one exponential per batch). Turns alternate; the ratio of each pair of turns is one
+sample. Prints the median of NumPy's time over attnbench's with its 95 % interval, and both estimates of the MSE.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 #!/usr/bin/python3
-"""The same attention methods in PyTorch, as a good user of it writes them, to be timed beside attnbench.
+"""The same attention methods in PyTorch, written as an expert user would, to be timed beside attnbench.
 
-`attnbench run speed:peer=scripts/bench/pytorch.py ...` starts this program, hands it the heads that it times itself, checks
-that both compute the same, and gives it its turns among its own. It answers one JSON line for each JSON line on its input:
+`attnbench run speed:peer=scripts/bench/pytorch.py ...` starts this program, sends it the heads that attnbench times,
+checks that both compute the same, and lets it take turns with its own methods. This program answers each JSON line on
+its input with one JSON line:
 
   {"prepare": SPEC, "tensors": FILE, "causal": false, "threads": 1}   -> {"id": 0, "output": FILE} or {"none": REASON}
   {"run": ID, "iterations": 3}                                        -> {"seconds": 0.0123}, of one call
 
-Tensors are safetensors: q, k, v of shape [heads, n, d] (q and k scaled by d^-1/4 each) and what a method drew, of shape
-[heads, ...]. Everything is batched over heads; causal linear attention goes in chunks; nothing loops over tokens.
+Tensors are safetensors: q, k, v of shape [heads, n, d] (q and k scaled by d^-1/4 each) and a method's random tensors, of
+shape [heads, ...]. Everything is batched over heads; causal linear attention works in chunks; no loop runs over tokens.
 
-PyTorch is measured at its best: on processors with AVX-512 an OpenBLAS that does not know them is told so, and the chunk is
-the faster of two.
+PyTorch is measured at its best: on processors with AVX-512 the program sets OPENBLAS_CORETYPE for an OpenBLAS that does
+not detect them, and it uses the faster of two chunk sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 if "OPENBLAS_CORETYPE" not in os.environ and "avx512f" in Path("/proc/cpuinfo").read_text():
-    os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"  # read when the library is loaded, below
+    os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"  # OpenBLAS reads it when it is loaded, below
 
 try:
     import torch
@@ -202,7 +203,7 @@ CAUSAL = {"softmax", "linear", "performer", "local"}
 
 
 def masks(t: Tensors, o: Options) -> Tensors:
-    """What does not depend on the numbers is made once, as a model keeps it."""
+    """The masks, which depend only on shapes: made once, as a model would keep them."""
     n = t["q"].shape[1]
     if o.name == "softmax" and o.causal:
         return {"hidden": hidden(n, t["q"])}
@@ -220,7 +221,7 @@ def masks(t: Tensors, o: Options) -> Tensors:
 
 
 def refusal(o: Options) -> str | None:
-    """Why there is no PyTorch form of this, or nothing."""
+    """Why this method has no PyTorch form; None if it has one."""
     if o.name not in METHODS:
         return f"there is no PyTorch form of {o.name} here"
     unknown = set(o.parameters) - KNOWN[o.name]

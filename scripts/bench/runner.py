@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""What a run costs beside what it measures, with experiments that measure nothing: start of workers, messages and store.
+"""The overhead of a run (worker start, messages, store), from experiments that measure nothing.
 
     scripts/bench/runner.py [--repeats N] [--cells N]
 
-The program is build/release/attnbench_faulty, which the tests build. Each sweep is run anew N times; the medians are
-printed with their distribution-free 95 % intervals.
+The program is build/release/attnbench_faulty, which the tests build. Each sweep runs N times, always from an empty
+results file; the medians are printed with their distribution-free 95 % intervals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEATHS = 50
 
 
 def resident(process: int) -> float:
-    """MiB that a process has resident; 0 when it is gone."""
+    """Resident MiB of a process; 0 if it has ended."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except (OSError, IndexError):
@@ -35,7 +35,7 @@ def resident(process: int) -> float:
 
 
 def has_workers(process: int) -> bool:
-    """Whether the run is past its planning."""
+    """Whether the run has finished planning and started workers."""
     try:
         return bool(Path(f"/proc/{process}/task/{process}/children").read_text())
     except OSError:
@@ -43,7 +43,7 @@ def has_workers(process: int) -> bool:
 
 
 def sweep(arguments: list[str], threads: int) -> tuple[float, list[float]]:
-    """Seconds of one run into a results file of its own, and the MiB of the runner every 20 ms while it has workers."""
+    """Seconds of one run into a new results file, and the MiB of the runner every 20 ms while it has workers."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(PROGRAM), "run", *arguments, "--threads", str(threads), "--results", f"{folder}/r.db"]
         quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
@@ -67,7 +67,7 @@ def no_op(cells: int) -> list[str]:
 
 
 def deaths(method: str) -> list[str]:
-    """Cells whose worker dies, or, with the method zero, does not."""
+    """Cells whose worker dies; with the method zero it survives."""
     return ["attention-error", "--method", method, "-n", "8", "-d", "4", "--replicates", str(DEATHS)]
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Whole `attnbench run rank` commands beside what is asked of them: seconds, with all that a run does, and peak memory.
+"""Seconds and peak memory of whole `attnbench run rank` commands, compared with their targets.
 
     scripts/bench/spectra.py [--repeats N]
 
-Each is run anew N times; the medians are printed with their distribution-free 95 % intervals.
+Each runs N times into a new results file; the medians are printed with their distribution-free 95 % intervals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from table import Line
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build/release/attnbench"
-# What, the arguments, seconds asked, MiB asked.
+# Name, arguments, target in seconds, target in MiB.
 RUNS = (
     ("performer m=256, n = 65536, from factors", ["--method", "performer:m=256", "-n", "65536"], 5.0, 1024.0),
     ("softmax, n = 2048, dense", ["--method", "softmax", "-n", "2048"], 3.0, None),
@@ -29,7 +29,7 @@ RUNS = (
 
 
 def measure(arguments: list[str]) -> tuple[float, float]:
-    """Seconds and MiB of one run into a results file of its own."""
+    """Seconds and peak MiB of one run into a new results file."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(PROGRAM), "run", "rank", *arguments, "--results", f"{folder}/r.db"]
         quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What is asked of the engines beside what a results file of scripts/bench/run.sh has: one line each.
+"""Compares the performance targets of the engines with a results file of scripts/bench/run.sh, one line per target.
 
     scripts/bench/table.py results/bench.db
 
-Ratios are medians over blocks, each block one pair of turns side by side, with their distribution-free 95 % intervals.
+Ratios are medians over blocks, with distribution-free 95 % intervals; a block is one pair of adjacent turns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the table. more: whether more is better."""
+    """One row of the table. asked: the target; more: whether larger values are better."""
 
     what: str
     asked: float | None
@@ -62,7 +62,7 @@ class Table:
         self.all = results.read([path])
 
     def values(self, metric: str, **where: Any) -> NDArray[np.float64]:
-        """All samples of a metric of the cells that agree, blocks and replicates one after the other."""
+        """All samples of a metric from the matching cells, blocks and replicates concatenated."""
         keys = results.select(self.all.cells, where).index
         found = self.all.measurements
         found = found[found["key"].isin(keys) & (found["metric"] == metric)]
@@ -119,7 +119,7 @@ class Table:
                 yield Line(f"two threads against one: {title(method, causal)}", 1.8, one[:count] / two[:count])
 
     def turns_of_threads(self, method: str, causal: int, threads: int) -> NDArray[np.float64]:
-        """Of the runs with five blocks, which alternate between one thread and two."""
+        """Seconds from the runs with five blocks, which alternate between one thread and two."""
         return self.values(
             "seconds", experiment="speed", method=method, causal=causal, threads=threads, blocks=5, **HEADS
         )
@@ -148,7 +148,7 @@ class Table:
                     yield Line(what, 16, found / 2**20, more=False)
 
     def field(self) -> Iterator[Line]:
-        """Exponents of the methods whose budgets were matched at each length."""
+        """Exponents of time of the methods whose budgets were matched at each length."""
         where = {"experiment": "speed", "heads": 1, "pair": False}
         cells = results.select(self.all.cells, where)
         names = cells["method"].map(lambda spec: results.without_parameters(spec, BUDGETS))
@@ -162,7 +162,7 @@ class Table:
             if len(sizes) < 2 or count == 0:
                 continue
             slopes = [np.polyfit(np.log(sizes), np.log([s[b] for s in seconds]), 1)[0] for b in range(count)]
-            # By their formulas n^1.5 at best (blocks with blocks; a window and a column), and n log n.
+            # By formula: n^1.5 at best for the first three (blocks with blocks; a window and a column), n log n for fnet.
             asked = None if name in ("sinkhorn", "strided", "sparse-fixed", "fnet") else 1.1
             yield Line(f"exponent, equal FLOPs a token: {name}", asked, np.array(slopes), more=False)
             peak = self.values("peak_bytes", method=of_name.sort_values("n")["method"].iloc[-1], n=sizes[-1], **where)

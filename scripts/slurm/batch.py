@@ -1,6 +1,6 @@
 """The text of a submission's batch scripts: one for the tasks of the array, one for the merge.
 
-Plain bash, with every word of the user's quoted, so that what runs can be read, and run by hand.
+They are plain bash with every user word quoted, so that a person can read them and run them by hand.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-# A task measures on its node's own disk, since SQLite is not to be trusted over NFS, and publishes by copy and rename.
-# What it publishes is the union with what is there: when a controller that lost its state starts a shard twice, neither
-# task takes anything from the other. Published files are read-only, so that SQLite reads them without locks or logs.
-# The count beside a file is made where it was measured, since timings count on their own machine only; it names the
-# file that it counted, so that it is never believed of another.
+# A task measures on its node's own disk, because SQLite is not reliable over NFS, and publishes by copy and rename.
+# It publishes the union of its results and those already published: if a controller that lost its state starts a shard
+# twice, neither task overwrites results of the other. Published files are read-only, so that SQLite reads them without
+# locks or logs. The task counts finished cells on the machine that measured, because a timing is valid only there. The
+# count names the file that it belongs to, so that it is never applied to another file.
 TASK = """\
 #!/usr/bin/env bash
 # One task of {name}: the shard that SLURM_ARRAY_TASK_ID says. Written by scripts/slurm/submit.py; see docs/cluster.md.
@@ -80,7 +80,7 @@ publish || failed=1
 exit "$failed"
 """
 
-# The merged file is always made anew from the shards, so that no merge can count anything twice, however many run.
+# Every merge rebuilds the merged file from all shards, so that no result counts twice, even if several merges run.
 MERGE = """\
 #!/usr/bin/env bash
 # Unites what the tasks of {name} have published. Written by scripts/slurm/submit.py; does no harm at any time.

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""How far a submission of submit.py is: what its shards have published, beside what the queue says of them.
+"""Shows the progress of a submission of submit.py: the published results of each shard, beside its state in the queue.
 
-The results are the truth: a shard is complete when its file holds all of its cells, whatever became of its job. Exit
-codes: 0 all is measured and merged, 3 not yet, 1 Slurm does not answer, 2 misuse.
+Only the results count: a shard is complete when its file holds all of its cells, even if its job failed. Exit codes: 0
+everything is measured and merged, 3 not yet, 1 Slurm does not answer, 2 misuse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from submission import Count, Job, Misuse, SlurmError, Submission, ranges, slurm
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Two at the same time would both submit what is missing. Throws Misuse for a folder that cannot be written."""
+    """Locks the folder: two status.py at once would both resubmit missing shards. Throws Misuse if it is not writable."""
     try:
         lock = open(folder / "lock", "r+")
         fcntl.lockf(lock, fcntl.LOCK_EX)
@@ -67,8 +67,8 @@ def queue_or_none(submission: Submission) -> list[Job] | None:
 
 
 def resubmit(submission: Submission, counts: dict[int, Count | None], queue: list[Job]) -> None:
-    """Queues every shard that is neither complete nor in the queue, and releases what Slurm itself holds (after a
-    launch that failed); what a person holds stays held."""
+    """Queues every shard that is neither complete nor in the queue, and releases jobs that Slurm itself holds (after a
+    failed launch). Jobs that a person holds stay held."""
     for job in queue:
         if job.held_by_slurm():
             slurm("scontrol", "release", job.id)
@@ -88,7 +88,7 @@ def merge(submission: Submission) -> None:
 
 
 def report(submission: Submission, options: argparse.Namespace) -> int:
-    # The queue first: a task that ends in between is then still counted as queued, and is not submitted again.
+    # Reads the queue before the results: a task that ends in between then counts as queued and is not resubmitted.
     queue = queue_or_none(submission)
     counts = submission.counts()
     print_table(submission, counts, queue)
@@ -102,7 +102,7 @@ def report(submission: Submission, options: argparse.Namespace) -> int:
 
 
 def summary(submission: Submission, counts: dict[int, Count | None], queue: list[Job] | None, resubmitted: bool) -> int:
-    """What is merged and what to do next, as text; the exit code."""
+    """Prints what is merged and what to do next; returns the exit code."""
     unmerged = submission.unmerged()
     there = submission.merged.exists()
     lacking = f"lacks shards {ranges(unmerged)}" if unmerged else "has all that is published"

@@ -1,7 +1,7 @@
 """A sweep on Slurm: its folder on the shared file system, its record there, its jobs in the queue, its results.
 
-Jobs are known by a name that no other submission has, never by their ids alone: a controller that was killed hard
-forgets what it was given last and gives the same ids out again. What is done is known from the published results alone.
+Jobs are identified by a name that no other submission has, never by their ids alone: a controller that was killed loses
+its latest jobs and assigns their ids again. Only the published results tell which cells are done.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ WARNING = 60  # seconds before its time limit that a task is told to stop and pu
 
 
 class Misuse(Exception):
-    """What was given, what was expected and how to mend it, in one line. Exit code 2."""
+    """Says in one line what was given, what was expected and how to fix it. Exit code 2."""
 
 
 class SlurmError(Exception):
-    """What Slurm answered, in one line. Exit code 1."""
+    """Quotes Slurm's answer in one line. Exit code 1."""
 
 
 def slurm(*command: str, environment: dict[str, str] | None = None) -> str:
-    """Standard output of a command of Slurm. Throws Misuse where there is no Slurm and SlurmError where it says no."""
+    """Standard output of a Slurm command. Throws Misuse if Slurm is not installed, SlurmError if the command fails."""
     try:
         answer = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def slurm(*command: str, environment: dict[str, str] | None = None) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """One element of an array, or a merge, that the queue still has."""
+    """One element of an array, or a merge, that is still in the queue."""
 
     id: str
     shard: int | None  # None: a merge
@@ -53,7 +53,7 @@ class Job:
     reason: str
 
     def stuck(self) -> str:
-        """How to mend what will not go on by itself; empty when it will."""
+        """How to fix a job that will not start by itself; empty if it will."""
         if self.state != "PENDING":
             return ""
         if self.held_by_slurm():
@@ -67,13 +67,13 @@ class Job:
         return ""
 
     def held_by_slurm(self) -> bool:
-        """After a launch that failed, as on a node where another holder of the same id still runs; not by a person."""
+        """Whether Slurm holds it after a failed launch, as on a node where another job with the same id still runs."""
         return self.state == "PENDING" and self.reason == "launch failed requeued held"
 
 
 @dataclass(frozen=True)
 class Count:
-    """Replicates of cells that have ended, in whatever way, of those there are."""
+    """How many replicates of cells have ended, successfully or not, and how many there are."""
 
     done: int
     total: int
@@ -117,7 +117,7 @@ class Submission:
 
     @classmethod
     def load(cls, folder: Path) -> Submission:
-        """Throws Misuse for a folder that holds none."""
+        """Reads the record. Throws Misuse if the folder has none."""
         path = folder / "job.json"
         try:
             return cls(folder=folder.resolve(), **json.loads(path.read_text()))
@@ -125,7 +125,7 @@ class Submission:
             raise Misuse(f"{path}: {error}; expected the folder that submit.py was given with --results") from None
 
     def submit(self, shards: Sequence[int]) -> dict[str, Any]:
-        """Queues these shards, and a merge once they have ended in whatever way. Adds to the record and returns it."""
+        """Queues these shards, and a merge that runs once all have ended, successfully or not. Records and returns both."""
         logs = str(self.folder / "logs").replace("%", "%%")
         common = [f"--chdir={self.directory}", f"--comment={self.folder}", "--requeue", "--open-mode=append"]
         array = self._sbatch(
@@ -157,7 +157,7 @@ class Submission:
         return slurm(*words, environment=self.environment).strip().split(";")[0]  # id;cluster
 
     def queue(self) -> list[Job]:
-        """What is queued of this submission, whenever it was submitted. Throws SlurmError when that cannot be asked."""
+        """All queued jobs of this submission, resubmitted ones included. Throws SlurmError if Slurm does not answer."""
         names = (self.name, f"{self.name}-merge")
         lines = slurm("squeue", "--noheader", "--array", f"--name={','.join(names)}", "--format=%j|%i|%K|%T|%N|%r")
         jobs = []
@@ -167,7 +167,7 @@ class Submission:
         return jobs
 
     def counts(self) -> dict[int, Count | None]:
-        """Of every shard, from what it has published; None: nothing yet."""
+        """The count of every shard, from its published results; None: nothing published yet."""
         return {shard: self._count_of(shard) for shard in range(1, self.tasks + 1)}
 
     def _count_of(self, shard: int) -> Count | None:
@@ -179,13 +179,13 @@ class Submission:
             if identity == identity_of(file):
                 return count_in(counted)
         except OSError:
-            pass  # the task ended between the file and its count
+            pass  # the task ended after publishing the file, before its count
         where = ["--shard", f"{shard}/{self.tasks}", "--results", str(file)]
         answers = [planned(self.program, [*plan, *where], self.directory, self.cpus) for plan in self.plans]
         return count_in("".join(answers))
 
     def unmerged(self) -> list[int]:
-        """Shards that have published something that the merged file lacks."""
+        """Shards whose published results are missing from the merged file."""
         try:
             merged = set((self.folder / "results.of").read_text().splitlines()) if self.merged.exists() else set()
         except OSError:
@@ -196,20 +196,20 @@ class Submission:
 
 
 def identity_of(file: Path) -> str:
-    """Of a published file, which is never written to but replaced by another."""
+    """Identifies a version of a published file: files are replaced, never written to."""
     facts = file.stat()
     return f"{facts.st_ino} {facts.st_size} {int(facts.st_mtime)}"
 
 
 def count_in(answers: str) -> Count:
-    """The sum over answers of `attnbench plan`."""
+    """The sum of the counts in several answers of `attnbench plan`."""
     done = sum(map(int, re.findall(r"(\d+)(?: replicates)? done already", answers)))
     missing = sum(map(int, re.findall(r"^(\d+) replicates are missing", answers, re.MULTILINE)))
     return Count(done, done + missing)
 
 
 def planned(program: Path, arguments: Sequence[str], directory: str, cpus: int) -> str:
-    """What `attnbench plan` says with the cores of a task. Throws Misuse for arguments that it refuses."""
+    """The output of `attnbench plan` with the cores of a task. Throws Misuse for arguments that it refuses."""
     environment = {**os.environ, "SLURM_CPUS_PER_TASK": str(cpus)}
     command = [str(program), "plan", *arguments]
     try:
@@ -225,7 +225,7 @@ def planned(program: Path, arguments: Sequence[str], directory: str, cpus: int) 
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """1,2,3,5 as 1-3,5: what sbatch --array takes."""
+    """Formats 1,2,3,5 as 1-3,5, for sbatch --array."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:
@@ -236,7 +236,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def commit_of(directory: Path) -> str:
-    """The commit that is checked out there, and whether it was modified; "unknown" outside of a repository."""
+    """The commit checked out there, and whether files were modified; "unknown" outside a repository."""
     if shutil.which("git") is None:
         return "unknown"
     git = ["git", "-C", str(directory)]

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Submits a sweep to Slurm: a job array over its shards, each on one node, and a merge of what they measured.
+"""Submits a sweep to Slurm: a job array over its shards, each on one node, and a merge of their results.
 
-A plan is a config file of `attnbench run` (--config), or what stands after --, as it would be typed for one machine:
+A plan is a config file of `attnbench run` (--config), or the arguments after --, as you would type them for one machine:
 
   scripts/slurm/submit.py --tasks 20 --cpus 8 --time 4:00:00 --results /shared/sweep -- \\
       run attention-error --method performer --method uniform --sweep m=16:1024:x2 --replicates 20
   scripts/slurm/submit.py error.cfg rank.cfg --tasks 20 --results /shared/sweep
 
-What sbatch reads from SBATCH_ACCOUNT, SBATCH_QOS, SBATCH_CONSTRAINT and others of its variables holds here as well.
-Everything is in the folder: job.json, the program as it is now, the batch scripts, shards/, logs/, and results.db at
-the end. scripts/slurm/status.py FOLDER says how far it is and mends what is missing.
+sbatch's variables, such as SBATCH_ACCOUNT, SBATCH_QOS and SBATCH_CONSTRAINT, apply here as well. The folder holds
+everything: job.json, a copy of the program as it is now, the batch scripts, shards/, logs/, and results.db at the end.
+scripts/slurm/status.py FOLDER shows the progress and resubmits missing shards.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def positive(text: str) -> int:
 
 
 def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The options, and what stands after --."""
+    """The options, and the words after --."""
     words = list(words)
     at = words.index("--") if "--" in words else len(words)
     parser = argparse.ArgumentParser(
@@ -99,9 +99,9 @@ def make_folder(folder: Path) -> None:
 
 
 def copy_program(program: Path, to: Path) -> None:
-    """With the library that it looks for beside itself, and what that runs Python plugins with."""
+    """Copies the program, the library that it loads from its own folder, and the Python files that run plugins."""
     shutil.copy(program, to)
-    for folder in (program.parent, program.parent.parent / "lib/attnbench"):  # of a build, and installed
+    for folder in (program.parent, program.parent.parent / "lib/attnbench"):  # in a build tree, and installed
         if (folder / "libattnbench.so").is_file():
             shutil.copy(folder / "libattnbench.so", to.parent)
             if (folder / "python").is_dir():
@@ -110,8 +110,8 @@ def copy_program(program: Path, to: Path) -> None:
 
 
 def prepared(options: argparse.Namespace, words: list[str]) -> Submission:
-    """The folder with all that the jobs need. The program and the config files are copied: what was submitted is what
-    runs, whatever is built or edited while it waits."""
+    """Makes the folder with everything that the jobs need. It copies the program and the config files, so that builds
+    and edits while the jobs wait do not change what runs."""
     if not options.plans and not words:
         raise Misuse("nothing to run; expected config files, or -- run ARGUMENTS...")
     if shutil.which("sbatch") is None:

@@ -20,7 +20,7 @@ number() {  # NAME VALUE: VALUE if it is a number of at least 1
   echo "$2"
 }
 
-# wait_for TENTHS COMMAND...: true as soon as the command is, false when that many tenths of a second have gone by
+# wait_for TENTHS COMMAND...: succeeds as soon as the command does, fails after that many tenths of a second
 wait_for() {
   local tenths=$1
   shift
@@ -113,7 +113,7 @@ start() {  # NODES CPUS
   echo "export SLURM_CONF=$SLURM_CONF"
 }
 
-daemons() {  # NODES: all is well once every node is idle
+daemons() {  # NODES: starts the daemons and waits until every node is idle
   munged --force --socket="$folder/run/munge.sock" --key-file="$folder/munge/munge.key" --num-threads=2 \
     --pid-file="$folder/run/munged.pid" --seed-file="$folder/munge/seed" --log-file="$folder/log/munged.log" &&
     wait_for 50 test -S "$folder/run/munge.sock" &&
@@ -125,7 +125,7 @@ daemons() {  # NODES: all is well once every node is idle
   wait_for 200 all_idle "$1"
 }
 
-ended() {  # PID: no process has it, or one that is only to be waited for
+ended() {  # PID: true if no process has it, or only a zombie
   ! grep -q '^State:' "/proc/$1/status" || grep -q '^State:.Z' "/proc/$1/status"
 }
 
@@ -135,14 +135,14 @@ queue_is_empty() {
 
 stop() {
   [ -e "$folder/slurm.conf" ] || fail 2 "$folder: holds no testbed; expected the folder that start was given"
-  # Tasks would live on without the daemons; everything in this queue is this testbed's.
+  # Cancels all jobs: tasks would outlive the daemons, and every job in this queue belongs to this testbed.
   if timeout 5 scancel --user="$(id -un)" 2> /dev/null; then
     wait_for 100 queue_is_empty || true
   fi
   for file in "$folder"/run/slurmd.*.pid "$folder"/run/slurmctld.pid "$folder"/run/munged.pid; do
     [ -s "$file" ] || continue
     pid=$(cat "$file")
-    # A pid may belong to another process by now.
+    # The pid may belong to a different process by now.
     tr '\0' ' ' < "/proc/$pid/cmdline" 2> /dev/null | grep -qF -- "$folder" || continue
     kill "$pid" || continue
     wait_for 50 ended "$pid" || kill -KILL "$pid"
