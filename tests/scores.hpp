@@ -17,9 +17,6 @@ namespace attnbench {
 constexpr double family_error_rate = 1e-3;
 constexpr std::uint64_t base_seeds[] = {1, 2, 3};
 
-// A normal test with that family's threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
-constexpr double power_quantile = 3.1;
-
 struct Score {
   std::string what;
   double z;

@@ -113,7 +113,7 @@ TEST_CASE("budgets are powers of two that cost at most half of softmax, and stat
 
 TEST_CASE("recommend measures once, answers again from the store, and refuses what cannot be", "[end-to-end]") {
   const Folder folder;
-  const std::string results = " --results " + (folder / "r.db").string();
+  const std::string results = " --results " + (folder / "r.db");
   const auto refused = [&](const std::string& options, const std::string& expected) {
     const auto outcome = program("recommend " + options + results);
     INFO(options << "\n" << outcome.text);
@@ -159,7 +159,7 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
 
 TEST_CASE("compare says who wins where, and what two files judge otherwise", "[end-to-end]") {
   const Folder folder;
-  const std::string file = (folder / "r.db").string();
+  const std::string file = folder / "r.db";
   REQUIRE(program("run attention-error:matrix=false --method linear --method performer:m=8 --method uniform "
                   "-n 64 -n 96 -d 8 --replicates 15 --results " +
                   file)
@@ -201,7 +201,7 @@ TEST_CASE("compare tells a claim that got worse from one that is no longer decid
                             .seconds = 1,
                             .cells = {},
                             .verdicts = {{{.text = "S", .source = "a paper", .expected = pass}, {ruling, "numbers"}}}});
-    return (folder / name).string();
+    return folder / name;
   };
   const auto before = judged("before.db", pass), worse = judged("worse.db", fail), open = judged("open.db", ambiguous);
   const auto same = program("compare " + before + " " + before);
