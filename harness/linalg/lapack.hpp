@@ -1,4 +1,4 @@
-// What the project takes from LAPACK: singular values (divide and conquer, values only), in double.
+// Singular values from LAPACK (divide and conquer, without vectors), in double.
 #pragma once
 
 #include <vector>
