@@ -1,8 +1,10 @@
 // attnbench check: tests whether a method does what it claims.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 
 #include "harness/claims/print.hpp"
 #include "harness/cli/command.hpp"
@@ -31,8 +33,19 @@ std::vector<Subject> named_subjects(const std::vector<std::string>& specs, std::
   return subjects;
 }
 
+bool in_python(const Subject& subject) {
+  const auto files = subject.params.source_files();
+  return std::any_of(files.begin(), files.end(), [](const std::string& file) { return file.ends_with(".py"); });
+}
+
+// Python runs one thread at a time. A second thread would only wait for its lock, which costs system time.
+int useful_threads(const std::vector<Subject>& subjects) {
+  return std::all_of(subjects.begin(), subjects.end(), in_python) ? 1 : allowed_cores();
+}
+
 int run(const std::vector<std::string>& words) {
   CheckSettings settings;
+  std::optional<int> threads;
   std::vector<std::string> specs;
   bool all = false, as_json = false;
   options::options_description visible(help_caption());
@@ -43,18 +56,20 @@ int run(const std::vector<std::string>& words) {
       "error-rate", options::value(&settings.error_rate)->default_value(settings.error_rate, "1e-6"),
       "chance that any statistical test fails when all claims hold")(
       "seed", options::value(&settings.seed)->default_value(settings.seed), "base seed")(
-      "threads", options::value(&settings.threads)->default_value(allowed_cores()), "the results do not depend on it");
+      "threads", options::value<int>()->notifier([&](int given) { threads = given; }),
+      "the results do not depend on it (default: all cores of the allowed set; 1 for methods in Python)");
   if (!parse_arguments("check", visible, words, {{"spec", -1}})) return 0;
   if (specs.empty() == !all) throw Misuse("check: give method specs or --all; see attnbench list methods");
   if (!(settings.error_rate > 0 && settings.error_rate < 1))
     throw Misuse(fmt::format("--error-rate {}: expected a number between 0 and 1", settings.error_rate));
-  if (settings.threads < 1) throw Misuse(fmt::format("--threads {}: expected at least 1", settings.threads));
+  if (threads && *threads < 1) throw Misuse(fmt::format("--threads {}: expected at least 1", *threads));
 
   const auto start = std::chrono::steady_clock::now();
-  const auto report =
-      check(all ? all_subjects() : named_subjects(specs, settings.seed), settings, [&](const SubjectReport& subject) {
-        if (!as_json) std::cout << text_of(subject) << "\n" << std::flush;
-      });
+  const auto subjects = all ? all_subjects() : named_subjects(specs, settings.seed);
+  settings.threads = threads.value_or(useful_threads(subjects));
+  const auto report = check(subjects, settings, [&](const SubjectReport& subject) {
+    if (!as_json) std::cout << text_of(subject) << "\n" << std::flush;
+  });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::cout << (as_json ? json_of(report, seconds) : summary_of(report, seconds));
   return report.exit_code();

@@ -37,8 +37,9 @@ py::tuple tuple_of(const Shape& shape) {
                         shape.precision == Precision::f32 ? "float32" : "float64");
 }
 
-py::object calibration_of(const Draw& draw) {
-  if (!draw.calibration) return py::none();
+// None as well for a class whose constructor takes no calibration: a check makes 100 000 instances.
+py::object calibration_of(const Draw& draw, bool fitted) {
+  if (!draw.calibration || !fitted) return py::none();
   return py::make_tuple(copied(draw.calibration->Q), copied(draw.calibration->K), copied(draw.calibration->V));
 }
 
@@ -80,7 +81,7 @@ PyObject* Declared::make(const Draw& draw) const {
   return in_python(file, [&] {
     return held(object)
         .attr("make")(py::reinterpret_steal<py::dict>(values(draw.params)), tuple_of(draw.shape), seed,
-                      calibration_of(draw), injected_state(draw))
+                      calibration_of(draw, fitted), injected_state(draw))
         .release()
         .ptr();
   });
