@@ -77,7 +77,9 @@ struct Setting {
 // of 4.9, what is found is
 //   a kernel 4 % off: positive features with d = m = 2 have a standard deviation of sqrt((e^0.5 - 1) / 2) = 0.57 a
 //   draw, a mean squared error 10 % off: its estimate has a relative standard error of about 1.2 % from 20 000 draws,
-// in each setting; trig features and larger m find less.
+// in each setting; trig features and larger m find less. With d = 64, m = 96 the mean squared error's relative standard
+// error is at most 0.9 % from 2000 draws; that of OPRF with this A, whose errors are heavy-tailed there, is 1.4 % from
+// 12 000.
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> made;
@@ -89,8 +91,10 @@ const std::vector<Setting>& settings() {
                                           {4, 6, 20'000},
                                           {16, 16, 8000},
                                           {16, 24, 8000},
-                                          {64, 96, 12'000}})
-          made.push_back({features, projection, d, m, draws});
+                                          {64, 96, 2000}}) {
+          const bool heavy_tailed = d == 64 && std::string(features).starts_with("oprf");
+          made.push_back({features, projection, d, m, heavy_tailed ? 6 * draws : draws});
+        }
     return made;
   }();
   return all;
