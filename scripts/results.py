@@ -336,8 +336,8 @@ def _verdict(path: Path, verdict: Verdict) -> Verdict:
 
 
 def _values(shape: str, value: float | None, array: bytes | None) -> NDArray[np.float64]:
-    if array is None:  # SQLite has no NaN and stores NULL for it
-        return np.array(np.nan if value is None else value, dtype=float)
+    if array is None:
+        return np.array(value, dtype=float)
     return np.frombuffer(array, "<f8").reshape(json.loads(shape))
 
 

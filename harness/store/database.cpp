@@ -156,7 +156,7 @@ void switch_to_log(SQLite::Database& database, std::chrono::milliseconds wait) {
   }
 }
 
-// Digests take four times as long as these; verify, merge and report compute them.
+// 0.4 s for 100,000 replicates of 9 measurements. Digests take 0.6 s more; verify, merge and report compute them.
 void require_our_values(const fs::path& path, SQLite::Database& database) {
   for (const auto& problems : {misfits(database), misshapen_arrays(database), unknown_endings(database)})
     if (!problems.empty()) report_alteration(path, problems.front());

@@ -77,9 +77,12 @@ std::optional<std::string_view> text_of(sqlite3_value* value) {
   return std::string_view(content, static_cast<size_t>(sqlite3_value_bytes(value)));
 }
 
-void answer_is_text(sqlite3_context* context, int, sqlite3_value** values) {
-  const auto text = text_of(*values);
-  sqlite3_result_int(context, text && is_text(*text) ? 1 : 0);
+void answer_is_text(sqlite3_context* context, int count, sqlite3_value** values) {
+  const bool all = std::all_of(values, values + count, [](sqlite3_value* value) {
+    const auto text = text_of(value);
+    return text && is_text(*text);
+  });
+  sqlite3_result_int(context, all ? 1 : 0);
 }
 
 void answer_elements(sqlite3_context* context, int, sqlite3_value** values) {
@@ -158,7 +161,7 @@ void define_functions(SQLite::Database& database) {
   constexpr int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
   sqlite3* connection = database.getHandle();
   sqlite3_create_function_v2(connection, "digest", -1, flags, nullptr, nullptr, collect, finish, nullptr);
-  sqlite3_create_function_v2(connection, "is_text", 1, flags, nullptr, answer_is_text, nullptr, nullptr, nullptr);
+  sqlite3_create_function_v2(connection, "is_text", -1, flags, nullptr, answer_is_text, nullptr, nullptr, nullptr);
   sqlite3_create_function_v2(connection, "elements", 1, flags, nullptr, answer_elements, nullptr, nullptr, nullptr);
 }
 

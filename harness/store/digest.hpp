@@ -31,7 +31,7 @@ std::string seal(std::string_view table, std::string_view condition);
 
 // Defines for this connection the SQL functions
 //   digest(value, ...)   an aggregate: the digest of all values of all rows, in their order
-//   is_text(value)       whether the value is a text for which is_text (text.hpp) is true
+//   is_text(value, ...)  whether all values are texts for which is_text (text.hpp) is true
 //   elements(shape)      elements_of (shape.hpp), or NULL
 void define_functions(SQLite::Database& database);
 

@@ -34,12 +34,14 @@ size_t character_length(std::string_view bytes) {
 }  // namespace
 
 bool is_text(std::string_view bytes) {
-  while (!bytes.empty()) {
+  const auto plain = [](char c) { return c > 0; };  // nearly every character of a results file
+  while (true) {
+    bytes.remove_prefix(static_cast<size_t>(std::ranges::find_if_not(bytes, plain) - bytes.begin()));
+    if (bytes.empty()) return true;
     const size_t length = character_length(bytes);
     if (length == 0) return false;
     bytes.remove_prefix(length);
   }
-  return true;
 }
 
 std::string as_text(std::string_view bytes) {
