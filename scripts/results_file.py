@@ -81,6 +81,7 @@ def open_results(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(_uri(path), uri=True)
         _require_ours(connection, path)
+        connection.execute("BEGIN")  # a run may record while this is read: all queries see the file as it is now
         _require_intact_rows(connection, path)
     except (sqlite3.Error, Misuse) as error:
         if connection is not None:
@@ -117,7 +118,7 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
         wanted, found = _parts(ours), _parts(connection)
     if wanted != found:
         name, kind, _ = min(wanted ^ found)
-        said = f"its {kind} {name}" if any(name == ours_name for ours_name, _, _ in wanted) else f"a {kind}"
+        said = f"its {kind} {name}" if any(name == ours_name for ours_name, _, _ in wanted) else f"a foreign {kind}"
         raise Misuse(
             f"{path}: {said} is not as attnbench makes it; expected the tables of schema {SCHEMA} and nothing else; "
             f"nothing in it was run: `sqlite3 '{path}' .schema` shows it; restore a copy"

@@ -97,11 +97,11 @@ std::string foreign_part(SQLite::Database& database) {
     const auto there = found.find(name);
     if (there == found.end()) return fmt::format("its {} {} is missing", part.type, name);
     if (there->second.type != part.type)
-      return fmt::format("it has a {} in place of the {} {}", there->second.type, part.type, name);
+      return fmt::format("it has a foreign {} in place of the {} {}", there->second.type, part.type, name);
     if (there->second.sql != part.sql) return departure(database, ours, name);
   }
   for (const auto& [name, part] : found)
-    if (!expected.contains(name)) return fmt::format("it has a {} that attnbench does not make", part.type);
+    if (!expected.contains(name)) return fmt::format("it has a foreign {}", part.type);
   return "";
 }
 

@@ -110,11 +110,21 @@ class Refusals(InTemporaryDirectory):
                 self.assertEqual(connection.execute("SELECT count(*) FROM run").fetchone(), (1,))
                 self.assertEqual(list(self.directory.iterdir()), [path])
 
+    def test_a_run_that_records_meanwhile_changes_nothing_for_a_reader(self) -> None:
+        path = self.example().path
+        with closing(sqlite3.connect(path)) as writer:
+            writer.execute("PRAGMA journal_mode = WAL")
+            with closing(results_file.open_results(path)) as reader:
+                writer.execute("DELETE FROM measurement")
+                writer.commit()
+                self.assertTrue(reader.execute("SELECT count(*) FROM measurement").fetchone()[0])
+                self.assertFalse(writer.execute("SELECT count(*) FROM measurement").fetchone()[0])
+
     def test_the_copy_in_a_bundle_is_checked_as_well(self) -> None:
         path = self.example().path
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("CREATE VIEW mine AS SELECT 1")
-        with self.assertRaisesRegex(results.Misuse, "a view is not as attnbench makes it"):
+        with self.assertRaisesRegex(results.Misuse, "a foreign view is not as attnbench makes it"):
             bundle.store(path)
 
 

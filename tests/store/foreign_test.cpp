@@ -40,20 +40,21 @@ TEST_CASE("a file with other tables than ours is refused in one line by every co
   const Folder folder;
   const fs::path path = written(folder / "results.db"), intact = written(folder / "intact.db");
   const auto [sql, expected] = GENERATE(
-      std::tuple("CREATE TRIGGER t AFTER INSERT ON replicate BEGIN DELETE FROM measurement; END", "it has a trigger"),
+      std::tuple("CREATE TRIGGER t AFTER INSERT ON replicate BEGIN DELETE FROM measurement; END",
+                 "it has a foreign trigger"),
       std::tuple(
           "CREATE TRIGGER t AFTER INSERT ON run BEGIN INSERT INTO figure WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL "
           "SELECT x + 1 FROM i) SELECT x, x, x, x, x, x FROM i; END",
-          "it has a trigger"),
+          "it has a foreign trigger"),
       std::tuple("ALTER TABLE measurement RENAME TO kept; CREATE VIEW measurement AS SELECT * FROM kept",
-                 "it has a view in place of the table measurement"),
+                 "it has a foreign view in place of the table measurement"),
       std::tuple(
           "DROP TABLE figure; CREATE VIEW figure AS WITH RECURSIVE i(recipe) AS (SELECT 1 UNION ALL SELECT recipe + 1 "
           "FROM i) SELECT * FROM i",
-          "it has a view in place of the table figure"),
-      std::tuple("CREATE VIEW mine AS SELECT * FROM cell", "it has a view that attnbench does not make"),
-      std::tuple("CREATE TABLE mine(x)", "it has a table that attnbench does not make"),
-      std::tuple("CREATE INDEX mine ON cell(method)", "it has a index that attnbench does not make"),
+          "it has a foreign view in place of the table figure"),
+      std::tuple("CREATE VIEW mine AS SELECT * FROM cell", "it has a foreign view"),
+      std::tuple("CREATE TABLE mine(x)", "it has a foreign table"),
+      std::tuple("CREATE INDEX mine ON cell(method)", "it has a foreign index"),
       std::tuple("DROP TABLE verdict", "its table verdict is missing"),
       std::tuple("ALTER TABLE cell DROP COLUMN seed", "its table cell has no column seed"),
       std::tuple("ALTER TABLE cell RENAME COLUMN seed TO sod", "its table cell has no column seed"),
