@@ -12,6 +12,7 @@ from typing import Any
 
 import verdicts
 from results import Results
+from results_file import open_results
 
 
 def bundle(results: Results, folder: Path) -> dict[str, bytes]:
@@ -45,7 +46,7 @@ def environment(results: Results) -> str:
 
 def store(path: Path) -> bytes:
     """A consistent copy of a results file, even while a run writes to it: it includes SQLite's write-ahead log."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source:
+    with closing(open_results(path)) as source:
         with closing(sqlite3.connect(":memory:")) as whole:
             source.backup(whole)
             return whole.serialize()

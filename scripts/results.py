@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from results_file import Misuse as Misuse
+from results_file import open_results
 
-APPLICATION_ID = 0x61746E62  # "atnb"
-SCHEMA = 5
 KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
@@ -41,10 +41,6 @@ PROBLEM = (
     "threads",
     "machine",
 )
-
-
-class Misuse(Exception):
-    """The user's error in one line: the value given, the value expected, and how to correct it. Exit code 2."""
 
 
 @dataclass(frozen=True)
@@ -250,30 +246,6 @@ def read(paths: Sequence[Path]) -> Results:
     )
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    expected = "expected a results file of attnbench"
-    if not path.exists():
-        raise Misuse(f"{path}: no such file; {expected}; make one with 'attnbench run ... --results {path}'")
-    if not path.is_file():
-        raise Misuse(f"{path}: not a file; {expected}; give the files in it one by one")
-    connection: sqlite3.Connection | None = None
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (schema,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.Error as error:
-        if connection is not None:
-            connection.close()
-        raise Misuse(f"{path}: {error}; {expected}; check the path") from None
-    if application != APPLICATION_ID:
-        connection.close()
-        raise Misuse(f"{path}: another program's database; {expected}; check the path")
-    if schema != SCHEMA:
-        connection.close()
-        raise Misuse(f"{path}: schema {schema}; expected {SCHEMA}; use the scripts of the attnbench that wrote it")
-    return connection
-
-
 class _File(NamedTuple):
     """The contents of one results file, before they are merged with others."""
 
@@ -287,7 +259,7 @@ class _File(NamedTuple):
 
 
 def _read_file(path: Path) -> _File:
-    with closing(_open(path)) as connection:
+    with closing(open_results(path)) as connection:
         try:
             cells = pd.read_sql("SELECT * FROM cell ORDER BY id", connection).drop(columns="id")
             replicates = pd.read_sql(
@@ -317,7 +289,9 @@ def _read_file(path: Path) -> _File:
         _values(shape, value, array)
         for shape, value, array in zip(measurements.pop("shape"), measurements.pop("value"), measurements.pop("array"))
     ]
-    runs["environment"] = [json.loads(text or "{}") for text in runs["environment"]]
+    runs["environment"] = [_json(path, "the environment of a run", text, dict) for text in runs["environment"]]
+    for parameters in cells["parameters"]:
+        _json(path, "the parameters of a cell", parameters, dict)
     runs.insert(0, "file", str(path))
     return _File(
         cells,
@@ -325,17 +299,45 @@ def _read_file(path: Path) -> _File:
         measurements,
         runs,
         [_figure(path, *row) for row in rows],
-        [Verdict(*row) for row in judged],
+        [_verdict(path, Verdict(*row)) for row in judged],
         [
-            Reproduction(recipe, size, command, seconds, json.loads(cells), written)
-            for recipe, size, command, seconds, cells, written in reproduced
+            Reproduction(recipe, size, command, seconds, _keys(path, keys), written)
+            for recipe, size, command, seconds, keys, written in reproduced
         ],
     )
 
 
+def _json(path: Path, what: str, text: str, kind: type) -> Any:
+    """The text as JSON of that kind; digests do not keep a file from being made by another program."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        raise Misuse(
+            f"{path}: {what} is no JSON {'object' if kind is dict else 'list'}; expected one as attnbench writes it; "
+            "restore a copy, or measure again into another path"
+        )
+    return value
+
+
+def _keys(path: Path, text: str) -> list[str]:
+    return [str(key) for key in _json(path, "the cells of a reproduction", text, list)]
+
+
+def _verdict(path: Path, verdict: Verdict) -> Verdict:
+    compared = _json(path, "the comparisons of a verdict", verdict.compared, list)
+    whole = {"what", "side", "value", "low", "high", "count"}
+    if not all(isinstance(one, dict) and whole <= one.keys() for one in compared):
+        raise Misuse(
+            f"{path}: a comparison of a verdict lacks a part; expected {', '.join(sorted(whole))}; restore a copy"
+        )
+    return verdict
+
+
 def _values(shape: str, value: float | None, array: bytes | None) -> NDArray[np.float64]:
-    if array is None:  # SQLite has no NaN and stores NULL for it
-        return np.array(np.nan if value is None else value, dtype=float)
+    if array is None:
+        return np.array(value, dtype=float)
     return np.frombuffer(array, "<f8").reshape(json.loads(shape))
 
 
@@ -353,7 +355,7 @@ def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Fig
             and (panel["kind"] != "trade" or panel["x_metric"])
             for panel in description["panels"]
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
         raise Misuse(
@@ -384,7 +386,7 @@ def _of_newest(figure: Figure, newest: pd.Series[str]) -> Figure:
 
 def _with_parameters(cells: pd.DataFrame) -> pd.DataFrame:
     """Parameters as columns. A parameter with the name of another column is that column, and adds none."""
-    objects = [json.loads(text or "{}") for text in cells["parameters"]]
+    objects = [json.loads(text) for text in cells["parameters"]]
     rows = [
         {name: json.dumps(value) if isinstance(value, (list, dict)) else value for name, value in row.items()}
         for row in objects

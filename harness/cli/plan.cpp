@@ -60,6 +60,7 @@ int plan_command(const std::vector<std::string>& words) {
                               : fmt::format("{} cells x {} replicates, {} done already", count, request.replicates,
                                             backlog.already))
             << fmt::format("; a cell takes at most about {}\n", memory_size(largest));
+  std::cout << remark_on_failed(backlog.failed);
   if (missing == 0) {
     std::cout << "nothing is missing\n";
     return 0;

@@ -171,7 +171,8 @@ int run_command(const std::vector<std::string>& words) {
         return 130;
       }
       std::cout << fmt::format(
-          "{:<30}{:>5} run {:>5} there already  {:>6.1f} s{}\n", name, total.ran, total.already, done->seconds,
+          "{:<30}{:>5} run {:>5} there already  {:>6.1f} s{}{}\n", name, total.ran, total.already, done->seconds,
+          total.failed_before ? fmt::format("  {} of those there had failed", total.failed_before) : "",
           total.not_done ? fmt::format("  {} not done: {}", total.not_done, total.first_reason) : "");
       for (const Verdict& verdict : done->verdicts) print(verdict, size);
       std::cout << std::flush;

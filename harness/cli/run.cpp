@@ -76,6 +76,7 @@ int run_command(const std::vector<std::string>& words) {
   std::cout << fmt::format(
       "{} cells x {} replicates: {} run, {} were there already; in {} (attnbench report draws it)\n", summary.cells,
       replicates, summary.ran, summary.already, arguments->results);
+  std::cout << remark_on_failed(summary.failed_before);
   for (const auto& [note, count] : summary.notes) std::cout << fmt::format("{} replicates: {}\n", count, note);
   print_endings(summary);
   if (request.until) print_ambiguous(summary, request.until->relative);

@@ -1,4 +1,4 @@
-// attnbench verify: checks that a results file has everything that was recorded into it.
+// attnbench verify: checks that a results file has everything that was recorded into it, as it was recorded.
 #include "harness/store/verify.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ int run(const std::vector<std::string>& arguments) {
 
 const bool registered = add(CommandEntry{
     .text = {.name = "verify",
-             .summary = "proves that a results file has every measurement that was recorded; exit code 1 if not",
+             .summary = "finds what is missing, damaged or altered in a results file; exit code 1 if anything is",
              .formula = "verify FILE"},
     .run = run});
 

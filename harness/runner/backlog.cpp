@@ -70,14 +70,20 @@ Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, co
     }
     for (Index replicate = 0; replicate < wanted; ++replicate) {
       if (!request.until && !first[replicate]) continue;
-      if (there.contains(replicate))
+      if (there.contains(replicate)) {
         ++backlog.already;
-      else
+        backlog.failed += !settled(there.at(replicate));
+      } else {
         one.missing.push_back(replicate);
+      }
     }
     backlog.entries.push_back(std::move(one));
   }
   return backlog;
+}
+
+std::string remark_on_failed(size_t failed) {
+  return failed == 0 ? "" : fmt::format("{} of those that were there had failed: --retry runs them again\n", failed);
 }
 
 RunEstimate estimate(const RunRequest& request, const Backlog& backlog, const std::vector<PastCell>& past) {

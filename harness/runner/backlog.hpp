@@ -17,6 +17,7 @@ struct Backlog {
   };
   std::vector<Entry> entries;
   size_t already = 0;  // requested replicates that have ended
+  size_t failed = 0;   // of these, the ones that a retry would run again
 };
 
 // The replicates that have ended, by the key of their cell.
@@ -28,6 +29,9 @@ EndedUnits ended_units(const RunRequest& request, const Store& store);
 // cells: expand(request); the backlog points into them. store: has the numbers for --until; null if there is no store.
 Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, const EndedUnits& ended,
                    const Store* store);
+
+// A sentence about replicates that are there and failed, with the option that runs them again; empty if there are none.
+std::string remark_on_failed(size_t failed);
 
 // Estimates what the backlog will take. With --until the number of replicates is unknown: the range goes from one more
 // stage for each cell to the cap.

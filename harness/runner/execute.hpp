@@ -32,6 +32,7 @@ struct RunSummary {
   size_t cells = 0;
   size_t ran = 0;                       // replicates that this call ran
   size_t already = 0;                   // replicates that the store already had
+  size_t failed_before = 0;             // of these, the ones that a retry would run again
   size_t not_done = 0;                  // replicates of this call that did not end `done`
   std::string first_reason;             // the reason of the first of those
   std::map<std::string, size_t> notes;  // notes of experiments, with the number of replicates that had each

@@ -33,6 +33,7 @@ Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
 void add(RunSummary& total, const RunSummary& one) {
   total.ran += one.ran;
   total.already += one.already;
+  total.failed_before += one.failed_before;
   total.not_done += one.not_done;
   if (total.first_reason.empty()) total.first_reason = one.first_reason;
   total.interrupted = one.interrupted;

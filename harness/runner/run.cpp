@@ -44,6 +44,7 @@ RunSummary run(const RunRequest& request, const std::vector<Cell>& cells, Store&
     if (first) {
       summary.cells = backlog.entries.size();
       summary.already = backlog.already;
+      summary.failed_before = backlog.failed;
       if (before) before(backlog);
     }
     std::vector<Unit> units = units_of(backlog, timing);

@@ -12,6 +12,7 @@
 
 #include "harness/store/database.hpp"
 #include "harness/store/unite.hpp"
+#include "harness/store/verify.hpp"
 
 namespace attnbench {
 
@@ -42,11 +43,10 @@ class TemporaryFile {
   fs::path path_;
 };
 
-// Attaches a results file for reading, under the name `part`.
+// Attaches a file that require_whole has read, under the name `part`.
 class Attached {
  public:
   Attached(SQLite::Database& database, const fs::path& path) : database_(database) {
-    open_for_reading(path);  // throws if it is not a results file of this schema
     SQLite::Statement attach(database_, "ATTACH ? AS part");
     attach.bind(1, name_for_reading(path));
     attach.exec();
@@ -92,12 +92,14 @@ Merged merge(const fs::path& given, const std::vector<fs::path>& files) {
   // First unite all other files in a temporary one that nobody sees. Writing to `out` is then a single transaction, for
   // any number of files.
   const TemporaryFile fresh(out);
+  if (fs::is_regular_file(out) && !fs::is_empty(out)) require_whole(out);
   return explained(out, [&] {
     {
       SQLite::Database database = open_for_writing(fresh.path());
-      database.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
+      database.exec("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF");
       for (const fs::path& path : files) {
         if (is_the_same(path, out)) continue;
+        require_whole(path);
         const Attached part(database, path);
         unite(database, fmt::format("'{}' and the files before it", path.string()), merged);
       }

@@ -25,8 +25,8 @@ struct Merged {
 // two files hold a replicate, a settled one wins over an unsettled one, and then the earlier over the later, so that
 // the order of the files does not matter. Of figures and of a recipe's verdicts the newest are kept.
 //
-// Throws Misuse when a file is not a results file, and when two files hold different numbers for one replicate; the
-// message names it.
+// Throws Misuse when a file is not a results file, when `attnbench verify` finds a problem in it, and when two files
+// hold different numbers for one replicate, or different cells under one key; the message names it.
 Merged merge(const std::filesystem::path& out, const std::vector<std::filesystem::path>& files);
 
 }  // namespace attnbench

@@ -19,14 +19,15 @@
 #include "harness/errors/error.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/database.hpp"
+#include "harness/store/digest.hpp"
+#include "harness/store/shape.hpp"
+#include "harness/store/text.hpp"
 
 namespace attnbench {
 
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays are stored as little endian float64, without a swap");
-
-constexpr size_t most_elements = 1'000'000'000 / sizeof(double);  // SQLite's SQLITE_MAX_LENGTH is 10^9 bytes
 
 std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
@@ -44,7 +45,7 @@ void require_well_formed(const std::vector<Measurement>& measurements) {
     if (std::ssize(values) != elements)
       throw std::logic_error(fmt::format("metric '{}' has {} values; its shape [{}] needs {}", metric, values.size(),
                                          fmt::join(shape, ", "), elements));
-    if (values.size() > most_elements)
+    if (std::ssize(values) > most_elements)
       throw std::logic_error(fmt::format("metric '{}' has {} values; an array may have {}; store a summary", metric,
                                          values.size(), most_elements));
     // SQLite stores NaN as NULL, so a reader could not tell it from a missing value.
@@ -66,25 +67,25 @@ void bind_values(SQLite::Statement& insert, int scalar, int array, const Measure
 }
 
 std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
-  SQLite::Statement insert(database,
-                           "INSERT INTO cell(key, experiment, method, input, nq, n, d, dv, causal, mask_offset, "
-                           "mask_keys, precision, heads, logit_scale, seed, threads, parameters, source_version, "
-                           "machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(key) DO NOTHING");
+  static const std::string new_cell =
+      fmt::format("INSERT INTO cell({}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(key) DO NOTHING",
+                  cell_columns_in_sql(""));
+  SQLite::Statement insert(database, new_cell);
   const auto& [nq, nk, d, dv, mask, precision] = cell.shape;
   int column = 0;
   const auto bind = [&](const auto& value) { insert.bind(++column, value); };
-  for (const std::string& text : {cell.key, cell.experiment, cell.method, cell.input}) bind(text);
+  for (const std::string& text : {cell.key, cell.experiment, cell.method, cell.input}) bind(as_text(text));
   for (const std::int64_t size : {nq, nk, d, dv, Index{mask.causal}, mask.offset, mask.keys}) bind(size);
   bind(to_string(precision));
   bind(std::int64_t{cell.heads});
   bind(cell.logit_scale);
   bind(std::to_string(cell.seed));  // SQLite's integers are signed
   bind(std::int64_t{cell.threads});
-  for (const std::string& text : {cell.parameters, cell.source_version, cell.machine}) bind(text);
+  for (const std::string& text : {cell.parameters, cell.source_version, cell.machine}) bind(as_text(text));
   insert.exec();
 
   SQLite::Statement select(database, "SELECT id FROM cell WHERE key = ?");
-  select.bind(1, cell.key);
+  select.bind(1, as_text(cell.key));
   select.executeStep();
   return select.getColumn(0).getInt64();
 }
@@ -93,8 +94,8 @@ std::int64_t id_of(SQLite::Database& database, const CellRow& cell) {
 bool put_replicate(SQLite::Database& database, std::int64_t cell, Index replicate, std::int64_t run,
                    const Ending& ending, double seconds, size_t measurements) {
   static const std::string upsert = fmt::format(
-      "INSERT INTO replicate(cell, replicate, run, ending, reason, seconds, finished, measurements) "
-      "VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(cell, replicate) DO UPDATE SET run = excluded.run, "
+      "INSERT INTO replicate(cell, replicate, run, ending, reason, seconds, finished, measurements, digest) "
+      "VALUES(?,?,?,?,?,?,?,?,'') ON CONFLICT(cell, replicate) DO UPDATE SET run = excluded.run, "
       "ending = excluded.ending, reason = excluded.reason, seconds = excluded.seconds, "
       "finished = excluded.finished, measurements = excluded.measurements WHERE replicate.ending NOT IN {}",
       settled_endings);
@@ -103,7 +104,7 @@ bool put_replicate(SQLite::Database& database, std::int64_t cell, Index replicat
   put.bind(2, std::int64_t{replicate});
   put.bind(3, run);
   put.bind(4, to_string(ending.kind));
-  put.bind(5, ending.reason);
+  put.bind(5, as_text(ending.reason));
   put.bind(6, seconds);
   put.bind(7, utc_now());
   put.bind(8, static_cast<std::int64_t>(measurements));
@@ -122,13 +123,22 @@ void put_measurements(SQLite::Database& database, std::int64_t cell, Index repli
   for (const Measurement& measurement : measurements) {
     insert.bind(1, cell);
     insert.bind(2, std::int64_t{replicate});
-    insert.bind(3, measurement.metric);
-    insert.bind(4, measurement.unit);
-    insert.bind(5, fmt::format("[{}]", fmt::join(measurement.shape, ",")));
+    insert.bind(3, as_text(measurement.metric));
+    insert.bind(4, as_text(measurement.unit));
+    insert.bind(5, to_text(measurement.shape));
     bind_values(insert, 6, 7, measurement);
     insert.exec();
     insert.reset();
   }
+}
+
+// Of what the transaction has written, as a reader will find it.
+void seal_replicate(SQLite::Database& database, std::int64_t cell, Index replicate) {
+  static const std::string update = seal("replicate", "cell = ? AND replicate = ?");
+  SQLite::Statement put(database, update);
+  put.bind(1, cell);
+  put.bind(2, std::int64_t{replicate});
+  put.exec();
 }
 
 }  // namespace
@@ -152,12 +162,19 @@ Store::Store(Store&&) noexcept = default;
 std::int64_t Store::begin_run(const std::string& command_line, const std::string& environment) {
   const std::lock_guard lock(implementation_->mutex);
   return explained(implementation_->path, [&] {
-    SQLite::Statement insert(implementation_->database, "INSERT INTO run(started, command, environment) VALUES(?,?,?)");
+    SQLite::Database& database = implementation_->database;
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    SQLite::Statement insert(database, "INSERT INTO run(started, command, environment, digest) VALUES(?,?,?,'')");
     insert.bind(1, utc_now());
-    insert.bind(2, command_line);
-    insert.bind(3, environment);
+    insert.bind(2, as_text(command_line));
+    insert.bind(3, as_text(environment));
     insert.exec();
-    return std::int64_t{implementation_->database.getLastInsertRowid()};
+    const std::int64_t id = database.getLastInsertRowid();
+    SQLite::Statement put(database, seal("run", "id = ?"));
+    put.bind(1, id);
+    put.exec();
+    transaction.commit();
+    return id;
   });
 }
 
@@ -170,8 +187,10 @@ void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const
     // IMMEDIATE waits for the write lock here, so that no later statement finds the file busy.
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
     const std::int64_t id = id_of(database, cell);
-    if (put_replicate(database, id, replicate, run, ending, seconds, measurements.size()))
+    if (put_replicate(database, id, replicate, run, ending, seconds, measurements.size())) {
       put_measurements(database, id, replicate, measurements);
+      seal_replicate(database, id, replicate);
+    }
     transaction.commit();
   });
 }
@@ -179,16 +198,24 @@ void Store::record(std::int64_t run, const CellRow& cell, Index replicate, const
 void Store::put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json) {
   const std::lock_guard lock(implementation_->mutex);
   explained(implementation_->path, [&] {
+    SQLite::Database& database = implementation_->database;
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
     SQLite::Statement insert(
-        implementation_->database,
-        "INSERT INTO figure(recipe, name, position, json, written) VALUES(?,?,?,?,?) ON CONFLICT(recipe, name) "
-        "DO UPDATE SET position = excluded.position, json = excluded.json, written = excluded.written");
-    insert.bind(1, recipe);
-    insert.bind(2, name);
+        database,
+        "INSERT INTO figure(recipe, name, position, json, written, digest) VALUES(?,?,?,?,?,'') "
+        "ON CONFLICT(recipe, name) DO UPDATE SET position = excluded.position, json = excluded.json, "
+        "written = excluded.written");
+    insert.bind(1, as_text(recipe));
+    insert.bind(2, as_text(name));
     insert.bind(3, std::int64_t{position});
-    insert.bind(4, json);
+    insert.bind(4, as_text(json));
     insert.bind(5, utc_now());
     insert.exec();
+    SQLite::Statement put(database, seal("figure", "recipe = ? AND name = ?"));
+    put.bind(1, as_text(recipe));
+    put.bind(2, as_text(name));
+    put.exec();
+    transaction.commit();
   });
 }
 
@@ -199,7 +226,7 @@ std::string json_of(const std::vector<Compared>& all) {
   auto list = nlohmann::json::array();
   for (const auto& [what, side, value, low, high, count] : all)
     list.push_back({{"what", what}, {"side", side}, {"value", value}, {"low", low}, {"high", high}, {"count", count}});
-  return list.dump();
+  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -216,10 +243,11 @@ void Store::put_reproduction(const Reproduction& reproduction) {
     }
     const std::string written = utc_now();
     SQLite::Statement whole(
-        database, "INSERT INTO reproduction(recipe, size, command, seconds, cells, written) VALUES(?,?,?,?,?,?)");
+        database,
+        "INSERT INTO reproduction(recipe, size, command, seconds, cells, written, digest) VALUES(?,?,?,?,?,?,'')");
     whole.bind(1, reproduction.recipe);
     whole.bind(2, reproduction.size);
-    whole.bind(3, reproduction.command);
+    whole.bind(3, as_text(reproduction.command));
     whole.bind(4, reproduction.seconds);
     whole.bind(5, nlohmann::json(reproduction.cells).dump());
     whole.bind(6, written);
@@ -231,7 +259,7 @@ void Store::put_reproduction(const Reproduction& reproduction) {
     std::int64_t position = 0;
     for (const auto& [statement, finding] : reproduction.verdicts) {
       int column = 0;
-      const auto bind = [&](const std::string& text) { insert.bind(++column, text); };
+      const auto bind = [&](const std::string& text) { insert.bind(++column, as_text(text)); };
       bind(reproduction.recipe);
       insert.bind(++column, position++);
       bind(to_string(finding.ruling));
@@ -246,6 +274,9 @@ void Store::put_reproduction(const Reproduction& reproduction) {
       insert.exec();
       insert.reset();
     }
+    SQLite::Statement put(database, seal("reproduction", "recipe = ?"));
+    put.bind(1, reproduction.recipe);
+    put.exec();
     transaction.commit();
   });
 }

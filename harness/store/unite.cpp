@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/store/database.hpp"
+#include "harness/store/digest.hpp"
 
 namespace attnbench {
 
@@ -24,20 +25,17 @@ constexpr const char* equal_numbers = R"sql(
 
 // Copies runs and cells of the part, and maps their ids to ours. Time, command and environment of its start identify a
 // run.
-constexpr const char* unite_runs_and_cells = R"sql(
-  INSERT INTO main.run(started, command, environment)
-    SELECT started, command, environment FROM part.run p WHERE NOT EXISTS (
+const std::string unite_runs_and_cells = fmt::format(R"sql(
+  INSERT INTO main.run(started, command, environment, digest)
+    SELECT started, command, environment, digest FROM part.run p WHERE NOT EXISTS (
       SELECT 1 FROM main.run r WHERE r.started = p.started AND r.command = p.command AND r.environment = p.environment)
     GROUP BY started, command, environment ORDER BY min(id);
   CREATE TEMP TABLE run_map AS SELECT p.id AS theirs, min(r.id) AS ours FROM part.run p
     JOIN main.run r ON r.started = p.started AND r.command = p.command AND r.environment = p.environment GROUP BY p.id;
-  INSERT INTO main.cell(key, experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads,
-                        logit_scale, seed, threads, parameters, source_version, machine)
-    SELECT key, experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
-           seed, threads, parameters, source_version, machine
-    FROM part.cell WHERE true ORDER BY id ON CONFLICT(key) DO NOTHING;
+  INSERT INTO main.cell({0}) SELECT {0} FROM part.cell WHERE true ORDER BY id ON CONFLICT(key) DO NOTHING;
   CREATE TEMP TABLE cell_map(theirs INTEGER PRIMARY KEY, ours INTEGER NOT NULL);
-  INSERT INTO cell_map SELECT p.id, c.id FROM part.cell p JOIN main.cell c ON c.key = p.key)sql";
+  INSERT INTO cell_map SELECT p.id, c.id FROM part.cell p JOIN main.cell c ON c.key = p.key)sql",
+                                                     cell_columns_in_sql(""));
 
 // Replicates that both files have. Settled wins over unsettled, then the earlier; the reason breaks ties in time.
 const std::string meet = fmt::format(R"sql(
@@ -58,8 +56,8 @@ constexpr const char* unite_replicates = R"sql(
     SELECT m.ours AS cell, m.theirs, p.replicate, r.ours AS run
     FROM cell_map m CROSS JOIN part.replicate p ON p.cell = m.theirs JOIN run_map r ON r.theirs = p.run
     WHERE NOT EXISTS (SELECT 1 FROM main.replicate a WHERE a.cell = m.ours AND a.replicate = p.replicate);
-  INSERT INTO main.replicate(cell, replicate, run, ending, reason, seconds, finished, measurements)
-    SELECT t.cell, t.replicate, t.run, p.ending, p.reason, p.seconds, p.finished, p.measurements
+  INSERT INTO main.replicate(cell, replicate, run, ending, reason, seconds, finished, measurements, digest)
+    SELECT t.cell, t.replicate, t.run, p.ending, p.reason, p.seconds, p.finished, p.measurements, p.digest
     FROM taken t CROSS JOIN part.replicate p ON p.cell = t.theirs AND p.replicate = t.replicate;
   INSERT INTO main.measurement(cell, replicate, metric, unit, shape, value, array)
     SELECT t.cell, t.replicate, p.metric, p.unit, p.shape, p.value, p.array
@@ -67,10 +65,10 @@ constexpr const char* unite_replicates = R"sql(
 
 // The newest wins. Ties within one second are broken by content, so the order of files does not matter.
 constexpr const char* unite_figures_and_verdicts = R"sql(
-  INSERT INTO main.figure(recipe, name, position, json, written)
-    SELECT recipe, name, position, json, written FROM part.figure WHERE true
+  INSERT INTO main.figure(recipe, name, position, json, written, digest)
+    SELECT recipe, name, position, json, written, digest FROM part.figure WHERE true
     ON CONFLICT(recipe, name) DO UPDATE
-      SET position = excluded.position, json = excluded.json, written = excluded.written
+      SET position = excluded.position, json = excluded.json, written = excluded.written, digest = excluded.digest
       WHERE (excluded.written, excluded.json) > (figure.written, figure.json);
   CREATE TEMP TABLE newer AS
     WITH said AS (
@@ -93,8 +91,8 @@ constexpr const char* unite_figures_and_verdicts = R"sql(
     SELECT recipe, position, outcome, statement, numbers, region, expected, source, written, quotation, paraphrase,
            definition, threshold, because, compared FROM part.verdict
     WHERE recipe IN (SELECT recipe FROM newer);
-  INSERT INTO main.reproduction(recipe, size, command, seconds, cells, written)
-    SELECT recipe, size, command, seconds, cells, written FROM part.reproduction
+  INSERT INTO main.reproduction(recipe, size, command, seconds, cells, written, digest)
+    SELECT recipe, size, command, seconds, cells, written, digest FROM part.reproduction
     WHERE recipe IN (SELECT recipe FROM newer))sql";
 
 constexpr const char* forget =
@@ -143,6 +141,20 @@ void require_equal_numbers(SQLite::Database& database, const std::string& who) {
       first_difference(database, ours, theirs, replicate)));
 }
 
+// The digest of a replicate covers its cell, so that two cells under one key cannot become one.
+void require_equal_cells(SQLite::Database& database, const std::string& who) {
+  static const std::string differ = fmt::format(
+      "SELECT c.experiment || ' ' || c.method || ' ' || c.input || ' n=' || c.n FROM part.cell p "
+      "JOIN main.cell c ON c.key = p.key WHERE ({}) IS NOT ({}) ORDER BY c.id",
+      cell_columns_in_sql("p."), cell_columns_in_sql("c."));
+  SQLite::Statement select(database, differ);
+  if (select.executeStep())
+    throw Misuse(fmt::format(
+        "{} have different cells under one key; the first: {}; expected equal ones, and nothing was written; "
+        "one of the files was altered: leave it out",
+        who, select.getColumn(0).getString()));
+}
+
 // Number of cells that are equal except for `column` (and the key, which depends on it).
 Index apart_by(SQLite::Database& database, const std::string& column, const std::string& other) {
   return count(database,
@@ -157,6 +169,7 @@ Index apart_by(SQLite::Database& database, const std::string& column, const std:
 void unite(SQLite::Database& database, const std::string& who, Merged& merged) {
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   const Index before = count(database, "main.replicate");
+  require_equal_cells(database, who);
   database.exec(unite_runs_and_cells);
   database.exec(meet);
   require_equal_numbers(database, who);

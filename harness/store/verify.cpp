@@ -7,11 +7,14 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
-#include <stdexcept>
 
 #include "harness/store/database.hpp"
+#include "harness/store/digest.hpp"
+#include "harness/store/shape.hpp"
+#include "harness/store/text.hpp"
+#include "harness/store/values.hpp"
 
 namespace attnbench {
 
@@ -22,7 +25,7 @@ constexpr int most_of_a_kind = 20;
 // Each query returns one line per violation, and nothing for an intact file.
 struct Rule {
   const char* what;
-  const char* violations;
+  std::string violations;
 };
 constexpr const char* place =  // of replicate r of cell c
     "c.experiment || ' ' || c.method || ' ' || c.input || ' n=' || c.n || ' replicate ' || r.replicate";
@@ -45,49 +48,45 @@ const std::vector<Rule>& rules() {
        "SELECT metric || ' ' || shape FROM measurement WHERE (shape = '[]') <> (array IS NULL)"},
       {"a row of another table is missing",
        "SELECT \"table\" || ' refers to a ' || parent || ' that is not there' FROM pragma_foreign_key_check"},
-      {"measurements are missing or too many", missing.c_str()},
-      {"done without a measurement", empty.c_str()},
-      {"a reason is missing, or a done replicate has one", silent.c_str()},
+      {"measurements are missing or too many", missing},
+      {"done without a measurement", empty},
+      {"a reason is missing, or a done replicate has one", silent},
       {"a cell without a replicate",
        "SELECT experiment || ' ' || method || ' ' || input || ' n=' || n FROM cell c "
-       "WHERE NOT EXISTS (SELECT 1 FROM replicate WHERE cell = c.id)"}};
+       "WHERE NOT EXISTS (SELECT 1 FROM replicate WHERE cell = c.id)"},
+      {"a verdict of a recipe that is not there",
+       "SELECT recipe FROM verdict WHERE recipe NOT IN (SELECT recipe FROM reproduction)"}};
+  return all;
+}
+
+std::vector<Rule> rules_of_digests() {
+  std::vector<Rule> all;
+  for (const auto& [table, place, digest] : sealed_tables())
+    all.push_back({"altered", fmt::format("SELECT {} FROM {} WHERE digest IS NOT {}", place, table, digest)});
   return all;
 }
 
 std::string text_of(const SQLite::Column& column) { return column.isNull() ? "" : column.getString(); }
 
-void check_rules(SQLite::Database& database, std::vector<std::string>& problems) {
-  for (const Rule& rule : rules()) {
+void check_rules(SQLite::Database& database, const std::vector<Rule>& rules, std::vector<std::string>& problems) {
+  for (const Rule& rule : rules) {
     SQLite::Statement select(database, fmt::format("{} LIMIT {}", rule.violations, most_of_a_kind));
     while (select.executeStep()) problems.push_back(fmt::format("{}: {}", rule.what, text_of(select.getColumn(0))));
   }
 }
 
-void check_endings(SQLite::Database& database, Verification& found) {
+void count_endings(SQLite::Database& database, std::map<std::string, Index>& endings) {
   SQLite::Statement select(database, "SELECT ending, count(*) FROM replicate GROUP BY ending");
-  while (select.executeStep()) {
-    const std::string ending = select.getColumn(0).getString();
-    found.endings[ending] = select.getColumn(1).getInt64();
-    try {
-      ending_kind(ending);
-    } catch (const std::invalid_argument& unknown) {
-      found.problems.emplace_back(unknown.what());
-    }
-  }
+  while (select.executeStep()) endings[on_one_line(select.getColumn(0).getString())] = select.getColumn(1).getInt64();
 }
 
 // Describes what is wrong with an array and its stored shape; empty if they agree.
 std::string flaw(const std::string& shape_text, std::span<const char> bytes) {
-  const auto shape = nlohmann::json::parse(shape_text, nullptr, false);
-  if (!shape.is_array()) return fmt::format("its shape '{}' is no list", shape_text);
-  Index elements = 1;
-  for (const auto& axis : shape) {
-    if (!axis.is_number_integer()) return fmt::format("its shape '{}' is no list of integers", shape_text);
-    elements *= axis.get<Index>();
-  }
-  if (std::ssize(bytes) != elements * Index{sizeof(double)})
+  const std::optional<Index> elements = elements_of(shape_text);
+  if (!elements) return fmt::format("its shape '{}' is no list of sizes such as [4,64]", shape_text);
+  if (std::ssize(bytes) != *elements * Index{sizeof(double)})
     return fmt::format("has {} bytes; its shape {} needs {}", bytes.size(), shape_text,
-                       elements * Index{sizeof(double)});
+                       *elements * Index{sizeof(double)});
   for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
     double element;
     std::memcpy(&element, &bytes[at], sizeof element);  // SQLite does not align blobs
@@ -132,30 +131,51 @@ void compare_replicates(SQLite::Database& database, std::vector<std::string>& re
   while (select.executeStep()) remarks.push_back(select.getColumn(0).getString());
 }
 
+void find_problems(SQLite::Database& database, std::vector<std::string>& problems) {
+  check_rules(database, rules(), problems);
+  for (const std::string& problem : misfits(database)) problems.push_back(problem);
+  for (const std::string& problem : unknown_endings(database)) problems.push_back(problem);
+  check_arrays(database, problems);
+  check_rules(database, rules_of_digests(), problems);
+}
+
+// Throws Damage or SQLite's exception for what cannot be read.
+void read_everything(const std::filesystem::path& path, Verification& found) {
+  SQLite::Database database = open_for_verifying(path);
+  const SQLite::Transaction snapshot(database);
+  const auto count = [&](const char* table) {
+    return Index{database.execAndGet(fmt::format("SELECT count(*) FROM {}", table)).getInt64()};
+  };
+  found.runs = count("run");
+  found.cells = count("cell");
+  found.replicates = count("replicate");
+  found.measurements = count("measurement");
+  count_endings(database, found.endings);
+  find_problems(database, found.problems);
+  compare_replicates(database, found.remarks);
+  // They quote texts of the file, which may hold anything.
+  for (auto* lines : {&found.problems, &found.remarks})
+    for (std::string& line : *lines) line = on_one_line(line);
+}
+
 }  // namespace
 
 Verification verify(const std::filesystem::path& path) {
   Verification found;
   try {
-    SQLite::Database database = open_for_reading(path);
-    const SQLite::Transaction snapshot(database);
-    const auto count = [&](const char* table) {
-      return Index{database.execAndGet(fmt::format("SELECT count(*) FROM {}", table)).getInt64()};
-    };
-    found.runs = count("run");
-    found.cells = count("cell");
-    found.replicates = count("replicate");
-    found.measurements = count("measurement");
-    check_rules(database, found.problems);
-    check_endings(database, found);
-    check_arrays(database, found.problems);
-    compare_replicates(database, found.remarks);
+    read_everything(path, found);
   } catch (const Damage& damage) {
     found.problems.emplace_back(damage.what());
   } catch (const SQLite::Exception& error) {
     found.problems.push_back(fmt::format("'{}' cannot be read completely: {}", path.string(), error.what()));
   }
   return found;
+}
+
+void require_whole(const std::filesystem::path& path) {
+  Verification found;
+  explained(path, [&] { read_everything(path, found); });
+  if (!found.problems.empty()) report_alteration(path, found.problems.front());
 }
 
 }  // namespace attnbench

@@ -1,4 +1,4 @@
-// Checks that a results file has everything that was recorded into it.
+// Checks that a results file has everything that was recorded into it, as it was recorded.
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,13 @@ struct Verification {
   std::vector<std::string> remarks;
 };
 
-// Reads every byte. Checks pages and indexes (integrity_check), references, that every replicate has the measurements
-// recorded in its transaction, that arrays have the bytes of their shape and no NaN, and that endings are known and
-// have reasons. Throws Misuse when the path is not a results file; damage is reported as a problem.
+// Reads every byte. Checks pages and indexes (integrity_check), references, that every value has the type of its column
+// and every text is UTF-8, that every digest is that of its rows, that every replicate has the measurements recorded in
+// its transaction, that arrays have the bytes of their shape and no NaN, and that endings are known and have reasons.
+// Throws Misuse when the path is not a results file; damage is reported as a problem.
 Verification verify(const std::filesystem::path& path);
+
+// Throws Misuse for a file in which verify would find a problem, with the first one.
+void require_whole(const std::filesystem::path& path);
 
 }  // namespace attnbench

@@ -1,4 +1,5 @@
 // The real program, driven as a user would.
+#include <SQLiteCpp/Database.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -118,6 +119,22 @@ TEST_CASE("a run that is there is not done again, and more replicates are added 
   CHECK(program(request + " --replicates 2").text.find("4 run, 0 were there already") != std::string::npos);
   CHECK(program(request + " --replicates 2").text.find("0 run, 4 were there already") != std::string::npos);
   CHECK(program(request + " --replicates 3").text.find("2 run, 4 were there already") != std::string::npos);
+}
+
+TEST_CASE("run and plan say how many of the replicates that are there had failed", "[end-to-end]") {
+  const Folder folder;
+  const std::string request = " rank --method performer --sweep m=4,8 -d 8 -n 16 --replicates 2 --results ";
+  const std::string results = folder / "r.db",
+                    remark = "of those that were there had failed: --retry runs them again\n";
+  CHECK(program("run" + request + results).text.find(remark) == std::string::npos);
+  SQLite::Database(results, SQLite::OPEN_READWRITE)
+      .exec("UPDATE replicate SET ending = 'crashed', reason = 'signal 11' WHERE replicate = 0");
+  CHECK(program("plan" + request + results).text.find("4 done already") != std::string::npos);
+  CHECK(program("plan" + request + results).text.find("\n2 " + remark) != std::string::npos);
+  CHECK(program("run" + request + results).text.find("\n2 " + remark) != std::string::npos);
+  const std::string again = program("run" + request + results + " --retry").text;
+  CHECK(again.find("2 run, 2 were there already") != std::string::npos);
+  CHECK(again.find(remark) == std::string::npos);
 }
 
 TEST_CASE("a precision stops at the same replicates on one and two threads, and after an earlier run", "[end-to-end]") {

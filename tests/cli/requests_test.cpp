@@ -318,6 +318,7 @@ TEST_CASE("what is missing is what has not ended", "[unit]") {
   const Backlog backlog = backlog_of(four.wanted, four.cells, ended, nullptr);
   REQUIRE(backlog.entries.size() == 4);
   CHECK(backlog.already == 2);
+  CHECK(backlog.failed == 1);
   CHECK(backlog.entries[0].missing == std::vector<Index>{2});
   CHECK(backlog.entries[1].missing == std::vector<Index>{0, 1, 2});
 }
@@ -334,10 +335,13 @@ TEST_CASE("a retry does again what may end otherwise, and nothing else", "[unit]
                                 Kind::timed_out, Kind::out_of_memory, Kind::invalid};
   for (size_t i = 0; i < kinds.size(); ++i)
     store.record(run, row, static_cast<Index>(i), {kinds[i], kinds[i] == Kind::done ? "" : "so"}, 1, {});
-  CHECK(backlog_of(four.wanted, four.cells, ended_units(four.wanted, store), &store).entries[0].missing.empty());
+  const Backlog kept = backlog_of(four.wanted, four.cells, ended_units(four.wanted, store), &store);
+  CHECK(kept.entries[0].missing.empty());
+  CHECK(kept.failed == 4);
   four.wanted.retry = true;
-  CHECK(backlog_of(four.wanted, four.cells, ended_units(four.wanted, store), &store).entries[0].missing ==
-        std::vector<Index>{2, 3, 4, 5});
+  const Backlog again = backlog_of(four.wanted, four.cells, ended_units(four.wanted, store), &store);
+  CHECK(again.entries[0].missing == std::vector<Index>{2, 3, 4, 5});
+  CHECK(again.failed == 0);
 }
 
 TEST_CASE("with a precision, a cell asks for its own next stage and is whole in one shard", "[unit]") {

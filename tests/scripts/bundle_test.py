@@ -34,8 +34,8 @@ class Bundle(InTemporaryDirectory):
     def test_an_environment_stands_once_whatever_the_load(self) -> None:
         with self.store() as store:
             for i in range(2, 5):
-                text = json.dumps({"cpu": "M" if i < 4 else "N", "load_average": [i], "memory": {"available_bytes": i}})
-                store.connection.execute("INSERT INTO run VALUES(?, '', '', ?)", [i, text])
+                memory = {"available_bytes": i}
+                store.run(i, {"cpu": "M" if i < 4 else "N", "load_average": [i], "memory": memory})
         told = json.loads(bundle.environment(results.read([store.path])))
         self.assertEqual([run["environment"] for run in told["runs"]], [0, 1, 1, 2])
         self.assertEqual([run["load_average"] for run in told["runs"]], [None, [2], [3], [4]])
@@ -46,7 +46,7 @@ class Bundle(InTemporaryDirectory):
             store.connection.commit()
             store.connection.execute("PRAGMA journal_mode = WAL")
             store.cell("a", [1.0])
-            store.connection.commit()
+            store.seal()
             self.assertGreater((self.directory / "results.db-wal").stat().st_size, 0)
             copy = self.directory / "copy.db"
             copy.write_bytes(bundle.store(store.path))

@@ -24,27 +24,8 @@ sys.path.insert(0, str(SCRIPTS))
 
 import aggregate
 import results
+import results_file
 
-SCHEMA = """
-PRAGMA application_id = 0x61746e62; PRAGMA user_version = 5;
-CREATE TABLE run(id INTEGER PRIMARY KEY, started TEXT, command TEXT, environment TEXT);
-CREATE TABLE cell(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, experiment TEXT, method TEXT, input TEXT,
-  nq INTEGER, n INTEGER, d INTEGER, dv INTEGER, causal INTEGER, mask_offset INTEGER, mask_keys INTEGER, precision TEXT,
-  heads INTEGER, logit_scale REAL, seed TEXT, threads INTEGER, parameters TEXT, source_version TEXT,
-  machine TEXT);
-CREATE TABLE replicate(cell INTEGER, replicate INTEGER, run INTEGER, ending TEXT, reason TEXT, seconds REAL,
-  finished TEXT, PRIMARY KEY(cell, replicate));
-CREATE TABLE measurement(cell INTEGER, replicate INTEGER, metric TEXT, unit TEXT, shape TEXT, value REAL, array BLOB,
-  PRIMARY KEY(cell, replicate, metric));
-CREATE TABLE figure(recipe TEXT, name TEXT, position INTEGER, json TEXT, PRIMARY KEY(recipe, name));
-CREATE TABLE verdict(recipe TEXT, position INTEGER, outcome TEXT, statement TEXT, numbers TEXT,
-  written TEXT NOT NULL DEFAULT '', region TEXT NOT NULL DEFAULT '', expected TEXT NOT NULL DEFAULT 'AMBIGUOUS',
-  source TEXT NOT NULL DEFAULT '', quotation TEXT NOT NULL DEFAULT '', paraphrase TEXT NOT NULL DEFAULT '',
-  definition TEXT NOT NULL DEFAULT '', threshold TEXT NOT NULL DEFAULT '', because TEXT NOT NULL DEFAULT '',
-  compared TEXT NOT NULL DEFAULT '[]', PRIMARY KEY(recipe, position));
-CREATE TABLE reproduction(recipe TEXT PRIMARY KEY, size TEXT, command TEXT, seconds REAL, cells TEXT, written TEXT);
-INSERT INTO run VALUES(1, '2026-01-05T10:00:00Z', 'attnbench run <x>', '{"cpu": {"model": "M"}, "clean": true}');
-"""
 MAP = {
     "title": "map",
     "kind": "map",
@@ -66,20 +47,46 @@ CURVE = {
 }
 
 
+def seal(connection: sqlite3.Connection) -> None:
+    """Gives every row the digest of its values, as if attnbench had written them."""
+    for keys, digests in (
+        ("run WHERE id = ?", results_file.run_digests),
+        ("replicate WHERE cell = ? AND replicate = ?", results_file.replicate_digests),
+        ("figure WHERE recipe = ? AND name = ?", results_file.figure_digests),
+        ("reproduction WHERE recipe = ?", results_file.reproduction_digests),
+    ):
+        connection.executemany(
+            f"UPDATE {keys.replace(' WHERE', ' SET digest = ? WHERE')}",
+            [(digest, *key) for key, _, digest in digests(connection)],
+        )
+
+
 class Store:
     """A results file under construction."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.connection = sqlite3.connect(path)
-        self.connection.executescript(SCHEMA)
+        self.connection.executescript(
+            f"PRAGMA application_id = {results_file.APPLICATION_ID}; PRAGMA user_version = {results_file.SCHEMA};"
+            f"{results_file.TABLES}"
+        )
+        self.run(1, {"cpu": {"model": "M"}, "clean": True}, "2026-01-05T10:00:00Z", "attnbench run <x>")
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.connection.commit()
+        self.seal()
         self.connection.close()
+
+    def seal(self) -> None:
+        seal(self.connection)
+        self.connection.commit()
+
+    def run(self, number: int, environment: dict[str, Any], started: str = "", command: str = "") -> None:
+        text = json.dumps(environment)
+        self.connection.execute("INSERT INTO run VALUES(?,?,?,?,'')", [number, started, command, text])
 
     def cell(
         self,
@@ -104,7 +111,10 @@ class Store:
             [key, experiment, method, n, n, seed, json.dumps(parameters), version, machine],
         ).lastrowid
         for r, value in enumerate(values):
-            self.connection.execute("INSERT INTO replicate VALUES(?,?,1,?,?,0.1,?)", [cell, r, *ending, finished])
+            count = (value is not None) + (theory is not None)
+            self.connection.execute(
+                "INSERT INTO replicate VALUES(?,?,1,?,?,0.1,?,?,'')", [cell, r, *ending, finished, count]
+            )
             if value is not None:
                 self._measure(cell, r, metric, unit, value)
             if theory is not None:
@@ -120,7 +130,7 @@ class Store:
                 r,
                 metric,
                 unit,
-                json.dumps(array.shape),
+                json.dumps(array.shape, separators=(",", ":")),
                 float(value) if scalar else None,
                 None if scalar else array.tobytes(),
             ],
@@ -128,19 +138,18 @@ class Store:
 
     def figure(self, name: str, *descriptions: dict[str, Any], recipe: str = "recipe", **more: Any) -> None:
         text = json.dumps({"title": f"Title of {name}", "caption": "A <caption> \\1.", "panels": descriptions, **more})
-        self.connection.execute("INSERT INTO figure VALUES(?,?,1,?)", [recipe, name, text])
+        self.connection.execute("INSERT INTO figure VALUES(?,?,1,?,'','')", [recipe, name, text])
 
     def verdicts(self, *verdicts: results.Verdict, size: str) -> None:
         """Those of one recipe."""
         recipe = verdicts[0].recipe
         self.connection.execute(
-            "INSERT INTO reproduction VALUES(?,?,?,1.5,'[]','2026-01-05T10:00:00Z')",
+            "INSERT INTO reproduction VALUES(?,?,?,1.5,'[]','2026-01-05T10:00:00Z','')",
             [recipe, size, f"attnbench reproduce {recipe}"],
         )
-        for i, v in enumerate(verdicts):
+        for i, v in reversed(list(enumerate(verdicts))):  # readers sort them
             self.connection.execute(
-                "INSERT INTO verdict(recipe, position, outcome, statement, numbers, region, expected, source) "
-                "VALUES(?,?,?,?,?,?,?,?)",
+                "INSERT INTO verdict VALUES(?,?,?,?,?,'',?,?,?,'','','','','','[]')",
                 [recipe, i, v.outcome, v.statement, v.numbers, v.region, v.expected, v.source],
             )
 
@@ -158,7 +167,7 @@ class InTemporaryDirectory(unittest.TestCase):
     def store(self, name: str = "results.db") -> Store:
         return Store(self.directory / name)
 
-    def example(self) -> Store:
+    def example(self, *verdicts: results.Verdict) -> Store:
         """Theory, an ending, a reference, points that a log axis cannot show, and a panel without data."""
         with self.store() as store:
             for m in (16, 32, 64):
@@ -174,6 +183,8 @@ class InTemporaryDirectory(unittest.TestCase):
                 statement="It holds & more.",
             )
             store.figure("one point", {**CURVE, "where": {"experiment": "error", "m": 16}})
+            if verdicts:
+                store.verdicts(*verdicts, size="quick")
         return store
 
     def every_kind(self) -> results.Figure:

@@ -29,13 +29,13 @@ class Refusals(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 6")
+            newer.connection.execute("PRAGMA user_version = 7")
         with self.store("older.db") as older:
-            older.connection.execute("PRAGMA user_version = 4")
-        with self.store("broken.db") as broken:
-            broken.connection.execute("DROP TABLE measurement")
+            older.connection.execute("PRAGMA user_version = 5")
+        broken = self.store("broken.db")
+        broken.connection.executescript("DROP TABLE measurement").close()
         with self.store("malformed.db") as malformed:
-            malformed.connection.execute("INSERT INTO figure VALUES('r', 'f', 1, '{\"panels\": [{}]}')")
+            malformed.connection.execute("INSERT INTO figure VALUES('r', 'f', 1, '{\"panels\": [{}]}', '', '')")
         with self.store("map.db") as flat:
             flat.figure("f", {**MAP, "y_axis": []})
         for path in (

@@ -7,25 +7,21 @@ Run as tests/scripts/report_test.py; needs no attnbench.
 from __future__ import annotations
 
 import re
-import sqlite3
 import unittest
 from pathlib import Path
 
 from example_stores import InTemporaryDirectory
 
 import report
+import results
 
 
 class Page(InTemporaryDirectory):
     def test_verdicts_stand_at_the_head_of_their_recipe(self) -> None:
-        store = self.example()
-        connection = sqlite3.connect(store.path)
-        connection.executemany(
-            "INSERT INTO verdict(recipe, position, outcome, statement, numbers) VALUES('recipe',?,?,?,?)",
-            [(1, "FAIL", "second <claim>", "2 & 3"), (0, "CONDITIONAL", "first claim: at a", "1")],
+        store = self.example(
+            results.Verdict("recipe", "CONDITIONAL", "first claim: at a", "1"),
+            results.Verdict("recipe", "FAIL", "second <claim>", "2 & 3"),
         )
-        connection.commit()
-        connection.close()
         self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
         page = (self.directory / "page" / "index.html").read_text()
         in_order = ("It holds", "first claim: at a", "second &lt;claim&gt;", "2 &amp; 3", "<figure")

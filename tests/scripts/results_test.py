@@ -88,10 +88,7 @@ class Reading(InTemporaryDirectory):
     def test_a_recipe_that_two_files_judge_has_the_verdicts_of_the_last(self) -> None:
         for name, outcomes in (("a.db", ["PASS", "FAIL"]), ("b.db", ["AMBIGUOUS"])):
             with self.store(name) as store:
-                for i, outcome in enumerate(outcomes):
-                    store.connection.execute(
-                        "INSERT INTO verdict(recipe, position, outcome) VALUES('recipe',?,?)", [i, outcome]
-                    )
+                store.verdicts(*(results.Verdict("recipe", outcome, "", "") for outcome in outcomes), size="quick")
         read = results.read([self.directory / "a.db", self.directory / "b.db"])
         self.assertEqual([verdict.outcome for verdict in read.verdicts], ["AMBIGUOUS"])
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "harness/store/database.hpp"
+#include "harness/store/digest.hpp"
 #include "harness/store/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
@@ -158,6 +160,16 @@ TEST_CASE("timings of different machines stay apart, and of one machine the earl
   }
 }
 
+TEST_CASE("cells of one key that differ are refused, and nothing is written", "[unit]") {
+  const Folder folder;
+  CellRow other = cell("uniform");
+  other.seed = 7;
+  const fs::path one = part(folder / "1.db", cell("uniform"), {0}), two = part(folder / "2.db", other, {1});
+  const std::string message = misuse_of([&] { merge(folder / "out.db", {one, two}); });
+  CHECK(contains(message, "different cells under one key; the first: kernel-error:draws=8 uniform gaussian n=64"));
+  CHECK_FALSE(fs::exists(folder / "out.db"));
+}
+
 TEST_CASE("cells of several source versions stay apart and are counted", "[unit]") {
   const Folder folder;
   CellRow newer = cell("uniform");
@@ -181,9 +193,10 @@ TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit
       store.put_reproduction(
           {.recipe = "r", .verdicts = {{{"it holds"}, {outcome, year}}, {{"as well"}, {outcome, year}}}});
     }
-    SQLite::Database database(folder / name, SQLite::OPEN_READWRITE);
+    SQLite::Database database = open_for_writing(folder / name);
     database.exec(std::string("UPDATE figure SET written = '") + year + "'; UPDATE reproduction SET written = '" +
                   year + "'");
+    for (const char* table : {"figure", "reproduction"}) database.exec(seal(table, "true"));
   }
   for (const auto& files :
        {std::vector<fs::path>{folder / "old.db", folder / "new.db"}, {folder / "new.db", folder / "old.db"}}) {
@@ -193,6 +206,7 @@ TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit
     CHECK(reader.execAndGet("SELECT json FROM figure WHERE name = 'f'").getString() == "{\"of\":2026}");
     CHECK(reader.execAndGet("SELECT count(*) FROM figure").getInt() == 3);
     CHECK(reader.execAndGet("SELECT group_concat(outcome || numbers) FROM verdict").getString() == "PASS2026,PASS2026");
+    CHECK(verify(folder / "out.db").problems.empty());
   }
 }
 

@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 REPORT = Path(__file__).resolve().parents[3] / "scripts" / "report.py"
-sys.path.insert(0, str(REPORT.parent))
+sys.path[:0] = [str(REPORT.parent), str(Path(__file__).resolve().parents[1])]
 PROGRAM = ""
 LOAD_SECONDS = 2.0
 PATIENCE = 30  # seconds for what takes one on an idle machine
@@ -46,6 +46,7 @@ except ImportError as missing:
     sys.exit(77)
 
 import report
+from example_stores import seal
 
 SCRATCH: tempfile.TemporaryDirectory[str]
 BROWSER: webdriver.Chrome
@@ -84,6 +85,7 @@ def make_store(path: Path) -> None:
                 f"INSERT INTO {table}(cell, {', '.join(names)}) SELECT there.id, {', '.join('t.' + n for n in names)} "
                 f"FROM {table} t JOIN cell here ON here.id = t.cell JOIN cell there ON there.key = here.key || '-there'"
             )
+        seal(store)
 
 
 def page_of(store: Path, into: Path) -> Path:
@@ -446,6 +448,7 @@ class BadInput(InBrowser):
         with closing(sqlite3.connect(path)) as store, store:
             for statement in statements:
                 store.execute(statement)
+            seal(store)
         return path
 
     def changed(self, name: str, *statements: str) -> Path:
