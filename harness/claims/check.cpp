@@ -6,11 +6,13 @@ namespace attnbench {
 
 namespace {
 
-// The results of the action or, if it throws, one result with the reason.
+// The results of the action or, if it gives none or throws, one result with the reason.
 template <class Action>
 ClaimResults guarded(const std::string& claim, const Action& action) {
   try {
-    return action();
+    ClaimResults results = action();
+    if (results.empty()) results.push_back(skipped(claim, "it has no form for the heads that this is tested on"));
+    return results;
   } catch (const Misuse& e) {
     return {skipped(claim, e.what())};
   } catch (const Skip& e) {
@@ -20,9 +22,9 @@ ClaimResults guarded(const std::string& claim, const Action& action) {
   }
 }
 
-KernelPlans planned(const Subject& subject, std::uint64_t seed) {
+KernelPlans planned(const Subject& subject, const CheckSettings& settings) {
   try {
-    return plan_kernel_claims(subject, seed);
+    return plan_kernel_claims(subject, settings.seed, settings.asked_budget);
   } catch (const Misuse& e) {
     return {.reason = e.what()};
   } catch (const Skip& e) {
@@ -35,20 +37,37 @@ KernelPlans planned(const Subject& subject, std::uint64_t seed) {
 ClaimResults test_structural_claims(const Subject& subject, const CheckSettings& settings) {
   const auto& claims = structural_claims();
   std::vector<ClaimResults> parts(claims.size());
+  std::optional<Probes> probes;
+  try {
+    probes = probes_of(subject, settings.seed);
+  } catch (const std::exception&) {  // each claim below asks again, and reports the reason
+  }
+  const auto test = [&](size_t i) {
+    const auto& claim = claims[i];
+    parts[i] = guarded(claim.name, [&] {
+      return claim.test(subject, probes ? *probes : probes_of(subject, settings.seed), settings.seed);
+    });
+  };
   Context context(settings.threads);
   context.for_blocks(static_cast<Index>(claims.size()), 1, [&](Context&, Index i, Index) {
-    const auto& claim = claims[static_cast<size_t>(i)];
-    parts[static_cast<size_t>(i)] = guarded(claim.name, [&] { return claim.test(subject, settings.seed); });
+    if (!claims[static_cast<size_t>(i)].alone) test(static_cast<size_t>(i));
   });
+  for (size_t i = 0; i < claims.size(); ++i)
+    if (claims[i].alone) test(i);
   ClaimResults all;
   for (const ClaimResults& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
-std::string warning_of(const ClaimResults& results) {
-  const ClaimResults paths = of_claim(results, "second-paths");
-  if (deciding(paths).outcome != Outcome::fail) return {};
-  return "its kernel is not what attend runs: exact-pairs, unbiased and variance say nothing of what runs";
+std::string warning_of(const Subject& subject, const ClaimResults& results) {
+  const auto outcome_of = [&](const char* claim) { return deciding(of_claim(results, claim)).outcome; };
+  if (outcome_of("second-paths") == Outcome::fail)
+    return "its kernel is not what attend runs: exact-pairs, unbiased and variance say nothing of what runs";
+  if (subject.transcription || subject.built_in || outcome_of("exact-pairs") != Outcome::skipped ||
+      outcome_of("unbiased") != Outcome::skipped)
+    return {};
+  return "nothing proves its formula: give a transcription (docs/claims.md), a second and plain way to compute the "
+         "same";
 }
 
 }  // namespace
@@ -84,7 +103,7 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
   Report report{.settings = settings};
   std::vector<KernelPlans> plans;
   for (const Subject& subject : subjects) {
-    plans.push_back(planned(subject, settings.seed));
+    plans.push_back(planned(subject, settings));
     report.tests += plans.back().tests();
   }
   report.threshold = z_threshold(settings.error_rate, std::max(1.0, report.tests));
@@ -94,7 +113,7 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
     const ClaimResults kernel =
         guarded("unbiased", [&] { return test_kernel_claims(plans[s], report.threshold, settings.work, context); });
     one.results.insert(one.results.end(), kernel.begin(), kernel.end());
-    one.warning = warning_of(one.results);
+    one.warning = warning_of(subjects[s], one.results);
     report.subjects.push_back(std::move(one));
     if (done) done(report.subjects.back());
   }

@@ -11,6 +11,7 @@ struct CheckSettings {
   double error_rate = 1e-6;  // probability that any statistical test of a correct program fails
   int threads = 1;
   double work = default_work;  // limit on the draws of one subject in one dimension
+  bool asked_budget = false;   // test kernels at the spec's own number of projection vectors as well
 };
 
 struct SubjectReport {

@@ -10,7 +10,7 @@
 
 namespace attnbench {
 
-constexpr double least_bias = 0.02, least_variance_error = 0.1;
+constexpr double least_bias = 0.02, least_far_bias = 0.1, least_variance_error = 0.1;
 // A normal test with threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
 constexpr double power_quantile = 3.1;
 // The most numbers (entries of their state) that the draws of one subject in one dimension may generate. 2^26 take
@@ -36,14 +36,15 @@ struct KernelPlan {
 };
 
 // Closed forms and pairs in each dimension, at m = 2 d + d / 2 projection vectors (full blocks and a partial one) or at
-// the spec's m if that is smaller. Otherwise the reason why the kernel's claims cannot be tested.
+// the spec's m if that is smaller; with asked_budget also at the spec's own m in 16 dimensions. Otherwise the reason
+// why the kernel's claims cannot be tested.
 struct KernelPlans {
   std::vector<KernelPlan> plans;
   std::string reason;
   bool failed = false;   // the reason is an error, not a refusal
   double tests() const;  // number of statistical tests, for the family's threshold
 };
-KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed);
+KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed, bool asked_budget = false);
 
 // threshold: on |z|, for the whole family. work: the limit, like default_work.
 ClaimResults test_kernel_claims(const KernelPlans& plans, double threshold, double work, Context& context);

@@ -62,6 +62,16 @@ Pairs mean_pairs(Index d, std::uint64_t seed) {
   return all;
 }
 
+Pairs far_pairs(Index d, std::uint64_t seed) {
+  Matrix<double> seen(2, d);
+  seen.row(0).setConstant(std::sqrt(2.5 / static_cast<double>(d)));
+  seen.row(1) = -seen.row(0);
+  const Matrix<double> other = std::sqrt(0.1) * random_directions(2, d, seed, "beside far");
+  Pairs all = pairs_of(seen, other, {"|q + k|^2 = 2.5 along +1", "|q + k|^2 = 2.5 along -1"});
+  all.append(pairs_of(other, seen, {"|q - k|^2 = 2.5 along +1", "|q - k|^2 = 2.5 along -1"}));
+  return all;
+}
+
 Pairs variance_pairs(Index d, std::uint64_t seed) {
   const double length = std::sqrt(0.1);
   const Matrix<double> seen = directions(6, d, seed, "variances"),
@@ -73,7 +83,7 @@ Pairs variance_pairs(Index d, std::uint64_t seed) {
 
 Pairs opposite_and_equal_pairs(Index d, std::uint64_t seed) {
   Pairs all;
-  for (const double length : {0.1, 0.5, 1.0, 2.0}) {
+  for (const double length : {0.1, 0.5, 1.0, 2.0, 2.5}) {
     const Matrix<double> Q = length * directions(1, d, seed, "exact");
     const auto named = [&](const char* which) {
       std::vector<std::string> names;

@@ -64,7 +64,6 @@ std::string text_of(const SubjectReport& subject) {
   size_t width = 0;
   for (const auto& [claim, meaning] : claim_meanings()) {
     const ClaimResults results = of_claim(subject.results, claim);
-    if (results.empty()) continue;
     const Result& decides = deciding(results);
     lines.push_back({claim, name_of(decides.outcome), numbers_of(decides), words_of(decides, results)});
     width = std::max(width, lines.back().numbers.size());

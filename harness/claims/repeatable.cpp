@@ -1,20 +1,11 @@
 // One draw gives one set of numbers: drawn twice, called twice, on any number of threads. A call changes nothing else.
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "harness/claims/structural.hpp"
 
 namespace attnbench {
 
 namespace {
-
-template <class T>
-double differing_numbers(const Matrix<T>& a, const Matrix<T>& b) {
-  double different = 0;
-  for (Index i = 0; i < a.size(); ++i) different += std::memcmp(a.data() + i, b.data() + i, sizeof(T)) != 0;
-  return different;
-}
 
 // Each kind of repetition is a separate test, because each reveals a different mistake.
 template <class T>
@@ -24,9 +15,9 @@ void test(const Subject& subject, const Probe& one, std::uint64_t seed, ClaimRes
   const auto method = drawing.draw<T>(0), again = drawing.draw<T>(0);
   const Matrix<T> first = attended(*method, head, one.shape.mask);
   const auto compare = [&](const char* what, const Matrix<T>& second) {
-    results.push_back(compared(
-        "repeatable", fmt::format("numbers that differ {}, {}, {}", what, one.name(), sizeof(T) == 4 ? "f32" : "f64"),
-        differing_numbers(first, second), 0));
+    results.push_back(compared("repeatable",
+                               fmt::format("numbers that differ {}, {}, {}", what, one.name(), precision_name<T>),
+                               differing_numbers(first, second), 0));
   };
   compare("when it is called again", attended(*method, head, one.shape.mask));
   compare("when it is drawn again", attended(*again, head, one.shape.mask));
@@ -44,26 +35,25 @@ Result test_kept(const Subject& subject, const Probe& one, std::uint64_t seed) {
   attended(*method, after, one.shape.mask);
   const double changed = differing_numbers(before.Q, after.Q) + differing_numbers(before.K, after.K) +
                          differing_numbers(before.V, after.V);
-  return compared(
-      "inputs-kept",
-      fmt::format("numbers of Q, K and V that a call changed, {}, {}", one.name(), sizeof(T) == 4 ? "f32" : "f64"),
-      changed, 0);
+  return compared("inputs-kept",
+                  fmt::format("numbers of Q, K and V that a call changed, {}, {}", one.name(), precision_name<T>),
+                  changed, 0);
 }
 
 }  // namespace
 
-ClaimResults test_repeatable(const Subject& subject, std::uint64_t seed) {
+ClaimResults test_repeatable(const Subject& subject, const Probes& probes, std::uint64_t seed) {
   ClaimResults results;
-  for (const Probe& one : probes(subject, seed)) {
+  for (const Probe& one : probes) {
     test<double>(subject, one, seed, results);
     test<float>(subject, one, seed, results);
   }
   return results;
 }
 
-ClaimResults test_inputs_kept(const Subject& subject, std::uint64_t seed) {
+ClaimResults test_inputs_kept(const Subject& subject, const Probes& probes, std::uint64_t seed) {
   ClaimResults results;
-  for (const Probe& one : probes(subject, seed)) {
+  for (const Probe& one : probes) {
     results.push_back(test_kept<double>(subject, one, seed));
     results.push_back(test_kept<float>(subject, one, seed));
   }

@@ -5,23 +5,25 @@
 #include <cmath>
 
 #include "harness/claims/structural.hpp"
+#include "harness/measures/attention_matrix.hpp"
 
 namespace attnbench {
 
 namespace {
 
 constexpr const char* claim = "second-paths";
-// Rounding gives at most 1e-12 times the row's condition (tests/approximations/methods_test.cpp).
-constexpr double tolerance = 1e-10;
 
-Matrix<double> normalised(const ScaledKernel& K, Mask mask) {
-  Matrix<double> A = Matrix<double>::Zero(K.block.rows(), K.block.cols());
-  for (Index i = 0; i < A.rows(); ++i) {
-    const Eigen::RowVectorXd row = K.row(i, mask);
+Matrix<double> applied(const ScaledKernel& K, const Probe& one, Normaliser normaliser) {
+  Matrix<double> out = Matrix<double>::Zero(one.shape.nq, one.shape.dv);
+  for (Index i = 0; i < out.rows(); ++i) {
+    const Eigen::RowVectorXd row = K.row(i, one.shape.mask);
     if (row.isZero(0)) continue;  // no key with weight: the row stays 0
-    A.row(i).head(row.size()) = row / row.sum();
+    out.row(i) = row * one.head.V.topRows(row.size());
+    if (normaliser == Normaliser::row_sums) out.row(i) /= row.sum();
+    if (normaliser == Normaliser::none) out.row(i) *= std::exp(K.log_scale_of_row(i, one.shape.mask));
+    if (normaliser == Normaliser::l2) out.row(i).normalize();
   }
-  return A;
+  return out;
 }
 
 // Uses ragged blocks, so that `first` matters.
@@ -49,7 +51,31 @@ Result compare_diagonal(const Kernel<double>& kernel, const ScaledKernel& K, con
     // Signed features add terms of the size of the two scales, and their sum may be far smaller.
     worst = worse(worst, std::abs(got - want) / std::max(1.0, std::abs(want)));
   }
-  return compared(claim, "diagonal against kernel, " + one.name(), worst, tolerance);
+  return compared(claim, "diagonal against kernel, " + one.name(), worst, double_tolerance);
+}
+
+// Corrections of a kernel use its normalisers, which may be computed without the matrix.
+Result compare_normalisers(const Kernel<double>& kernel, const ScaledKernel& K, const Probe& one,
+                           const std::vector<double>& condition) {
+  const auto n = static_cast<size_t>(one.shape.nq);
+  std::vector<double> values(n), log_scale(n);
+  Context context;
+  kernel.normalisers(one.head.view(), one.shape.mask, context, values, log_scale);
+  double worst = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const auto row = static_cast<Index>(i);
+    double sum = 0, magnitude = 0;
+    for (Index j = 0; j < one.shape.mask.visible(row, one.shape.nk); ++j) {
+      const double weight =
+          K.block(row, j) * std::exp(K.log_rows[i] + K.log_columns[static_cast<size_t>(j)] - log_scale[i]);
+      sum += weight;
+      magnitude += std::abs(weight);
+    }
+    const double size = std::max(magnitude, std::abs(values[i]));
+    if (size > 0) worst = worse(worst, std::abs(values[i] - sum) / (size * condition[i]));
+  }
+  // Both scales are exponents of a hundred and more, whose rounding the exponential multiplies.
+  return compared(claim, "normalisers against kernel, " + one.name(), worst, 100 * double_tolerance);
 }
 
 // Compares central differences of attend in one channel of V, token by token, with the token Jacobian. Their errors are
@@ -76,9 +102,9 @@ Result compare_mixing(const Approximation<double>& method, const TokenMixing<dou
 
 }  // namespace
 
-ClaimResults test_second_paths(const Subject& subject, std::uint64_t seed) {
+ClaimResults test_second_paths(const Subject& subject, const Probes& probes, std::uint64_t seed) {
   ClaimResults results;
-  for (const Probe& one : probes(subject, seed)) {
+  for (const Probe& one : probes) {
     const auto method = Drawing(subject, subject.params, one.shape, seed).draw<double>(0);
     const auto* kernel = method->kernel();
     const auto* rows_of = method->rows();
@@ -86,28 +112,35 @@ ClaimResults test_second_paths(const Subject& subject, std::uint64_t seed) {
     if (const auto* mixing = method->mixing()) results.push_back(compare_mixing(*method, *mixing, one));
     if (!kernel && !rows_of && !factored) continue;
     const Matrix<double> out = attended(*method, one.head, one.shape.mask);
-    const auto condition = row_conditions(*method, one, subject.claims(subject.params, one.shape).non_negative, seed);
-    const double size = std::max(1.0, one.head.V.cwiseAbs().maxCoeff());
+    const Claims claims = subject.claims(subject.params, one.shape);
+    const auto condition = row_conditions(*method, one, claims.non_negative, seed);
+    const double size = size_of(one.head.V);
     const auto compare = [&](const char* path, const Matrix<double>& other) {
       results.push_back(compare_rows(claim, "attend against " + (path + (", " + one.name())), out, other, condition,
-                                     size, tolerance));
+                                     size, double_tolerance));
     };
     if (kernel) {
       const ScaledKernel K(*kernel, one);
-      compare("kernel", normalised(K, one.shape.mask) * one.head.V);
-      if (one.shape.nq == one.shape.nk && !one.shape.mask.causal) results.push_back(compare_diagonal(*kernel, K, one));
+      compare("kernel", applied(K, one, claims.normaliser));
+      results.push_back(compare_normalisers(*kernel, K, one, condition));
+      if (one.shape.nq == one.shape.nk) results.push_back(compare_diagonal(*kernel, K, one));
     }
     if (rows_of) {
       const Matrix<double> A = all_rows(*rows_of, one);
       compare("rows", A * one.head.V);
-      // Any G will do, and `out` is available. Both sides are sums of the same entries.
+      // Any G will do, and `out` is available. Both sides are sums of the same entries. Rows that cancel are left out.
+      Matrix<double> G = out;
+      for (Index i = 0; i < G.rows(); ++i)
+        if (!(condition[static_cast<size_t>(i)] <= largest_condition)) G.row(i).setZero();
       Matrix<double> turned(one.shape.nk, out.cols());
       Context context;
-      rows_of->transposed_times(one.head.view(), one.shape.mask, out, context, turned);
-      const double terms = (A.cwiseAbs().transpose() * out.cwiseAbs()).maxCoeff();
+      rows_of->transposed_times(one.head.view(), one.shape.mask, G, context, turned);
+      const Eigen::Map<const Eigen::VectorXd> conditions(condition.data(), std::ssize(condition));
+      const double terms =
+          (A.cwiseAbs().transpose() * conditions.cwiseMin(largest_condition).asDiagonal() * G.cwiseAbs()).maxCoeff();
       results.push_back(compared(claim, "A^T G against rows, " + one.name(),
-                                 (turned - A.transpose() * out).cwiseAbs().maxCoeff() / std::max(1.0, terms),
-                                 tolerance));
+                                 (turned - A.transpose() * G).cwiseAbs().maxCoeff() / std::max(1.0, terms),
+                                 double_tolerance));
     }
     if (factored) {
       Matrix<double> L, R;
@@ -117,6 +150,35 @@ ClaimResults test_second_paths(const Subject& subject, std::uint64_t seed) {
     }
   }
   if (results.empty()) return {skipped(claim, "it offers no kernel, rows, factors or token Jacobian")};
+  return results;
+}
+
+ClaimResults test_pattern(const Subject& subject, const Probes& probes, std::uint64_t seed) {
+  constexpr const char* name = "pattern";
+  ClaimResults results;
+  for (const Probe& one : probes) {
+    if (one.shape.nk > 600) continue;
+    const auto method = Drawing(subject, subject.params, one.shape, seed).draw<double>(0);
+    if (!method->pattern()) return {skipped(name, "it declares no pattern of keys")};
+    if (!subject.claims(subject.params, one.shape).no_attention_matrix.empty())
+      return {skipped(name, "no attention matrix")};
+    Context context;
+    const auto head = one.head.view();
+    const Matrix<double> A = attention_matrix(*method, head, one.shape.mask, context);
+    std::vector<std::vector<Index>> keys(static_cast<size_t>(one.shape.nq));
+    method->pattern()->keys_of_rows(head, one.shape.mask, 0, context, keys);
+    // Features may be 0, and weights with them.
+    const bool weighs_all = !subject.params.has("features");
+    double wrong = 0;
+    for (Index i = 0; i < A.rows(); ++i) {
+      const auto& of_row = keys[static_cast<size_t>(i)];
+      for (Index j = 0; j < A.cols(); ++j) {
+        const bool listed = std::binary_search(of_row.begin(), of_row.end(), j);
+        wrong += listed ? weighs_all && A(i, j) == 0 : A(i, j) != 0;
+      }
+    }
+    results.push_back(compared(name, "entries of A that are not as the pattern says, " + one.name(), wrong, 0));
+  }
   return results;
 }
 

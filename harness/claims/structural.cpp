@@ -4,20 +4,35 @@ namespace attnbench {
 
 const std::vector<StructuralClaim>& structural_claims() {
   static const std::vector<StructuralClaim> all{
+      {"formula", "attend equals the method's own plain transcription of its formula", test_formula},
       {"second-paths", "kernel, rows, factors and token Jacobian agree with attend, so tests of them hold for attend",
        test_second_paths},
+      {"pattern", "keys outside the declared pattern have weight 0", test_pattern},
+      {"precision", "attend in float agrees with attend in double as far as float's rounding allows", test_precision},
       {"repeatable", "the same draw gives the same bits: again, after other heads, on any number of threads",
        test_repeatable},
       {"inputs-kept", "a call leaves Q, K and V as they were", test_inputs_kept},
+      {"draws", "every seed, head and replicate has its own draw, and float and double share one", test_draws},
+      {"state", "an instance made from the state of another gives the same bits", test_state},
+      {"views", "attend reads and writes views into larger memory, and nothing around them", test_views},
+      {"padding", "keys and values that are padding change no bit", test_padding},
+      {"empty-rows", "a row that sees no key is 0", test_empty_rows},
       {"linear", "attend is linear in V: its matrix can be read off with V = I", test_linear},
       {"row-sums", "rows of the attention matrix sum to one", test_row_sums},
       {"non-negative", "no entry of the attention matrix is negative, in double and in float", test_non_negative},
       {"permutation", "reordering keys with their values changes nothing", test_permutation},
       {"causal", "under a causal mask no token changes an earlier row by one bit", test_causality},
+      {"decoder", "a prompt and then one token after another give the rows of causal attention", test_decoder},
+      {"gradients", "the backward pass agrees with central differences of attend", test_gradients},
       {"rank", "the attention matrix has at most the claimed rank", test_rank},
-      {"exact-when", "equals softmax attention for the parameters that it names", test_exact_when},
+      {"exact-when", "equals softmax attention, or the method that it names, for the parameters that it names",
+       test_exact_when},
       {"large-norms", "finite in float at |q| = |k| = 40", test_large_norms},
-      {"geometry", "projection vectors have the angles and norms that their ensemble states", test_geometry}};
+      {"geometry", "projection vectors have the angles and norms that their ensemble states", test_geometry},
+      {"nested", "fewer projection vectors are the first of more", test_nested},
+      {"work", "the FLOPs and exponentials that attend counts are the declared ones", test_work},
+      {"memory", "attend takes the memory that is declared", test_memory, true},
+      {"budget", "the parameter that is its budget changes what it costs", test_budget}};
   return all;
 }
 

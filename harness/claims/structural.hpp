@@ -1,4 +1,5 @@
-// Claims that one draw decides without statistics. Each gives at least one result.
+// Claims that one draw decides without statistics. Each gives at least one result; a claim that gives none for the
+// heads at hand is reported as skipped.
 #pragma once
 
 #include "harness/claims/drawing.hpp"
@@ -8,27 +9,49 @@ namespace attnbench {
 struct StructuralClaim {
   const char* name;
   const char* meaning;  // one line, for --help
-  ClaimResults (*test)(const Subject&, std::uint64_t seed);
+  ClaimResults (*test)(const Subject&, const Probes&, std::uint64_t seed);
+  bool alone = false;  // measures the whole process, so that nothing may run beside it
 };
 
-// second_paths.cpp. Tested first: if it fails, results on the kernel say nothing about the path that runs.
-ClaimResults test_second_paths(const Subject&, std::uint64_t seed);
+// formula.cpp
+ClaimResults test_formula(const Subject&, const Probes&, std::uint64_t seed);
+// second_paths.cpp. If it fails, results on the kernel say nothing about the path that runs.
+ClaimResults test_second_paths(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_pattern(const Subject&, const Probes&, std::uint64_t seed);
+// precision.cpp
+ClaimResults test_precision(const Subject&, const Probes&, std::uint64_t seed);
 // repeatable.cpp
-ClaimResults test_repeatable(const Subject&, std::uint64_t seed);
-ClaimResults test_inputs_kept(const Subject&, std::uint64_t seed);
-// rows.cpp
-ClaimResults test_linear(const Subject&, std::uint64_t seed);
-ClaimResults test_row_sums(const Subject&, std::uint64_t seed);
-ClaimResults test_non_negative(const Subject&, std::uint64_t seed);
-ClaimResults test_permutation(const Subject&, std::uint64_t seed);
-ClaimResults test_rank(const Subject&, std::uint64_t seed);
-ClaimResults test_exact_when(const Subject&, std::uint64_t seed);
+ClaimResults test_repeatable(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_inputs_kept(const Subject&, const Probes&, std::uint64_t seed);
+// state.cpp
+ClaimResults test_draws(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_state(const Subject&, const Probes&, std::uint64_t seed);
+// masks.cpp
+ClaimResults test_views(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_padding(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_empty_rows(const Subject&, const Probes&, std::uint64_t seed);
 // causality.cpp
-ClaimResults test_causality(const Subject&, std::uint64_t seed);
+ClaimResults test_causality(const Subject&, const Probes&, std::uint64_t seed);
+// decoder.cpp
+ClaimResults test_decoder(const Subject&, const Probes&, std::uint64_t seed);
+// gradients.cpp
+ClaimResults test_gradients(const Subject&, const Probes&, std::uint64_t seed);
+// rows.cpp
+ClaimResults test_linear(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_row_sums(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_non_negative(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_permutation(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_rank(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_exact_when(const Subject&, const Probes&, std::uint64_t seed);
+// declared.cpp
+ClaimResults test_work(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_memory(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_budget(const Subject&, const Probes&, std::uint64_t seed);
 // large_norms.cpp
-ClaimResults test_large_norms(const Subject&, std::uint64_t seed);
+ClaimResults test_large_norms(const Subject&, const Probes&, std::uint64_t seed);
 // geometry.cpp
-ClaimResults test_geometry(const Subject&, std::uint64_t seed);
+ClaimResults test_geometry(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_nested(const Subject&, const Probes&, std::uint64_t seed);
 
 const std::vector<StructuralClaim>& structural_claims();
 

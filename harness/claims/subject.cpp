@@ -7,6 +7,17 @@
 
 namespace attnbench {
 
+namespace {
+
+// Whether all these files lie in approximations/ of the tree that this file was compiled in.
+bool is_built_in(const std::vector<std::string>& files) {
+  constexpr std::string_view here = __FILE__, place = "harness/claims/subject.cpp";
+  const std::string approximations = std::string(here.substr(0, here.size() - place.size())) + "approximations/";
+  return std::all_of(files.begin(), files.end(), [&](const auto& file) { return file.starts_with(approximations); });
+}
+
+}  // namespace
+
 Subject subject_of(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
   entry.check(params);
@@ -15,7 +26,13 @@ Subject subject_of(const Params& params) {
                   .theory = entry.theory,
                   .fitted = entry.fitted(params),
                   .f32 = make_approximation<float>,
-                  .f64 = make_approximation<double>};
+                  .f64 = make_approximation<double>,
+                  .memory = entry.memory,
+                  .cost = entry.cost,
+                  .memory_assumed = entry.memory_assumed,
+                  .cost_assumed = entry.cost_assumed,
+                  .transcription = entry.transcription,
+                  .built_in = is_built_in(params.source_files())};
   const auto& declared = params.declared();
   if (std::any_of(declared.begin(), declared.end(), [](const Parameter& p) { return p.catalogue == "projections"; }))
     subject.law = [](const Params& at, Index d) { return find<ProjectionEntry>(at.text("projection")).law(at, d); };

@@ -15,6 +15,11 @@ struct Subject {
   bool fitted = false;                                          // learns from the calibration head
   MakeApproximation<float> f32;
   MakeApproximation<double> f64;
+  std::function<double(const Params&, const Shape&)> memory;
+  std::function<Work(const Params&, const Shape&)> cost;
+  bool memory_assumed = false, cost_assumed = false;
+  Transcription transcription = {};  // empty: it has none
+  bool built_in = true;              // not of a plugin
 
   template <class T>
   std::unique_ptr<Approximation<T>> make(const Draw& draw) const {

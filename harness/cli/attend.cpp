@@ -16,11 +16,53 @@ namespace attnbench::attend_command {
 namespace {
 
 struct Arguments {
-  std::string spec, input, output, precision, state, calibrate;
+  std::string spec, input, output, precision, state, write_state, calibrate;
   bool causal = false, matrix = false, kernel = false;
   Rounding rounding = Rounding::none;
   std::uint64_t seed = 1;
 };
+
+// One set of tensors for all heads, or one for each if the file's tensors have an axis of heads: [heads, rows,
+// columns].
+std::vector<Tensors> read_state(const std::string& path) {
+  std::vector<Tensors> states(1);
+  for (const auto& [name, tensor] : read_tensors(path)) {
+    if (tensor.shape.size() != 3) {
+      for (Tensors& state : states) state[name] = as_matrix(tensor, name);
+      continue;
+    }
+    const auto heads = static_cast<size_t>(tensor.shape[0]);
+    if (states.size() == 1) states.resize(heads, states[0]);
+    if (states.size() != heads)
+      throw Misuse(fmt::format("{}: '{}' is of {} heads and another tensor of {}", path, name, heads, states.size()));
+    const Index rows = tensor.shape[1], columns = tensor.shape[2];
+    for (size_t h = 0; h < heads; ++h)
+      states[h][name] = Eigen::Map<const Matrix<double>>(tensor.values.data() + static_cast<Index>(h) * rows * columns,
+                                                         rows, columns);
+  }
+  return states;
+}
+
+// What read_state reads again. One head has no axis of heads.
+void write_state(const std::string& path, const Params& params, const std::vector<Tensors>& states) {
+  NamedTensors written;
+  for (const auto& [name, first] : states[0]) {
+    Tensor tensor{{first.rows(), first.cols()}, {}};
+    if (states.size() > 1) tensor.shape.insert(tensor.shape.begin(), std::ssize(states));
+    for (size_t h = 0; h < states.size(); ++h) {
+      const Matrix<double>& matrix = states[h].at(name);
+      if (matrix.rows() != first.rows() || matrix.cols() != first.cols())
+        throw Misuse(
+            fmt::format("--write-state: '{}' of {} has {} rows for head 0 and {} for head {}; give a file of one head",
+                        name, params.spec(), first.rows(), matrix.rows(), h));
+      tensor.values.insert(tensor.values.end(), matrix.data(), matrix.data() + matrix.size());
+    }
+    written[name] = std::move(tensor);
+  }
+  if (written.empty())
+    throw Misuse(fmt::format("--write-state: the state of {} is empty: it draws and learns nothing", params.spec()));
+  write_safetensors(path, written, Precision::f64);
+}
 
 // A tensor whose last two axes are the matrix of each head.
 template <class T>
@@ -32,7 +74,7 @@ Tensor tensor_of(const std::vector<Index>& leading, Index rows, Index columns, c
 
 template <class T>
 NamedTensors attend(const Arguments& arguments, const Params& params, const AttentionFile& file,
-                    const AttentionFile& calibration, const Tensors* state) {
+                    const AttentionFile& calibration, std::vector<Tensors> states) {
   const double scale = edge_scale(file.d);
   const GivenHeads<T> given{.batches = file.batches,
                             .heads = file.heads,
@@ -53,8 +95,11 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
                  kernel = numbers(arguments.kernel, file.nq, file.nk), log_rows = numbers(arguments.kernel, file.nq, 1),
                  log_columns = numbers(arguments.kernel, file.nk, 1);
   Context context(allowed_cores(), arguments.rounding);
-  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .state = state}, given,
-                  context, {out, attention, kernel, log_rows, log_columns});
+  std::vector<Tensors> drawn;
+  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .states = std::move(states)},
+                  given, context,
+                  {out, attention, kernel, log_rows, log_columns, arguments.write_state.empty() ? nullptr : &drawn});
+  if (!arguments.write_state.empty()) write_state(arguments.write_state, params, drawn);
   NamedTensors result{{"out", tensor_of(file.leading, file.nq, file.dv, out)}};
   if (arguments.matrix) result["attention"] = tensor_of(file.leading, file.nq, file.nk, attention);
   if (arguments.kernel) {
@@ -63,12 +108,6 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
     result["kernel_log_columns"] = tensor_of(file.leading, file.nk, 1, log_columns);
   }
   return result;
-}
-
-Tensors read_state(const std::string& path) {
-  Tensors state;
-  for (const auto& [name, tensor] : read_tensors(path)) state[name] = as_matrix(tensor, name);
-  return state;
 }
 
 int run(const std::vector<std::string>& words) {
@@ -88,9 +127,11 @@ int run(const std::vector<std::string>& words) {
       "round", options::value(&round)->default_value("none"),
       "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
       "state", options::value(&arguments.state),
-      "tensors to use instead of drawing or learning: projection [m, d], codebook [c, d], a [1, 1] and the method's "
-      "other tensors")("calibrate", options::value(&arguments.calibrate),
-                       "file that fitted methods learn from (default: the input)")(
+      "tensors to use instead of drawing or learning, [rows, columns] for all heads or [heads, rows, columns]; "
+      "`describe SPEC` lists their names")(
+      "write-state", options::value(&arguments.write_state),
+      ".safetensors to write: what was drawn and learnt for the heads of the first batch, as --state reads it")(
+      "calibrate", options::value(&arguments.calibrate), "file that fitted methods learn from (default: the input)")(
       "seed", options::value(&arguments.seed)->default_value(1), "base seed");
   if (!parse_arguments("attend", visible, words, {{"spec", 1}})) return 0;
   for (const auto& [value, name] :
@@ -119,12 +160,13 @@ int run(const std::vector<std::string>& words) {
   if (calibration.heads != file.heads || calibration.d != file.d)
     throw Misuse(fmt::format("--calibrate {}: {} heads with d = {}; expected {} heads with d = {} as in the input",
                              arguments.calibrate, calibration.heads, calibration.d, file.heads, file.d));
-  std::optional<Tensors> state;
-  if (!arguments.state.empty()) state = read_state(arguments.state);
+  if (!arguments.write_state.empty() && !arguments.write_state.ends_with(".safetensors"))
+    throw Misuse("--write-state " + arguments.write_state + ": expected a name that ends in .safetensors");
+  std::vector<Tensors> states;
+  if (!arguments.state.empty()) states = read_state(arguments.state);
   try {
-    const auto result = arguments.precision == "f32"
-                            ? attend<float>(arguments, params, file, calibration, state ? &*state : nullptr)
-                            : attend<double>(arguments, params, file, calibration, state ? &*state : nullptr);
+    const auto result = arguments.precision == "f32" ? attend<float>(arguments, params, file, calibration, states)
+                                                     : attend<double>(arguments, params, file, calibration, states);
     write_safetensors(arguments.output, result, arguments.precision == "f32" ? Precision::f32 : Precision::f64);
   } catch (const Skip& e) {
     throw Misuse(e.what());

@@ -28,7 +28,7 @@ std::vector<Subject> named_subjects(const std::vector<std::string>& specs, std::
   std::vector<Subject> subjects;
   for (const auto& spec : specs) {
     subjects.push_back(subject_of(Params("methods", spec)));
-    probes(subjects.back(), seed);  // refuse a spec that cannot be drawn before anything is tested
+    probes_of(subjects.back(), seed);  // refuse a spec that cannot be drawn before anything is tested
   }
   return subjects;
 }
@@ -63,6 +63,8 @@ int run(const std::vector<std::string>& words) {
   if (!(settings.error_rate > 0 && settings.error_rate < 1))
     throw Misuse(fmt::format("--error-rate {}: expected a number between 0 and 1", settings.error_rate));
   if (threads && *threads < 1) throw Misuse(fmt::format("--threads {}: expected at least 1", *threads));
+
+  settings.asked_budget = !all;
 
   const auto start = std::chrono::steady_clock::now();
   const auto subjects = all ? all_subjects() : named_subjects(specs, settings.seed);

@@ -96,6 +96,28 @@ void print_ensembles(const Params& params) {
   }
 }
 
+// The names by which `attend --state` takes tensors, with their sizes for a small head that fitted methods learn from.
+void print_state(const Params& params, const MethodEntry& entry) {
+  constexpr Index n = 256, d = 16;
+  Shape shape{.nq = n, .nk = n, .d = d, .dv = d, .precision = Precision::f64};
+  shape.mask.causal = !entry.claims(params, shape).no_form.empty();
+  Generator generator = Streams(1).stream("describe");
+  const HeadData<double> head{standard_normal(generator, n, d), standard_normal(generator, n, d),
+                              standard_normal(generator, n, d)};
+  const Head<double> calibration = head.view();
+  Tensors state;
+  try {
+    state = make_approximation<double>(
+                {.shape = shape, .params = params, .streams = Streams(1), .calibration = &calibration})
+                ->state();
+  } catch (const std::exception&) {  // it has no form for so small a head
+    return;
+  }
+  for (const auto& [name, tensor] : state)
+    std::cout << fmt::format("  state tensor {}: {} x {} at n = {}, d = {}\n", name, tensor.rows(), tensor.cols(), n,
+                             d);
+}
+
 void print_claims(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
   entry.check(params);
@@ -122,6 +144,7 @@ void print_claims(const Params& params) {
   if (const auto theory = entry.theory(params, example_shape, nullptr))
     std::cout << fmt::format("  its kernel estimates {}{}\n", theory->target,
                              theory->variance ? ", with a closed form of the variance" : "");
+  print_state(params, entry);
   if (params.has("features") && params.has("projection")) print_ensembles(params);
   for (const auto& caveat : entry.caveats(params, example_shape)) std::cout << "\nnote: " << caveat << "\n";
   const Work work = entry.cost(params, example_shape);

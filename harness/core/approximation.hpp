@@ -137,6 +137,10 @@ struct Draw {
   const Matrix<double>* injected(const std::string& name, Index rows, Index columns) const;
 };
 
+// How attend makes its output from the weights K of its kernel. row_sums: out_i = sum_j K_ij v_j / sum_j K_ij. none:
+// out = K V. l2: each row of K V is divided by its Euclidean length.
+enum class Normaliser { row_sums, none, l2 };
+
 // The promises of a spec, given its parameters. Tests check all of them for every registered method. Parameters that
 // reproduce a published library's behaviour (Parameter::published) change no claim: `check` shows which claims they
 // break.
@@ -149,8 +153,16 @@ struct Claims {
   bool linear_in_V = true;               // attend(Q, K, aV + bW) = a attend(Q, K, V) + b attend(Q, K, W)
   std::string no_attention_matrix;       // why no A satisfies out = A V; empty: one does
   std::optional<Index> rank_at_most;     // of A without a causal mask
-  std::string exact_when;                // a parameter assignment that makes the method equal to its exact counterpart
+  // A parameter assignment that makes the method equal to softmax attention ("top=1000000000"), or to the method after
+  // "is" ("landmarks=96 is kernelized-attention:scale=2").
+  std::string exact_when;
+  Normaliser normaliser = Normaliser::row_sums;  // of the weights that kernel() gives
 };
+
+// The output of attend, nq x dv, in double by the plain formula and by none of the method's own code. `drawn` is an
+// instance of this draw; what was drawn or fitted is read from drawn.state().
+using Transcription = std::function<Matrix<double>(const Draw& draw, const Approximation<double>& drawn,
+                                                   const Head<double>& head, Mask mask)>;
 
 template <class T>
 using MakeApproximation = std::function<std::unique_ptr<Approximation<T>>(const Draw&)>;
@@ -167,12 +179,15 @@ struct MethodEntry {
   // Peak bytes of one attend on one thread beyond inputs, output and the instance's own state: leading terms.
   std::function<double(const Params&, const Shape&)> memory;
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
+  bool memory_assumed = false, cost_assumed = false;      // the author of a Python class gave none
   // Whether this spec learns from the calibration head.
   std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
   // The theory of the kernel estimate, when the spec learns from that head (null: the head is not known yet, and
   // everything that depends on it is left out). nullopt: no kernel is estimated, or no theory is known.
   std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
       [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
+  // The second path that proves a formula (`check`). Empty: there is none.
+  Transcription transcription = {};
   // Throws Misuse for values that contradict each other, before anything is drawn.
   std::function<void(const Params&)> check = [](const Params&) {};
   // Warnings for a user of this spec, such as padding, imbalance, or known harm.

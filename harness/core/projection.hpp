@@ -19,6 +19,7 @@ struct EnsembleLaw {
   // Geometry: within blocks of `block` rows, the cosine between any two rows, and the norm of each row.
   Index block = 0;
   std::optional<double> cosine = {}, norm = {};
+  bool nested = true;  // the vectors for a smaller m are the first of those for a larger m
 
   bool independent(Index m) const { return dependent_pairs && dependent_pairs(m) == 0; }
 };
@@ -29,7 +30,8 @@ struct ProjectionEntry {
 
   Description text;
   std::vector<Parameter> parameters;
-  // m x d rows, in double. The rows for a smaller m are the first rows for a larger m (paired comparisons).
+  // m x d rows, in double. Unless the law says otherwise, the rows for a smaller m are the first rows for a larger m
+  // (paired comparisons).
   std::function<Matrix<double>(const Draw&, Index m, Index d)> draw;
   std::function<EnsembleLaw(const Params&, Index d)> law;
   // Warnings for a user who takes m of its rows in d dimensions.

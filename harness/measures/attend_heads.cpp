@@ -38,6 +38,18 @@ struct WholeKernel {
   Matrix<T> block, log_rows, log_columns;
 };
 
+// A tensor that the method does not know would be ignored, and the caller would compare a fresh draw with their model.
+void refuse_unknown(const Params& params, const Tensors& injected, const Tensors& known) {
+  for (const auto& [name, tensor] : injected) {
+    if (known.contains(name)) continue;
+    std::string names;
+    for (const auto& [other, numbers] : known)
+      names += fmt::format("{}'{}' ({} x {})", names.empty() ? "" : ", ", other, numbers.rows(), numbers.cols());
+    throw Misuse(fmt::format("{}: there is no tensor '{}' in its state; {}", params.spec(), name,
+                             names.empty() ? "its state is empty: it draws and learns nothing" : "there are " + names));
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -53,6 +65,9 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
     throw Misuse(params.spec() + " has no attention matrix: " + claims.no_attention_matrix +
                  "; ask for its output alone");
   const bool fitted = entry.fitted(params);
+  if (request.states.size() > 1 && static_cast<Index>(request.states.size()) != given.heads)
+    throw Misuse(
+        fmt::format("the state is of {} heads; expected one for all, or {}", request.states.size(), given.heads));
   for (Index b = 0; b < given.batches; ++b)
     for (Index h = 0; h < given.heads; ++h) {
       const HeadData<T> data = rounded<T>(given.measured(b, h), context.rounding());
@@ -60,12 +75,17 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
       std::optional<HeadData<double>> learnt;
       if (fitted) learnt = rounded<double>(given.calibration(b, h), context.rounding());
       const std::optional<Head<double>> learnt_view = learnt ? std::optional(learnt->view()) : std::nullopt;
+      const Tensors* state = request.states.empty()       ? nullptr
+                             : request.states.size() == 1 ? &request.states[0]
+                                                          : &request.states[static_cast<size_t>(h)];
       const auto method = make_approximation<T>({.shape = shape,
                                                  .params = params,
                                                  .streams = Streams(request.seed),
                                                  .head = h,
                                                  .calibration = learnt_view ? &*learnt_view : nullptr,
-                                                 .state = request.state});
+                                                 .state = state});
+      if (state && b == 0) refuse_unknown(params, *state, method->state());
+      if (results.states && b == 0) results.states->push_back(method->state());
       const Index place = b * given.heads + h;
       const auto check = [&](const Matrix<T>& X, const char* name) {
         require_finite<T>(X, fmt::format("{} on batch {}, head {}: {}", params.spec(), b, h, name));

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "harness/core/approximation.hpp"
 
@@ -22,7 +23,8 @@ struct AttendRequest {
   const Params& method;
   bool causal = false;  // the last query sees every key
   std::uint64_t seed = 1;
-  const Tensors* state = nullptr;  // tensors to use instead of drawing or learning them
+  // Tensors to use instead of drawing or learning them: none, one set for all heads, or one for each head.
+  std::vector<Tensors> states = {};
 };
 
 // The caller's memory, row-major with the axes batch, head, row, column. The caller leaves unwanted results empty.
@@ -32,10 +34,12 @@ struct AttendResults {
   std::span<T> attention;                            // nq x nk
   std::span<T> kernel;                               // nq x nk: exp(log_row_i + log_column_j) times the method's block
   std::span<T> kernel_log_rows, kernel_log_columns;  // nq, nk; only with `kernel`
+  std::vector<Tensors>* states = nullptr;            // what each head of the first batch drew and learnt
 };
 
-// First rounds the heads to the context's half precision. Throws Misuse if the method cannot give a wanted result, Skip
-// like make_approximation, and NumericallyInvalid for the first result that is NaN or infinite.
+// First rounds the heads to the context's half precision. Throws Misuse if the method cannot give a wanted result or
+// does not know an injected tensor, Skip like make_approximation, and NumericallyInvalid for the first result that is
+// NaN or infinite.
 template <class T>
 void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Context& context,
                   const AttendResults<T>& results);

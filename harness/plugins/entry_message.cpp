@@ -28,9 +28,9 @@ void from_json(const Message& message, Parameter& p) {
 
 void to_json(Message& message, const Claims& claims) {
   const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, causal_exact, linear_in_V,
-               no_attention_matrix, rank_at_most, exact_when] = claims;
-  message = {row_stochastic, non_negative,        permutation_equivariant,   no_form,   causal_exact,
-             linear_in_V,    no_attention_matrix, rank_at_most.value_or(-1), exact_when};
+               no_attention_matrix, rank_at_most, exact_when, normaliser] = claims;
+  message = {row_stochastic, non_negative,        permutation_equivariant,   no_form,    causal_exact,
+             linear_in_V,    no_attention_matrix, rank_at_most.value_or(-1), exact_when, static_cast<int>(normaliser)};
 }
 
 void from_json(const Message& message, Claims& c) {
@@ -41,7 +41,8 @@ void from_json(const Message& message, Claims& c) {
        .causal_exact = message.at(4),
        .linear_in_V = message.at(5),
        .no_attention_matrix = message.at(6),
-       .exact_when = message.at(8)};
+       .exact_when = message.at(8),
+       .normaliser = static_cast<Normaliser>(message.at(9).get<int>())};
   if (const Index rank = message.at(7); rank >= 0) c.rank_at_most = rank;
 }
 

@@ -87,6 +87,19 @@ PyObject* Declared::make(const Draw& draw) const {
   });
 }
 
+Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& head, Mask mask) const {
+  Matrix<double> out = Matrix<double>::Zero(head.Q.rows(), head.V.cols());
+  const Index nk = head.K.rows(), keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
+  if (keys == 0) return out;
+  in_python(file, [&] {
+    const auto instance = py::reinterpret_steal<py::object>(make(draw));
+    const py::object result = instance.attr("transcription")(view(head.Q), view(row_block(head.K, 0, keys)),
+                                                             view(row_block(head.V, 0, keys)), mask.causal);
+    copy_result<double>(result, out, "transcription(q, k, v, causal)");
+  });
+  return out;
+}
+
 Claims Declared::claims(Claims known, const Params& params, const Shape& shape) const {
   return in_python(file, [&] {
     const py::dict said = held(object).attr("claims")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
@@ -101,6 +114,10 @@ Claims Declared::claims(Claims known, const Params& params, const Shape& shape) 
     take("no_attention_matrix", known.no_attention_matrix);
     take("rank_at_most", known.rank_at_most);
     take("exact_when", known.exact_when);
+    if (said.contains("normaliser")) {
+      const auto name = said["normaliser"].cast<std::string>();
+      known.normaliser = name == "none" ? Normaliser::none : name == "l2" ? Normaliser::l2 : Normaliser::row_sums;
+    }
     if (known.no_form.empty()) take("no_form", known.no_form);
     return known;
   });

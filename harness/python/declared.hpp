@@ -22,6 +22,9 @@ struct Declared {
   bool fitted = false;             // the constructor takes the calibration head
   bool has_theory = false;         // gives the mean of its kernel estimate
   bool has_variance = false;       // gives the variance of its kernel estimate
+  bool gives_memory = false;       // has memory(parameters, shape)
+  bool gives_cost = false;         // has cost(parameters, shape)
+  bool transcribes = false;        // has transcription, the second path that proves its formula
   std::string file;                // or a name in its place
   std::vector<std::string> files;  // the file and the modules that it imports from outside the interpreter's folders
   PyObject* object = nullptr;      // never released, because registries outlive the interpreter
@@ -32,6 +35,8 @@ struct Declared {
   // Draws an instance and returns a new reference. Takes the interpreter's lock, and throws what the constructor
   // raised.
   PyObject* make(const Draw& draw) const;
+  // What transcription(self, q, k, v, causal) of an instance of that draw gives, without the keys that are padding.
+  Matrix<double> transcription(const Draw& draw, const Head<double>& head, Mask mask) const;
   // Returns `known`, overridden by the claims that the class makes itself.
   Claims claims(Claims known, const Params& params, const Shape& shape) const;
   // The class's own memory and cost; `otherwise` if it gives none.

@@ -10,6 +10,7 @@
 #include "harness/core/scaling.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/measures/attend_heads.hpp"
+#include "harness/python/arrays.hpp"
 
 namespace attnbench {
 
@@ -75,12 +76,13 @@ struct Wanted {
   std::string spec, what;  // what: "out", "attention" or "kernel"
   bool causal;
   std::uint64_t seed;
-  std::optional<Tensors> state;
+  std::vector<Tensors> states;  // none, one for all heads, or one for each
 };
 
 // out [b, h, nq, dv], attention and kernel [b, h, nq, nk].
 template <class T>
-py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optional<Heads<double>>& calibration) {
+py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optional<Heads<double>>& calibration,
+                 std::vector<Tensors>* drawn) {
   const Params params("methods", wanted.spec);
   const Index nq = given.Q.shape(2), nk = given.K.shape(2), dv = given.V.shape(3);
   const Index columns = wanted.what == "out" ? dv : nk;
@@ -99,29 +101,44 @@ py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optiona
                                   if (!calibration) return given.template head<double>(b, h);
                                   return calibration->template head<double>(std::min(b, calibration->batches() - 1), h);
                                 }};
-  AttendResults<T> results;
+  AttendResults<T> results{.states = drawn};
   (wanted.what == "out" ? results.out : wanted.what == "attention" ? results.attention : results.kernel) = numbers;
   Context context(allowed_cores());
-  attend_heads<T>({.method = params,
-                   .causal = wanted.causal,
-                   .seed = wanted.seed,
-                   .state = wanted.state ? &*wanted.state : nullptr},
-                  heads, context, results);
+  attend_heads<T>({.method = params, .causal = wanted.causal, .seed = wanted.seed, .states = wanted.states}, heads,
+                  context, results);
   return result;
+}
+
+using StateArrays = std::map<std::string, Array<double>>;
+
+// Arrays of two axes are of all heads; the first of three axes is the head.
+std::vector<Tensors> states_of(const StateArrays& arrays) {
+  py::ssize_t heads = 1;
+  for (const auto& [name, array] : arrays) {
+    if (array.ndim() != 2 && array.ndim() != 3)
+      throw Misuse(fmt::format("state: '{}' has {} axes; expected [rows, columns] or [heads, rows, columns]", name,
+                               array.ndim()));
+    if (array.ndim() == 2) continue;
+    if (heads != 1 && array.shape(0) != heads)
+      throw Misuse(fmt::format("state: '{}' is of {} heads and another array of {}", name, array.shape(0), heads));
+    heads = array.shape(0);
+  }
+  std::vector<Tensors> states(static_cast<size_t>(heads));
+  for (const auto& [name, array] : arrays) {
+    const py::ssize_t rows = array.shape(array.ndim() - 2), columns = array.shape(array.ndim() - 1);
+    for (py::ssize_t h = 0; h < heads; ++h)
+      states[static_cast<size_t>(h)][name] =
+          Eigen::Map<const Matrix<double>>(array.data() + (array.ndim() == 3 ? h * rows * columns : 0), rows, columns);
+  }
+  return states;
 }
 
 py::array attend_arrays(const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
                         const py::array& v, bool causal, std::uint64_t seed, bool scaled,
                         const std::optional<std::vector<py::array>>& calibration,
-                        const std::optional<std::map<std::string, Array<double>>>& state) {
+                        const std::optional<StateArrays>& state, std::vector<Tensors>* drawn) {
   Wanted wanted{.spec = spec, .what = what, .causal = causal, .seed = seed};
-  if (state) {
-    wanted.state.emplace();
-    for (const auto& [name, array] : *state) {
-      if (array.ndim() != 2) throw Misuse(fmt::format("state: '{}' has {} axes; expected 2", name, array.ndim()));
-      (*wanted.state)[name] = Eigen::Map<const Matrix<double>>(array.data(), array.shape(0), array.shape(1));
-    }
-  }
+  if (state) wanted.states = states_of(*state);
   const double scale = scale_of(q, scaled);
   std::optional<Heads<double>> learnt;
   if (calibration) learnt.emplace(calibration->at(0), calibration->at(1), calibration->at(2), scale);
@@ -129,11 +146,25 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
     throw Misuse(fmt::format("calibration: {} heads with d = {}; expected {} heads with d = {} as in q",
                              learnt->heads(), learnt->Q.shape(3), q.shape(1), q.shape(3)));
   try {
-    if (q.dtype().is(py::dtype::of<float>())) return attend<float>(wanted, Heads<float>(q, k, v, scale), learnt);
-    return attend<double>(wanted, Heads<double>(q, k, v, scale), learnt);
+    if (q.dtype().is(py::dtype::of<float>())) return attend<float>(wanted, Heads<float>(q, k, v, scale), learnt, drawn);
+    return attend<double>(wanted, Heads<double>(q, k, v, scale), learnt, drawn);
   } catch (const Skip& e) {
     throw Misuse(e.what());
   }
+}
+
+// What each head of the first batch drew and learnt, by name: a list of one array a head.
+py::dict drawn_state(const std::string& spec, const py::array& q, const py::array& k, const py::array& v, bool causal,
+                     std::uint64_t seed, bool scaled, const std::optional<std::vector<py::array>>& calibration) {
+  std::vector<Tensors> drawn;
+  attend_arrays(spec, "out", q, k, v, causal, seed, scaled, calibration, std::nullopt, &drawn);
+  py::dict all;
+  for (const auto& [name, first] : drawn[0]) {
+    py::list arrays;
+    for (const Tensors& head : drawn) arrays.append(copied<double>(head.at(name)));
+    all[py::str(name)] = arrays;
+  }
+  return all;
 }
 
 // Closed forms for pairs (q_p, k_p), p x d each: the target, the means, the variances (None if unknown), and whether
@@ -167,9 +198,10 @@ std::pair<std::string, std::string> checked(const std::vector<std::string>& spec
   std::vector<Subject> subjects;
   for (const auto& spec : specs) {
     subjects.push_back(subject_of(Params("methods", spec)));
-    probes(subjects.back(), seed);  // refuses a spec that cannot be drawn
+    probes_of(subjects.back(), seed);  // refuses a spec that cannot be drawn
   }
-  const Report report = check(subjects, {.seed = seed, .error_rate = error_rate, .threads = threads});
+  const Report report =
+      check(subjects, {.seed = seed, .error_rate = error_rate, .threads = threads, .asked_budget = true});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::string text;
   for (const SubjectReport& subject : report.subjects) text += text_of(subject) + "\n";
@@ -208,7 +240,13 @@ py::dict summaries(const std::string& plural) {
 }  // namespace
 
 void add_functions(py::module_& module) {
-  module.def("attend", attend_arrays);
+  module.def("attend",
+             [](const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
+                const py::array& v, bool causal, std::uint64_t seed, bool scaled,
+                const std::optional<std::vector<py::array>>& calibration, const std::optional<StateArrays>& state) {
+               return attend_arrays(spec, what, q, k, v, causal, seed, scaled, calibration, state, nullptr);
+             });
+  module.def("state", drawn_state);
   module.def("theory", theory_of);
   module.def("check", checked);
   module.def("describe", described);

@@ -20,7 +20,10 @@ template <class T>
 class PythonMethod final : public Approximation<T> {
  public:
   PythonMethod(DeclaredClass declared, const Draw& draw, std::unique_ptr<Approximation<T>> by_features)
-      : declared_(std::move(declared)), by_features_(std::move(by_features)), instance_(declared_->make(draw)) {
+      : declared_(std::move(declared)),
+        by_features_(std::move(by_features)),
+        normalised_(declared_->claims({}, draw.params, draw.shape).normaliser == Normaliser::row_sums),
+        instance_(declared_->make(draw)) {
     attend_ =
         in_python(declared_->file, [&] { return py::object(py::handle(instance_).attr("attend")).release().ptr(); });
   }
@@ -57,12 +60,16 @@ class PythonMethod final : public Approximation<T> {
 
   Tensors state() const override { return declared_->state_of(instance_); }
   const Kernel<T>* kernel() const override { return by_features_ ? by_features_->kernel() : nullptr; }
-  const Factored<T>* factored() const override { return by_features_ ? by_features_->factored() : nullptr; }
-  const Rows<T>* rows() const override { return by_features_ ? by_features_->rows() : nullptr; }
+  // The engine's matrix is divided by its row sums.
+  const Factored<T>* factored() const override {
+    return by_features_ && normalised_ ? by_features_->factored() : nullptr;
+  }
+  const Rows<T>* rows() const override { return by_features_ && normalised_ ? by_features_->rows() : nullptr; }
 
  private:
   DeclaredClass declared_;
   std::unique_ptr<Approximation<T>> by_features_;  // null: the class has no features
+  bool normalised_;                                // attend divides by the kernel's row sums
   PyObject* instance_;
   PyObject* attend_ = nullptr;
 };
@@ -98,13 +105,19 @@ std::string no_form_of(const Declared& declared, const Shape& shape) {
 }
 
 MethodEntry entry_of(const DeclaredClass& declared) {
-  return {.text = declared->text,
-          .parameters = declared->parameters,
-          .f32 = maker<float>(declared),
-          .f64 = maker<double>(declared),
-          .fitted = [declared](const Params&) { return declared->fitted; },
-          .theory = [declared](const Params& params, const Shape&,
-                               const Head<double>*) { return declared->theory(params); }};
+  MethodEntry entry{.text = declared->text,
+                    .parameters = declared->parameters,
+                    .f32 = maker<float>(declared),
+                    .f64 = maker<double>(declared),
+                    .memory_assumed = !declared->gives_memory,
+                    .cost_assumed = !declared->gives_cost,
+                    .fitted = [declared](const Params&) { return declared->fitted; },
+                    .theory = [declared](const Params& params, const Shape&,
+                                         const Head<double>*) { return declared->theory(params); }};
+  if (declared->transcribes)
+    entry.transcription = [declared](const Draw& draw, const Approximation<double>&, const Head<double>& head,
+                                     Mask mask) { return declared->transcription(draw, head, mask); };
+  return entry;
 }
 
 }  // namespace

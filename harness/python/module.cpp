@@ -89,6 +89,9 @@ DeclaredClass declared_class(const py::object& object) {
   declared.fitted = flag("fitted");
   declared.has_theory = flag("has_theory");
   declared.has_variance = flag("has_variance");
+  declared.gives_memory = flag("gives_memory");
+  declared.gives_cost = flag("gives_cost");
+  declared.transcribes = flag("transcribes");
   declared.file = text("file");
   declared.files = object.attr("files").cast<std::vector<std::string>>();
   declared.object = py::object(object).release().ptr();

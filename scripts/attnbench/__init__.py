@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "register",
     "run",
+    "state",
     "theory",
 ]
 
@@ -66,7 +67,7 @@ except ImportError as _error:
 from attnbench.catalogue import Theory, describe, list, theory
 from attnbench.checking import Report, check
 from attnbench.failures import Skip
-from attnbench.heads import attend, attention_matrix, kernel
+from attnbench.heads import attend, attention_matrix, kernel, state
 from attnbench.loading import load, register
 from attnbench.method import Calibration, Method, Parameter, Shape
 from attnbench.running import run

@@ -43,6 +43,18 @@ def attend(
 ) -> NDArray[Any]:
     """what: "out", "attention" or "kernel". Arrays are [batch, heads, n, d]."""
 
+def state(
+    spec: str,
+    q: NDArray[Any],
+    k: NDArray[Any],
+    v: NDArray[Any],
+    causal: bool,
+    seed: int,
+    scaled: bool,
+    calibration: Sequence[NDArray[Any]] | None,
+) -> dict[str, list[NDArray[Any]]]:
+    """By name, an array for each head of the first batch."""
+
 def theory(
     spec: str, q: NDArray[Any], k: NDArray[Any]
 ) -> tuple[str, NDArray[Any], NDArray[Any] | None, bool] | None: ...

@@ -25,9 +25,11 @@ CLAIMS: dict[str, type] = {
     "no_attention_matrix": str,
     "rank_at_most": int,
     "exact_when": str,
+    "normaliser": str,
     "no_form": str,
     "unbiased": bool,
 }
+NORMALISERS = ("row_sums", "none", "l2")
 CONSTRUCTOR = ("parameters", "shape", "seed", "calibration", "state")
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -75,7 +77,9 @@ class Declaration:
         self._claims = getattr(cls, "claims", None)
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
+        self.transcribes = self._function("transcription", 5) is not None
         self._cost, self._memory = (self._function(name, 2) for name in ("cost", "memory"))
+        self.gives_cost, self.gives_memory = self._cost is not None, self._memory is not None
         self._mean, self._variance = (self._function(name, 3) for name in ("kernel_mean", "kernel_variance"))
         unbiased = isinstance(self._claims, Mapping) and self._claims.get("unbiased", False)
         self.has_theory = bool(unbiased or self._mean)
@@ -120,7 +124,8 @@ class Declaration:
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 continue
             # A keyword with a plain default is a parameter as it stands.
-            if p.name not in CONSTRUCTOR and p.name not in declared and type(p.default) in (bool, int, float, str):
+            plain = isinstance(p.default, (bool, int, float, str, Parameter))
+            if p.name not in CONSTRUCTOR and p.name not in declared and plain:
                 declared[p.name] = p.default
             if p.name in CONSTRUCTOR or p.name in declared:
                 self._named.append(p.name)
@@ -154,7 +159,13 @@ class Declaration:
         first, *rest = (inspect.cleandoc(own) if own else "").split("\n")
         self.summary = first.strip() or f"{self.cls.__name__} of {Path(self.file).name}"
         self.formula = " ".join(" ".join(rest).split())
-        self.reference = str(getattr(self.cls, "reference", "") or "")
+        reference = getattr(self.cls, "reference", "") or ""
+        if callable(reference):
+            raise Misuse(
+                f"{self.where}: reference is a function; it is the text that cites the paper. A second path that proves the "
+                "formula is called transcription(self, q, k, v, causal)"
+            )
+        self.reference = str(reference)
 
     def _read_cost_text(self) -> None:
         assumed = "linear attention's and 2 d F FLOPs a token" if not self.attends else "exact softmax's"
@@ -217,6 +228,8 @@ class Declaration:
             accepted = (wanted, np.bool_) if wanted is bool else (int, np.integer) if wanted is int else wanted
             if not isinstance(value, accepted):
                 raise Misuse(f"{self.where}: claim {name} = {value!r}; expected {wanted.__name__}")
+            if name == "normaliser" and value not in NORMALISERS:
+                raise Misuse(f"{self.where}: claim normaliser = {value!r}; expected {', '.join(NORMALISERS)}")
             checked[name] = wanted(value)
         return checked
 

@@ -33,6 +33,27 @@ def _arrays(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Arr
     return queries, keys, values
 
 
+def _same_axes(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Array]:
+    arrays = _arrays(q, k, v)
+    axes = [x.ndim for x in arrays]
+    if len(set(axes)) > 1:
+        raise Misuse(f"q, k and v have {axes[0]}, {axes[1]} and {axes[2]} axes; expected the same number")
+    return arrays
+
+
+def _learnt(spec: str, calibration: Sequence[ArrayLike] | None, warn: bool) -> list[Array] | None:
+    """The calibration head with four axes. Warns if a fitted method would learn from the input."""
+    if calibration is None:
+        if warn and _native.fitted(spec):
+            warnings.warn(
+                f"{spec} learns from the input itself (in sample); calibration=(q, k, v) is another", stacklevel=4
+            )
+        return None
+    if len(calibration) != 3:
+        raise Misuse(f"calibration: {len(calibration)} arrays; expected (q, k, v)")
+    return [_four_axes(np.asarray(x, dtype=np.float64), "calibration") for x in calibration]
+
+
 def _applied(
     what: str,
     method: str | type,
@@ -46,18 +67,8 @@ def _applied(
     scaled: bool,
 ) -> Array:
     spec = name_of(method)
-    q, k, v = _arrays(q, k, v)
-    if len({q.ndim, k.ndim, v.ndim}) > 1:
-        raise Misuse(f"q, k and v have {q.ndim}, {k.ndim} and {v.ndim} axes; expected the same number")
-    if calibration is None and _native.fitted(spec) and state is None:
-        warnings.warn(
-            f"{spec} learns from the input itself (in sample); calibration=(q, k, v) is another", stacklevel=3
-        )
-    learnt = None
-    if calibration is not None:
-        if len(calibration) != 3:
-            raise Misuse(f"calibration: {len(calibration)} arrays; expected (q, k, v)")
-        learnt = [_four_axes(np.asarray(x, dtype=np.float64), "calibration") for x in calibration]
+    q, k, v = _same_axes(q, k, v)
+    learnt = _learnt(spec, calibration, state is None)
     injected = None if state is None else {name: np.asarray(x, dtype=np.float64) for name, x in state.items()}
     result = _native.attend(
         spec, what, _four_axes(q, "q"), _four_axes(k, "k"), _four_axes(v, "v"), causal, seed, scaled, learnt, injected
@@ -81,8 +92,8 @@ def attend(
 
     Leading axes: none, heads, or batch and heads; k and v may have fewer heads, each for as many queries. float32 when
     all are float32, else float64. causal: the last query sees all keys. seed: the draw; equal seeds are equal draws.
-    calibration: (q, k, v) that fitted methods learn from, by default the input itself. state: tensors in place of what
-    would be drawn. scaled: q and k are times d^-1/4 already, as methods expect them. Raises Misuse for what cannot be,
+    calibration: (q, k, v) that fitted methods learn from, by default the input itself. state: arrays in place of what
+    would be drawn, [rows, columns] for all heads or [heads, rows, columns], as `state` returns them. scaled: q and k are times d^-1/4 already, as methods expect them. Raises Misuse for what cannot be,
     NumericallyInvalid for NaN or infinity.
     """
     return _applied("out", method, q, k, v, causal, seed, calibration, state, scaled)
@@ -117,3 +128,27 @@ def kernel(
     """The estimates of exp(q_i.k_j) before anything is normalised, [..., nq, nk]. Otherwise as `attend`."""
     keys = np.asarray(k)
     return _applied("kernel", method, q, keys, keys, False, seed, calibration, state, scaled)
+
+
+def state(
+    method: str | type,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    causal: bool = False,
+    seed: int = 1,
+    calibration: Sequence[ArrayLike] | None = None,
+    scaled: bool = False,
+) -> dict[str, Array]:
+    """What a method draws and learns for these heads, by name; `attend(..., state=...)` takes it back.
+
+    float64, [rows, columns] for q of two axes and [heads, rows, columns] otherwise, for the first batch. v: by default k.
+    Empty for a method that draws and learns nothing. Otherwise as `attend`.
+    """
+    spec = name_of(method)
+    queries, keys, values = _same_axes(q, k, k if v is None else v)
+    learnt = _learnt(spec, calibration, True)
+    given = [_four_axes(x, name) for x, name in zip((queries, keys, values), "qkv")]
+    drawn = _native.state(spec, given[0], given[1], given[2], causal, seed, scaled, learnt)
+    return {name: arrays[0] if queries.ndim == 2 else np.stack(arrays) for name, arrays in drawn.items()}

@@ -17,6 +17,7 @@ from attnbench.failures import one_line
 Class = TypeVar("Class", bound=type)
 PLUGIN = "attnbench_plugin_"  # begins the name of a plugin's module
 NOTEBOOK = "<a class of this process>"  # in place of a file
+_registered: dict[str, type] = {}  # classes that `register` made methods of this process, by name
 
 
 def _module_of(file: str) -> types.ModuleType:
@@ -43,9 +44,10 @@ def _register_file(file: str, again: bool) -> list[str]:
     from attnbench.declaration import Declaration, is_method
 
     module = _module_of(file)
-    classes = [
-        c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__ and is_method(c)
-    ]
+    methods = [c for c in vars(module).values() if inspect.isclass(c) and is_method(c)]
+    own = [c for c in methods if c.__module__ == module.__name__]
+    # A file that only imports its methods registers those; beside classes of its own, imported ones are their bases.
+    classes = own or [c for c in methods if not c.__module__.startswith("attnbench.")]
     declared = [Declaration(cls, file) for cls in dict.fromkeys(classes)]
     if not declared:
         raise Misuse(
@@ -108,8 +110,15 @@ def register(cls: Class) -> Class:
         raise Misuse(f"register: {cls!r} is no class")
     if cls.__module__.startswith(PLUGIN):  # its file is being loaded, and all of its classes are registered
         return cls
-    _native.register(Declaration(cls, file_of(cls) or NOTEBOOK), True)
+    declaration = Declaration(cls, file_of(cls) or NOTEBOOK)
+    _native.register(declaration, True)
+    _registered[declaration.name] = cls
     return cls
+
+
+def registered_class(spec: str) -> type | None:
+    """The class that `register` made the method of that spec."""
+    return _registered.get(spec.partition(":")[0])
 
 
 def file_of(cls: type) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from attnbench import _native
 from attnbench._native import Misuse
-from attnbench.loading import file_of, name_of, set_plugins
+from attnbench.loading import file_of, name_of, registered_class, set_plugins
 
 if TYPE_CHECKING:
     import pandas
@@ -52,12 +52,13 @@ def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
     specs = []
     for method in methods:
         specs.append(name_of(method))
-        if isinstance(method, str):
+        cls = registered_class(method) if isinstance(method, str) else method
+        if cls is None:
             continue
-        file = file_of(method)
+        file = file_of(cls)
         if file is None:
             raise Misuse(
-                f"class {method.__name__} is in no file, and workers load methods from files: write it to one "
+                f"class {cls.__name__} is in no file, and workers load methods from files: write it to one "
                 "(%%writefile mine.py) and attnbench.load('mine.py')"
             )
         if file not in files:

@@ -126,17 +126,6 @@ std::vector<Params> all_maps() {
   return all;
 }
 
-// The derivative of <G, out> along a direction of one of Q, K, V.
-double along(const Approximation<double>& method, const HeadData<double>& head, Mask mask, const Matrix<double>& G,
-             Matrix<double> HeadData<double>::*which, const Matrix<double>& direction) {
-  constexpr double h = 1e-5;
-  HeadData<double> up = head, down = head;
-  up.*which += h * direction;
-  down.*which -= h * direction;
-  const Matrix<double> difference = attend(method, up, mask) - attend(method, down, mask);
-  return (G.array() * difference.array()).sum() / (2 * h);
-}
-
 }  // namespace
 
 TEST_CASE("gradients of linear attention are the dense formula's, for every map", "[methods]") {
@@ -196,33 +185,6 @@ TEST_CASE("every map with a transcription has a gradient", "[methods]") {
     INFO(params.spec());
     CHECK((map_of<double>(params, problem)->differentiable() || oracle::unknown_features(params)));
   }
-}
-
-TEST_CASE("gradients are the central differences of attend, for every method that has them", "[methods]") {
-  int methods = 0;
-  for_each_case([&](const Case& one) {
-    if (one.shape.nk > 130 || one.shape.nk < 3) return;
-    const auto method = one.draw<double>();
-    if (!method->differentiable()) return;
-    ++methods;
-    INFO(to_string(one));
-    const auto& head = one.problem.head;
-    const Matrix<double> G = well_conditioned_loss(one, *method, 10);
-    const auto got = backward(*method->differentiable(), head, one.shape.mask, G);
-    const auto compare = [&](const char* what, const Matrix<double>& gradient,
-                             Matrix<double> HeadData<double>::*which) {
-      INFO(what);
-      const Matrix<double> direction = random_like(head.*which, what);
-      const double want = along(*method, head, one.shape.mask, G, which, direction);
-      const double size = gradient.norm() * direction.norm() + G.norm();
-      CHECK(std::abs((gradient.array() * direction.array()).sum() - want) <=
-            1e-7 * size);  // both are 0 without a well-conditioned row
-    };
-    compare("Q", got.Q, &HeadData<double>::Q);
-    compare("K", got.K, &HeadData<double>::K);
-    compare("V", got.V, &HeadData<double>::V);
-  });
-  CHECK((methods > 100 || !all_are_tested()));
 }
 
 TEST_CASE("a backward pass that forgets the normaliser is caught", "[methods]") {

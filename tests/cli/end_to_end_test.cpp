@@ -79,6 +79,40 @@ TEST_CASE("attend softmax on a file agrees with a float64 reference to 1e-13", "
   }
 }
 
+TEST_CASE("attend writes what each head drew, takes it back, and refuses tensors that a method does not know",
+          "[end-to-end]") {
+  const Folder folder;
+  write_safetensors(folder / "x.safetensors",
+                    {{"q", random_tensor("q", {2, 9, 4})},
+                     {"k", random_tensor("k", {2, 9, 4})},
+                     {"v", random_tensor("v", {2, 9, 3})}},
+                    Precision::f64);
+  const auto attend = [&](const std::string& spec, const char* output, const std::string& more) {
+    return program(fmt::format("attend {} --input {} --output {} --precision f64 {}", spec, folder / "x.safetensors",
+                               folder / output, more));
+  };
+  const std::string state = folder / "state.safetensors";
+  REQUIRE(attend("performer:m=5", "first.safetensors", "--write-state " + state).code == 0);
+  CHECK(read_tensors(state).at("projection").shape == std::vector<Index>{2, 5, 4});
+  REQUIRE(attend("performer:m=5", "again.safetensors", "--seed 7 --state " + state).code == 0);
+  REQUIRE(attend("performer:m=5", "other.safetensors", "--seed 7").code == 0);
+  const auto numbers = [&](const char* file) { return read_tensors(folder / file).at("out").values; };
+  CHECK(numbers("again.safetensors") == numbers("first.safetensors"));
+  CHECK(numbers("other.safetensors") != numbers("first.safetensors"));
+  for (const auto& [spec, more, words] :
+       {std::tuple<std::string, std::string, const char*>{
+            "linformer:r=4", "--state " + state, "there is no tensor 'projection' in its state; there are 'E' (4 x 9)"},
+        {"softmax", "--state " + state, "its state is empty"},
+        {"softmax", "--write-state " + state, "the state of softmax is empty"},
+        {"performer:m=5", "--write-state state.npz", "expected a name that ends in .safetensors"}}) {
+    INFO(spec << " " << more);
+    const auto refused = attend(spec, "refused.safetensors", more);
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.text, ContainsSubstring(words));
+  }
+  CHECK_THAT(program("describe performer:m=5").text, ContainsSubstring("state tensor projection: 5 x 16"));
+}
+
 TEST_CASE("attend writes the attention matrix and the kernel when asked, and they agree with the output",
           "[end-to-end]") {
   const Folder folder;

@@ -78,6 +78,18 @@ REFUSED = {
         f"class Mine:\n    parameters = {{'seed': 1}}\n{ATTEND}",
         r"a parameter cannot be called 'seed'",
     ),
+    "unknown_normaliser": (
+        f"class Mine:\n    claims = {{'normaliser': 'rows'}}\n{ATTEND}",
+        r"claim normaliser = 'rows'; expected row_sums, none, l2",
+    ),
+    "reference_is_a_function": (
+        f"class Mine:\n    def reference(self, q, k, v, causal):\n        return v\n{ATTEND}",
+        r"reference is a function; .*transcription\(self, q, k, v, causal\)",
+    ),
+    "transcription_of_two": (
+        f"class Mine:\n    def transcription(self, q, k):\n        return q\n{ATTEND}",
+        r"transcription takes 3 arguments; expected 5",
+    ),
     "biased_without_features": (
         f"class Mine:\n    claims = {{'unbiased': True}}\n{ATTEND}",
         r"has no features_q and features_k",
@@ -274,7 +286,8 @@ class PythonPluginTest(unittest.TestCase):
             ("numpy-positive:m=4", "positive_features", ["--state", str(self.folder / "state.npz")]),
             ("performer:features=positive,m=4", "positive_features", ["--state", str(self.folder / "state.npz")]),
         ):
-            np.savez(self.folder / "state.npz", W=projection, projection=projection)
+            tensor = "projection" if spec.startswith("performer") else "W"
+            np.savez(self.folder / "state.npz", **{tensor: projection})
             output = self.folder / "out.safetensors"
             self.done(
                 "attend", spec, "--input", file, "--output", str(output), "--precision", "f64", *more, *plugin(name)
@@ -384,26 +397,86 @@ class PythonPluginTest(unittest.TestCase):
             self.assertIn(words, made.stderr)
 
 
+class TranscriptionTest(unittest.TestCase):
+    """What proves the formula of a method that has attend alone."""
+
+    def checked(self, attend: str, more: str = "") -> str:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        file = folder / "mine.py"
+        file.write_text(
+            "import numpy as np\n\n\n"
+            "class Mine:\n"
+            "    def attend(self, q, k, v, causal):\n"
+            f"        A = np.exp({attend})\n"
+            "        A = np.tril(A) if causal else A\n"
+            "        return A @ v / A.sum(axis=1, keepdims=True)\n"
+            f"{more}"
+        )
+        return attnbench("check", "mine", "--plugin", str(file)).stdout
+
+    def test_a_wrong_formula_is_found_by_the_transcription_alone(self) -> None:
+        transcription = (
+            "    def transcription(self, q, k, v, causal):\n"
+            "        out = np.zeros((len(q), v.shape[1]))\n"
+            "        for i in range(len(q)):\n"
+            "            weights = [np.exp(q[i] @ k[j]) for j in range(i + 1 if causal else len(k))]\n"
+            "            out[i] = sum(w * v[j] for j, w in enumerate(weights)) / sum(weights)\n"
+            "        return out\n"
+        )
+        self.assertRegex(self.checked("q @ k.T", transcription), r"formula +PASS")
+        self.assertRegex(self.checked("1.02 * q @ k.T", transcription), r"formula +FAIL")
+        unproved = self.checked("1.02 * q @ k.T")
+        self.assertRegex(unproved, r"formula +SKIPPED +- +it gives no transcription")
+        self.assertIn("nothing proves its formula", unproved)
+        self.assertNotIn("FAIL", unproved)
+        self.assertRegex(
+            self.checked("q @ k.T", "    def transcription(self, q, k, v, causal):\n        return v[:2]\n"),
+            r"formula +FAIL .*returned an array of shape \(2, 5\); expected .* \(48, 5\)",
+        )
+
+    def test_exact_when_names_a_method(self) -> None:
+        claims = "    parameters = {'power': 1.0}\n    claims = {'exact_when': 'power=1 is softmax:form=materialised'}\n"
+        self.assertRegex(self.checked("q @ k.T", claims), r"exact-when +PASS .*power=1 against softmax:form=materialised")
+        self.assertRegex(self.checked("1.01 * q @ k.T", claims), r"exact-when +FAIL")
+
+
+class ImportedTest(unittest.TestCase):
+    def test_a_file_that_imports_its_method_registers_it(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "inner.py").write_text(f"class Mine:\n{ATTEND}")
+        (folder / "plugin.py").write_text("from inner import Mine\n")
+        (folder / "derived.py").write_text("from inner import Mine\n\n\nclass Other(Mine):\n    pass\n")
+        told = attnbench("list", "methods", "--plugin", str(folder / "plugin.py")).stdout
+        self.assertRegex(told, r"(?m)^ *mine ")
+        told = attnbench("list", "methods", "--plugin", str(folder / "derived.py")).stdout
+        self.assertRegex(told, r"(?m)^ *other ")
+        self.assertNotRegex(told, r"(?m)^ *mine ")
+
+
 class ParametersTest(unittest.TestCase):
     """Keywords of the constructor are parameters as they stand, with their types."""
 
     def test_keywords_of_the_constructor(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "mine.py").write_text(
+            "from attnbench import Parameter as P\n\n\n"
             "class Mine:\n"
-            "    def __init__(self, m=3, beta=0.5, on=True, mode='a', *, shape, seed, parameters):\n"
-            "        assert (m, beta, on, mode) == (4, 0.25, False, 'b'), (m, beta, on, mode)\n"
-            "        assert parameters == {'m': 4, 'beta': 0.25, 'on': False, 'mode': 'b'}\n"
+            "    def __init__(self, m=3, beta=0.5, on=True, mode='a', top=P(9, minimum=1), *, shape, seed, parameters):\n"
+            "        assert (m, beta, on, mode, top) == (4, 0.25, False, 'b', 2), (m, beta, on, mode, top)\n"
+            "        assert parameters == {'m': 4, 'beta': 0.25, 'on': False, 'mode': 'b', 'top': 2}\n"
             "        assert shape.nq == shape.nk == 16 and shape.d == 4 and not shape.causal, shape\n"
             "        assert 0 <= seed < 2**32\n"
             f"{ATTEND}"
         )
         made = attnbench(
-            "run", "attention-error", "--method", "mine:m=4,beta=0.25,on=false,mode=b", "-n", "16", "-d", "4",
+            "run", "attention-error", "--method", "mine:m=4,beta=0.25,on=false,mode=b,top=2", "-n", "16", "-d", "4",
             "--results", str(folder / "results.db"), "--plugin", str(folder / "mine.py"),
         )  # fmt: skip
         self.assertEqual(made.returncode, 0)
         self.assertNotIn("not done", made.stdout)
+        refused = attnbench("check", "mine:top=0", "--plugin", str(folder / "mine.py"))
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("top=0 is not allowed", refused.stderr)
 
 
 if __name__ == "__main__":

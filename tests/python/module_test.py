@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 import warnings
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,31 @@ class AttendTest(unittest.TestCase):
                 out = attnbench.attend("softmax", q, k, v, causal=causal)
                 self.assertEqual(out.shape, (*leading, N, DV))
                 np.testing.assert_allclose(out, softmax(q, k, v, causal), atol=1e-12)
+
+    def test_the_state_of_each_head_is_given_back(self) -> None:
+        q, k, v = drawn(3), drawn(3), drawn(3, columns=DV)
+        spec = "performer:m=5,projection=iid"
+        state = attnbench.state(spec, q, k)
+        self.assertEqual({name: array.shape for name, array in state.items()}, {"projection": (3, 5, D)})
+        self.assertFalse(np.array_equal(state["projection"][0], state["projection"][1]))
+        out = attnbench.attend(spec, q, k, v)
+        np.testing.assert_array_equal(attnbench.attend(spec, q, k, v, seed=2, state=state), out)
+        one = attnbench.state(spec, q[1], k[1], seed=3)
+        self.assertEqual(one["projection"].shape, (5, D))
+        shared = attnbench.attend(spec, q, k, v, state=one)
+        np.testing.assert_array_equal(shared[1], attnbench.attend(spec, q[1], k[1], v[1], seed=3))
+        self.assertEqual(attnbench.state("softmax", q, k), {})
+
+    def test_an_unknown_tensor_of_a_state_is_refused(self) -> None:
+        q, k, v = drawn(), drawn(), drawn()
+        for spec, words in (
+            ("performer:m=5", r"there is no tensor 'W' in its state; there are 'projection' \(5 x 8\)"),
+            ("softmax", r"there is no tensor 'W' in its state; its state is empty"),
+        ):
+            with self.assertRaisesRegex(attnbench.Misuse, words):
+                attnbench.attend(spec, q, k, v, state={"W": np.zeros((5, D))})
+        with self.assertRaisesRegex(attnbench.Misuse, "the state is of 2 heads; expected one for all, or 1"):
+            attnbench.attend("performer:m=5", q, k, v, state={"projection": np.zeros((2, 5, D))})
 
     def test_fewer_heads_of_keys_and_other_numbers_of_queries(self) -> None:
         q, k, v = drawn(4, rows=10), drawn(2), drawn(2, columns=DV)
@@ -313,6 +339,20 @@ class RunTest(unittest.TestCase):
         errors = frame[frame["metric"] == "relative_frobenius"].set_index("method")["value"]
         self.assertAlmostEqual(errors["mean"], errors["uniform"], places=12)
         self.assertGreater(errors["numpy-positive:m=16"], 0)
+
+    def test_a_registered_class_runs_by_its_name(self) -> None:
+        attnbench.register(Mean)
+        frame = attnbench.run("attention-error", ["mean", "uniform"], n=32, d=8)
+        self.assertEqual(set(zip(frame["method"], frame["ending"])), {("mean", "done"), ("uniform", "done")})
+
+        @attnbench.register
+        class Typed:
+            def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+                return v
+
+        with self.assertRaisesRegex(attnbench.Misuse, "is in no file"):
+            with unittest.mock.patch("attnbench.running.file_of", return_value=None):
+                attnbench.run("attention-error", "typed", n=32, d=8)
 
     def test_endings_are_rows_and_a_warning(self) -> None:
         attnbench.load(SOURCES / "faults.py")

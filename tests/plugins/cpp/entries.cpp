@@ -64,6 +64,7 @@ const bool random_map = add(feature_map<PositiveTwin>({
                    Parameter::entry("projection", "iid", "ensemble of w", "projections"),
                    Parameter::choice("share", "head", "who shares a draw", {"head", "layer", "step"})},
     .features = [](const Params& params, Index) { return params.integer("m"); },
+    .token_work = [](const Params& params, Index) { return Work{.exps = static_cast<double>(params.integer("m"))}; },
     .non_negative = true,
 }));
 

@@ -1,0 +1,100 @@
+// Decoders: a prompt of any length and then one token after another give the rows of causal attention over the whole.
+#include <fmt/format.h>
+
+#include <limits>
+#include <set>
+
+#include "harness/claims/precision.hpp"
+#include "harness/claims/structural.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr const char* claim = "decoder";
+
+template <class T>
+Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
+  return {row_block(head.Q, first, count), row_block(head.K, first, count), row_block(head.V, first, count)};
+}
+
+// Rows from `prompt` on, decoded into memory that held NaN.
+template <class T>
+Matrix<T> decoded(const Approximation<T>& method, const Probe& one, const HeadData<T>& head, Index prompt) {
+  const auto decoder = method.decoder(one.shape);
+  Context context;
+  if (prompt > 0) decoder->prefill(tokens(head, 0, prompt), context);
+  Matrix<T> out = Matrix<T>::Constant(head.Q.rows() - prompt, head.V.cols(), std::numeric_limits<T>::quiet_NaN());
+  for (Index t = prompt; t < head.Q.rows(); ++t)
+    decoder->step(tokens(head, t, 1), context, row_block(out, t - prompt, 1));
+  return out;
+}
+
+// Two prompts, a step after each.
+Result compare_two_prompts(const Approximation<double>& method, const Probe& one, const Matrix<double>& whole,
+                           const std::vector<double>& condition) {
+  const Index n = one.shape.nq;
+  const auto decoder = method.decoder(one.shape);
+  Context context;
+  Matrix<double> out(1, one.shape.dv);
+  decoder->prefill(tokens(one.head, 0, n / 3), context);
+  decoder->step(tokens(one.head, n / 3, 1), context, out);
+  decoder->prefill(tokens(one.head, n / 3 + 1, n - 2 - n / 3), context);
+  decoder->step(tokens(one.head, n - 1, 1), context, out);
+  return compare_rows(claim, "the last row after two prompts, " + one.name(), out, whole.bottomRows(1),
+                      {condition.back()}, size_of(one.head.V), double_tolerance);
+}
+
+// Two decoders of one instance take turns with different heads.
+Result compare_turns(const Approximation<double>& method, const Probe& one) {
+  const HeadData<double>& head = one.head;
+  const HeadData<double> other{-head.Q, head.Q, head.V};
+  const auto first = method.decoder(one.shape), second = method.decoder(one.shape);
+  Context context;
+  Matrix<double> row(1, one.shape.dv), mixed(one.shape.nq, one.shape.dv);
+  for (Index t = 0; t < one.shape.nq; ++t) {
+    first->step(tokens(head, t, 1), context, row_block(mixed, t, 1));
+    second->step(tokens(other, t, 1), context, row);
+  }
+  return compared(claim, "numbers that another decoder of the instance changes, " + one.name(),
+                  differing_numbers(mixed, decoded(method, one, head, 0)), 0);
+}
+
+}  // namespace
+
+ClaimResults test_decoder(const Subject& subject, const Probes& probes, std::uint64_t seed) {
+  ClaimResults results;
+  bool causal = false;
+  for (const Probe& one : probes) {
+    const Mask& mask = one.shape.mask;
+    if (!mask.causal || mask.offset != 0 || mask.keys >= 0 || one.shape.nq != one.shape.nk) continue;
+    causal = true;
+    const Drawing drawing(subject, subject.params, one.shape, seed);
+    const auto method = drawing.draw<double>(0);
+    if (!method->decoder(one.shape)) return {skipped(claim, "it offers no decoder")};
+    const bool non_negative = subject.claims(subject.params, one.shape).non_negative;
+    const Matrix<double> whole = attended(*method, one.head, mask);
+    const auto condition = row_conditions(*method, one, non_negative, seed);
+    const Index n = one.shape.nq;
+    for (const Index prompt : std::set<Index>{0, 1, 63, 64, 65, n - 1}) {
+      if (prompt >= n) continue;
+      results.push_back(compare_rows(claim, fmt::format("rows after a prompt of {}, {}", prompt, one.name()),
+                                     decoded(*method, one, one.head, prompt), whole.bottomRows(n - prompt),
+                                     {condition.begin() + static_cast<std::ptrdiff_t>(prompt), condition.end()},
+                                     size_of(one.head.V), double_tolerance));
+    }
+    if (n >= 7) results.push_back(compare_two_prompts(*method, one, whole, condition));
+    results.push_back(compare_turns(*method, one));
+    const auto single = drawing.draw<float>(0);
+    const Tensors state = single->state();
+    const auto exact = drawing.draw<double>(0, state.empty() ? nullptr : &state);
+    results.push_back(compare_with_double(claim, "steps in float against attend in double, " + one.name(),
+                                          decoded(*single, one, one.head.cast<float>(), 0).template cast<double>(),
+                                          *exact, one, row_conditions(*exact, one, non_negative, seed),
+                                          float_rounding(one, state)));
+  }
+  if (!causal) return {skipped(claim, "it has no causal form for one query a key")};
+  return results;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,101 @@
+#include "harness/claims/precision.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/claims/structural.hpp"
+
+namespace attnbench {
+
+namespace {
+
+constexpr double float_eps = std::numeric_limits<float>::epsilon();
+
+double largest_norm(const Matrix<double>& X) { return X.rowwise().norm().maxCoeff(); }
+
+// How far each row of attend moves, at most, over 16 random changes of all inputs by 32 units of float's rounding.
+std::vector<double> movement(const Approximation<double>& exact, const Probe& one, const Matrix<double>& out) {
+  constexpr double change = 32 * float_eps;
+  Generator generator = Streams(1).stream("check", "jumps");
+  const auto changed = [&](Matrix<double> X) {
+    for (Index i = 0; i < X.size(); ++i) X.data()[i] *= 1 + (generator() % 2 == 0 ? change : -change);
+    return X;
+  };
+  std::vector<double> most(static_cast<size_t>(out.rows()), 0);
+  for (int repetition = 0; repetition < 16; ++repetition) {
+    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), one.head.V};
+    const Matrix<double> moved = attended(exact, other, one.shape.mask) - out;
+    for (size_t i = 0; i < most.size(); ++i)
+      most[i] = std::max(most[i], moved.row(static_cast<Index>(i)).cwiseAbs().maxCoeff());
+  }
+  return most;
+}
+
+}  // namespace
+
+double float_rounding(const Probe& one, const Tensors& state) {
+  const double q = largest_norm(one.head.Q), k = largest_norm(one.head.K);
+  double L = q * k;
+  Index terms = 64;
+  for (const auto& [name, tensor] : state) {
+    if (tensor.size() == 0) continue;
+    terms = std::max(terms, tensor.rows());
+    if (tensor.cols() == one.shape.d) L = std::max(L, largest_norm(tensor) * (q + k) + (q * q + k * k) / 2);
+    // Keys that are sums over the sequence: |E k| is at most the norm of E times that of all of K.
+    if (tensor.cols() == one.shape.nk) L = std::max(L, q * largest_norm(tensor) * one.head.K.norm());
+  }
+  return 2 * (static_cast<double>(one.shape.d) * L + static_cast<double>(terms + one.shape.nk)) * float_eps;
+}
+
+Result compare_with_double(const std::string& claim, const std::string& tested, const Matrix<double>& got,
+                           const Approximation<double>& exact, const Probe& one, const std::vector<double>& condition,
+                           double rounding) {
+  const Matrix<double> want = attended(exact, one.head, one.shape.mask);
+  const double size = size_of(one.head.V);
+  double worst = 0;
+  Index cancel = 0, jump = 0;
+  std::vector<double> moved;
+  for (Index i = 0; i < want.rows(); ++i) {
+    const double c = condition[static_cast<size_t>(i)];
+    if (!(c * rounding <= 0.1)) {
+      ++cancel;
+      continue;
+    }
+    const double difference = (got.row(i) - want.row(i)).cwiseAbs().maxCoeff();
+    const double error = difference / (std::max(size, want.row(i).cwiseAbs().maxCoeff()) * c);
+    if (!(error <= rounding)) {
+      if (moved.empty()) moved = movement(exact, one, want);
+      if (moved[static_cast<size_t>(i)] >= difference / 2) {
+        ++jump;
+        continue;
+      }
+    }
+    worst = worse(worst, error);
+  }
+  if (cancel + jump == want.rows())
+    return skipped(claim, tested + ": in every row the normaliser cancels or the output jumps");
+  std::string text = tested;
+  if (cancel > 0) text += fmt::format(", {} rows that cancel left out", cancel);
+  if (jump > 0) text += fmt::format(", {} rows at a jump left out", jump);
+  return compared(claim, text, worst, rounding);
+}
+
+ClaimResults test_precision(const Subject& subject, const Probes& probes, std::uint64_t seed) {
+  ClaimResults results;
+  for (const Probe& one : probes) {
+    const Drawing drawing(subject, subject.params, one.shape, seed);
+    const auto single = drawing.draw<float>(0);
+    const Tensors state = single->state();  // as float holds it
+    const auto exact = drawing.draw<double>(0, state.empty() ? nullptr : &state);
+    const Matrix<double> got = attended(*single, one.head.cast<float>(), one.shape.mask).cast<double>();
+    results.push_back(
+        compare_with_double("precision", "float against double, " + one.name(), got, *exact, one,
+                            row_conditions(*exact, one, subject.claims(subject.params, one.shape).non_negative, seed),
+                            float_rounding(one, state)));
+  }
+  return results;
+}
+
+}  // namespace attnbench
