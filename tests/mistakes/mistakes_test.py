@@ -58,7 +58,12 @@ def named(method: str, claims: dict[str, str]) -> dict[str, str]:
 GROUPS: dict[str, tuple[str, list[str], str, dict[str, str]]] = {
     "gated": ("attnbench_faulty", [], "gated", numbered("gated", GATED)),
     "poisson": ("attnbench_faulty", [], "linear:features=poisson", numbered("linear:features=poisson", POISSON)),
-    "matched": ("attnbench_faulty", [], "performer:projection=matched", numbered("performer:projection=matched", MATCHED)),
+    "matched": (
+        "attnbench_faulty",
+        [],
+        "performer:projection=matched",
+        numbered("performer:projection=matched", MATCHED),
+    ),
     "kernelized": ("attnbench", ["kernelized.py"], "kernelized", named("kernelized", KERNELIZED)),
     "sums": ("attnbench", ["kernelized.py"], "sums", named("sums", SUMS)),
     "collisions": ("attnbench", ["collisions.py"], "collisions", named("collisions", COLLISIONS)),
@@ -91,7 +96,9 @@ def main() -> int:
             claims = failing(subject)
             if spec == correct:
                 alarms += len(claims)
-                print(f"{'ok' if not claims else 'ALARM':7} {spec}: correct; {', '.join(sorted(claims)) or 'no claim fails'}")
+                print(
+                    f"{'ok' if not claims else 'ALARM':7} {spec}: correct; {', '.join(sorted(claims)) or 'no claim fails'}"
+                )
                 continue
             planted += 1
             expected = set(mistakes[spec].split())

@@ -435,8 +435,12 @@ class TranscriptionTest(unittest.TestCase):
         )
 
     def test_exact_when_names_a_method(self) -> None:
-        claims = "    parameters = {'power': 1.0}\n    claims = {'exact_when': 'power=1 is softmax:form=materialised'}\n"
-        self.assertRegex(self.checked("q @ k.T", claims), r"exact-when +PASS .*power=1 against softmax:form=materialised")
+        claims = (
+            "    parameters = {'power': 1.0}\n    claims = {'exact_when': 'power=1 is softmax:form=materialised'}\n"
+        )
+        self.assertRegex(
+            self.checked("q @ k.T", claims), r"exact-when +PASS .*power=1 against softmax:form=materialised"
+        )
         self.assertRegex(self.checked("1.01 * q @ k.T", claims), r"exact-when +FAIL")
 
 
