@@ -9,20 +9,11 @@
 #include <vector>
 
 #include "harness/core/approximation.hpp"
+#include "harness/machine/peak_memory.hpp"
 
 namespace attnbench {
 
 constexpr std::uint64_t test_seed = 20240711;
-
-// Sanitizers look for wrong addresses and for what is not defined: small shapes reach the same code, ten times sooner.
-// Shadow memory, and memory that is kept after it was freed, is counted as the program's.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
 
 struct TestHead {
   Shape shape;                   // the mask is a case's
@@ -35,7 +26,8 @@ TestHead gaussian_problem(Shape shape, double scale);
 // The same, with Q and K scaled so that the largest |q.k| is `largest`.
 TestHead problem_with_logits(Shape shape, double largest);
 // Sizes 1, 7, 65, 300 (multiples of no block), nq != nk both ways, dv != d, dv = 1, d = 1, and more keys than one
-// partial sum over keys takes (1024). Logits of a few units.
+// partial sum over keys takes (1024). Logits of a few units. Under sanitizers only small ones: they reach the same code
+// ten times sooner.
 const std::vector<TestHead>& problems();
 // Bidirectional and causal, aligned at the ends or at the beginnings, with padding, with rows that see nothing.
 std::vector<Mask> masks(const Shape& shape);

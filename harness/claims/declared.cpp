@@ -61,6 +61,7 @@ ClaimResults test_memory(const Subject& subject, const Probes&, std::uint64_t se
   constexpr double tiles = 1 << 20;       // below a megabyte are blocks and tiles
   constexpr double affordable = 1 << 26;  // at the larger size; else a smaller one
   if (subject.memory_assumed) return {skipped(claim, "it declares no memory: `describe` says which one is assumed")};
+  if (sanitized) return {skipped(claim, "the sanitizers' own memory counts as the program's")};
   const auto declared_at = [&](Index n) { return subject.memory(subject.params, square(subject, n, 64)); };
   const Index n = declared_at(4096) <= affordable ? 4096 : 1024;
   const double said = declared_at(n);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 
 namespace attnbench {
@@ -50,7 +51,7 @@ std::unique_ptr<Approximation<T>> Drawing::make(Streams streams, Index head, Ind
   shape.precision = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
   return subject_->make<T>({.shape = shape,
                             .params = params_,
-                            .streams = std::move(streams),
+                            .streams = streams,
                             .head = head,
                             .replicate = replicate,
                             .calibration = &learnt,
@@ -166,8 +167,10 @@ template Matrix<double> attended(const Approximation<double>&, const HeadData<do
 template <class T>
 double differing_numbers(const Matrix<T>& a, const Matrix<T>& b) {
   if (a.rows() != b.rows() || a.cols() != b.cols()) return std::numeric_limits<double>::infinity();
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   double different = 0;
-  for (Index i = 0; i < a.size(); ++i) different += std::memcmp(a.data() + i, b.data() + i, sizeof(T)) != 0;
+  for (Index i = 0; i < a.size(); ++i)
+    different += std::bit_cast<Bits>(a.data()[i]) != std::bit_cast<Bits>(b.data()[i]);
   return different;
 }
 

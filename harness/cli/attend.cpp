@@ -74,7 +74,7 @@ Tensor tensor_of(const std::vector<Index>& leading, Index rows, Index columns, c
 
 template <class T>
 NamedTensors attend(const Arguments& arguments, const Params& params, const AttentionFile& file,
-                    const AttentionFile& calibration, std::vector<Tensors> states) {
+                    const AttentionFile& calibration, const std::vector<Tensors>& states) {
   const double scale = edge_scale(file.d);
   const GivenHeads<T> given{.batches = file.batches,
                             .heads = file.heads,
@@ -96,8 +96,8 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
                  log_columns = numbers(arguments.kernel, file.nk, 1);
   Context context(allowed_cores(), arguments.rounding);
   std::vector<Tensors> drawn;
-  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .states = std::move(states)},
-                  given, context,
+  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .states = states}, given,
+                  context,
                   {out, attention, kernel, log_rows, log_columns, arguments.write_state.empty() ? nullptr : &drawn});
   if (!arguments.write_state.empty()) write_state(arguments.write_state, params, drawn);
   NamedTensors result{{"out", tensor_of(file.leading, file.nq, file.dv, out)}};

@@ -33,6 +33,7 @@ class PythonFeatures final : public FeatureMap<T> {
   }
   PythonFeatures(const PythonFeatures&) = delete;
   PythonFeatures& operator=(const PythonFeatures&) = delete;
+  // NOLINTNEXTLINE(bugprone-exception-escape): only an interpreter that has ended throws, and then the process ends
   ~PythonFeatures() override { release(); }
 
   Index features() const override { return features_; }

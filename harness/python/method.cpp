@@ -29,6 +29,7 @@ class PythonMethod final : public Approximation<T> {
   }
   PythonMethod(const PythonMethod&) = delete;
   PythonMethod& operator=(const PythonMethod&) = delete;
+  // NOLINTNEXTLINE(bugprone-exception-escape): only an interpreter that has ended throws, and then the process ends
   ~PythonMethod() override {
     const py::gil_scoped_acquire taken;
     Py_XDECREF(attend_);

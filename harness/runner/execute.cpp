@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <stdexcept>
 
@@ -22,7 +23,7 @@ constexpr size_t most_endings = 40;  // lines that a summary keeps
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string minutes_and_seconds(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 

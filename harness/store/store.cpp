@@ -149,12 +149,14 @@ std::string key_on(const std::string& key, const std::string& machine) {
 
 Store::Store(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 
+// NOLINTBEGIN(modernize-make-unique): clang 14 makes no aggregate from the arguments of make_unique
 Store::Store(const std::filesystem::path& path)
     : Store(std::unique_ptr<Implementation>(new Implementation{path, open_for_recording(path)})) {}
 
 Store Store::open_existing(const std::filesystem::path& path) {
   return Store(std::unique_ptr<Implementation>(new Implementation{path, open_for_reading(path)}));
 }
+// NOLINTEND(modernize-make-unique)
 
 Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
