@@ -61,7 +61,7 @@ const Family& family_of(const std::string& word) {
     known.emplace_back(family.name);
   }
   if (word.empty())
-    throw Misuse("new method: --family is missing; expected linear, low-rank, codebook, sparse or mixer");
+    throw Misuse("new method: --family is missing; expected linear, low-rank, codebook, sparse or mixer, or --python");
   throw Misuse(fmt::format("new method: --family {}: there is no such family{}", word, nearest_names(word, known)));
 }
 
@@ -115,25 +115,37 @@ void write_new_file(const fs::path& path, const std::string& text) {
 
 int run(const std::vector<std::string>& arguments) {
   std::string word, name, family, output;
+  bool python = false;
   options::options_description visible("options");
   visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
       "name", options::value(&name), "its name in specs, such as my-method")(
       "family", options::value(&family), "of a method: linear, low-rank, codebook, sparse or mixer")(
+      "python", options::bool_switch(&python), "of a method: a class in Python")(
       "output,o", options::value(&output), "folder (default: where such files are in the source tree)");
   if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
   if (name.empty()) throw Misuse("new: expected a kind and a name, such as: attnbench new feature-map my-map");
   const Kind& kind = kind_of(word);
   const bool method = kind.name == std::string("method");
   if (!method && !family.empty()) throw Misuse(fmt::format("new {}: --family is of methods; leave it out", word));
-  const std::string folder = method ? family_of(family).folder : kind.folder;
+  if (python && (!method || !family.empty()))
+    throw Misuse("new: --python is of methods, and has no --family; such as: attnbench new method my-method --python");
+  const std::string folder = method && !python ? family_of(family).folder : kind.folder;
   require_free_name(kind, name);
-  const fs::path path =
-      (output.empty() ? source_tree() / folder : fs::path(output)) / (replaced(name, "-", "_") + ".cpp");
-  const std::string file = method ? fmt::format("method.{}.cpp.in", family) : word + ".cpp.in";
+  // A class in Python is always a plugin: it is written to the folder where the user is.
+  const fs::path place = !output.empty() ? fs::path(output) : python ? fs::path(".") : source_tree() / folder;
+  const fs::path path = place / (replaced(name, "-", "_") + (python ? ".py" : ".cpp"));
+  const std::string file = python   ? "method.py.in"
+                           : method ? fmt::format("method.{}.cpp.in", family)
+                                    : word + ".cpp.in";
   const std::string text = text_of(source_tree() / "harness/cli/templates" / file);
   write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
-  std::cout << fmt::format("{}\nIt compiles and is registered already; answer its TODOs. Then:\n", path.string());
   const std::string next = fmt::format(fmt::runtime(kind.next), name);
+  if (python) {
+    std::cout << fmt::format("{}\nIt works already; answer its TODOs. Then:\n  attnbench {} --plugin {}\n",
+                             path.string(), next, path.string());
+    return 0;
+  }
+  std::cout << fmt::format("{}\nIt compiles and is registered already; answer its TODOs. Then:\n", path.string());
   if (output.empty()) {
     std::cout << "  scripts/build.sh release attnbench\n  build/release/attnbench " << next << "\n";
   } else if (kind.plugin) {

@@ -49,6 +49,21 @@ class NewTest(unittest.TestCase):
         made = run(PROGRAM_WITH_SAMPLES, "check", *CHECKED)
         self.assertEqual(made.returncode, 0, made.stdout[-2000:] + made.stderr)
 
+    def test_samples_are_proved_by_their_transcriptions(self) -> None:
+        for name in (name for name, (kind, *_) in KINDS.items() if kind == "method"):
+            with self.subTest(name=name):
+                self.assertRegex(run(PROGRAM_WITH_SAMPLES, "check", name).stdout, r"formula +PASS")
+
+    def test_a_class_in_python_passes_check(self) -> None:
+        made = run(PROGRAM, "new", "method", "my-method", "--python", "-o", str(self.folder))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("class MyMethod", (self.folder / "my_method.py").read_text())
+        command = made.stdout.splitlines()[-1].split()
+        self.assertEqual(command[0], "attnbench")
+        checked = run(PROGRAM, *command[1:])
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.assertRegex(checked.stdout, r"formula +PASS")
+
     def test_samples_run(self) -> None:
         results = str(self.folder / "results.db")
         words = ["--method", "uniform", "--input", "sample-input", "-n", "64", "-d", "8", "--results", results]
@@ -70,6 +85,8 @@ class NewTest(unittest.TestCase):
             (["method", "mine"], "--family is missing"),
             (["method", "mine", "--family", "dense"], "no such family"),
             (["input", "mine", "--family", "sparse"], "--family is of methods"),
+            (["input", "mine", "--python"], "--python is of methods"),
+            (["method", "mine", "--python", "--family", "sparse"], "has no --family"),
             (["input", "gaussian"], "is taken by"),
             (["input", "My_Input"], "is no name"),
             (["input", "a/b"], "is no name"),
