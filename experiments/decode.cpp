@@ -142,7 +142,7 @@ class Decoding final : public Decoded {
 
   void record(Recorder& recorder) const override {
     recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
-    recorder.scalar("rounding_error", "1", rounding_);
+    record_rounding(task_.cell.method, rounding_, recorder);
   }
   const std::vector<double>& from_seconds() const override { return from_seconds_; }
 

@@ -40,7 +40,7 @@ class Timed final : public OneCall {
     });
   }
 
-  void record(Recorder& recorder) const override { recorder.scalar("rounding_error", "1", rounding_); }
+  void record(Recorder& recorder) const override { record_rounding(task_.cell.method, rounding_, recorder); }
 
   std::unique_ptr<TimedCall> at(Peer& peer) const override {
     std::vector<Tensors> states;

@@ -200,4 +200,13 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   if (timing_.record) timing_.record(task_, own_, record);
 }
 
+void record_rounding(const Params& method, double rounding, Recorder& record) {
+  record.scalar("rounding_error", "1", rounding);
+  if (rounding > 1e-2)
+    record.note(
+        fmt::format("{}: float differs from double by {:.1e} of the output's norm; attnbench check {} says whether "
+                    "its weights cancel or it is wrong in float",
+                    method.spec(), rounding, method.spec()));
+}
+
 }  // namespace attnbench

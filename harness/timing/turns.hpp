@@ -104,4 +104,8 @@ class TimedMember {
   Recorder noted_;  // notes from its construction
 };
 
+// Records how far float's output is from double's, relative to its norm, and notes a difference above 1 %: weights of
+// both signs may cancel, or the method is wrong in float.
+void record_rounding(const Params& method, double rounding, Recorder& record);
+
 }  // namespace attnbench

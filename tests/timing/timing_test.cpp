@@ -270,6 +270,18 @@ TEST_CASE("what handing a call over takes is taken out of a turn, and what the i
   CHECK(take_turn(hours, 2, 1).seconds == Approx(-1e4).epsilon(0.1));
 }
 
+TEST_CASE("float that is far from double is noted, with the command that says why", "[unit]") {
+  const Params method("methods", "performer:m=8");
+  Recorder near, far;
+  record_rounding(method, 9e-3, near);
+  record_rounding(method, 0.5, far);
+  CHECK(near.notes().empty());
+  REQUIRE(far.notes().size() == 1);
+  CHECK(far.notes()[0].find("5.0e-01") != std::string::npos);
+  CHECK(far.notes()[0].find("attnbench check performer:m=8") != std::string::npos);
+  CHECK(far.take().size() == 1);
+}
+
 TEST_CASE("the roofline is the slower of arithmetic and memory", "[unit]") {
   const Rates machine{.fma_peak = 100, .exp_rate = 10, .bandwidth = 5};
   CHECK(roofline_seconds({.work = {.flops = 200, .exps = 30}, .bytes = 10}, machine) == 5);
