@@ -237,6 +237,10 @@ double parse_memory_size(const std::string& option, const std::string& text) {
       std::find_if(std::begin(units), std::end(units), [&](const auto& one) { return unit == one.first; });
   if (error != std::errc() || known == std::end(units) || !std::isfinite(value) || !(value * known->second >= 1))
     throw Misuse(fmt::format("--{} {}: expected a size such as 4GB, 512MB or 2GiB", option, text));
+  if (value * known->second < 1e6)
+    throw Misuse(fmt::format("--{} {}: that is {:.6g} bytes, and a worker alone takes more than a megabyte{}", option,
+                             text, value * known->second,
+                             unit.empty() ? fmt::format("; did you mean {}GB?", text) : ""));
   return value * known->second;
 }
 
