@@ -52,7 +52,8 @@ int dispatch(const std::vector<std::string>& words) {
 
 // Strips --plugin, then runs the command as if it had not been given. Commands that construct methods run in a worker.
 int dispatch_with_plugins(std::vector<std::string> words) {
-  const bool any = take_plugins(words);
+  // `new` loads nothing: its own --python asks for a class in Python, not for an interpreter.
+  const bool any = (words.empty() || words[0] != "new") && take_plugins(words);
   const auto names = catalogue("commands").names();
   if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
   register_stand_ins();  // a plugin that fails to load shows here, for every command
