@@ -201,12 +201,15 @@ class LateDecoder final : public Wrapped<T> {
   }
 };
 
+// Of every prompt, or of a first prompt of 64 tokens or more.
 template <class T>
 class DropsLastOfPrompt final : public Decoder<T> {
  public:
-  explicit DropsLastOfPrompt(std::unique_ptr<Decoder<T>> decoder) : decoder_(std::move(decoder)) {}
+  DropsLastOfPrompt(std::unique_ptr<Decoder<T>> decoder, bool every) : decoder_(std::move(decoder)), every_(every) {}
   void prefill(const Head<T>& given, Context& context) override {
-    const Index n = given.K.rows() - 1;
+    const bool drops = every_ || (first_ && given.K.rows() >= 64);
+    first_ = false;
+    const Index n = given.K.rows() - (drops ? 1 : 0);
     if (n > 0)
       decoder_->prefill({row_block(given.Q, 0, n), row_block(given.K, 0, n), row_block(given.V, 0, n)}, context);
   }
@@ -215,16 +218,21 @@ class DropsLastOfPrompt final : public Decoder<T> {
 
  private:
   std::unique_ptr<Decoder<T>> decoder_;
+  bool every_, first_ = true;
 };
 
-template <class T>
-class ShortPrompt final : public Wrapped<T> {
+template <class T, bool every>
+class DroppingPrompts : public Wrapped<T> {
  public:
   using Wrapped<T>::Wrapped;
   std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
-    return std::make_unique<DropsLastOfPrompt<T>>(this->inner_->decoder(shape));
+    return std::make_unique<DropsLastOfPrompt<T>>(this->inner_->decoder(shape), every);
   }
 };
+template <class T>
+using ShortPrompt = DroppingPrompts<T, true>;
+template <class T>
+using ShortLongPrompt = DroppingPrompts<T, false>;
 
 // The last token gets no gradient of its value.
 template <class T>
@@ -325,6 +333,7 @@ TEST_CASE("a decoder that is a token late, and a prompt without its last token, 
     INFO(spec);
     CHECK(failing(made_by<LateDecoder>(spec)) == Names{"decoder"});
     CHECK(failing(made_by<ShortPrompt>(spec)) == Names{"decoder"});
+    CHECK(failing(made_by<ShortLongPrompt>(spec)) == Names{"decoder"});
   }
 }
 
