@@ -25,7 +25,7 @@ GATED = [
 POISSON = [
     "unbiased", "unbiased", "unbiased", "unbiased", "exact-pairs unbiased", "exact-pairs unbiased", "draws", "draws",
     "variance", "variance", "precision", "precision", "unbiased", "variance", "unbiased", "unbiased", "second-paths unbiased",
-    "non-negative", "state", "unbiased",
+    "state", "unbiased",
 ]  # fmt: skip
 MATCHED = ["nested", "draws", "draws", "geometry", "unbiased variance", "draws"]
 KERNELIZED = {

@@ -28,7 +28,6 @@ enum Mistake {
   mean_of_another,
   no_root_of_m,
   depends_on_position,
-  claims_non_negative,
   state_is_transposed_sign,
   half_of_vectors
 };
