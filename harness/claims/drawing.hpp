@@ -23,7 +23,7 @@ class Drawing {
   // The draw of a head and a replicate with that seed.
   template <class T>
   std::unique_ptr<Approximation<T>> draw_for(std::uint64_t seed, Index head, Index replicate) const;
-  // What the transcription gives for draw number 0.
+  // Returns the output of the transcription for draw number 0.
   Matrix<double> transcribed(const Transcription& transcription, const Approximation<double>& drawn,
                              const Probe& one) const;
   // Fits once for all later draws: they receive the state tensors that two draws have in common.

@@ -1,5 +1,5 @@
-// What a method draws: its own numbers for every seed, head and replicate, the same in both precisions, and an instance
-// that can be made again from its state.
+// Draws and states: each seed, head and replicate has its own numbers, float and double share them, and the state makes
+// an instance again.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -43,7 +43,7 @@ std::vector<Tensors> read_state(const std::string& path) {
   return states;
 }
 
-// What read_state reads again. One head has no axis of heads.
+// Writes a file that read_state reads. The tensors of a single head have no axis of heads.
 void write_state(const std::string& path, const Params& params, const std::vector<Tensors>& states) {
   NamedTensors written;
   for (const auto& [name, first] : states[0]) {

@@ -186,7 +186,7 @@ struct MethodEntry {
   // everything that depends on it is left out). nullopt: no kernel is estimated, or no theory is known.
   std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
       [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
-  // The second path that proves a formula (`check`). Empty: there is none.
+  // The second path that proves the formula (`check`). Empty: the method gives none.
   Transcription transcription = {};
   // Throws Misuse for values that contradict each other, before anything is drawn.
   std::function<void(const Params&)> check = [](const Params&) {};

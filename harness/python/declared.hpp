@@ -35,7 +35,7 @@ struct Declared {
   // Draws an instance and returns a new reference. Takes the interpreter's lock, and throws what the constructor
   // raised.
   PyObject* make(const Draw& draw) const;
-  // What transcription(self, q, k, v, causal) of an instance of that draw gives, without the keys that are padding.
+  // Calls transcription(self, q, k, v, causal) of an instance of that draw, without the keys that are padding.
   Matrix<double> transcription(const Draw& draw, const Head<double>& head, Mask mask) const;
   // Returns `known`, overridden by the claims that the class makes itself.
   Claims claims(Claims known, const Params& params, const Shape& shape) const;

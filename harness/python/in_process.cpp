@@ -153,7 +153,7 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
   }
 }
 
-// What each head of the first batch drew and learnt, by name: a list of one array a head.
+// Returns by name the tensors that the heads of the first batch drew and learnt: a list of one array a head.
 py::dict drawn_state(const std::string& spec, const py::array& q, const py::array& k, const py::array& v, bool causal,
                      std::uint64_t seed, bool scaled, const std::optional<std::vector<py::array>>& calibration) {
   std::vector<Tensors> drawn;

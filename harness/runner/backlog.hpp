@@ -30,7 +30,8 @@ EndedUnits ended_units(const RunRequest& request, const Store& store);
 Backlog backlog_of(const RunRequest& request, const std::vector<Cell>& cells, const EndedUnits& ended,
                    const Store* store);
 
-// A sentence about replicates that are there and failed, with the option that runs them again; empty if there are none.
+// Returns a sentence that counts the stored replicates that failed and names the option that runs them again; empty if
+// none failed.
 std::string remark_on_failed(size_t failed);
 
 // Estimates what the backlog will take. With --until the number of replicates is unknown: the range goes from one more

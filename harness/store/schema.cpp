@@ -88,7 +88,7 @@ std::string departure(SQLite::Database& database, SQLite::Database& ours, const 
   return fmt::format("its table {} has columns of other types or constraints", table);
 }
 
-// The first thing that the program itself would have made otherwise; empty if there is none.
+// Returns the first difference from the schema that the program would have made; empty if the two are equal.
 std::string foreign_part(SQLite::Database& database) {
   SQLite::Database ours(":memory:", SQLite::OPEN_READWRITE);
   ours.exec(tables);

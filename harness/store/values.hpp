@@ -15,7 +15,7 @@ std::vector<std::string> misfits(SQLite::Database& database);
 // The same for arrays whose bytes do not fit their shape. Reads no array, only its length.
 std::vector<std::string> misshapen_arrays(SQLite::Database& database);
 
-// The same for endings that are none.
+// Does the same for endings that the program does not know.
 std::vector<std::string> unknown_endings(SQLite::Database& database);
 
 }  // namespace attnbench

@@ -22,16 +22,21 @@ namespace {
 
 constexpr double tolerance = double_tolerance;
 
-// Tests a claim for every variant, problem and mask. Returns the number of cases in which it was tested.
-size_t holds_everywhere(const std::string& name) {
+const StructuralClaim& claim_called(const std::string& name) {
   const auto& claims = structural_claims();
   const auto claim = std::find_if(claims.begin(), claims.end(), [&](const auto& one) { return one.name == name; });
   REQUIRE(claim != claims.end());
+  return *claim;
+}
+
+// Tests a claim for every variant, problem and mask. Returns the number of cases in which it was tested.
+size_t holds_everywhere(const std::string& name) {
+  const StructuralClaim& claim = claim_called(name);
   size_t tested = 0;
   for_each_case([&](const Case& one) {
     INFO(to_string(one));
     const Subject subject = subject_of(one.params);
-    for (const Result& result : claim->test(subject, {{one.shape, one.problem.head}}, test_seed)) {
+    for (const Result& result : claim.test(subject, {{one.shape, one.problem.head}}, test_seed)) {
       INFO(result.tested << ": " << result.deviation << ", at most " << result.limit << "; " << result.reason);
       CHECK(result.outcome != Outcome::fail);
       tested += result.outcome == Outcome::pass;
@@ -42,9 +47,7 @@ size_t holds_everywhere(const std::string& name) {
 
 // The same for claims that choose their own sizes, once for every variant.
 size_t holds_for_all_variants(const std::string& name, bool small_budgets) {
-  const auto& claims = structural_claims();
-  const auto claim = std::find_if(claims.begin(), claims.end(), [&](const auto& one) { return one.name == name; });
-  REQUIRE(claim != claims.end());
+  const StructuralClaim& claim = claim_called(name);
   size_t tested = 0;
   const TestHead problem = gaussian_problem({.nq = 140, .nk = 140, .d = 8, .dv = 5}, 0.8);
   for (const Params& variant : all_variants()) {
@@ -52,7 +55,7 @@ size_t holds_for_all_variants(const std::string& name, bool small_budgets) {
     INFO(subject.params.spec());
     Probes probes{{problem.shape, problem.head}};
     probes[0].shape.mask.causal = !subject.claims(subject.params, problem.shape).no_form.empty();
-    for (const Result& result : claim->test(subject, probes, test_seed)) {
+    for (const Result& result : claim.test(subject, probes, test_seed)) {
       INFO(result.tested << ": " << result.deviation << ", at most " << result.limit << "; " << result.reason);
       CHECK(result.outcome != Outcome::fail);
       tested += result.outcome == Outcome::pass;
