@@ -158,6 +158,16 @@ void read_extent(const Words& words, RunRequest& request) {
     throw Misuse("--seed " + words.seed + ": expected an integer from 0 to 2^64 - 1");
 }
 
+// The limit of one worker. A number without its unit is the usual mistake, and every cell would fail with it.
+double parse_worker_memory(const std::string& text) {
+  const double bytes = parse_memory_size("memory", text);
+  if (bytes < 1e6)
+    throw Misuse(fmt::format(
+        "--memory {}: that is {:.6g} bytes, and a worker alone takes more than a megabyte{}", text, bytes,
+        text.find_first_not_of("0123456789.") == text.npos ? fmt::format("; did you mean {}GB?", text) : ""));
+  return bytes;
+}
+
 RunArguments meaning_of(const Words& words, const std::string& command) {
   if (words.experiment.empty()) throw Misuse(command + ": no experiment given; see attnbench list experiments");
   if (words.methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
@@ -168,7 +178,7 @@ RunArguments meaning_of(const Words& words, const std::string& command) {
   read_axes(words, arguments.request);
   read_extent(words, arguments.request);
   arguments.limits.seconds = seconds_of("timeout", words.timeout);
-  if (!words.memory.empty()) arguments.limits.bytes = parse_memory_size("memory", words.memory);
+  if (!words.memory.empty()) arguments.limits.bytes = parse_worker_memory(words.memory);
   if (!words.wait_quiet.empty()) arguments.limits.wait_quiet = seconds_of("wait-quiet", words.wait_quiet);
   return arguments;
 }
@@ -237,10 +247,6 @@ double parse_memory_size(const std::string& option, const std::string& text) {
       std::find_if(std::begin(units), std::end(units), [&](const auto& one) { return unit == one.first; });
   if (error != std::errc() || known == std::end(units) || !std::isfinite(value) || !(value * known->second >= 1))
     throw Misuse(fmt::format("--{} {}: expected a size such as 4GB, 512MB or 2GiB", option, text));
-  if (value * known->second < 1e6)
-    throw Misuse(fmt::format("--{} {}: that is {:.6g} bytes, and a worker alone takes more than a megabyte{}", option,
-                             text, value * known->second,
-                             unit.empty() ? fmt::format("; did you mean {}GB?", text) : ""));
   return value * known->second;
 }
 

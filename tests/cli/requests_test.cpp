@@ -273,10 +273,11 @@ TEST_CASE("limits and the like are numbers with a meaning", "[unit]") {
   CHECK(parse_memory_size("memory", "1.5MiB") == 1.5 * 1048576);
   CHECK(parse_memory_size("memory", "2GiB") == 2147483648.0);
   CHECK(parse_memory_size("memory", "1e9") == 1e9);
-  CHECK(parse_memory_size("memory", "1e6") == 1e6);
-  CHECK(contains(misuse_of([] { parse_memory_size("memory", "4"); }), "that is 4 bytes"));
-  CHECK(contains(misuse_of([] { parse_memory_size("memory", "4"); }), "did you mean 4GB?"));
-  CHECK(contains(misuse_of([] { parse_memory_size("memory", "4kB"); }), "that is 4000 bytes"));
+  CHECK(parse_memory_size("max-memory", "1") == 1);
+  CHECK(typed({"rank", "--method", "softmax", "--memory", "1e6"}).limits.bytes == 1e6);
+  CHECK(contains(misuse_of_words({"--memory", "4"}), "that is 4 bytes"));
+  CHECK(contains(misuse_of_words({"--memory", "4"}), "did you mean 4GB?"));
+  CHECK(contains(misuse_of_words({"--memory", "4kB"}), "that is 4000 bytes"));
   for (const char* size : {"", "GB", "4G", "4 GB", "0", "-1GB", "4XB", "nan", "inf", "1e999", "4GB "}) {
     CAPTURE(size);
     CHECK(contains(misuse_of([&] { parse_memory_size("memory", size); }), "expected a size such as 4GB"));
