@@ -86,6 +86,11 @@ const std::vector<TestHead>& problems() {
 std::vector<Mask> masks(const Shape& shape) {
   const Index behind = shape.nk - shape.nq, padded = (2 * shape.nk + 2) / 3;
   std::vector<Mask> all{{}, {.causal = true, .offset = behind}};
+  if (shape.nk > 2000) {  // it costs as much as all others together and is here for the edges of tiles
+    all.push_back({.causal = true, .offset = behind, .keys = padded});
+    all.push_back({.causal = true});
+    return all;
+  }
   if (padded < shape.nk) {
     all.push_back({.keys = padded});
     all.push_back({.causal = true, .offset = behind, .keys = padded});

@@ -1,5 +1,7 @@
 #include "approximations/linear/moved_inputs.hpp"
 
+#include "harness/theory/normal_rows.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -9,9 +11,13 @@ TransformKind transform_kind(const Params& params) {
   return name == "full" ? TransformKind::full : name == "diagonal" ? TransformKind::diagonal : TransformKind::none;
 }
 
+// The law of the map's ensemble. Of an ensemble that states none the target is that of normal rows, which is not
+// claimed.
 EnsembleLaw law_of(const Params& params, Index d) {
   if (!params.has("projection")) return {};
-  return find<ProjectionEntry>(params.text("projection")).law(params, d);
+  const EnsembleLaw stated = find<ProjectionEntry>(params.text("projection")).law(params, d);
+  if (stated.known()) return stated;
+  return {.moment = [d](double t, double alpha) { return normal_moment(d, t, alpha); }, .exact = false};
 }
 
 // Transforming the inputs preserves attention with the kernel exp(q.k) only, so other kernels are refused.

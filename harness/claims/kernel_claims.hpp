@@ -41,8 +41,9 @@ struct KernelPlan {
 struct KernelPlans {
   std::vector<KernelPlan> plans;
   std::string reason;
-  bool failed = false;   // the reason is an error, not a refusal
-  double tests() const;  // number of statistical tests, for the family's threshold
+  bool failed = false;    // the reason is an error, not a refusal
+  std::string unclaimed;  // why its mean is not claimed: its bias is then measured and not judged
+  double tests() const;   // number of statistical tests that are judged, for the family's threshold
 };
 KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed, bool asked_budget = false);
 

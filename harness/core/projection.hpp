@@ -1,6 +1,8 @@
 // The second plug point: ensembles of projection vectors omega (the rows of W) for random feature maps.
 #pragma once
 
+#include <span>
+
 #include "harness/core/approximation.hpp"
 
 namespace attnbench {
@@ -8,8 +10,11 @@ namespace attnbench {
 // Closed forms known for an ensemble. t may be negative: exp(omega.z) with |z|^2 = t < 0 denotes the mean of
 // cos(omega.y) with |y|^2 = -t, by analytic continuation. alpha < 1/2 tilts by exp(alpha |omega|^2) (methods.md A5).
 struct EnsembleLaw {
-  // E exp(alpha |omega|^2 + omega.z), |z|^2 = t. Empty: nothing is known about the ensemble.
+  // E exp(alpha |omega|^2 + omega.z), |z|^2 = t, of an isotropic ensemble.
   std::function<double(double t, double alpha)> moment = {};
+  // The same for an ensemble that prefers directions: z in place of t, and sign = -1 for the cosine of omega.z. If an
+  // ensemble states neither, nothing is known of it: bias is then measured against normal rows and is not claimed.
+  std::function<double(std::span<const double> z, int sign, double alpha)> directed_moment = {};
   bool exact = true;     // false: the moment is an approximation
   bool gaussian = true;  // each row is marginally N(0, I_d)
   // Ordered pairs of distinct dependent rows among the first m. Empty: the dependence of rows is unknown.
@@ -20,7 +25,12 @@ struct EnsembleLaw {
   Index block = 0;
   std::optional<double> cosine = {}, norm = {};
   bool nested = true;  // the vectors for a smaller m are the first of those for a larger m
+  Index least_m = 1;   // the law holds from this m on
 
+  bool known() const { return moment || directed_moment; }
+  // E exp(alpha |omega|^2 + omega.z) and E cos(omega.z) at z = a q + b k. The law must be known.
+  double mean_exponential(const Pair& pair, double a, double b, double alpha = 0) const;
+  double mean_cosine(const Pair& pair, double a, double b) const;
   bool independent(Index m) const { return dependent_pairs && dependent_pairs(m) == 0; }
 };
 

@@ -6,8 +6,8 @@ namespace attnbench {
 
 std::optional<KernelTheory> average_of_summands(std::string target, Index m, const EnsembleLaw& law,
                                                 SummandMoments moments) {
-  if (!law.moment) return std::nullopt;
-  if (!law.gaussian) target = "what stands for " + target + " under rows that are not normal";
+  if (!law.known()) return std::nullopt;
+  if (!law.gaussian) target = "the mean under rows that are not normal, near " + target;
   KernelTheory theory{
       .target = std::move(target), .mean = [=](const Pair& p) { return moments.mean(p, law); }, .exact = law.exact};
   const bool independent = law.independent(m);
@@ -15,7 +15,8 @@ std::optional<KernelTheory> average_of_summands(std::string target, Index m, con
     theory.summands = m;
     theory.correlation = moments.correlation;
   }
-  if (!law.exact || !moments.second || !law.dependent_pairs || (!independent && !moments.cross)) return theory;
+  const bool covariance_known = independent || (moments.cross && law.pair_moment);
+  if (!law.exact || !moments.second || !law.dependent_pairs || !covariance_known || m < law.least_m) return theory;
   theory.variance = [=](const Pair& p) {
     const double mean = moments.mean(p, law), count = static_cast<double>(m);
     const double pairs = law.dependent_pairs(m);

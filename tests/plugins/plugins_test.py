@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 import shutil
@@ -106,6 +107,16 @@ class PluginsTest(unittest.TestCase):
         self.assertEqual(len(rows), 2)
         for row in rows:
             self.assertAlmostEqual(float(row["value"]), 1, places=6)
+
+    def test_the_bias_of_an_ensemble_that_states_no_law_is_measured(self) -> None:
+        # All its vectors are 0 and q = k = 1: the estimate is exp(-1) where the target exp(q.k) is e.
+        words = ["--method", "performer:projection=zero,m=4", "--input", "ones", "-n", "8", "-d", "1"]
+        self.done("run", "kernel-error:draws=64", *words, "--results", self.results, "--plugin", plugin("entries"))
+        bias = [float(row["value"]) for row in self.rows() if row["metric"] == "relative_bias"]
+        self.assertEqual(len(bias), 1)
+        self.assertAlmostEqual(bias[0], math.exp(-2) - 1, places=12)
+        report = attnbench("check", "performer:projection=zero,m=4", "--plugin", plugin("entries")).stdout
+        self.assertRegex(report, r"unbiased +SKIPPED .* the target is exp\(q.k\); the largest bias of \d+ pairs is \d")
 
     def test_a_plugin_that_has_changed_is_measured_anew(self) -> None:
         copy = self.folder / "mine.so"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/projection.hpp"
+#include "harness/core/feature_map.hpp"
 #include "harness/theory/normal_rows.hpp"
 #include "harness/theory/oprf.hpp"
 #include "harness/theory/special_functions.hpp"
@@ -265,6 +265,45 @@ TEST_CASE("closed forms of simplex, hyperbolic and OPRF give the numbers that me
   CHECK(cross("orthogonal") == Approx(0.496).margin(5e-4));
   const Pair at4 = pair_of(4, 4, 1);
   CHECK(variance("hyperbolic", "simplex", 4, at4) > variance("hyperbolic", "orthogonal", 4, at4));
+}
+
+TEST_CASE("an ensemble that prefers directions has the moments of its own law", "[methods]") {
+  // Rows of N(0, diag(s)): E exp(omega.z) = exp(sum_l s_l z_l^2 / 2), and with a minus E cos(omega.z).
+  const std::vector<double> s{2, 0.5, 1}, q{0.3, -0.2, 0.1}, k{0.2, 0.4, -0.3};
+  const EnsembleLaw law{.directed_moment =
+                            [&](std::span<const double> z, int sign, double) {
+                              double sum = 0;
+                              for (size_t l = 0; l < z.size(); ++l) sum += s[l] * z[l] * z[l];
+                              return std::exp(sign * sum / 2);
+                            },
+                        .gaussian = false,
+                        .dependent_pairs = [](Index) { return 0.0; }};
+  const Pair pair = attnbench::pair_of(q, k);
+  double plus = 0, minus = 0;
+  for (size_t l = 0; l < s.size(); ++l) {
+    plus += s[l] * (q[l] + k[l]) * (q[l] + k[l]);
+    minus += s[l] * (q[l] - k[l]) * (q[l] - k[l]);
+  }
+  const double norms = pair.q2 + pair.k2;
+  const auto theory = [&](const char* features, const EnsembleLaw& of) {
+    return find<FeatureMapEntry>(features).theory(performer(features, "iid", 8), 3, of, nullptr).value();
+  };
+  CHECK(theory("positive", law).mean(pair) == Approx(std::exp((plus - norms) / 2)).epsilon(1e-14));
+  CHECK(theory("positive", law).variance(pair) ==
+        Approx((std::exp(2 * plus - norms) - std::exp(plus - norms)) / 8).epsilon(1e-12));
+  CHECK(theory("trig", law).mean(pair) == Approx(std::exp((norms - minus) / 2)).epsilon(1e-14));
+  CHECK(theory("trig", law).variance(pair) ==
+        Approx(std::exp(norms) * ((1 + std::exp(-2 * minus)) / 2 - std::exp(-minus)) / 8).epsilon(1e-12));
+  CHECK(theory("positive", law).target == "the mean under rows that are not normal, near exp(q.k)");
+  // Of dependent rows whose joint law is not stated, and below the least m, the variance is not known.
+  EnsembleLaw dependent = law;
+  dependent.dependent_pairs = [](Index m) { return static_cast<double>(m); };
+  CHECK_FALSE(theory("positive", dependent).variance);
+  EnsembleLaw from_nine = law;
+  from_nine.least_m = 9;
+  CHECK_FALSE(theory("positive", from_nine).variance);
+  from_nine.least_m = 8;
+  CHECK(theory("positive", from_nine).variance);
 }
 
 TEST_CASE("antithetic pairs are hyperbolic for positive features and worth one for even functions", "[methods]") {

@@ -64,8 +64,8 @@ class PhaseFeatures final : public FeatureMap<T> {
 std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLaw& ensemble, const Head<double>*) {
   return average_of_summands(
       "exp(-|q-k|^2/2)", projection_vectors(params), ensemble,
-      {.mean = [](const Pair& p, const EnsembleLaw& law) { return law.moment(-p.minus2(), 0); },
-       .second = [](const Pair& p, const EnsembleLaw& law) { return 1 + law.moment(-4 * p.minus2(), 0) / 2; },
+      {.mean = [](const Pair& p, const EnsembleLaw& law) { return law.mean_cosine(p, 1, -1); },
+       .second = [](const Pair& p, const EnsembleLaw& law) { return 1 + law.mean_cosine(p, 2, -2) / 2; },
        // Phases are independent, so two rows are correlated only through omega.(q-k).
        .cross =
            [](const Pair& p, const EnsembleLaw& law) {

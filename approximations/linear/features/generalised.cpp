@@ -258,10 +258,10 @@ const bool erf_added =
 // cos u cos v = (cos omega.(q-k) + cos omega.(q+k)) / 2: not the Gaussian kernel, which also needs sin u sin v.
 SummandMoments of_cosines() {
   return {.mean = [](const Pair& p,
-                     const EnsembleLaw& law) { return (law.moment(-p.minus2(), 0) + law.moment(-p.plus2(), 0)) / 2; },
+                     const EnsembleLaw& law) { return (law.mean_cosine(p, 1, -1) + law.mean_cosine(p, 1, 1)) / 2; },
           .second = [](const Pair& p, const EnsembleLaw& law) {  // cos^2 u cos^2 v = (1 + cos 2u) (1 + cos 2v) / 4
-            return (1 + law.moment(-4 * p.q2, 0) + law.moment(-4 * p.k2, 0)) / 4 +
-                   (law.moment(-4 * p.minus2(), 0) + law.moment(-4 * p.plus2(), 0)) / 8;
+            return (1 + law.mean_cosine(p, 2, 0) + law.mean_cosine(p, 0, 2)) / 4 +
+                   (law.mean_cosine(p, 2, -2) + law.mean_cosine(p, 2, 2)) / 8;
           }};
 }
 

@@ -28,10 +28,10 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
   return average_of_summands(
       "exp(q.k)", projection_vectors(params), ensemble,
       {.mean = [](const Pair& p,
-                  const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2) / 2) * law.moment(p.plus2(), 0); },
+                  const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2) / 2) * law.mean_exponential(p, 1, 1); },
        .second =
            [](const Pair& p, const EnsembleLaw& law) {
-             return std::exp(-(p.q2 + p.k2)) * (1 + law.moment(4 * p.plus2(), 0)) / 2;  // cosh^2 = (1 + cosh 2x) / 2
+             return std::exp(-(p.q2 + p.k2)) * (1 + law.mean_exponential(p, 2, 2)) / 2;  // cosh^2 = (1 + cosh 2x) / 2
            },
        .cross =
            [](const Pair& p, const EnsembleLaw& law) {

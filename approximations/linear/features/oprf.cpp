@@ -31,18 +31,18 @@ std::optional<KernelTheory> oprf_theory(const Params& params, Index d, const Ens
   if (!a)
     return average_of_summands("exp(q.k)", m, ensemble,
                                {.mean = [](const Pair& p, const EnsembleLaw&) { return p.softmax(); }});
-  const double A = *a, root = std::pow(1 - 4 * A, static_cast<double>(d) / 2);
+  const double A = *a, scale = std::sqrt(1 - 4 * A), root = std::pow(scale, static_cast<double>(d));
   const double c = (1 - 4 * A) / (2 * (1 - 8 * A));
   const double log_constant = static_cast<double>(d) * (std::log1p(-4 * A) - std::log1p(-8 * A) / 2);  // of E X_j X_l
   return average_of_summands(
       "exp(q.k)", m, ensemble,
       {.mean =
            [=](const Pair& p, const EnsembleLaw& law) {
-             return root * std::exp(-(p.q2 + p.k2) / 2) * law.moment((1 - 4 * A) * p.plus2(), 2 * A);
+             return root * std::exp(-(p.q2 + p.k2) / 2) * law.mean_exponential(p, scale, scale, 2 * A);
            },
        .second =
            [=](const Pair& p, const EnsembleLaw& law) {
-             return root * root * std::exp(-(p.q2 + p.k2)) * law.moment(4 * (1 - 4 * A) * p.plus2(), 4 * A);
+             return root * root * std::exp(-(p.q2 + p.k2)) * law.mean_exponential(p, 2 * scale, 2 * scale, 4 * A);
            },
        .cross =
            [=](const Pair& p, const EnsembleLaw& law) {

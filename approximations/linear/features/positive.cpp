@@ -91,9 +91,9 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
   return average_of_summands(
       "exp(q.k)", projection_vectors(params), ensemble,
       {.mean = [](const Pair& p,
-                  const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2) / 2) * law.moment(p.plus2(), 0); },
+                  const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2) / 2) * law.mean_exponential(p, 1, 1); },
        .second = [](const Pair& p,
-                    const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.moment(4 * p.plus2(), 0); },
+                    const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.mean_exponential(p, 2, 2); },
        .cross = [](const Pair& p,
                    const EnsembleLaw& law) { return std::exp(-(p.q2 + p.k2)) * law.pair_moment(p.plus2(), 1, 0); },
        // exp((q + k_j).(q + k_l))                                                                    methods.md A4

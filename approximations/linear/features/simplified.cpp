@@ -29,8 +29,8 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
   const auto factor = [=](const Pair& p, int power) { return norm ? std::exp(-power * p.k2 / 2) : 1.0; };
   return average_of_summands(
       norm ? "exp(q.k + |q|^2/2)" : "exp(|q+k|^2/2)", projection_vectors(params), ensemble,
-      {.mean = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 1) * law.moment(p.plus2(), 0); },
-       .second = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 2) * law.moment(4 * p.plus2(), 0); },
+      {.mean = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 1) * law.mean_exponential(p, 1, 1); },
+       .second = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 2) * law.mean_exponential(p, 2, 2); },
        .cross = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 2) * law.pair_moment(p.plus2(), 1, 0); },
        // exp((q + k_j).(q + k_l)), as for positive features: factors of one token cancel.
        .correlation =

@@ -63,10 +63,10 @@ inline std::optional<KernelTheory> trigonometric_theory(std::string target, cons
   const auto factor = [=](const Pair& p, int power) { return norm_factor ? std::exp(power * (p.q2 + p.k2) / 2) : 1.0; };
   return average_of_summands(
       std::move(target), projection_vectors(params), ensemble,
-      {.mean = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 1) * law.moment(-p.minus2(), 0); },
+      {.mean = [=](const Pair& p, const EnsembleLaw& law) { return factor(p, 1) * law.mean_cosine(p, 1, -1); },
        .second =
            [=](const Pair& p, const EnsembleLaw& law) {
-             return factor(p, 2) * (1 + law.moment(-4 * p.minus2(), 0)) / 2;  // cos^2 = (1 + cos of twice) / 2
+             return factor(p, 2) * (1 + law.mean_cosine(p, 2, -2)) / 2;  // cos^2 = (1 + cos of twice) / 2
            },
        .cross =
            [=](const Pair& p, const EnsembleLaw& law) {
