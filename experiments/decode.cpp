@@ -183,11 +183,20 @@ class Decoding final : public Decoded {
       Matrix<double> A(1, last + 1);
       rows_of->attention_rows(head.view(), {.causal = true}, last, task_.context, A);
       multiply<double>(task_.context, A, head.V, row);
-    } else {
-      method->attend({row_block(head.Q, last, 1), head.K, head.V}, {.causal = true, .offset = last}, task_.context,
-                     row);
+      return row;
     }
-    return row;
+    Shape single = task_.cell.problem.shape;
+    single.nq = 1;
+    single.nk = last + 1;
+    single.mask = {.causal = true, .offset = last};
+    const auto& entry = find<MethodEntry>(task_.cell.method.name());
+    if (entry.claims(task_.cell.method, single).no_form.empty()) {
+      method->attend({row_block(head.Q, last, 1), head.K, head.V}, single.mask, task_.context, row);
+      return row;
+    }
+    Matrix<double> all(last + 1, head.V.cols());  // it attends to as many queries as keys only
+    method->attend(head.view(), {.causal = true}, task_.context, all);
+    return all.bottomRows(1);
   }
 
   Task task_;

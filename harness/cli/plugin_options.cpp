@@ -14,10 +14,11 @@ namespace attnbench {
 
 options::options_description plugin_options() {
   options::options_description all("options of every command");
-  all.add_options()("plugin", options::value<std::vector<std::string>>()->value_name("FILE"),
-                    "a plugin, .so or .py (repeatable; also ATTNBENCH_PLUGINS, separated by colons)")(
-      "python", options::value<std::string>()->value_name("PROGRAM"),
-      "interpreter of Python plugins, such as that of a virtual environment (also ATTNBENCH_PYTHON)");
+  all.add_options()(
+      "plugin", options::value<std::vector<std::string>>()->value_name("FILE"),
+      "a plugin: .so, .py, a folder of them, or package.module:Class (repeatable; also ATTNBENCH_PLUGINS, separated by "
+      "colons)")("python", options::value<std::string>()->value_name("PROGRAM"),
+                 "interpreter of Python plugins, such as that of a virtual environment (also ATTNBENCH_PYTHON)");
   return all;
 }
 

@@ -192,7 +192,9 @@ void Params::declare(Content& content, std::vector<Parameter>& declared, const s
                      const std::string& name, const Spec& spec) {
   for (const auto& p : catalogue(plural).parameters(name)) {
     if (content.place_of(p.name))
-      throw std::logic_error(fmt::format("{}: parameter '{}' is declared twice", content.name, p.name));
+      throw Misuse(fmt::format(
+          "{}: {} '{}' has a parameter '{}', and another part of this spec has one too; they cannot be combined",
+          content.name, catalogue(plural).kind(), name, p.name));
     const auto given = std::find_if(spec.arguments.begin(), spec.arguments.end(),
                                     [&](const auto& argument) { return argument.first == p.name; });
     const std::string value = checked(content.name, p, given == spec.arguments.end() ? p.default_value : given->second);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/entry_names.hpp"
 #include "harness/errors/error.hpp"
 
 namespace attnbench {
@@ -11,10 +12,6 @@ namespace {
 // at each level, and 40 levels took a quarter of a second.
 constexpr size_t longest_spec = 4096;
 constexpr int deepest_brackets = 16;
-
-bool name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
 
 // Splits at commas outside brackets; throws when brackets do not balance.
 std::vector<std::string_view> split_arguments(std::string_view text, std::string_view whole) {
@@ -39,7 +36,7 @@ std::vector<std::string_view> split_arguments(std::string_view text, std::string
 // The length of the key in "key=value"; 0 if the text has no key.
 size_t key_length(std::string_view argument) {
   size_t length = 0;
-  while (length < argument.size() && name_character(argument[length])) ++length;
+  while (length < argument.size() && is_name(argument.substr(length, 1))) ++length;
   return length < argument.size() && argument[length] == '=' ? length : 0;
 }
 
@@ -63,12 +60,10 @@ Spec parse_spec(std::string_view text) {
   const size_t colon = text.find(':');
   Spec spec{std::string(text.substr(0, colon)), {}};
   if (spec.name.empty()) throw Misuse(fmt::format("spec '{}' has no name; expected name:key=value,...", text));
-  for (const char c : spec.name)
-    if (!name_character(c))
-      throw Misuse(
-          fmt::format("spec '{}': '{}' is no name; expected letters, digits, - and _, then ':' and key=value "
-                      "pairs",
-                      text, spec.name));
+  if (!is_name(spec.name))
+    throw Misuse(
+        fmt::format("spec '{}': '{}' is no name; expected letters, digits, - and _, then ':' and key=value pairs", text,
+                    spec.name));
   if (colon == std::string_view::npos) return spec;
   for (const auto part : split_arguments(text.substr(colon + 1), text)) {
     if (part.empty())

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "harness/core/entry_names.hpp"
 #include "harness/core/feature_map.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
@@ -79,7 +80,7 @@ void load_library(const fs::path& file) {
 
 void load(const fs::path& file) {
   try {
-    if (file.extension() == ".so") return load_library(file);
+    if (!is_python(file)) return load_library(file);
     if (!load_python) throw std::logic_error("a process without Python cannot load a Python plugin");
     load_python(file);
   } catch (const Misuse&) {
@@ -120,6 +121,15 @@ std::string missing_of(const std::string& plural, const std::string& name) {
   return fmt::format("{}", fmt::join(missing, ", "));
 }
 
+void require_usable_names(const std::string& plural, const std::string& name) {
+  const Catalogue& in = catalogue(plural);
+  try {
+    refuse_unusable_names(plural, in.description(name), in.parameters(name));
+  } catch (const Misuse& e) {
+    throw Misuse(fmt::format("its {} '{}': {}", in.kind(), name, e.what()));
+  }
+}
+
 std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file) {
   static const std::set<std::string> allowed{
       MethodEntry::plural,     FeatureMapEntry::plural, DeterministicMapEntry::plural,
@@ -136,6 +146,7 @@ std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file
                         kind, name));
       if (const auto missing = missing_of(plural, name); !missing.empty())
         throw Misuse(fmt::format("its {} '{}' lacks {}", kind, name, missing));
+      require_usable_names(plural, name);
       entries.push_back({plural, name, file});
     }
   return entries;

@@ -27,26 +27,84 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-std::vector<fs::path> split(const std::string& paths) {
-  std::vector<fs::path> all;
+std::vector<std::string> split(const std::string& paths) {
+  std::vector<std::string> all;
   std::istringstream stream(paths);
   for (std::string path; std::getline(stream, path, ':');)
-    if (!path.empty()) all.emplace_back(path);
+    if (!path.empty()) all.push_back(path);
+  return all;
+}
+
+bool is_identifier(std::string_view word) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !word.empty() && letter(word.front()) &&
+         std::all_of(word.begin(), word.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+// "package.module", which is neither mine.py nor mine.so.
+bool is_module(const std::string& name) {
+  if (name.ends_with(".py") || name.ends_with(".so") || name.ends_with('.')) return false;
+  std::istringstream stream(name);
+  for (std::string word; std::getline(stream, word, '.');)
+    if (!is_identifier(word)) return false;
+  return !name.empty();
+}
+
+// "package.module:Class"
+bool is_class(const std::string& plugin) {
+  const size_t colon = plugin.find(':');
+  return colon != std::string::npos && is_module(plugin.substr(0, colon)) && is_identifier(plugin.substr(colon + 1));
+}
+
+// The colon of a class also separates plugins. A path that could be a module begins with ./ or is absolute.
+std::vector<fs::path> split_plugins(const std::string& text) {
+  std::vector<fs::path> all;
+  for (const auto& part : split(text)) {
+    const bool joins = !all.empty() && is_module(all.back().string()) && is_identifier(part);
+    if (joins)
+      all.back() = all.back().string() + ":" + part;
+    else
+      all.emplace_back(part);
+  }
   return all;
 }
 
 // The plugin's path without links and dots. It is hashed and shown in this form.
 fs::path required_file(const fs::path& file) {
-  if (file.extension() != ".so" && file.extension() != ".py")
-    throw Misuse(fmt::format("--plugin {}: expected a shared library (.so) or a Python file (.py)", file.string()));
   std::error_code problem;
   const fs::path found = fs::canonical(file, problem);
-  if (problem || !fs::is_regular_file(found))
+  const bool package = fs::is_directory(found, problem);
+  if (!package && file.extension() != ".so" && file.extension() != ".py")
+    throw Misuse(
+        fmt::format("--plugin {}: expected a shared library (.so), a Python file (.py), a folder of them, or a class "
+                    "that Python can import (package.module:Class)",
+                    file.string()));
+  if (!package && !fs::is_regular_file(found, problem))
     throw Misuse(fmt::format("--plugin {}: there is no such file", file.string()));
   if (found.string().find(':') != std::string::npos)
     throw Misuse(
         fmt::format("--plugin {}: its path contains a colon, which separates plugins; move it", found.string()));
   return found;
+}
+
+// The plugins that one word of the command line stands for.
+std::vector<fs::path> required_plugins(const fs::path& given) {
+  if (is_class(given.string())) return {given};
+  const fs::path found = required_file(given);
+  if (!fs::is_directory(found) || fs::exists(found / "__init__.py")) return {found};
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(found)) {
+    const std::string name = entry.path().filename().string();
+    const bool ends_as_plugin = name.ends_with(".py") || name.ends_with(".so");
+    if (ends_as_plugin && !name.starts_with('_') && !name.starts_with('.'))
+      files.push_back(required_file(entry.path()));
+  }
+  if (files.empty())
+    throw Misuse(
+        fmt::format("--plugin {}: the folder has no __init__.py, and no .py or .so file whose name begins without _",
+                    given.string()));
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 bool is_program(const fs::path& file) {
@@ -59,7 +117,7 @@ std::string required_interpreter(const std::string& python) {
   if (python.find('/') != std::string::npos) {
     if (is_program(python)) return fs::absolute(python).string();
   } else {
-    for (const auto& folder : split(variable("PATH")))
+    for (const fs::path folder : split(variable("PATH")))
       if (is_program(folder / python)) return (folder / python).string();
   }
   throw Misuse(
@@ -68,14 +126,13 @@ std::string required_interpreter(const std::string& python) {
                   python));
 }
 
-bool in_python(const Plugins& plugins) {
-  return std::any_of(plugins.files.begin(), plugins.files.end(),
-                     [](const fs::path& f) { return f.extension() == ".py"; });
-}
+bool in_python(const Plugins& plugins) { return std::any_of(plugins.files.begin(), plugins.files.end(), is_python); }
+
+fs::path package_folder() { return library_file().parent_path() / "python"; }
 
 // Tells the interpreter where attnbench.worker is.
 void show_package() {
-  const std::string package = (library_file().parent_path() / "python").string(), path = variable("PYTHONPATH");
+  const std::string package = package_folder().string(), path = variable("PYTHONPATH");
   if (path != package && !path.starts_with(package + ":"))
     setenv("PYTHONPATH", (path.empty() ? package : package + ":" + path).c_str(), 1);
 }
@@ -83,25 +140,30 @@ void show_package() {
 }  // namespace
 
 Plugins plugins() {
-  Plugins all{.files = split(variable(files_variable)), .python = variable(python_variable)};
+  Plugins all{.files = split_plugins(variable(files_variable)), .python = variable(python_variable)};
   if (all.python.empty()) all.python = ATTNBENCH_PYTHON;
   return all;
 }
 
+bool is_python(const fs::path& plugin) { return plugin.extension() != ".so"; }
+
 std::string python_of_plugins() {
-  const auto [files, python] = plugins();
-  const auto in_python = [](const fs::path& file) { return file.extension() == ".py"; };
-  return std::any_of(files.begin(), files.end(), in_python) ? python : "";
+  const Plugins all = plugins();
+  return in_python(all) ? all.python : "";
 }
 
 void set_plugins(const Plugins& plugins) {
   std::vector<std::string> files;
-  for (const fs::path& file : plugins.files) {
-    const std::string found = required_file(file).string();
-    if (std::find(files.begin(), files.end(), found) == files.end()) files.push_back(found);
-  }
+  for (const fs::path& given : plugins.files)
+    for (const fs::path& plugin : required_plugins(given))
+      if (std::find(files.begin(), files.end(), plugin.string()) == files.end()) files.push_back(plugin.string());
   setenv(files_variable, fmt::format("{}", fmt::join(files, ":")).c_str(), 1);
-  if (!in_python(plugins)) return;
+  if (!std::any_of(files.begin(), files.end(), is_python)) return;
+  if (!fs::exists(package_folder() / "attnbench"))
+    throw Misuse(
+        fmt::format("--plugin {}: this program was built without its Python package ({} is not there); build it with "
+                    "scripts/build.sh release",
+                    *std::find_if(files.begin(), files.end(), is_python), (package_folder() / "attnbench").string()));
   setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
   show_package();
 }

@@ -1,5 +1,10 @@
-// Plugins: files outside the program that register methods, feature maps, projections, inputs and experiments. They are
-// shared libraries (.so) or Python files (.py). Only workers load them, so a plugin that breaks something costs a cell.
+// Plugins: code outside the program that registers methods, feature maps, projections, inputs and experiments. Only
+// workers load it, so a plugin that breaks something costs a cell. A plugin is
+//   a shared library    mine.so
+//   a Python file       mine.py
+//   a Python package    a folder with __init__.py
+//   a class             package.module:Class, which Python can import
+// Another folder stands for the .so and .py files directly in it, without those whose names begin with _ or with a dot.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +15,8 @@
 namespace attnbench {
 
 struct Plugins {
-  std::vector<std::filesystem::path> files;
-  std::string python;  // runs the Python plugins, and is the process that loads them
+  std::vector<std::filesystem::path> files;  // or package.module:Class
+  std::string python;                        // runs the Python plugins, and is the process that loads them
 };
 
 // The plugins of this process. It shares them with its workers through the environment: ATTNBENCH_PLUGINS (separated by
@@ -19,8 +24,10 @@ struct Plugins {
 Plugins plugins();
 // The interpreter if any plugin is in Python, otherwise empty.
 std::string python_of_plugins();
-// Stores them in the environment. Throws Misuse for a file that does not exist or is neither .so nor .py, and for an
-// interpreter that cannot be found.
+// Whether Python loads it. The alternative is a shared library.
+bool is_python(const std::filesystem::path& plugin);
+// Stores them in the environment, folders as the plugins in them. Throws Misuse for one that does not exist or is no
+// plugin, for an interpreter that cannot be found, and for a program that was built without Python.
 void set_plugins(const Plugins& plugins);
 
 // The command that starts a worker able to load them: this program or the interpreter, with its arguments.
@@ -39,7 +46,7 @@ struct PluginEntry {
 std::vector<PluginEntry> load_plugins();
 // Loads one more plugin into a process that is not a worker. A crash then ends that process.
 std::vector<PluginEntry> load_plugin(const std::filesystem::path& file);
-// Sets how .py files are loaded. Without it this process is not Python and cannot load them.
+// Sets how plugins in Python are loaded. Without it this process is not Python and cannot load them.
 void set_python_loader(std::function<void(const std::filesystem::path&)> load);
 
 }  // namespace attnbench

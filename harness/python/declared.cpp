@@ -156,6 +156,14 @@ std::optional<KernelTheory> Declared::theory(const Params& params) const {
   return theory;
 }
 
+PyObject* Declared::attend(PyObject* instance) const {
+  return in_python(file, [&] { return held(object).attr("attend")(held(instance)).release().ptr(); });
+}
+
+PyObject* Declared::decoder(PyObject* instance, const Shape& shape) const {
+  return in_python(file, [&] { return held(object).attr("decoder")(held(instance), tuple_of(shape)).release().ptr(); });
+}
+
 Tensors Declared::state_of(PyObject* instance) const {
   return in_python(file, [&] {
     Tensors tensors;

@@ -24,6 +24,9 @@ struct Declared {
   bool has_variance = false;       // gives the variance of its kernel estimate
   bool gives_memory = false;       // has memory(parameters, shape)
   bool gives_cost = false;         // has cost(parameters, shape)
+  bool gives_kernel = false;       // has kernel(q, k)
+  bool decodes = false;            // has decoder(shape)
+  bool differentiates = false;     // has gradients(q, k, v, causal, g), or an attend for autograd
   bool transcribes = false;        // has transcription, the second path that proves its formula
   std::string file;                // or a name in its place
   std::vector<std::string> files;  // the file and the modules that it imports from outside the interpreter's folders
@@ -43,6 +46,9 @@ struct Declared {
   double memory(const Params& params, const Shape& shape, double otherwise) const;
   Work cost(const Params& params, const Shape& shape, Work otherwise) const;
   std::optional<KernelTheory> theory(const Params& params) const;
+  // The function that attends for an instance, and the decoder that it makes: new references.
+  PyObject* attend(PyObject* instance) const;
+  PyObject* decoder(PyObject* instance, const Shape& shape) const;
   // The 2-D arrays of an instance's state(), by name.
   Tensors state_of(PyObject* instance) const;
 };

@@ -1,10 +1,11 @@
 // A class with attend(self, q, k, v, causal): each call of attend is one call of the class's method, on views of the
 // same memory.
 //
-// It has no second path to its matrix, unless it has features. Rows by attend with V = I would only repeat attend at n
-// times the cost, and up to n = 4096 that is how matrices are read anyway.
+// It has no second path to its matrix, unless it has a kernel or features. Rows by attend with V = I would only repeat
+// attend at n times the cost, and up to n = 4096 that is how matrices are read anyway.
 #include <fmt/format.h>
 
+#include "harness/python/abilities.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
 #include "harness/python/entries.hpp"
@@ -24,8 +25,9 @@ class PythonMethod final : public Approximation<T> {
         by_features_(std::move(by_features)),
         normalised_(declared_->claims({}, draw.params, draw.shape).normaliser == Normaliser::row_sums),
         instance_(declared_->make(draw)) {
-    attend_ =
-        in_python(declared_->file, [&] { return py::object(py::handle(instance_).attr("attend")).release().ptr(); });
+    attend_ = declared_->attend(instance_);
+    if (declared_->gives_kernel) kernel_ = python_kernel<T>(declared_, instance_);
+    if (declared_->differentiates) gradients_ = python_gradients<T>(declared_, instance_, *this);
   }
   PythonMethod(const PythonMethod&) = delete;
   PythonMethod& operator=(const PythonMethod&) = delete;
@@ -60,7 +62,14 @@ class PythonMethod final : public Approximation<T> {
   }
 
   Tensors state() const override { return declared_->state_of(instance_); }
-  const Kernel<T>* kernel() const override { return by_features_ ? by_features_->kernel() : nullptr; }
+  const Kernel<T>* kernel() const override {
+    if (kernel_) return kernel_.get();
+    return by_features_ ? by_features_->kernel() : nullptr;
+  }
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    return declared_->decodes ? python_decoder<T>(declared_, instance_, shape) : nullptr;
+  }
+  const Differentiable<T>* differentiable() const override { return gradients_.get(); }
   // The engine's matrix is divided by its row sums.
   const Factored<T>* factored() const override {
     return by_features_ && normalised_ ? by_features_->factored() : nullptr;
@@ -73,6 +82,8 @@ class PythonMethod final : public Approximation<T> {
   bool normalised_;                                // attend divides by the kernel's row sums
   PyObject* instance_;
   PyObject* attend_ = nullptr;
+  std::unique_ptr<Kernel<T>> kernel_;
+  std::unique_ptr<Differentiable<T>> gradients_;
 };
 
 // The linear attention engine's instance for these features.

@@ -10,6 +10,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/program.hpp"
+#include "harness/core/entry_names.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/python/calls.hpp"
 #include "harness/python/entries.hpp"
@@ -91,6 +92,9 @@ DeclaredClass declared_class(const py::object& object) {
   declared.has_variance = flag("has_variance");
   declared.gives_memory = flag("gives_memory");
   declared.gives_cost = flag("gives_cost");
+  declared.gives_kernel = flag("gives_kernel");
+  declared.decodes = flag("decodes");
+  declared.differentiates = flag("differentiates");
   declared.transcribes = flag("transcribes");
   declared.file = text("file");
   declared.files = object.attr("files").cast<std::vector<std::string>>();
@@ -113,10 +117,13 @@ void put(Entry entry, const Declared& declared, bool again) {
     Registry<Entry>::instance().add(std::move(entry), declared.files);
 }
 
-// again: an entry that the same file made is replaced, and a name taken by another file is Misuse. Otherwise a taken
-// name is recorded among the duplicate registrations, which the loader of the plugin checks.
+// Throws Misuse for names that cannot be used, before it registers anything. again: an entry that the same file made is
+// replaced, and a name taken by another file is Misuse. Otherwise a taken name is recorded among the duplicate
+// registrations, which the loader of the plugin checks.
 void register_class(const py::object& object, bool again) {
   const DeclaredClass declared = declared_class(object);
+  refuse_unusable_names(MethodEntry::plural, declared->text, declared->parameters);
+  if (declared->maps) refuse_unusable_names(DeterministicMapEntry::plural, declared->text, declared->parameters);
   if (declared->maps) put(features_entry(declared), *declared, again);
   put(declared->attends ? method_with_attend(declared) : method_of_features(declared), *declared, again);
 }

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "harness/core/approximation.hpp"
+#include "harness/core/entry_names.hpp"
 #include "harness/errors/error.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/machine/memory_limit.hpp"
@@ -20,11 +21,6 @@ namespace attnbench {
 namespace {
 
 constexpr size_t most_cells = 1'000'000;  // about 3 KB each
-
-const std::vector<std::string>& problem_axes() {
-  static const std::vector<std::string> names{"n", "d", "dv", "heads", "logit_scale", "round"};
-  return names;
-}
 
 void refuse_beyond_most_cells(double cells) {
   if (cells > static_cast<double>(most_cells))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import inspect
 import platform
 import re
 import sys
 from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, cast
 
 import numpy as np
 
 from attnbench._native import Misuse
-from attnbench.imported import imported_files
+from attnbench.imported import file_of, imported_files
 from attnbench.method import Calibration, Method, Parameter, Shape
 
 CLAIMS: dict[str, type] = {
@@ -31,6 +32,7 @@ CLAIMS: dict[str, type] = {
 }
 NORMALISERS = ("row_sums", "none", "l2")
 CONSTRUCTOR = ("parameters", "shape", "seed", "calibration", "state")
+GRADIENTS = "gradients(self, q, k, v, causal, g)"
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -38,6 +40,10 @@ def kebab(name: str) -> str:
     """MyPerformer -> my-performer, FAVORPlus -> favor-plus."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1-\2", name))
     return words.replace("_", "-").strip("-").lower()
+
+
+def _default(given: Any) -> Any:
+    return given.default if isinstance(given, Parameter) else given
 
 
 def _own(cls: type, name: str) -> Any:
@@ -56,14 +62,18 @@ def is_method(cls: type) -> bool:
 class Declaration:
     """A class as a method of the registry. What the extension module reads is public."""
 
-    def __init__(self, cls: type[Any], file: str) -> None:
+    def __init__(self, cls: type[Any], file: str, module: str = "") -> None:
+        """module: the name by which the file is imported, if it is."""
         self.cls = cls
         self.file = file
-        self.files = [file, *imported_files(file)]
-        self.where = f"{Path(file).name}: class {cls.__name__}"
-        self.name = getattr(cls, "name", None) or kebab(cls.__name__)
+        self.files = [file, *imported_files(file, module)]
+        self.where = f"{Path(file_of(cls) or file).name}: class {cls.__name__}"
+        named = getattr(cls, "name", None)
+        self.name = kebab(cls.__name__) if named is None else named
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
-            raise Misuse(f"{self.where}: name = {self.name!r}; expected letters, digits, - and _")
+            raise Misuse(
+                f"{self.where}: name = {self.name!r} cannot be written in a spec; expected letters, digits, - and _"
+            )
         self.attends = _own(cls, "attend") is not None
         self.maps = _own(cls, "features_q") is not None and _own(cls, "features_k") is not None
         if not (self.attends or self.maps):
@@ -78,6 +88,7 @@ class Declaration:
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
         self.transcribes = self._function("transcription", 5) is not None
+        self._read_abilities()
         self._cost, self._memory = (self._function(name, 2) for name in ("cost", "memory"))
         self.gives_cost, self.gives_memory = self._cost is not None, self._memory is not None
         self._mean, self._variance = (self._function(name, 3) for name in ("kernel_mean", "kernel_variance"))
@@ -85,11 +96,50 @@ class Declaration:
         self.has_theory = bool(unbiased or self._mean)
         self.has_variance = self.has_theory and self._variance is not None
         self.target = "exp(q.k)" if self._mean is None else "kernel_mean(q, k)"
-        if self.has_theory and not self.maps:
+        if self.has_theory and not self.maps and not self.gives_kernel:
             raise Misuse(
-                f"{self.where} says what its kernel estimates and has no features_q and features_k to see it by"
+                f"{self.where} says what its kernel estimates and has neither kernel(self, q, k) nor features_q and "
+                "features_k to see it by"
             )
         self._read_cost_text()
+
+    def _read_abilities(self) -> None:
+        self.tensors = bool(getattr(self.cls, "tensors", False))
+        self.gives_kernel, self.decodes, self._gives_gradients = (
+            self._has(written) for written in ("kernel(self, q, k)", "decoder(self, shape)", GRADIENTS)
+        )
+        self.differentiates = self._gives_gradients or self.tensors
+        if not self.attends:
+            for there, name in (
+                (self.gives_kernel, "kernel"), (self.decodes, "decoder"), (self._gives_gradients, "gradients"),
+                (self.tensors, "tensors = True"),
+            ):  # fmt: skip
+                if there:
+                    raise Misuse(
+                        f"{self.where} has {name} and no attend: linear attention runs its features, with a kernel and a "
+                        f"decoder of its own; add attend, or remove {name}"
+                    )
+        if self.tensors and importlib.util.find_spec("torch") is None:
+            raise Misuse(
+                f"{self.where} has tensors = True, and {sys.executable} has no torch: install it there, or name another "
+                "interpreter with --python"
+            )
+
+    def _has(self, written: str) -> bool:
+        """Whether instances have a function. written: how a class defines it."""
+        name, expected = written.partition("(")[0], written.count(",")
+        function: object = _own(self.cls, name)
+        if function is None:
+            return False
+        if not callable(function):
+            raise Misuse(f"{self.where}: {name} is a {type(function).__name__}; expected a function {written}")
+        try:
+            inspect.signature(function).bind(*range(expected + 1))
+        except TypeError:
+            raise Misuse(f"{self.where}: {name}{inspect.signature(function)}; expected {written}") from None
+        except ValueError:  # written in C
+            pass
+        return True
 
     def _takes_causal(self) -> bool:
         try:
@@ -127,6 +177,11 @@ class Declaration:
             plain = isinstance(p.default, (bool, int, float, str, Parameter))
             if p.name not in CONSTRUCTOR and p.name not in declared and plain:
                 declared[p.name] = p.default
+            elif p.name in declared and plain and _default(p.default) != _default(declared[p.name]):
+                raise Misuse(
+                    f"{self.where}: parameter {p.name} is declared twice: {_default(declared[p.name])!r} in `parameters`, "
+                    f"{_default(p.default)!r} in the constructor; keep one"
+                )
             if p.name in CONSTRUCTOR or p.name in declared:
                 self._named.append(p.name)
             elif p.default is p.empty:
@@ -137,9 +192,14 @@ class Declaration:
 
     def _parameter(self, name: str, value: Any) -> Parameter:
         given = value if isinstance(value, Parameter) else Parameter(value)
-        taken = CONSTRUCTOR + (("features", "inputs", "backward") if self.maps else ())
-        if not isinstance(name, str) or not NAME.fullmatch(name) or name in taken:
-            raise Misuse(f"{self.where}: a parameter cannot be called {name!r}")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise Misuse(
+                f"{self.where}: parameter {name!r} cannot be written in a spec; expected letters, digits, - and _"
+            )
+        if name in CONSTRUCTOR:
+            raise Misuse(
+                f"{self.where}: parameter {name!r} has the name of what attnbench gives the constructor; rename it"
+            )
         if not given.kind:
             raise Misuse(
                 f"{self.where}: parameter {name} = {given.default!r} is a {type(given.default).__name__}; expected an int, a "
@@ -263,6 +323,33 @@ class Declaration:
         """The mean squared error of that estimate over draws."""
         assert self._variance is not None
         return float(self._variance(values, q, k))
+
+    def attend(self, instance: Any) -> Callable[..., Any]:
+        """The function that attends for an instance, on arrays."""
+        if not self.tensors:
+            return cast(Callable[..., Any], instance.attend)
+        from attnbench import tensors
+
+        return tensors.attend(instance)
+
+    def decoder(self, instance: Any, shape: tuple[Any, ...]) -> Any:
+        """The object that decodes for an instance."""
+        made = instance.decoder(Shape(*shape))
+        for name in ("step(self, q, k, v)", "bytes(self)"):
+            if not callable(getattr(made, name.partition("(")[0], None)):
+                raise TypeError(f"decoder(shape) returned a {type(made).__name__} without {name}")
+        return made
+
+    def gradients(self, instance: Any, q: Any, k: Any, v: Any, causal: bool, g: Any) -> tuple[Any, ...]:
+        """Gradients of <g, attend> with respect to q, k and v."""
+        if not self._gives_gradients:
+            from attnbench import tensors
+
+            return tensors.gradients(instance, q, k, v, (causal,) if self.takes_causal else (), g)
+        said = instance.gradients(q, k, v, causal, g)
+        if not isinstance(said, tuple) or len(said) != 3:
+            raise TypeError(f"{GRADIENTS} returned a {type(said).__name__}; expected three arrays (dq, dk, dv)")
+        return said
 
     def state(self, instance: Any) -> dict[str, Any]:
         """What an instance has drawn or fitted, as 2-D arrays of float64."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import site
 import sys
 import sysconfig
@@ -13,18 +14,34 @@ from pathlib import Path
 from typing import Iterator
 
 
-def imported_files(file: str) -> list[str]:
+def file_of(cls: type) -> str | None:
+    """The .py file that defines a class; None for one that was typed in."""
+    try:
+        found = inspect.getsourcefile(cls)
+    except (TypeError, OSError):
+        return None
+    return str(Path(found).resolve()) if found and found.endswith(".py") and Path(found).is_file() else None
+
+
+def imported_files(file: str, module: str = "") -> list[str]:
     """The modules that a file imports from outside the interpreter's own folders, and those that these import: sorted.
 
-    The source is read, not run: an import inside a function counts, and so does a module that was imported before.
+    module: the name by which the file itself is imported, if it is. The modules of its package then count wherever they
+    lie. The source is read, not run: an import inside a function counts, and so does a module that was imported before.
     Empty for what is no file.
     """
+    own = module.partition(".")[0]
     found: set[str] = set()
-    todo = [(file, "")]
+    todo = [(file, module)]
+    for name in _with_packages(module) if module else ():
+        place = _file_of(name, own)
+        if place and place != file:
+            found.add(place)
+            todo.append((place, name))
     while todo:
-        path, module = todo.pop()
-        for name in _names(path, module):
-            place = _file_of(name)
+        path, within = todo.pop()
+        for name in _names(path, within):
+            place = _file_of(name, own)
             if place and place not in found and place != file:
                 found.add(place)
                 todo.append((place, name))
@@ -58,9 +75,10 @@ def _with_packages(name: str) -> Iterator[str]:
     yield from (".".join(words[: count + 1]) for count in range(len(words)))
 
 
-def _file_of(name: str) -> str | None:
-    """The source of a module that lies outside the interpreter's own folders."""
-    if not _is_outside(name.split(".")[0]):  # asked first: looking a submodule up imports the packages around it
+def _file_of(name: str, own: str) -> str | None:
+    """The source of a module of the package `own`, or of one that lies outside the interpreter's own folders."""
+    top = name.partition(".")[0]
+    if top != own and not _is_outside(top):  # asked first: looking a submodule up imports the packages around it
         return None
     loaded = getattr(sys.modules.get(name), "__file__", None)
     origin = loaded or getattr(_spec(name), "origin", None)

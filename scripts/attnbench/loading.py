@@ -6,49 +6,33 @@ import ctypes
 import inspect
 import os
 import sys
-import types
 from pathlib import Path
-from typing import Iterable, TypeVar
+from typing import TYPE_CHECKING, Iterable, TypeVar
 
 from attnbench import _native
 from attnbench._native import Misuse
-from attnbench.failures import one_line
+from attnbench.imported import file_of
+from attnbench.opened import PLUGIN, opened
+
+if TYPE_CHECKING:
+    from attnbench.declaration import Declaration
 
 Class = TypeVar("Class", bound=type)
-PLUGIN = "attnbench_plugin_"  # begins the name of a plugin's module
 NOTEBOOK = "<a class of this process>"  # in place of a file
 _registered: dict[str, type] = {}  # classes that `register` made methods of this process, by name
+_opening = False  # a plugin is being opened: all of its classes are registered afterwards
 
 
-def _module_of(file: str) -> types.ModuleType:
-    """Runs a file as a module of its own. Nothing is written beside it."""
-    stem = "".join(c if c.isalnum() else "_" for c in Path(file).stem)
-    name = PLUGIN + stem
-    while name in sys.modules and getattr(sys.modules[name], "__file__", None) != file:
-        name += "_"
-    module = types.ModuleType(name)
-    module.__file__ = file
-    sys.modules[name] = module  # dataclasses and pickle look there
-    folder = str(Path(file).parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # its neighbours, as when Python is given the file
-    try:
-        exec(compile(Path(file).read_bytes(), file, "exec"), module.__dict__)
-    except BaseException as error:  # SystemExit as well: a plugin ends nothing
-        del sys.modules[name]
-        raise Misuse(one_line(error, file=file)) from None
-    return module
-
-
-def _register_file(file: str, again: bool) -> list[str]:
+def _register_plugin(plugin: str, again: bool, anew: bool) -> list[str]:
     from attnbench.declaration import Declaration, is_method
 
-    module = _module_of(file)
-    methods = [c for c in vars(module).values() if inspect.isclass(c) and is_method(c)]
-    own = [c for c in methods if c.__module__ == module.__name__]
-    # A file that only imports its methods registers those; beside classes of its own, imported ones are their bases.
-    classes = own or [c for c in methods if not c.__module__.startswith("attnbench.")]
-    declared = [Declaration(cls, file) for cls in dict.fromkeys(classes)]
+    global _opening
+    _opening = True
+    try:
+        file, module, classes = opened(plugin, is_method, anew)
+    finally:
+        _opening = False
+    declared = [Declaration(cls, file, module) for cls in classes]
     if not declared:
         raise Misuse(
             "it defines no class with attend(self, q, k, v, causal), or with features_q and features_k(self, x)"
@@ -58,13 +42,20 @@ def _register_file(file: str, again: bool) -> list[str]:
         if names.count(name) > 1:
             raise Misuse(f"two of its classes are called '{name}'; give one of them another `name`")
     for declaration in declared:
-        _native.register(declaration, again)
+        _add(declaration, again)
     return names
 
 
-def load_in_worker(file: str) -> None:
-    """How a worker loads a .py plugin."""
-    _register_file(file, again=False)
+def _add(declaration: Declaration, again: bool) -> None:
+    try:
+        _native.register(declaration, again)
+    except Misuse as error:
+        raise Misuse(f"{declaration.where}: {error}") from None
+
+
+def load_in_worker(plugin: str) -> None:
+    """How a worker loads a plugin in Python."""
+    _register_plugin(plugin, again=False, anew=False)
 
 
 def share_symbols() -> None:
@@ -72,30 +63,47 @@ def share_symbols() -> None:
     ctypes.CDLL(_native.__file__, os.RTLD_NOW | os.RTLD_GLOBAL)
 
 
-def set_plugins(files: Iterable[str]) -> None:
-    """What workers of this process load: those of the files that are still there."""
-    _native.set_plugins([file for file in files if Path(file).exists()], sys.executable)
+def set_plugins(plugins: Iterable[str]) -> None:
+    """What workers of this process load: the plugins whose files are still there."""
+    _native.set_plugins([plugin for plugin in plugins if _is_there(plugin)], sys.executable)
 
 
-def load(file: str | os.PathLike[str]) -> list[str]:
-    """Loads a plugin, .py or .so, into this process and those of `run`; returns the names of a .py file's methods.
+def _is_there(plugin: str) -> bool:
+    module = sys.modules.get(plugin.partition(":")[0]) if ":" in plugin else None
+    return Path(getattr(module, "__file__", None) or plugin).exists() or (":" in plugin and module is None)
 
-    A .py file that was loaded before is loaded anew, and its methods replaced. Raises Misuse for what is no plugin.
+
+def import_folders(plugins: Iterable[str]) -> list[str]:
+    """The folders that workers import classes from: where this process has found their modules."""
+    tops = [sys.modules.get(plugin.split(".")[0].split(":")[0]) for plugin in plugins if ":" in plugin]
+    files = [Path(top.__file__) for top in tops if top is not None and top.__file__]
+    return [str((file.parent if file.name == "__init__.py" else file).resolve().parent) for file in files]
+
+
+def load(plugin: str | os.PathLike[str]) -> list[str]:
+    """Loads a plugin into this process and those of `run`; returns the names of its methods in Python.
+
+    plugin: a .py or .so file, a folder (a package, or the files in it), or "package.module:Class". One in Python that was
+    loaded before is loaded anew, and its methods replaced. Raises Misuse for what is no plugin.
     """
-    path = str(Path(file).resolve())
     before = _native.plugins()
-    _native.set_plugins([path], sys.executable)  # refuses what is no file
-    set_plugins([*before, path])
-    try:
-        if not path.endswith(".so"):
-            return _register_file(path, again=True)
-        if path not in before:
-            share_symbols()
-            _native.load_library(path)
-        return []
-    except Misuse as error:
-        set_plugins(before)
-        raise Misuse(f"plugin {path}: {error}" if path.endswith(".py") else str(error)) from None
+    _native.set_plugins([os.fspath(plugin)], sys.executable)  # refuses what is none
+    given = _native.plugins()
+    set_plugins([*before, *given])
+    names: list[str] = []
+    for one in given:
+        try:
+            if not one.endswith(".so"):
+                names += _register_plugin(one, again=True, anew=one in before)
+            elif one not in before:
+                share_symbols()
+                _native.load_library(one)
+        except Misuse as error:
+            set_plugins(before)
+            raise Misuse(str(error) if one.endswith(".so") else f"plugin {one}: {error}") from None
+    for name in names:
+        _registered.pop(name, None)  # workers have it from the plugin
+    return names
 
 
 def register(cls: Class) -> Class:
@@ -104,14 +112,12 @@ def register(cls: Class) -> Class:
     `run` starts other processes, which load methods from files: there it takes the class's file, and a class that was
     typed into a notebook has none. Raises Misuse.
     """
-    from attnbench.declaration import Declaration
-
     if not inspect.isclass(cls):
         raise Misuse(f"register: {cls!r} is no class")
-    if cls.__module__.startswith(PLUGIN):  # its file is being loaded, and all of its classes are registered
+    if _opening:
         return cls
-    declaration = Declaration(cls, file_of(cls) or NOTEBOOK)
-    _native.register(declaration, True)
+    declaration = _declared(cls)
+    _add(declaration, True)
     _registered[declaration.name] = cls
     return cls
 
@@ -121,20 +127,31 @@ def registered_class(spec: str) -> type | None:
     return _registered.get(spec.partition(":")[0])
 
 
-def file_of(cls: type) -> str | None:
-    """The .py file that defines a class; None for one that was typed in."""
-    try:
-        found = inspect.getsourcefile(cls)
-    except (TypeError, OSError):
-        return None
-    return str(Path(found).resolve()) if found and found.endswith(".py") and Path(found).is_file() else None
+def plugin_of(cls: type) -> str | None:
+    """The plugin that gives workers a class; None for one that was typed in.
+
+    A class of a package is imported by its module, so that relative imports work. Another comes from its file.
+    """
+    module = _package_module(cls)
+    return f"{module}:{cls.__name__}" if module else file_of(cls)
+
+
+def _package_module(cls: type) -> str:
+    """The module in a package that gives a class; empty for a class that no package has."""
+    name = cls.__module__
+    in_package = file_of(cls) and "." in name and not name.startswith(PLUGIN)
+    return name if in_package and getattr(sys.modules.get(name), cls.__name__, None) is cls else ""
+
+
+def _declared(cls: type) -> Declaration:
+    from attnbench.declaration import Declaration
+
+    return Declaration(cls, file_of(cls) or NOTEBOOK, _package_module(cls))
 
 
 def name_of(method: str | type) -> str:
     """The spec of what is a spec already, or a class, which is registered."""
-    from attnbench.declaration import Declaration
-
     if isinstance(method, str):
         return method
     register(method)
-    return Declaration(method, file_of(method) or NOTEBOOK).name
+    return _declared(method).name

@@ -90,6 +90,22 @@ class Method:
         """Keys [b, d] to features [b, F]."""
         raise NotImplementedError
 
+    tensors: bool = False
+    """attend takes and returns torch tensors, and autograd gives its gradients."""
+
+    def kernel(self, q: Array, k: Array) -> Array:
+        """[nq, d], [nk, d] to [nq, nk]: the weights K before normalisation, of which attend makes its output."""
+        raise NotImplementedError
+
+    def decoder(self, shape: Shape) -> Any:
+        """An object that has taken in no token: step(q, k, v) of one token gives its row [1, dv] of causal attention,
+        bytes() is what it keeps, and prefill(q, k, v), if it is there, takes in several tokens."""
+        raise NotImplementedError
+
+    def gradients(self, q: Array, k: Array, v: Array, causal: bool, g: Array) -> tuple[Array, Array, Array]:
+        """Gradients of sum(g * attend(q, k, v, causal)) with respect to q, k and v."""
+        raise NotImplementedError
+
     def state(self) -> Mapping[str, Array]:
         """What was drawn or fitted: 2-D arrays by name."""
         return {}

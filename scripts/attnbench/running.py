@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from attnbench import _native
 from attnbench._native import Misuse
-from attnbench.loading import file_of, name_of, registered_class, set_plugins
+from attnbench.loading import import_folders, name_of, plugin_of, registered_class, set_plugins
 
 if TYPE_CHECKING:
     import pandas
@@ -48,25 +48,31 @@ def _several(values: Values) -> list[str]:
 def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
     """The specs of methods; classes among them are loaded from their files by the workers of this run."""
     before = _native.plugins()
-    files = list(before)
+    plugins = list(before)
     specs = []
     for method in methods:
         specs.append(name_of(method))
         cls = registered_class(method) if isinstance(method, str) else method
         if cls is None:
             continue
-        file = file_of(cls)
-        if file is None:
+        found = plugin_of(cls)
+        if found is None:
             raise Misuse(
                 f"class {cls.__name__} is in no file, and workers load methods from files: write it to one "
                 "(%%writefile mine.py) and attnbench.load('mine.py')"
             )
-        if file not in files:
-            files.append(file)
-    set_plugins(files)
+        plugins += [found] if found not in plugins else []
+    path = os.environ.get("PYTHONPATH")
+    if folders := import_folders(plugins):
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*folders, *filter(None, [path])]))
+    set_plugins(plugins)
     try:
         yield specs
     finally:
+        if path is None:
+            os.environ.pop("PYTHONPATH", None)
+        else:
+            os.environ["PYTHONPATH"] = path
         set_plugins(before)
 
 

@@ -359,9 +359,9 @@ TEST_CASE("an entry that a parameter names brings in its own parameters", "[unit
   CHECK_FALSE(names_file("positive.cpp"));
 }
 
-TEST_CASE("an entry whose parameter is declared twice is a defect, not a misuse", "[unit]") {
+TEST_CASE("two parts of a spec with a parameter of one name are refused together", "[unit]") {
   register_instruments();
-  CHECK_THROWS_AS(Params("instruments", "twice"), std::logic_error);
+  CHECK(contains(misuse_of([] { Params("instruments", "twice"); }), "mount 'arm' has a parameter 'reach'"));
   CHECK(Params("instruments", "twice:mount=table").has("reach"));
 }
 

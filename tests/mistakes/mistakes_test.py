@@ -2,7 +2,7 @@
 """`check` finds the mistakes that a plugin's author may make: each one here is planted alone in a correct method.
 
 Run as tests/mistakes/mistakes_test.py BUILD_FOLDER [GROUP...]. The methods are those of this folder: gated, poisson and matched in C++
-(linked into attnbench_faulty), kernelized, sums and collisions in Python. Prints a line a mistake: the claims that find it.
+(linked into attnbench_faulty), kernelized, sums, recurrent, sampled and collisions in Python. Prints a line a mistake: the claims that find it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,19 @@ KERNELIZED = {
     "random-noise": "repeatable",
 }  # fmt: skip
 SUMS = {"third": "second-paths", "divided": "second-paths"}
+RECURRENT = {
+    "kernel-of-scaled": "second-paths", "kernel-swapped": "second-paths", "kernel-divided": "second-paths",
+    "decoder-shared": "decoder", "prefill-drops-last": "decoder", "prefill-restarts": "decoder",
+    "prefill-forgets-norm": "decoder", "prefill-first-64": "decoder", "step-reads-first": "decoder",
+    "step-decays": "decoder", "step-in-half": "decoder", "step-after-100": "decoder",
+    "gradients-of-numerators": "gradients", "gradients-see-later-tokens": "gradients",
+    "gradients-without-slope": "gradients", "gradients-half": "gradients", "gradients-of-all-values": "gradients",
+    "gradients-swapped": "gradients", "gradients-in-float-zero": "gradients", "gradients-negative": "gradients",
+}  # fmt: skip
+SAMPLED = {
+    "wider": "unbiased", "uniform": "unbiased", "shared-rows": "variance", "antithetic": "variance",
+    "key-norm": "unbiased", "three-percent": "unbiased", "half-variance": "variance",
+}  # fmt: skip
 COLLISIONS = {
     "sixteen-seeds": "unbiased variance", "one-seed": "draws", "uniform-planes": "unbiased", "cube-planes": "unbiased",
     "shared-tables": "variance", "float-redraw": "draws", "negated-state": "state", "offset-planes": "unbiased",
@@ -66,6 +79,8 @@ GROUPS: dict[str, tuple[str, list[str], str, dict[str, str]]] = {
     ),
     "kernelized": ("attnbench", ["kernelized.py"], "kernelized", named("kernelized", KERNELIZED)),
     "sums": ("attnbench", ["kernelized.py"], "sums", named("sums", SUMS)),
+    "recurrent": ("attnbench", ["abilities.py"], "recurrent", named("recurrent", RECURRENT)),
+    "sampled": ("attnbench", ["abilities.py"], "sampled", named("sampled", SAMPLED)),
     "collisions": ("attnbench", ["collisions.py"], "collisions", named("collisions", COLLISIONS)),
 }
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parent / "python"
+ABILITIES = SOURCES.parents[1] / "mistakes/abilities.py"
 BUILD = Path()
 ATTEND = "    def attend(self, q, k, v, causal):\n        return v\n"
 
@@ -49,7 +50,30 @@ REFUSED = {
         r"it registers a name that is taken: method 'softmax' \(.*taken_name.py\)",
     ),
     "twice": (f"class Mine:\n{ATTEND}class mine:\n{ATTEND}", r"two of its classes are called 'mine'"),
-    "bad_name": (f"class Mine:\n    name = 'a b'\n{ATTEND}", r"class Mine: name = 'a b'; expected letters"),
+    "bad_name": (
+        f"class Mine:\n    name = 'a b'\n{ATTEND}",
+        r"class Mine: name = 'a b' cannot be .*; expected letters",
+    ),
+    "empty_name": (f"class Mine:\n    name = ''\n{ATTEND}", r"class Mine: name = '' cannot be .*; expected letters"),
+    "bad_parameter": (
+        f"class Mine:\n    parameters = {{'a b': 1}}\n{ATTEND}",
+        r"class Mine: parameter 'a b' cannot be written in a spec; expected letters, digits, - and _",
+    ),
+    "bad_parameters": (f"class Mine:\n    parameters = {{'a=b': 1}}\n{ATTEND}", r"parameter 'a=b' cannot be written"),
+    "empty_parameter": (f"class Mine:\n    parameters = {{'': 1}}\n{ATTEND}", r"parameter '' cannot be written"),
+    "parameter_of_two_defaults": (
+        f"class Mine:\n    parameters = {{'m': 1}}\n    def __init__(self, m=2):\n        pass\n{ATTEND}",
+        r"class Mine: parameter m is declared twice: 1 in `parameters`, 2 in the constructor; keep one",
+    ),
+    "parameter_of_a_size": (
+        f"class Mine:\n    def __init__(self, heads=2):\n        pass\n{ATTEND}",
+        r"class Mine: parameter 'heads' has the name of a size; --sweep would vary either",
+    ),
+    "parameter_of_the_engine": (
+        "class Mine:\n    def __init__(self, inputs=2):\n        pass\n"
+        "    def features_q(self, x):\n        return x\n    features_k = features_q\n",
+        r"class Mine: parameter 'inputs' is also one of method 'linear', which may name this entry as features; rename",
+    ),
     "attend_of_two": (
         "class Mine:\n    def attend(self, q, k):\n        return q\n",
         r"attend\(q, k\) beside self; expected",
@@ -76,7 +100,7 @@ REFUSED = {
     ),
     "takes_a_name_of_ours": (
         f"class Mine:\n    parameters = {{'seed': 1}}\n{ATTEND}",
-        r"a parameter cannot be called 'seed'",
+        r"parameter 'seed' has the name of what attnbench gives the constructor; rename it",
     ),
     "unknown_normaliser": (
         f"class Mine:\n    claims = {{'normaliser': 'rows'}}\n{ATTEND}",
@@ -90,9 +114,26 @@ REFUSED = {
         f"class Mine:\n    def transcription(self, q, k):\n        return q\n{ATTEND}",
         r"transcription takes 3 arguments; expected 5",
     ),
+    "kernel_of_one": (
+        f"class Mine:\n    def kernel(self, x):\n        return x\n{ATTEND}",
+        r"class Mine: kernel\(self, x\); expected kernel\(self, q, k\)",
+    ),
+    "gradients_without_g": (
+        f"class Mine:\n    def gradients(self, q, k, v, causal):\n        return q, k, v\n{ATTEND}",
+        r"class Mine: gradients\(self, q, k, v, causal\); expected gradients\(self, q, k, v, causal, g\)",
+    ),
+    "kernel_is_a_text": (
+        f"class Mine:\n    kernel = 'gaussian'\n{ATTEND}",
+        r"class Mine: kernel is a str; expected a function kernel\(self, q, k\)",
+    ),
+    "decoder_of_features": (
+        "class Mine:\n    def features_q(self, x):\n        return x\n    features_k = features_q\n"
+        "    def decoder(self, shape):\n        return self\n",
+        r"class Mine has decoder and no attend: linear attention runs its features",
+    ),
     "biased_without_features": (
         f"class Mine:\n    claims = {{'unbiased': True}}\n{ATTEND}",
-        r"has no features_q and features_k",
+        r"has neither kernel\(self, q, k\) nor features_q and features_k",
     ),
 }
 
@@ -444,6 +485,77 @@ class TranscriptionTest(unittest.TestCase):
         self.assertRegex(self.checked("1.01 * q @ k.T", claims), r"exact-when +FAIL")
 
 
+class AbilitiesTest(unittest.TestCase):
+    """kernel, decoder and gradients of a class serve the experiments that ask a method for them."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def values(self, experiment: str, method: str, *words: str, file: Path = ABILITIES) -> dict[str, float]:
+        results = str(self.folder / f"{len(list(self.folder.iterdir()))}.db")
+        words = ("--method", method, *words, "-n", "96", "-d", "8", "--results", results, "--plugin", str(file))
+        made = attnbench("run", experiment, *words)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        rows = list(csv.DictReader(io.StringIO(attnbench("export", results).stdout)))
+        self.assertEqual({row["ending"] for row in rows}, {"done"}, rows[0]["reason"])
+        return {row["metric"]: float(row["value"]) for row in rows if row["method"].startswith(method)}
+
+    def test_a_decoder_is_timed_and_equals_causal_attention(self) -> None:
+        values = self.values("decode:blocks=5,turn=1", "recurrent", "--causal", "--precision", "f64")
+        self.assertLess(values["rounding_error"], 1e-12)
+        self.assertEqual(values["state_bytes"], 8 * (8 * 8 + 8))
+        plain = self.folder / "plain.py"  # without prefill: a prompt is taken in step by step
+        plain.write_text(ABILITIES.read_text().replace("def prefill(", "def unused("))
+        values = self.values("decode:blocks=5,turn=1", "recurrent", "--causal", "--precision", "f64", file=plain)
+        self.assertLess(values["rounding_error"], 1e-12)
+
+    def test_gradients_are_those_of_the_built_in_method(self) -> None:
+        own = self.values("gradient-rounding", "recurrent", "--precision", "f32")
+        built_in = self.values("gradient-rounding", "linear", "--precision", "f32")
+        self.assertEqual(set(own), set(built_in))
+        self.assertLess(max(own.values()), 1e-4)
+
+    def test_a_kernel_is_measured_beside_its_closed_form(self) -> None:
+        values = self.values("kernel-error:draws=512", "sampled:m=32")
+        self.assertLess(abs(values["relative_bias"]), 0.2)
+
+    def test_what_an_ability_returns_is_checked(self) -> None:
+        for body, claim, words in (
+            ("    def kernel(self, q, k):\n        return q\n", "second-paths", r"kernel\(q, k\) returned an array of shape"),
+            ("    def kernel(self, q, k):\n        self.k = k\n        return q @ k.T\n", "second-paths", "kernel keeps k"),
+            ("    def decoder(self, shape):\n        return 3\n", "decoder", r"returned a int without step\(self, q, k, v\)"),
+            (
+                "    def decoder(self, shape):\n        return self\n    def bytes(self):\n        return 0\n"
+                "    def step(self, q, k, v):\n        return v[0]\n",
+                "decoder",
+                r"step\(q, k, v\) returned an array of shape \(5,\); expected an array of shape \(1, 5\)",
+            ),
+            (
+                "    def gradients(self, q, k, v, causal, g):\n        return q\n",
+                "gradients",
+                r"returned a ndarray; expected three arrays \(dq, dk, dv\)",
+            ),
+            (
+                "    def gradients(self, q, k, v, causal, g):\n        return q, k, q\n",
+                "gradients",
+                r"the third of gradients\(q, k, v, causal, g\) returned an array of shape",
+            ),
+        ):  # fmt: skip
+            with self.subTest(words=words):
+                file = self.folder / "mine.py"
+                file.write_text(f"class Mine:\n{ATTEND}{body}")
+                made = attnbench("check", "mine", "--plugin", str(file))
+                self.assertRegex(made.stdout, rf"{claim} +FAIL .*{words}")
+
+    def test_tensors_without_torch_are_refused(self) -> None:
+        if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0:
+            self.skipTest("this interpreter has torch")
+        (self.folder / "mine.py").write_text(f"class Mine:\n    tensors = True\n{ATTEND}")
+        made = attnbench("list", "methods", "--plugin", str(self.folder / "mine.py"))
+        self.assertEqual(made.returncode, 2)
+        self.assertRegex(made.stderr, r"class Mine has tensors = True, and \S+ has no torch: .* --python")
+
+
 class ImportedTest(unittest.TestCase):
     def test_a_file_that_imports_its_method_registers_it(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -455,6 +567,109 @@ class ImportedTest(unittest.TestCase):
         told = attnbench("list", "methods", "--plugin", str(folder / "derived.py")).stdout
         self.assertRegex(told, r"(?m)^ *other ")
         self.assertNotRegex(told, r"(?m)^ *mine ")
+
+
+class FormsTest(unittest.TestCase):
+    """A plugin may be a folder of files, a package, or a class that Python can import."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        package = self.folder / "mine"
+        (package / "deep").mkdir(parents=True)
+        (package / "__init__.py").write_text("from .core import Half, Third\n\nSEVEN = 7\n")
+        (package / "core.py").write_text(
+            "from mine.deep.factors import FACTOR\n\n\n"
+            "class Half:\n    def attend(self, q, k, v, causal):\n        return FACTOR * v\n\n\n"
+            "class Third(Half):\n    pass\n"
+        )
+        (package / "deep/__init__.py").write_text("")
+        (package / "deep/factors.py").write_text("FACTOR = 0.5\n")
+        self.package = package
+
+    def listed(self, *words: str, **environment: str) -> set[str]:
+        made = attnbench("list", "methods", *words, **environment)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        known = {line.split()[0] for line in attnbench("list", "methods").stdout.splitlines() if line.strip()}
+        return {line.split()[0] for line in made.stdout.splitlines() if line.strip()} - known
+
+    def refused(self, *words: str, **environment: str) -> str:
+        made = attnbench("list", "methods", *words, **environment)
+        self.assertEqual(made.returncode, 2, made.stdout + made.stderr)
+        self.assertEqual(made.stderr.count("\n"), 1, made.stderr)
+        return made.stderr
+
+    def test_a_package(self) -> None:
+        self.assertEqual(self.listed("--plugin", str(self.package)), {"half", "third"})
+        self.assertEqual(self.listed("--plugin", str(self.package) + "/"), {"half", "third"})
+        report = attnbench("check", "half", "--plugin", str(self.package))
+        self.assertRegex(report.stdout, r"linear +PASS")
+
+    def test_a_class(self) -> None:
+        path = {"PYTHONPATH": str(self.folder)}
+        self.assertEqual(self.listed("--plugin", "mine.core:Half", **path), {"half"})
+        self.assertEqual(
+            self.listed("--plugin", "mine.core:Third", "--plugin", "mine.core:Half", **path), {"half", "third"}
+        )
+        (self.folder / "other.py").write_text(f"class Other:\n{ATTEND}")
+        plugins = f"mine.core:Half:{self.folder / 'other.py'}:mine:Third"
+        self.assertEqual(self.listed(ATTNBENCH_PLUGINS=plugins, **path), {"half", "other", "third"})
+
+    def test_a_folder_of_files(self) -> None:
+        files = self.folder / "several"
+        files.mkdir()
+        for name in ("one", "two", "_three"):
+            (files / f"{name}.py").write_text(f"class {name.strip('_').title()}:\n{ATTEND}")
+        (files / "notes.txt").write_text("none")
+        self.assertEqual(self.listed("--plugin", str(files)), {"one", "two"})
+        (files / "helper.py").write_text("X = 1\n")
+        self.assertRegex(self.refused("--plugin", str(files)), rf"plugin {files}/helper.py: it defines no class")
+        for file in files.glob("*.py"):
+            if not file.name.startswith("_"):
+                file.unlink()
+        self.assertIn("no .py or .so file whose name begins without _", self.refused("--plugin", str(files)))
+
+    def test_what_cannot_be_opened_is_one_line(self) -> None:
+        path = {"PYTHONPATH": str(self.folder)}
+        self.assertRegex(
+            self.refused("--plugin", "mein.core:Half", **path),
+            r"plugin mein.core:Half: there is no module mein; put the folder that holds mein on PYTHONPATH, or install",
+        )
+        self.assertIn("there is no module mine.cores", self.refused("--plugin", "mine.cores:Half", **path))
+        self.assertRegex(
+            self.refused("--plugin", "mine.core:Hälf", **path), "expected a shared library .*package.module:Class"
+        )
+        self.assertRegex(
+            self.refused("--plugin", "mine.core:Halve", **path), r"module mine.core .* has no class 'Halve'"
+        )
+        self.assertRegex(self.refused("--plugin", "mine:SEVEN", **path), r"module mine .* has no class 'SEVEN'")
+        self.assertRegex(self.refused("--plugin", "attnbench:Parameter"), r"has neither attend")
+        self.package.rename(self.folder / "my-methods")
+        self.assertIn("rename the folder to a word", self.refused("--plugin", str(self.folder / "my-methods")))
+        (self.folder / "my-methods").rename(self.folder / "json")
+        self.assertRegex(self.refused("--plugin", str(self.folder / "json")), "another module is called 'json'")
+        (self.folder / "json").rename(self.package)
+        (self.package / "core.py").write_text("import no_such_package\n")
+        self.assertRegex(
+            self.refused("--plugin", str(self.package)), r"No module named 'no_such_package'; \S+ has no such package"
+        )
+
+    def test_each_file_of_a_package_counts_as_its_source(self) -> None:
+        for plugin, environment in ((str(self.package), {}), ("mine:Half", {"PYTHONPATH": str(self.folder)})):
+            with self.subTest(plugin=plugin):
+                results = str(self.folder / f"{len(environment)}.db")
+                words = ["run", "attention-error", "--method", "half", "--method", "softmax", "-n", "16", "-d", "4"]
+                words += ["--results", results, "--plugin", plugin]
+                self.assertIn("2 run", attnbench(*words, **environment).stdout)
+                self.assertIn("0 run", attnbench(*words, **environment).stdout)
+                file = self.package / "deep/factors.py"
+                file.write_text(file.read_text() + "# changed\n")
+                self.assertIn("1 run", attnbench(*words, **environment).stdout)
+                file = self.package / "__init__.py"
+                file.write_text(file.read_text() + "# changed\n")
+                self.assertIn("1 run", attnbench(*words, **environment).stdout)
+                file = self.package / "deep/__init__.py"
+                file.write_text(file.read_text() + "# changed\n")
+                self.assertIn("1 run", attnbench(*words, **environment).stdout)
 
 
 class ParametersTest(unittest.TestCase):

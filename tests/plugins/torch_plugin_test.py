@@ -36,6 +36,32 @@ class TorchPluginTest(unittest.TestCase):
     def test_it_passes_check(self) -> None:
         made = attnbench("check", "torch-linear", *PLUGIN)
         self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        self.assertRegex(made.stdout, r"gradients +PASS")
+        self.assertNotIn("Warning", made.stderr)
+
+    def test_gradients_that_a_graph_lacks_are_found(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        text = (
+            "import torch\n\n\nclass Constant:\n    tensors = True\n\n    def attend(self, q, k, v):\n"
+            "        K = torch.exp(q @ k.mT)\n        return K @ v / K.sum(1, keepdim=True).detach()\n\n\n"
+            "class Cut:\n    tensors = True\n\n    @torch.no_grad()\n    def attend(self, q, k, v):\n"
+            "        return torch.exp(q @ k.mT) @ v\n\n\n"
+            "class Arrays:\n    tensors = True\n\n    def attend(self, q, k, v, causal):\n        return v.numpy()\n\n\n"
+            "class Unused:\n    tensors = True\n\n    def attend(self, q, k, v, causal):\n        return 2 * v\n"
+        )
+        (folder / "mine.py").write_text(text)
+        words = ["--plugin", str(folder / "mine.py"), "--python", sys.executable]
+        for name, said in (
+            ("constant", r"gradients +FAIL .*along a direction of Q"),
+            ("cut", r"gradients +FAIL .*without a graph, so autograd has no gradients; remove no_grad"),
+            (
+                "arrays",
+                r"repeatable +FAIL .*attend returned a ndarray; expected a torch tensor, because tensors = True",
+            ),
+            ("unused", r"gradients +PASS"),
+        ):
+            with self.subTest(name=name):
+                self.assertRegex(attnbench("check", name, *words).stdout, said)
 
     def test_it_is_linear_attention(self) -> None:
         results = str(Path(self.enterContext(tempfile.TemporaryDirectory())) / "results.db")

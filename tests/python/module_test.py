@@ -351,8 +351,36 @@ class RunTest(unittest.TestCase):
                 return v
 
         with self.assertRaisesRegex(attnbench.Misuse, "is in no file"):
-            with unittest.mock.patch("attnbench.running.file_of", return_value=None):
+            with unittest.mock.patch("attnbench.loading.file_of", return_value=None):
                 attnbench.run("attention-error", "typed", n=32, d=8)
+
+    def test_a_class_of_a_package_runs_in_workers_and_is_measured_anew(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            package = Path(folder) / "halves"
+            (package / "inner").mkdir(parents=True)
+            (package / "__init__.py").write_text("")
+            (package / "inner/__init__.py").write_text("FACTOR = 0.5\n")
+            (package / "core.py").write_text(
+                "from .inner import FACTOR\n\n\nclass Half:\n"
+                "    def attend(self, q, k, v, causal):\n        return FACTOR * v\n"
+            )
+            words: dict[str, Any] = {"n": 16, "d": 4, "results": Path(folder) / "results.db"}
+            sys.path.insert(0, folder)
+            try:
+                from halves.core import Half  # type: ignore[import-not-found]
+
+                frame = attnbench.run("attention-error", [Half], **words)
+                self.assertEqual(set(frame["ending"]), {"done"}, frame.attrs["summary"])
+                self.assertEqual(attnbench.load("halves.core:Half"), ["half"])
+                self.assertIn("0 run", attnbench.run("attention-error", "half", **words).attrs["summary"])
+                (package / "inner/__init__.py").write_text("FACTOR = 2.0\n")
+                self.assertEqual(attnbench.load("halves.core:Half"), ["half"])
+                again = attnbench.run("attention-error", "half", **words)
+                self.assertIn("1 run", again.attrs["summary"])
+                self.assertEqual(len(set(again[again["metric"] == "relative_output_error"]["value"])), 2)
+                np.testing.assert_allclose(attnbench.attend("half", *[np.ones((4, 2))] * 3), 2 * np.ones((4, 2)))
+            finally:
+                sys.path.remove(folder)
 
     def test_endings_are_rows_and_a_warning(self) -> None:
         attnbench.load(SOURCES / "faults.py")

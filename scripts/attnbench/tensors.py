@@ -1,0 +1,43 @@
+"""Methods whose attend takes torch tensors: `tensors = True`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable
+
+import torch
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Arrays are read-only, as they should be, and torch warns of that.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
+
+
+def attend(instance: Any) -> Callable[..., Array]:
+    """attend of an instance, from arrays to an array."""
+    function = instance.attend
+
+    def called(q: Array, k: Array, v: Array, *causal: bool) -> Array:
+        with torch.no_grad():
+            out: Array = _tensor(function(*map(torch.from_numpy, (q, k, v)), *causal)).numpy()
+        return out
+
+    return called
+
+
+def gradients(instance: Any, q: Array, k: Array, v: Array, causal: tuple[bool, ...], g: Array) -> tuple[Array, ...]:
+    """Gradients of <g, attend(q, k, v)>, by autograd."""
+    given = [torch.tensor(x, requires_grad=True) for x in (q, k, v)]
+    with torch.enable_grad():
+        out = _tensor(instance.attend(*given, *causal))
+    if not out.requires_grad:
+        raise TypeError("attend gave a tensor without a graph, so autograd has no gradients; remove no_grad and detach")
+    found = torch.autograd.grad(out, given, torch.from_numpy(g).to(out.dtype), allow_unused=True)
+    return tuple((torch.zeros_like(x) if dx is None else dx).numpy() for x, dx in zip(given, found))
+
+
+def _tensor(out: Any) -> torch.Tensor:
+    if not isinstance(out, torch.Tensor):
+        raise TypeError(f"attend returned a {type(out).__name__}; expected a torch tensor, because tensors = True")
+    return out
