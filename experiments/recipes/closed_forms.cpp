@@ -4,17 +4,6 @@
 
 namespace attnbench {
 
-std::vector<Cells> one_by_one(const Cells& cells) {
-  std::vector<Cells> all;
-  for (const RecipeCell& cell : cells.all())
-    all.push_back(cells.where({{"experiment", cell.asked.experiment.spec()},
-                               {"method", cell.asked.method.spec()},
-                               {"input", cell.asked.input.spec()},
-                               {"n", cell.asked.problem.shape.nk},
-                               {"d", cell.asked.problem.shape.d}}));
-  return all;
-}
-
 std::string name_of(const Cells& one) {
   const Cell cell = one.all().front().run;
   return fmt::format("{} on {}, d = {}", cell.method.spec(), cell.input.spec(), cell.problem.shape.d);
@@ -26,7 +15,7 @@ std::string draws_of_a_pair(Index draws) {
 
 Finding on_closed_forms(const Recipe& recipe, const Cells& cells, double resolution) {
   std::vector<Comparison> comparisons;
-  for (const Cells& one : one_by_one(cells)) {
+  for (const Cells& one : cells.one_by_one()) {
     const Samples measured = one.scalar("relative_mse");
     if (measured.empty()) continue;
     comparisons.push_back(

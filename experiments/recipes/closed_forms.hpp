@@ -8,8 +8,6 @@
 
 namespace attnbench {
 
-// One `Cells` per cell.
-std::vector<Cells> one_by_one(const Cells& cells);
 // "performer:m=16 on pair:length=1, d = 4"
 std::string name_of(const Cells& one);
 

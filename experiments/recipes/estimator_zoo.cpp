@@ -139,7 +139,7 @@ Samples error_of(const Cells& one) {
 // One estimator's error over that of a rival with a closed form, wherever the first is known or estimable.
 Region beaten(const std::string& name, const Cells& mine, const std::vector<Cells>& rivals, double rate) {
   Region region{.name = name, .comparisons = {}, .rule = Region::Rule::some};
-  for (const Cells& one : one_by_one(mine)) {
+  for (const Cells& one : mine.one_by_one()) {
     const std::string input = one.all().front().asked.input.spec();
     const Samples error = error_of(one);
     if (error.empty()) continue;

@@ -191,13 +191,6 @@ std::vector<double> crossings(const Cells& curve, const std::string& speedup) {
   return of_each_block(curve, speedup, last_rise_through_one);
 }
 
-std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric) {
-  const auto above = one.turns(metric), below = other.turns(metric);
-  std::vector<double> ratios;
-  for (size_t b = 0; b < std::min(above.size(), below.size()); ++b) ratios.push_back(above[b] / below[b]);
-  return ratios;
-}
-
 Index length_of(const Cells& one) { return one.all().front().run.problem.shape.nk; }
 
 Cells last_three(const Cells& curve) {

@@ -54,9 +54,6 @@ std::vector<double> exponents(const Cells& curve, const std::string& metric = "s
 // does not at the last.
 std::vector<double> crossings(const Cells& curve, const std::string& speedup = "speedup");
 
-// One cell's metric over another's, one per block of turns.
-std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric = "seconds");
-
 // The last three lengths, from which a figure's legend gets its exponent.
 Cells last_three(const Cells& curve);
 

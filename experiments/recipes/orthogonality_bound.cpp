@@ -55,7 +55,7 @@ void write(Recipe& recipe) {
       [=] {
         std::vector<Bounded> bounded;
         double least = 1, greatest = 0;  // of the bound over the gain
-        for (const Cells& one : one_by_one(all)) {
+        for (const Cells& one : all.one_by_one()) {
           const double gain = one.scalar("orthogonal_gain").at(0), bound = one.scalar("orthogonal_gain_bound").at(0);
           bounded.push_back({"guaranteed gap, with the gain as its bound, of " + name_of(one), bound, gain});
           least = std::min(least, bound / gain);

@@ -162,7 +162,7 @@ void judge_projections(Recipe& recipe, const Cells& near, const Specs& budgets, 
       [=] {
         std::vector<Comparison> gains;
         for (const Map& map : maps)
-          for (const Cells& pair : one_by_one(far.method(with_m(map.orthogonal, "16")))) {
+          for (const Cells& pair : far.method(with_m(map.orthogonal, "16")).one_by_one()) {
             const std::string input = pair.all().front().asked.input.spec();
             const double independent =
                 far.method(with_m(map.independent, "16")).input(input).scalar("relative_mse_theory").at(0);

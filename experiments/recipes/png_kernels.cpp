@@ -70,7 +70,7 @@ void write(Recipe& recipe) {
        .because = "each closed form is the expectation of a product of two functions of normal variables"},
       [=, &recipe] {
         std::vector<Comparison> comparisons;
-        for (const Cells& one : one_by_one(all))
+        for (const Cells& one : all.one_by_one())
           comparisons.push_back({name_of(one), mean(one.scalar("relative_bias"), recipe.error_rate(all.size()))});
         return all_contain(0, 0.1, comparisons);
       });

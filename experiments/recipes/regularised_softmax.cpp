@@ -76,7 +76,7 @@ void write(Recipe& recipe) {
        .because = "the theorem is proved: term by term of the series"},
       [=] {
         std::vector<Bounded> all;
-        for (const Cells& one : one_by_one(closed))
+        for (const Cells& one : closed.one_by_one())
           all.push_back({name_of(one), one.scalar("regularised_ratio").at(0), 1});
         return all_at_most(all);
       });
@@ -99,7 +99,7 @@ void write(Recipe& recipe) {
         std::vector<Region> regions;
         for (const double plus2 : squares) {
           regions.push_back({.name = fmt::format("|q + k|^2 = {:g}", plus2), .comparisons = {}, .coordinate = plus2});
-          for (const Cells& one : one_by_one(closed.input(input(plus2)))) {
+          for (const Cells& one : closed.input(input(plus2)).one_by_one()) {
             const Index d = one.all().front().run.problem.shape.d;
             if (d < 16) continue;
             const double shortfall = 1 - one.scalar("regularised_ratio").at(0);
@@ -124,7 +124,7 @@ void write(Recipe& recipe) {
        .because = "the closed form is the moment of a uniform direction"},
       [=, &recipe] {
         std::vector<Comparison> biases;
-        for (const Cells& one : one_by_one(measured))
+        for (const Cells& one : measured.one_by_one())
           biases.push_back({name_of(one), mean(one.scalar("relative_bias"), recipe.error_rate(measured.size()))});
         return all_contain(0, 0.02, biases);
       });

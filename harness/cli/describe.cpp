@@ -7,8 +7,10 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/pattern_drawing.hpp"
+#include "harness/cli/recipe_file.hpp"
 #include "harness/core/approximation.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/runner/reproduce.hpp"
 
 namespace attnbench::describe_command {
 namespace {
@@ -152,11 +154,23 @@ void print_claims(const Params& params) {
                            work.exps);
 }
 
+void print_recipe(const RecipeEntry& entry) {
+  print_line("file", entry.file);
+  std::cout << "\nstatements\n";
+  size_t number = 0;
+  for (const Statement& statement : written(entry, RecipeSize::quick)->statements())
+    std::cout << fmt::format("  {}. {}{}\n", ++number, statement.text,
+                             statement.source.empty() ? "" : fmt::format(" [{}]", statement.source));
+  std::cout << fmt::format("attnbench reproduce --explain {} gives their quotations, definitions and thresholds\n",
+                           entry.file.empty() ? entry.text.name : entry.file);
+}
+
 int run(const std::vector<std::string>& arguments) {
   options::options_description visible("options");
   std::string spec_text;
   PatternDrawing drawing;
-  visible.add_options()("name", options::value(&spec_text), "a name of any kind, or a spec such as performer:m=64")(
+  visible.add_options()("name", options::value(&spec_text),
+                        "a name of any kind, a spec such as performer:m=64, or a recipe file (.toml)")(
       "pattern", "instead, draw the keys that each row of a sparse method sees")(
       "tokens,n", options::value(&drawing.n)->value_name("N"), "with --pattern: how many tokens [64]")(
       "causal", options::bool_switch(&drawing.causal), "with --pattern: under a causal mask")(
@@ -171,7 +185,7 @@ int run(const std::vector<std::string>& arguments) {
   for (const char* option : {"tokens", "image"})
     if (given->contains(option)) throw Misuse(fmt::format("describe: --{} goes with --pattern; add it", option));
   if (drawing.causal) throw Misuse("describe: --causal goes with --pattern; add it");
-  const Spec spec = parse_spec(spec_text);
+  const Spec spec = parse_spec(names_recipe_file(spec_text) ? add_recipe(spec_text) : spec_text);
   bool found = false;
   std::vector<std::string> known;
   for (const auto& [plural, entries] : catalogues()) {
@@ -191,6 +205,7 @@ int run(const std::vector<std::string>& arguments) {
         params.declared(), true,
         "what published libraries do instead (no claim holds for it; attnbench check SPEC says which break)");
     if (plural == "methods") print_claims(params);
+    if (plural == "recipes") print_recipe(find<RecipeEntry>(spec.name));
     if (plural == "experiments") {
       std::cout << "\nmetrics\n";
       for (const auto& metric : find<ExperimentEntry>(spec.name).metrics)

@@ -8,8 +8,10 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/plugin_options.hpp"
+#include "harness/cli/recipe_file.hpp"
 #include "harness/linalg/lapack.hpp"
 #include "harness/plugins/plugins.hpp"
+#include "harness/store/text.hpp"
 #include "harness/workers/serve.hpp"
 #include "harness/workers/stand_ins.hpp"
 
@@ -24,14 +26,6 @@ void print_help() {
   std::cout
       << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
          "3 undecided.\nYour own methods, on any command: --plugin FILE (.so or .py); docs/tutorial.md shows how.\n";
-}
-
-std::string shell_quoted(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=:,./+@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string as_typed(const std::vector<std::string>& words) {
@@ -57,12 +51,14 @@ int dispatch_with_plugins(std::vector<std::string> words) {
   const auto names = catalogue("commands").names();
   if (!any || words.empty() || std::find(names.begin(), names.end(), words[0]) == names.end()) return dispatch(words);
   register_stand_ins();  // a plugin that fails to load shows here, for every command
+  add_recipes_of_plugins();
   return find<CommandEntry>(words[0]).makes_methods ? run_in_worker(words) : dispatch(words);
 }
 
 // `worker COMMAND ...`: the process that run_in_worker starts.
 int dispatch_in_worker(const std::vector<std::string>& words) {
   load_plugins();
+  add_recipes_of_plugins();
   return dispatch(words);
 }
 

@@ -8,7 +8,9 @@
 #include <iostream>
 
 #include "harness/cli/command.hpp"
+#include "harness/cli/recipe_file.hpp"
 #include "harness/cli/script.hpp"
+#include "harness/runner/declared_recipe.hpp"
 #include "harness/workers/pool.hpp"
 
 namespace attnbench::reproduce_command {
@@ -110,8 +112,9 @@ int run_command(const std::vector<std::string>& words) {
   Variation variation;
   bool smoke = false, quick = false, full = false, only_explain = false, timed = false, untimed = false;
   options::options_description visible("options");
-  visible.add_options()("recipe", options::value(&names), "recipes (default: all; see attnbench list recipes)")(
-      "quick", options::bool_switch(&quick), "small sizes (default)")(
+  visible.add_options()("recipe", options::value(&names),
+                        "recipes, or files that state one (.toml; docs/sharing.md) (default: all; see attnbench list "
+                        "recipes)")("quick", options::bool_switch(&quick), "small sizes (default)")(
       "full", options::bool_switch(&full), "the published sizes")("smoke", options::bool_switch(&smoke),
                                                                   "tiny sizes: shows that everything runs, no more")(
       "timed", options::bool_switch(&timed),
@@ -132,8 +135,11 @@ int run_command(const std::vector<std::string>& words) {
   if (variation.seeds < 1 || variation.seeds > most_seeds)
     throw Misuse(fmt::format("reproduce: --seeds {}: expected 1 to {}", variation.seeds, most_seeds));
   if (names.empty()) names = catalogue("recipes").names();
-  for (const auto& name : names) find<RecipeEntry>(name);  // report misuse before anything runs
   const RecipeSize size = smoke ? RecipeSize::smoke : full ? RecipeSize::full : RecipeSize::quick;
+  for (auto& name : names) {  // report misuse before anything runs
+    if (names_recipe_file(name)) name = add_recipe(name);
+    if (const auto& entry = find<RecipeEntry>(name); !entry.file.empty()) require_sound(entry, size);
+  }
   if (timed && untimed) throw Misuse("reproduce: --timed and --untimed exclude each other; keep one");
   if (timed || untimed)
     std::erase_if(names, [&](const std::string& name) {
@@ -186,12 +192,12 @@ int run_command(const std::vector<std::string>& words) {
   return tally.contradictions.empty() ? 0 : 1;
 }
 
-const bool registered =
-    add(CommandEntry{.text = {.name = "reproduce",
-                              .summary = "run the recipes, judge them and make the page with their figures",
-                              .formula = "reproduce [RECIPE...] [--quick|--full] [--timed|--untimed] [--explain] "
-                                         "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
-                     .run = run_command});
+const bool registered = add(
+    CommandEntry{.text = {.name = "reproduce",
+                          .summary = "run the recipes, judge them and make the page with their figures",
+                          .formula = "reproduce [RECIPE|FILE.toml...] [--quick|--full] [--timed|--untimed] [--explain] "
+                                     "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
+                 .run = run_command});
 
 }  // namespace
 }  // namespace attnbench::reproduce_command

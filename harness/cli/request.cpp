@@ -236,6 +236,32 @@ RunArguments parse_request_config(std::istream& text, const std::string& name) {
   return meaning_of(words, name);
 }
 
+RunRequest parse_recipe_run(const std::vector<NamedOption>& given) {
+  static const std::vector<std::string> known{
+      "experiment", "method", "input",       "n",     "d",   "dv",    "heads",      "causal", "bidirectional",
+      "precision",  "round",  "logit-scale", "sweep", "zip", "match", "replicates", "seed"};
+  Words words;
+  const auto options_known = options_of(words, false, true);
+  options::parsed_options parsed(&options_known);
+  for (const auto& [name, value] : given) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Misuse(fmt::format("a run of a recipe has no option '{}'{}", name, nearest_names(name, known)));
+    parsed.options.emplace_back(name, std::vector<std::string>{value});
+  }
+  options::variables_map values;
+  try {
+    options::store(parsed, values);
+    options::notify(values);
+  } catch (options::error& error) {
+    throw Misuse(message_of(error));
+  }
+  const RunRequest request = meaning_of(words, "a run of a recipe").request;
+  if (request.match && request.match->cost == Match::Cost::seconds)
+    throw Misuse("match = \"" + words.match +
+                 "\": every machine would measure budgets of its own; match flops, bytes or features");
+  return request;
+}
+
 double parse_memory_size(const std::string& option, const std::string& text) {
   static constexpr std::pair<const char*, double> units[] = {
       {"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},

@@ -25,6 +25,13 @@ std::optional<RunArguments> parse_request(const std::string& command, const std:
 // The same for the text of such a file alone. name: for messages.
 RunArguments parse_request_config(std::istream& text, const std::string& name);
 
+// An option with one of its values, such as {"method", "performer:m=64"}.
+using NamedOption = std::pair<std::string, std::string>;
+
+// The request of a recipe's run, from the options that say what is measured: not those that say how, such as a limit.
+// Throws Misuse.
+RunRequest parse_recipe_run(const std::vector<NamedOption>& given);
+
 // "4GB", "512MiB", "1e9": bytes, at least 1, in decimal or binary units. Throws Misuse. option: for the message.
 double parse_memory_size(const std::string& option, const std::string& text);
 

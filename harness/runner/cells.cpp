@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
@@ -116,6 +117,50 @@ Cells Cells::operator+(const Cells& other) const {
   return {table_, std::move(both)};
 }
 
+std::vector<Cells> Cells::one_by_one() const {
+  std::vector<Cells> all;
+  for (const size_t row : rows_) all.push_back({table_, {row}});
+  return all;
+}
+
+std::vector<Cells::Part> Cells::by(const std::vector<std::string>& columns) const {
+  std::vector<Part> parts;
+  std::map<std::string, size_t> place_of;
+  for (const size_t row : rows_) {
+    const nlohmann::json& found = table_->rows[row].columns;
+    Part part;
+    std::string identity;
+    for (const std::string& column : columns) {
+      const auto value = found.find(column);
+      if (value == found.end())
+        throw std::logic_error(fmt::format("'{}' is no size or parameter of {} on {}", column,
+                                           found.at("method").get<std::string>(),
+                                           found.at("input").get<std::string>()));
+      const std::string words = value->is_string() ? value->get<std::string>() : value->dump();
+      const bool spec = column == "method" || column == "input" || column == "experiment";
+      part.name += (part.name.empty() ? "" : ", ") + (spec ? words : fmt::format("{} = {}", column, words));
+      if (value->is_string())
+        part.shared.push_back({column, words});
+      else
+        part.shared.push_back({column, value->get<double>()});
+      if (columns.size() == 1 && value->is_number()) part.coordinate = value->get<double>();
+      identity += words + "\n";
+    }
+    const auto [place, fresh] = place_of.try_emplace(identity, parts.size());
+    if (fresh) {
+      part.cells = {table_, {}};
+      parts.push_back(std::move(part));
+    }
+    parts[place->second].cells.rows_.push_back(row);
+  }
+  return parts;
+}
+
+bool Cells::has(const std::string& column) const {
+  return std::any_of(rows_.begin(), rows_.end(),
+                     [&](size_t row) { return table_->rows[row].columns.contains(column); });
+}
+
 std::vector<std::string> Cells::keys() const {
   std::vector<std::string> keys;
   for (const size_t row : rows_) keys.push_back(table_->rows[row].key);
@@ -169,6 +214,13 @@ Samples Cells::element(const std::string& metric, size_t length, size_t place) c
   Samples samples;
   for (const auto& values : arrays(metric, length)) samples[static_cast<Index>(samples.size())] = values.at(place);
   return samples;
+}
+
+std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric) {
+  const auto above = one.turns(metric), below = other.turns(metric);
+  std::vector<double> ratios;
+  for (size_t b = 0; b < std::min(above.size(), below.size()); ++b) ratios.push_back(above[b] / below[b]);
+  return ratios;
 }
 
 CellTable::CellTable() : table_(std::make_shared<Cells::Table>()) {}

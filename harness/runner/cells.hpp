@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -78,6 +79,14 @@ class Cells {
   Cells n(Index keys) const { return where({{"n", keys}}); }
   // The union of two selections of one recipe.
   Cells operator+(const Cells& other) const;
+  // One selection per cell.
+  std::vector<Cells> one_by_one() const;
+  // A selection for every combination of values that the cells have in these columns, in the order of the cells. Throws
+  // std::logic_error when a cell lacks one of the columns.
+  struct Part;
+  std::vector<Part> by(const std::vector<std::string>& columns) const;
+  // Whether some cell has that column.
+  bool has(const std::string& column) const;
 
   size_t size() const { return rows_.size(); }
   std::vector<std::string> keys() const;  // of the cells that run
@@ -104,6 +113,13 @@ class Cells {
   std::vector<size_t> rows_;
 };
 
+struct Cells::Part {
+  std::string name;                  // "n = 128, m = 16"; methods, inputs and experiments by their specs alone
+  std::vector<Condition> shared;     // by all of its cells, one a column
+  std::optional<double> coordinate;  // the value of the only column, if that is a number
+  Cells cells;
+};
+
 // Owns the cells that handles refer to, and supplies their measurements once they exist.
 class CellTable {
  public:
@@ -118,6 +134,9 @@ class CellTable {
  private:
   std::shared_ptr<Cells::Table> table_;
 };
+
+// One cell's metric over another's, one per block of turns.
+std::vector<double> times(const Cells& one, const Cells& other, const std::string& metric = "seconds");
 
 // The cells of one request with their measurements.
 Cells cells_of(const RunRequest& request, const Measurements& measurements);

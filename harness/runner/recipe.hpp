@@ -95,6 +95,7 @@ struct RecipeEntry {
   Description text;  // formula: the question that the recipe answers; reference: its main source
   std::vector<Parameter> parameters = {};
   std::function<void(Recipe&)> write;
+  std::string file = {};  // the recipe file that states it; empty: C++
 };
 
 // The settings that change no cell.

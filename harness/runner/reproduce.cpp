@@ -8,6 +8,8 @@
 
 #include "harness/experiment/cell_row.hpp"
 #include "harness/machine/resources.hpp"
+#include "harness/plugins/plugins.hpp"
+#include "harness/store/text.hpp"
 
 namespace attnbench {
 
@@ -40,7 +42,11 @@ void add(RunSummary& total, const RunSummary& one) {
 }
 
 std::string command_of(const RecipeEntry& recipe, RecipeSize size, const Variation& variation) {
-  std::string command = fmt::format("attnbench reproduce {} --{}", recipe.text.name, to_string(size));
+  std::string command =
+      fmt::format("attnbench reproduce {} --{}", recipe.file.empty() ? recipe.text.name : shell_quoted(recipe.file),
+                  to_string(size));
+  if (!recipe.file.empty())
+    for (const auto& plugin : plugins().files) command += " --plugin " + shell_quoted(plugin.string());
   if (variation.seeds > 1) command += fmt::format(" --seeds {}", variation.seeds);
   for (const Setting& setting : variation.settings) command += fmt::format(" --set {}={}", setting.name, setting.value);
   return command;

@@ -1,0 +1,28 @@
+// Recipe files: runs, figures and statements of a recipe in TOML, for people who give a method to others.
+// docs/sharing.md describes the format. TOML, because most of a recipe is prose: it has texts of several lines and
+// comments.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "harness/runner/recipe.hpp"
+
+namespace attnbench {
+
+// The recipe that the text states. Throws Misuse with file and line for anything that it cannot mean; whether methods
+// and parameters exist shows when the recipe is written. file: for messages.
+RecipeEntry parse_recipe(std::string_view text, const std::string& file);
+
+// Whether a word of `reproduce` is a recipe file and not the name of a recipe.
+bool names_recipe_file(const std::string& word);
+
+// Reads and registers the recipe of a file, unless it is registered already, and returns its name. Throws Misuse.
+std::string add_recipe(const std::filesystem::path& file);
+
+// Registers the recipes beside each plugin: beside mine.so or mine.py the files mine.recipe.toml and
+// mine.ANYTHING.recipe.toml.
+void add_recipes_of_plugins();
+
+}  // namespace attnbench

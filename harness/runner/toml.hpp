@@ -1,0 +1,73 @@
+// A TOML file as values that know their line, so that every message names the place. Only toml.cpp includes toml++,
+// which parses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "harness/linalg/matrix.hpp"
+
+namespace attnbench {
+
+struct TomlValue;
+
+// A table: keys with values, in the order of the file. Every function that reads throws Misuse with file and line for a
+// value of another kind, and unless it takes a default, for a missing one.
+class TomlTable {
+ public:
+  TomlTable(std::string file, size_t line);
+
+  const std::vector<std::string>& keys() const { return keys_; }
+  const TomlValue* find(const std::string& key) const;  // null if missing
+  const TomlValue& at(const std::string& key) const;
+  void set(const std::string& key, TomlValue value);
+
+  // Throws Misuse for a key that is not among these. what: names the table in the message, such as "a statement".
+  void require_known(const std::string& what, const std::vector<std::string>& known) const;
+
+  std::string text(const std::string& key) const;  // not empty
+  std::string text_or(const std::string& key, std::string otherwise) const;
+  double number(const std::string& key) const;  // finite
+  double number_or(const std::string& key, double otherwise) const;
+  bool flag_or(const std::string& key, bool otherwise) const;
+  // One text or a list of them; none if missing.
+  std::vector<std::string> texts(const std::string& key) const;
+  std::vector<double> numbers(const std::string& key) const;  // one or a list
+  TomlTable table(const std::string& key) const;
+  std::vector<TomlTable> tables(const std::string& key) const;  // of [[key]]; none if missing
+
+  std::string place() const { return place(line_); }  // "mine.toml, line 12"
+  [[noreturn]] void refuse(const std::string& why) const;
+  [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
+
+ private:
+  std::string place(size_t line) const;
+
+  std::string file_;
+  size_t line_ = 1;
+  std::vector<std::string> keys_;
+  std::vector<TomlValue> values_;
+};
+
+struct TomlValue {
+  using List = std::vector<TomlValue>;
+  std::variant<bool, Index, double, std::string, List, TomlTable> content;
+  size_t line = 1;
+
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&content);
+  }
+  std::string kind() const;  // "a string", "an integer", ...
+  // As a user would write it in a text; the elements of a list with the separator between them. Throws std::logic_error
+  // for a table.
+  std::string text(const std::string& separator) const;
+};
+
+// Throws Misuse with the line for text that is not TOML, holds dates, or is too long or too deep for a file that people
+// write. file: its name, for messages.
+TomlTable parse_toml(std::string_view text, const std::string& file);
+
+}  // namespace attnbench
