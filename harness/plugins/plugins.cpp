@@ -1,7 +1,6 @@
 #include "harness/plugins/plugins.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "harness/core/installed.hpp"
 #include "harness/errors/error.hpp"
+#include "harness/experiment/cell.hpp"
 
 namespace attnbench {
 
@@ -68,9 +68,14 @@ std::string required_interpreter(const std::string& python) {
                   python));
 }
 
-bool in_python(const Plugins& plugins) {
-  return std::any_of(plugins.files.begin(), plugins.files.end(),
-                     [](const fs::path& f) { return f.extension() == ".py"; });
+bool in_python(const PluginFiles& files) {
+  return std::any_of(files.begin(), files.end(), [](const fs::path& file) { return file.extension() == ".py"; });
+}
+
+std::string joined(const PluginFiles& files) {
+  std::string all;
+  for (const fs::path& file : files) all += (all.empty() ? "" : ":") + file.string();
+  return all;
 }
 
 // Tells the interpreter where attnbench.worker is.
@@ -90,28 +95,44 @@ Plugins plugins() {
 
 std::string python_of_plugins() {
   const auto [files, python] = plugins();
-  const auto in_python = [](const fs::path& file) { return file.extension() == ".py"; };
-  return std::any_of(files.begin(), files.end(), in_python) ? python : "";
+  return in_python(files) ? python : "";
 }
 
 void set_plugins(const Plugins& plugins) {
-  std::vector<std::string> files;
+  PluginFiles files;
   for (const fs::path& file : plugins.files) {
-    const std::string found = required_file(file).string();
+    const fs::path found = required_file(file);
     if (std::find(files.begin(), files.end(), found) == files.end()) files.push_back(found);
   }
-  setenv(files_variable, fmt::format("{}", fmt::join(files, ":")).c_str(), 1);
-  if (!in_python(plugins)) return;
+  setenv(files_variable, joined(files).c_str(), 1);
+  if (!in_python(files)) return;
   setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
   show_package();
 }
 
-std::vector<std::string> worker_command() {
-  const Plugins all = plugins();
-  const std::string python = !interpreter.empty() ? interpreter : in_python(all) ? all.python : "";
+PluginFiles plugins_among(const std::vector<std::string>& source_files) {
+  PluginFiles files = plugins().files;
+  std::erase_if(files, [&](const fs::path& file) {
+    return std::find(source_files.begin(), source_files.end(), file.string()) == source_files.end();
+  });
+  return files;
+}
+
+PluginFiles plugins_of(const Cell& cell) {
+  if (variable(files_variable).empty()) return {};  // most runs, of which some have a million cells
+  std::vector<std::string> sources;
+  for (const Params* part : {&cell.experiment, &cell.method, &cell.input})
+    for (std::string& file : part->source_files()) sources.push_back(std::move(file));
+  return plugins_among(sources);
+}
+
+std::vector<std::string> worker_command(const PluginFiles& files) {
+  const std::string python = !interpreter.empty() ? interpreter : in_python(files) ? plugins().python : "";
   if (python.empty()) return {"/proc/self/exe", "worker"};
   return {python, "-m", "attnbench.worker"};
 }
+
+std::string worker_variable(const PluginFiles& files) { return fmt::format("{}={}", files_variable, joined(files)); }
 
 void run_workers_by(const std::string& python) {
   interpreter = python;
