@@ -49,7 +49,7 @@ bool take_plugins(std::vector<std::string>& words) {
 
 int run_in_worker(const std::vector<std::string>& words) {
   namespace process = boost::process;
-  std::vector<std::string> command = worker_command();
+  std::vector<std::string> command = worker_command(plugins().files);
   const std::string program = command.front();
   command.erase(command.begin());
   command.insert(command.end(), words.begin(), words.end());

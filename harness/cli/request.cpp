@@ -43,7 +43,7 @@ struct Words {
   std::vector<std::string> methods, inputs, n, d, sweeps, zips;
   std::string dv, heads, precision, round, logit_scale, match, replicates, until, shard, timeout, memory, wait_quiet,
       threads, seed, results, config;
-  bool causal = false, bidirectional = false, retry = false, all = false;
+  bool causal = false, bidirectional = false, retry = false, all = false, audit = false;
 };
 
 // in_file: only the options that a file may contain.
@@ -90,6 +90,10 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
   if (!in_file)
     known.add_options()("config", options::value(&words.config),
                         "a file of these options: `option = value` lines, # comments; the command line beats it");
+  if (!plan && !in_file)
+    known.add_options()("audit", options::bool_switch(&words.audit),
+                        "measure what is done again, each replicate in a new worker, and compare every number with "
+                        "the stored one, bit for bit; it changes nothing. Exit code 1: some differ");
   if (plan) known.add_options()("all", options::bool_switch(&words.all), "print every cell, however many");
   return known;
 }
@@ -171,12 +175,16 @@ double parse_worker_memory(const std::string& text) {
 RunArguments meaning_of(const Words& words, const std::string& command) {
   if (words.experiment.empty()) throw Misuse(command + ": no experiment given; see attnbench list experiments");
   if (words.methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
-  RunArguments arguments{
-      {.experiment = words.experiment, .methods = words.methods, .inputs = words.inputs}, {}, words.results, words.all};
+  RunArguments arguments{{.experiment = words.experiment, .methods = words.methods, .inputs = words.inputs},
+                         {},
+                         words.results,
+                         words.all,
+                         words.audit};
   if (words.inputs.empty()) arguments.request.inputs = {"gaussian"};
   read_problem(words, command, arguments.request);
   read_axes(words, arguments.request);
   read_extent(words, arguments.request);
+  if (words.audit && words.retry) throw Misuse("run: --audit measures what is done, and --retry what failed; keep one");
   arguments.limits.seconds = seconds_of("timeout", words.timeout);
   if (!words.memory.empty()) arguments.limits.bytes = parse_worker_memory(words.memory);
   if (!words.wait_quiet.empty()) arguments.limits.wait_quiet = seconds_of("wait-quiet", words.wait_quiet);

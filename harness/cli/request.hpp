@@ -15,7 +15,8 @@ struct RunArguments {
   RunRequest request;
   Limits limits;
   std::string results;
-  bool all = false;  // plan: every cell, however many
+  bool all = false;    // plan: every cell, however many
+  bool audit = false;  // run: measure what is done again, and compare
 };
 
 // Parses the words after `attnbench run` or `attnbench plan` and the options of the file that --config names. An option

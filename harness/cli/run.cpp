@@ -8,6 +8,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
+#include "harness/runner/audit.hpp"
 #include "harness/runner/figure.hpp"
 
 namespace attnbench::run_command {
@@ -59,11 +60,20 @@ void print_ambiguous(const RunSummary& summary, double relative) {
     std::cout << fmt::format("  and {} more\n", summary.ambiguous.size() - most_listed);
 }
 
+int audit_command(const RunArguments& arguments, const std::vector<Cell>& cells) {
+  const Audit found = audit(arguments.request, cells, Store::open_existing(arguments.results), arguments.limits);
+  std::cout << text_of(found, arguments.results);
+  if (!found.interrupted) return found.differences.empty() ? 0 : 1;
+  std::cout << "interrupted: the others were not measured again\n";
+  return 130;
+}
+
 int run_command(const std::vector<std::string>& words) {
   const auto arguments = parse_request("run", words);
   if (!arguments) return 0;
   const RunRequest& request = arguments->request;
   const auto cells = expand(request);  // reports misuse before it creates a results file
+  if (arguments->audit) return audit_command(*arguments, cells);
   print_caveats(cells);
   Store store(arguments->results);
   const auto run_id = begin_run(store);

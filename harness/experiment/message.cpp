@@ -7,8 +7,39 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 namespace attnbench {
+
+namespace {
+
+constexpr size_t deepest = 32, most_values = 200'000;  // of one message
+constexpr size_t read_at_once = 1 << 20;               // bytes
+
+// Reads a message without keeping it. Foreign code in a worker may write to the socket: a megabyte of brackets would
+// overflow the stack of the runner, and a value of one byte takes 16 bytes there.
+class Bounds final : public nlohmann::json_sax<Message> {
+ public:
+  bool null() override { return one(); }
+  bool boolean(bool) override { return one(); }
+  bool number_integer(number_integer_t) override { return one(); }
+  bool number_unsigned(number_unsigned_t) override { return one(); }
+  bool number_float(number_float_t, const string_t&) override { return one(); }
+  bool string(string_t&) override { return one(); }
+  bool binary(binary_t&) override { return one(); }
+  bool key(string_t&) override { return one(); }
+  bool start_object(std::size_t) override { return ++depth_ <= deepest && one(); }
+  bool start_array(std::size_t) override { return ++depth_ <= deepest && one(); }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+ private:
+  bool one() { return ++values_ <= most_values; }
+  size_t depth_ = 0, values_ = 0;
+};
+
+}  // namespace
 
 void send(int socket, const Message& message) {
   std::vector<std::uint8_t> bytes(sizeof(std::uint64_t));
@@ -24,25 +55,38 @@ void send(int socket, const Message& message) {
 
 bool Inbox::receive(int socket, bool blocking) {
   std::array<std::uint8_t, 1 << 16> piece;
-  for (;;) {
+  for (size_t read = 0;;) {
     const ssize_t count = recv(socket, piece.data(), piece.size(), blocking ? 0 : MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
     if (count <= 0) return false;
+    if (begin_ > 0)
+      bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::exchange(begin_, 0)));
     bytes_.insert(bytes_.end(), piece.begin(), piece.begin() + count);
-    if (blocking) return true;
+    received_ += static_cast<std::uint64_t>(count);
+    read += static_cast<size_t>(count);
+    if (blocking || read >= read_at_once) return true;
   }
 }
 
 std::optional<Message> Inbox::next() {
   std::uint64_t length = 0;
-  if (bytes_.size() < sizeof(length)) return std::nullopt;
-  std::memcpy(&length, bytes_.data(), sizeof(length));
-  if (bytes_.size() - sizeof(length) < length) return std::nullopt;
-  const auto first = bytes_.begin() + sizeof(length), last = first + static_cast<std::ptrdiff_t>(length);
-  Message message = nlohmann::json::from_cbor(first, last);
-  bytes_.erase(bytes_.begin(), last);
-  if (bytes_.empty()) bytes_.shrink_to_fit();  // one large message must not keep its memory for the rest of the run
+  const size_t unread = bytes_.size() - begin_;
+  if (unread < sizeof(length)) return std::nullopt;
+  std::memcpy(&length, bytes_.data() + begin_, sizeof(length));
+  if (unread - sizeof(length) < length) return std::nullopt;
+  const auto first = bytes_.begin() + static_cast<std::ptrdiff_t>(begin_ + sizeof(length)),
+             last = first + static_cast<std::ptrdiff_t>(length);
+  Bounds bounds;
+  if (!Message::sax_parse(first, last, &bounds, Message::input_format_t::cbor))
+    throw Message::other_error::create(500, "a malformed message", nullptr);
+  Message message = Message::from_cbor(first, last);
+  begin_ += sizeof(length) + length;
+  if (empty()) {
+    begin_ = 0;
+    bytes_.clear();
+    bytes_.shrink_to_fit();  // one large message must not keep its memory for the rest of the run
+  }
   return message;
 }
 
@@ -99,8 +143,10 @@ Message to_message(const UnitOutcome& outcome) {
 }
 
 UnitOutcome outcome_of(const Message& message) {
-  UnitOutcome outcome{.ending = {static_cast<Ending::Kind>(message.at("ending").get<int>()), message.at("reason")},
-                      .notes = message.at("notes")};
+  const int kind = message.at("ending");
+  if (kind < 0 || kind > static_cast<int>(Ending::Kind::invalid))
+    throw Message::other_error::create(500, "an unknown ending", nullptr);
+  UnitOutcome outcome{.ending = {static_cast<Ending::Kind>(kind), message.at("reason")}, .notes = message.at("notes")};
   for (const auto& m : message.at("measurements")) {
     const auto& bytes = m.at(3).get_binary();
     std::vector<double> values(bytes.size() / sizeof(double));

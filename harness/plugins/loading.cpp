@@ -130,6 +130,17 @@ void require_usable_names(const std::string& plural, const std::string& name) {
   }
 }
 
+// An entry of a library names the library as its source, and not the file that it was compiled from: the library is
+// what decides its numbers.
+template <class... Entries>
+void set_source(const PluginEntry& entry) {
+  const auto set = [&]<class Entry>(Registry<Entry>& registry) {
+    registry.replace(registry.find(entry.name), {entry.file.string()});
+    return true;
+  };
+  (void)((entry.plural == Entries::plural && set(Registry<Entries>::instance())) || ...);
+}
+
 std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file) {
   static const std::set<std::string> allowed{
       MethodEntry::plural,     FeatureMapEntry::plural, DeterministicMapEntry::plural,
@@ -154,16 +165,23 @@ std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file
 
 }  // namespace
 
+std::string taken_name() {
+  return fmt::format("it registers a name that is taken: {}; give it another", duplicate_registrations().front());
+}
+
 void set_python_loader(std::function<void(const fs::path&)> loader) { load_python = std::move(loader); }
 
 std::vector<PluginEntry> load_plugin(const fs::path& file) {
   try {
     const Names before = registered_names();
     load(file);
-    if (!duplicate_registrations().empty())
-      throw Misuse("it registers a name that is taken: " + duplicate_registrations().front() + "; give it another");
+    if (!duplicate_registrations().empty()) throw Misuse(taken_name());
     auto entries = entries_since(before, file);
     if (entries.empty()) throw Misuse("it registers nothing");
+    if (!is_python(file))
+      for (const PluginEntry& entry : entries)
+        set_source<MethodEntry, FeatureMapEntry, DeterministicMapEntry, ProjectionEntry, InputEntry, ExperimentEntry>(
+            entry);
     return entries;
   } catch (const Misuse& e) {
     throw Misuse(fmt::format("plugin {}: {}", file.string(), e.what()));

@@ -1,7 +1,6 @@
 #include "harness/plugins/plugins.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "harness/core/installed.hpp"
 #include "harness/errors/error.hpp"
+#include "harness/experiment/cell.hpp"
 
 namespace attnbench {
 
@@ -126,7 +126,23 @@ std::string required_interpreter(const std::string& python) {
                   python));
 }
 
-bool in_python(const Plugins& plugins) { return std::any_of(plugins.files.begin(), plugins.files.end(), is_python); }
+bool in_python(const PluginFiles& files) { return std::any_of(files.begin(), files.end(), is_python); }
+
+std::string joined(const PluginFiles& files) {
+  std::string all;
+  for (const fs::path& file : files) all += (all.empty() ? "" : ":") + file.string();
+  return all;
+}
+
+// Whether a source file is the plugin's: the file itself, one of its package, or the module of its class.
+bool has_source(const fs::path& plugin, const std::string& source) {
+  const std::string name = plugin.string();
+  if (source == name || source.starts_with(name + "/")) return true;
+  if (!is_class(name)) return false;
+  std::string module = "/" + name.substr(0, name.find(':'));
+  std::replace(module.begin(), module.end(), '.', '/');
+  return source.ends_with(module + ".py") || source.ends_with(module + "/__init__.py");
+}
 
 fs::path package_folder() { return library_file().parent_path() / "python"; }
 
@@ -148,32 +164,50 @@ Plugins plugins() {
 bool is_python(const fs::path& plugin) { return plugin.extension() != ".so"; }
 
 std::string python_of_plugins() {
-  const Plugins all = plugins();
-  return in_python(all) ? all.python : "";
+  const auto [files, python] = plugins();
+  return in_python(files) ? python : "";
 }
 
 void set_plugins(const Plugins& plugins) {
-  std::vector<std::string> files;
+  PluginFiles files;
   for (const fs::path& given : plugins.files)
     for (const fs::path& plugin : required_plugins(given))
-      if (std::find(files.begin(), files.end(), plugin.string()) == files.end()) files.push_back(plugin.string());
-  setenv(files_variable, fmt::format("{}", fmt::join(files, ":")).c_str(), 1);
-  if (!std::any_of(files.begin(), files.end(), is_python)) return;
+      if (std::find(files.begin(), files.end(), plugin) == files.end()) files.push_back(plugin);
+  setenv(files_variable, joined(files).c_str(), 1);
+  if (!in_python(files)) return;
   if (!fs::exists(package_folder() / "attnbench"))
-    throw Misuse(
-        fmt::format("--plugin {}: this program was built without its Python package ({} is not there); build it with "
-                    "scripts/build.sh release",
-                    *std::find_if(files.begin(), files.end(), is_python), (package_folder() / "attnbench").string()));
+    throw Misuse(fmt::format(
+        "--plugin {}: this program was built without its Python package ({} is not there); build it with "
+        "scripts/build.sh release",
+        std::find_if(files.begin(), files.end(), is_python)->string(), (package_folder() / "attnbench").string()));
   setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
   show_package();
 }
 
-std::vector<std::string> worker_command() {
-  const Plugins all = plugins();
-  const std::string python = !interpreter.empty() ? interpreter : in_python(all) ? all.python : "";
+PluginFiles plugins_among(const std::vector<std::string>& source_files) {
+  PluginFiles files = plugins().files;
+  std::erase_if(files, [&](const fs::path& file) {
+    return std::none_of(source_files.begin(), source_files.end(),
+                        [&](const std::string& source) { return has_source(file, source); });
+  });
+  return files;
+}
+
+PluginFiles plugins_of(const Cell& cell) {
+  if (variable(files_variable).empty()) return {};  // most runs, of which some have a million cells
+  std::vector<std::string> sources;
+  for (const Params* part : {&cell.experiment, &cell.method, &cell.input})
+    for (std::string& file : part->source_files()) sources.push_back(std::move(file));
+  return plugins_among(sources);
+}
+
+std::vector<std::string> worker_command(const PluginFiles& files) {
+  const std::string python = !interpreter.empty() ? interpreter : in_python(files) ? plugins().python : "";
   if (python.empty()) return {"/proc/self/exe", "worker"};
   return {python, "-m", "attnbench.worker"};
 }
+
+std::string worker_variable(const PluginFiles& files) { return fmt::format("{}={}", files_variable, joined(files)); }
 
 void run_workers_by(const std::string& python) {
   interpreter = python;

@@ -14,6 +14,8 @@
 
 namespace attnbench {
 
+struct Cell;
+
 struct Plugins {
   std::vector<std::filesystem::path> files;  // or package.module:Class
   std::string python;                        // runs the Python plugins, and is the process that loads them
@@ -30,8 +32,17 @@ bool is_python(const std::filesystem::path& plugin);
 // plugin, for an interpreter that cannot be found, and for a program that was built without Python.
 void set_plugins(const Plugins& plugins);
 
-// The command that starts a worker able to load them: this program or the interpreter, with its arguments.
-std::vector<std::string> worker_command();
+// The plugins whose code decides what a spec or a cell gives. source_files: of its entries (Params::source_files). A
+// worker loads these and no others: code of one plugin then cannot change the numbers of another's methods, nor of
+// built-in ones.
+using PluginFiles = std::vector<std::filesystem::path>;
+PluginFiles plugins_among(const std::vector<std::string>& source_files);
+PluginFiles plugins_of(const Cell& cell);
+
+// The command that starts a worker able to load those plugins: this program or the interpreter, with its arguments.
+std::vector<std::string> worker_command(const PluginFiles& files);
+// The variable of the environment that names them to the worker, as "NAME=value".
+std::string worker_variable(const PluginFiles& files);
 // Makes every worker run in that interpreter, with or without plugins: this program is a Python module.
 void run_workers_by(const std::string& interpreter);
 
@@ -40,6 +51,9 @@ struct PluginEntry {
   std::string plural, name;
   std::filesystem::path file;
 };
+
+// Says which name two entries have, after one was registered that had the name of another.
+std::string taken_name();
 
 // Loads the plugins into this process. Throws Misuse, which names the file, for a plugin that is not one, was built for
 // another program, throws, registers nothing, registers a name that is taken, or registers an incomplete entry.

@@ -65,7 +65,7 @@ Message entries_message(std::span<const PluginEntry> entries) {
   for (const auto& [plural, name, file] : entries) {
     const Catalogue& in = catalogue(plural);
     Message message{{"plural", plural},
-                    {"files", is_python(file) ? in.source_files(name) : std::vector{file.string()}},
+                    {"files", in.source_files(name)},
                     {"text", in.description(name)},
                     {"parameters", in.parameters(name)}};
     add_what_is_plain(message, plural, name);

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Statement.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "harness/store/database.hpp"
 
@@ -56,7 +57,36 @@ void each_done(const SQLite::Database& database, const std::string& column, cons
   while (select.executeStep()) visit(Index{select.getColumn(0).getInt64()}, select.getColumn(1));
 }
 
+std::vector<double> doubles_of(const SQLite::Column& array) {
+  std::vector<double> values(static_cast<size_t>(array.getBytes()) / sizeof(double));
+  if (!values.empty()) std::memcpy(values.data(), array.getBlob(), values.size() * sizeof(double));
+  return values;
+}
+
 }  // namespace
+
+std::map<std::string, Measurement> Store::measurements(const std::string& key, Index replicate) const {
+  const std::lock_guard lock(implementation_->mutex);
+  return explained(implementation_->path, [&] {
+    SQLite::Statement select(
+        implementation_->database,
+        "SELECT m.metric, m.unit, m.shape, m.value, m.array FROM measurement m JOIN cell c ON c.id "
+        "= m.cell JOIN replicate r ON r.cell = m.cell AND r.replicate = m.replicate WHERE c.key = "
+        "? AND m.replicate = ? AND r.ending = 'done'");
+    select.bind(1, key);
+    select.bind(2, std::int64_t{replicate});
+    std::map<std::string, Measurement> all;
+    while (select.executeStep()) {
+      const SQLite::Column array = select.getColumn(4);
+      all[select.getColumn(0).getString()] = {
+          .metric = select.getColumn(0).getString(),
+          .unit = select.getColumn(1).getString(),
+          .shape = nlohmann::json::parse(select.getColumn(2).getString()).get<std::vector<Index>>(),
+          .values = array.isNull() ? std::vector{select.getColumn(3).getDouble()} : doubles_of(array)};
+    }
+    return all;
+  });
+}
 
 std::map<Index, double> Store::scalars(const std::string& key, const std::string& metric) const {
   const std::lock_guard lock(implementation_->mutex);
@@ -72,11 +102,8 @@ std::map<Index, std::vector<double>> Store::arrays(const std::string& key, const
   const std::lock_guard lock(implementation_->mutex);
   std::map<Index, std::vector<double>> values;
   explained(implementation_->path, [&] {
-    each_done(implementation_->database, "array", key, metric, [&](Index replicate, const SQLite::Column& array) {
-      auto& flat = values[replicate];
-      flat.resize(static_cast<size_t>(array.getBytes()) / sizeof(double));
-      std::memcpy(flat.data(), array.getBlob(), flat.size() * sizeof(double));
-    });
+    each_done(implementation_->database, "array", key, metric,
+              [&](Index replicate, const SQLite::Column& array) { values[replicate] = doubles_of(array); });
   });
   return values;
 }

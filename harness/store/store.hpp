@@ -76,6 +76,9 @@ class Store {
   // The same for an array, flattened.
   std::map<Index, std::vector<double>> arrays(const std::string& key, const std::string& metric) const;
 
+  // All measurements of a replicate that is done, by metric.
+  std::map<std::string, Measurement> measurements(const std::string& key, Index replicate) const;
+
   // Stores a recipe's figure description (JSON) under a name, replacing an earlier one of the same recipe and name.
   void put_figure(const std::string& recipe, const std::string& name, Index position, const std::string& json);
 

@@ -21,8 +21,6 @@
 #include <system_error>
 #include <vector>
 
-#include "harness/plugins/plugins.hpp"
-
 namespace attnbench {
 
 namespace fs = std::filesystem;
@@ -41,11 +39,16 @@ void for_children(pid_t process, const std::function<void(pid_t)>& visit) {
   }
 }
 
-// The environment of this process as "NAME=value", with TMPDIR replaced.
-std::vector<std::string> environment_with(const fs::path& scratch) {
-  std::vector<std::string> variables{"TMPDIR=" + scratch.string()};
+// The environment of this process as "NAME=value", with TMPDIR and the plugins replaced.
+std::vector<std::string> environment_with(const fs::path& scratch, const PluginFiles& plugins) {
+  std::vector<std::string> variables{"TMPDIR=" + scratch.string(), worker_variable(plugins)};
+  const auto replaced = [own = variables](std::string_view variable) {
+    return std::any_of(own.begin(), own.end(), [&](const std::string& mine) {
+      return variable.starts_with(std::string_view(mine).substr(0, mine.find('=') + 1));
+    });
+  };
   for (char** variable = environ; *variable; ++variable)
-    if (!std::string_view(*variable).starts_with("TMPDIR=")) variables.emplace_back(*variable);
+    if (!replaced(*variable)) variables.emplace_back(*variable);
   return variables;
 }
 
@@ -56,7 +59,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return all;
 }
 
-pid_t start(int socket, const fs::path& output, const fs::path& scratch) {
+pid_t start(int socket, const fs::path& output, const fs::path& scratch, const PluginFiles& plugins) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   require(posix_spawn_file_actions_init(&files), "no process can be described");
@@ -78,7 +81,7 @@ pid_t start(int socket, const fs::path& output, const fs::path& scratch) {
   posix_spawnattr_setsigdefault(&attributes, &changed);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> words = worker_command(), variables = environment_with(scratch);
+  std::vector<std::string> words = worker_command(plugins), variables = environment_with(scratch, plugins);
   const std::string program = words[0];
   pid_t id = -1;
   require(posix_spawn(&id, program.c_str(), &files, &attributes, pointers(words).data(), pointers(variables).data()),
@@ -116,12 +119,12 @@ bool is_ending(pid_t process) {
   return !(behind_name >> flags) || (flags & exiting) != 0;
 }
 
-Process::Process(const fs::path& output, const fs::path& scratch) {
+Process::Process(const fs::path& output, const fs::path& scratch, const PluginFiles& plugins) {
   std::array<int, 2> ends;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) require(errno, "no socket for a worker");
   socket_ = ends[0];
   try {
-    id_ = start(ends[1], output, scratch);
+    id_ = start(ends[1], output, scratch, plugins);
   } catch (...) {
     close(ends[0]);
     close(ends[1]);

@@ -98,7 +98,9 @@ class Server {
           settled = settle(*request);
           continue;
         }
-        const Message done = answer(*request);
+        number_ = request->at("request");
+        Message done = answer(*request);
+        done["request"] = number_;
         if (getpid() != own_) _exit(0);  // a method forked and its child returned here: only the parent may answer
         send(channel, done);
       }
@@ -152,7 +154,7 @@ class Server {
   }
 
   void doing(const char* what) const {
-    if (getpid() == own_) send(channel, {{"doing", what}});
+    if (getpid() == own_) send(channel, {{"doing", what}, {"request", number_}});
   }
 
   Message answer(const Message& request) {
@@ -234,6 +236,7 @@ class Server {
   }
 
   pid_t own_ = getpid();
+  std::uint64_t number_ = 0;  // of the request, which its messages repeat
   ProcessState state_;
   std::vector<PluginEntry> loaded_;
   std::string refusal_;  // why the plugins could not be loaded

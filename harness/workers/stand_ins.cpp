@@ -17,9 +17,11 @@ namespace {
 
 constexpr Allowance for_a_question{60, 8e9};
 
-// A worker that has loaded the plugins. It caches its answers, because a sweep asks the same question for every cell.
+// A worker that has loaded some plugins. It caches its answers, because a sweep asks the same question for every cell.
 class Informant {
  public:
+  explicit Informant(PluginFiles plugins) : plugins_(std::move(plugins)) {}
+
   Message ask(const Message& question) {
     const std::lock_guard lock(mutex_);
     const auto [place, fresh] = known_.try_emplace(question.dump());
@@ -44,33 +46,55 @@ class Informant {
     if (!reply) throw std::runtime_error("interrupted while " + about);
     const Message* message = std::get_if<Message>(&*reply);
     if (message && message->contains("misuse")) throw Misuse(message->at("misuse").get<std::string>());
-    if (message && !message->contains("ending")) return *message;
+    if (message && (message->contains("entries") || message->contains("told"))) return *message;
     std::string files;
-    for (const auto& file : plugins().files) files += (files.empty() ? "" : ", ") + file.string();
-    throw std::runtime_error(fmt::format("{} {}: {}", plugins().files.size() == 1 ? "plugin" : "one of the plugins",
-                                         files, worker_.outcome(std::move(*reply)).ending.reason));
+    for (const auto& file : plugins_) files += (files.empty() ? "" : ", ") + file.string();
+    throw std::runtime_error(fmt::format("{} {}: {}", plugins_.size() == 1 ? "plugin" : "one of the plugins", files,
+                                         worker_.outcome(std::move(*reply)).ending.reason));
   }
 
-  Worker worker_{for_a_question.bytes};
+  PluginFiles plugins_;
+  Worker worker_{for_a_question.bytes, plugins_};
   std::mutex mutex_;
   std::map<std::string, Message> known_;
+};
+
+// One informant for each set of plugins: code of one plugin then changes no answer about another's entries. Most sets
+// are of one plugin. A spec such as truncated:base=[mine] may name entries of several.
+class Informants {
+ public:
+  Informant& with(const PluginFiles& plugins) {
+    const std::lock_guard lock(mutex_);
+    auto& informant = by_plugins_[plugins];
+    if (!informant) informant = std::make_unique<Informant>(plugins);
+    return *informant;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<PluginFiles, std::unique_ptr<Informant>> by_plugins_;
 };
 
 // Asks about one entry. `what` names the question, `arguments` hold the rest of it.
 class Asking {
  public:
-  Asking(std::shared_ptr<Informant> informant, std::string plural, std::string name)
-      : informant_(std::move(informant)), plural_(std::move(plural)), name_(std::move(name)) {}
+  Asking(std::shared_ptr<Informants> informants, std::string plural, std::string name)
+      : informants_(std::move(informants)), plural_(std::move(plural)), name_(std::move(name)) {}
 
   template <class Result>
-  Result ask(const char* what, Message arguments) const {
-    arguments.update({{"do", "tell"}, {"of", plural_}, {"name", name_}, {"what", what}});
-    return informant_->ask(arguments).at("told").template get<Result>();
+  Result of_params(const char* what, const Params& params, Message arguments = Message::object()) const {
+    arguments["params"] = params.spec();
+    return ask<Result>(what, plugins_among(params.source_files()), std::move(arguments));
   }
 
   template <class Result>
   Result of_shape(const char* what, const Params& params, const Shape& shape) const {
-    return ask<Result>(what, {{"params", params.spec()}, {"shape", to_message(shape)}});
+    return of_params<Result>(what, params, {{"shape", to_message(shape)}});
+  }
+
+  template <class Result>
+  Result of_cell(const char* what, const Cell& cell) const {
+    return ask<Result>(what, plugins_of(cell), {{"cell", to_message(cell)}});
   }
 
   // Replaces functions that only a worker may call.
@@ -82,7 +106,13 @@ class Asking {
   }
 
  private:
-  std::shared_ptr<Informant> informant_;
+  template <class Result>
+  Result ask(const char* what, const PluginFiles& plugins, Message arguments) const {
+    arguments.update({{"do", "tell"}, {"of", plural_}, {"name", name_}, {"what", what}});
+    return informants_->with(plugins).ask(arguments).at("told").template get<Result>();
+  }
+
+  std::shared_ptr<Informants> informants_;
   std::string plural_, name_;
 };
 
@@ -100,14 +130,8 @@ void add_method(const Message& plain, const Asking& asking) {
       .claims = [=](const Params& p, const Shape& s) { return asking.of_shape<Claims>("claims", p, s); },
       .memory = [=](const Params& p, const Shape& s) { return asking.of_shape<double>("memory", p, s); },
       .cost = [=](const Params& p, const Shape& s) { return asking.of_shape<Work>("cost", p, s); },
-      .fitted =
-          [=](const Params& p) {
-            return asking.ask<bool>("fitted", {{"params", p.spec()}});
-          },
-      .check =
-          [=](const Params& p) {
-            asking.ask<bool>("check", {{"params", p.spec()}});
-          },
+      .fitted = [=](const Params& p) { return asking.of_params<bool>("fitted", p); },
+      .check = [=](const Params& p) { asking.of_params<bool>("check", p); },
       .caveats = [=](const Params& p,
                      const Shape& s) { return asking.of_shape<std::vector<std::string>>("caveats", p, s); },
   };
@@ -119,13 +143,9 @@ void add_map(const Message& plain, const Asking& asking) {
   Entry entry;
   entry.f32 = asking.elsewhere<const Draw&>();
   entry.f64 = asking.elsewhere<const Draw&>();
-  entry.features = [=](const Params& p, Index d) {
-    return asking.ask<Index>("features", {{"params", p.spec()}, {"d", d}});
-  };
-  entry.token_work = [=](const Params& p, Index d) {
-    return asking.ask<Work>("token_work", {{"params", p.spec()}, {"d", d}});
-  };
-  entry.fitted = [=](const Params& p) { return asking.ask<bool>("fitted", {{"params", p.spec()}}); };
+  entry.features = [=](const Params& p, Index d) { return asking.of_params<Index>("features", p, {{"d", d}}); };
+  entry.token_work = [=](const Params& p, Index d) { return asking.of_params<Work>("token_work", p, {{"d", d}}); };
+  entry.fitted = [=](const Params& p) { return asking.of_params<bool>("fitted", p); };
   entry.non_negative = plain.at("non_negative");
   entry.may_vanish = plain.at("may_vanish");
   add_stand_in(std::move(entry), plain);
@@ -138,7 +158,7 @@ void add_projection(const Message& plain, const Asking& asking) {
   };
   entry.law = [](const Params&, Index) { return EnsembleLaw{}; };  // workers compute everything that depends on it
   entry.caveats = [=](const Params& p, Index m, Index d) {
-    return asking.ask<std::vector<std::string>>("caveats", {{"params", p.spec()}, {"m", m}, {"d", d}});
+    return asking.of_params<std::vector<std::string>>("caveats", p, {{"m", m}, {"d", d}});
   };
   add_stand_in(std::move(entry), plain);
 }
@@ -153,8 +173,8 @@ void add_input(const Message& plain, const Asking& asking) {
     entry.needles = [nowhere](const Params& p, const InputRequest& r) { return nowhere(p, r), std::vector<Index>(); };
   if (plain.at("transformer"))
     entry.transformer = [nowhere](const Params& p, const InputRequest& r) { return nowhere(p, r), EmbeddedTokens(); };
-  entry.limits = [=](const Params& p) { return asking.ask<InputLimits>("limits", {{"params", p.spec()}}); };
-  entry.content = [=](const Params& p) { return asking.ask<std::string>("content", {{"params", p.spec()}}); };
+  entry.limits = [=](const Params& p) { return asking.of_params<InputLimits>("limits", p); };
+  entry.content = [=](const Params& p) { return asking.of_params<std::string>("content", p); };
   entry.has_calibration = plain.at("has_calibration");
   entry.causal_by_default = plain.at("causal_by_default");
   add_stand_in(std::move(entry), plain);
@@ -164,33 +184,40 @@ void add_experiment(const Message& plain, const Asking& asking) {
   ExperimentEntry entry;
   entry.metrics = plain.at("metrics");
   entry.headline = plain.at("headline");
-  entry.check = [=](const Cell& cell) { asking.ask<bool>("check", {{"cell", to_message(cell)}}); };
-  entry.bytes = [=](const Cell& cell) { return asking.ask<double>("bytes", {{"cell", to_message(cell)}}); };
-  entry.work = [=](const Cell& cell) { return asking.ask<Work>("work", {{"cell", to_message(cell)}}); };
+  entry.check = [=](const Cell& cell) { asking.of_cell<bool>("check", cell); };
+  entry.bytes = [=](const Cell& cell) { return asking.of_cell<double>("bytes", cell); };
+  entry.work = [=](const Cell& cell) { return asking.of_cell<Work>("work", cell); };
   if (plain.at("timed")) entry.timed = Timing{};
   add_stand_in(std::move(entry), plain);
+}
+
+void add_any(const Message& plain, const std::shared_ptr<Informants>& informants) {
+  const std::string plural = plain.at("plural"), name = plain.at("text").at("name");
+  const Asking asking(informants, plural, name);
+  if (plural == MethodEntry::plural)
+    add_method(plain, asking);
+  else if (plural == FeatureMapEntry::plural)
+    add_map<FeatureMapEntry>(plain, asking);
+  else if (plural == DeterministicMapEntry::plural)
+    add_map<DeterministicMapEntry>(plain, asking);
+  else if (plural == ProjectionEntry::plural)
+    add_projection(plain, asking);
+  else if (plural == InputEntry::plural)
+    add_input(plain, asking);
+  else
+    add_experiment(plain, asking);
 }
 
 }  // namespace
 
 void register_stand_ins() {
-  const auto informant = std::make_shared<Informant>();
-  const Message all = informant->ask({{"do", "entries"}});
-  for (const Message& plain : all.at("entries")) {
-    const std::string plural = plain.at("plural"), name = plain.at("text").at("name");
-    const Asking asking(informant, plural, name);
-    if (plural == MethodEntry::plural)
-      add_method(plain, asking);
-    else if (plural == FeatureMapEntry::plural)
-      add_map<FeatureMapEntry>(plain, asking);
-    else if (plural == DeterministicMapEntry::plural)
-      add_map<DeterministicMapEntry>(plain, asking);
-    else if (plural == ProjectionEntry::plural)
-      add_projection(plain, asking);
-    else if (plural == InputEntry::plural)
-      add_input(plain, asking);
-    else
-      add_experiment(plain, asking);
+  const auto informants = std::make_shared<Informants>();
+  const PluginFiles files = plugins().files;
+  for (const auto& file : files) informants->with({file});  // they load their plugins at the same time
+  for (const auto& file : files) {
+    const Message all = informants->with({file}).ask({{"do", "entries"}});
+    for (const Message& plain : all.at("entries")) add_any(plain, informants);
+    if (!duplicate_registrations().empty()) throw Misuse(fmt::format("plugin {}: {}", file.string(), taken_name()));
   }
 }
 

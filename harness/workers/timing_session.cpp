@@ -28,7 +28,7 @@ const Rates& rates_on(const std::vector<int>& cores, Precision precision, int th
   static std::map<std::pair<Precision, int>, Rates> kept;
   const auto [place, fresh] = kept.try_emplace({precision, threads});
   if (!fresh) return place->second;
-  Worker worker(memory_of_workers(), cores);
+  Worker worker(memory_of_workers(), {}, cores);
   const auto reply = answer(worker, {{"do", "rates"}, {"precision", static_cast<int>(precision)}, {"threads", threads}},
                             {600, memory_of_workers()}, "measuring the machine");
   const Message* message = reply ? std::get_if<Message>(&*reply) : nullptr;
@@ -136,6 +136,19 @@ class Session {
     return std::nullopt;
   }
 
+  // The same for one value of the reply.
+  template <class Value>
+  std::optional<Value> ask(Seat& seat, const Message& request, const char* name, const std::string& doing) {
+    const auto reply = ask(seat, request, doing);
+    if (!reply) return std::nullopt;
+    try {
+      return reply->at(name).get<Value>();
+    } catch (const nlohmann::json::exception&) {
+      end(seat, {{Ending::Kind::crashed, "sent an answer that cannot be read while " + doing}});
+      return std::nullopt;
+    }
+  }
+
   void end(Seat& seat, UnitOutcome outcome) {
     const auto& [kind, reason] = outcome.ending;
     seat.worker.reset();
@@ -151,10 +164,11 @@ class Session {
   }
 
   void make(Seat& seat) {
-    seat.worker = std::make_unique<Worker>(limits_.bytes.value_or(memory_of_workers()), cores_);
-    const auto made = ask(seat, {{"do", "make"}, {"cell", to_message(*seat.cell)}, {"replicate", first_.replicate}},
-                          "making what is timed");
-    if (made) seat.peer = made->at("peer");
+    seat.worker = std::make_unique<Worker>(limits_.bytes.value_or(memory_of_workers()), plugins_of(*seat.cell), cores_);
+    const auto peer =
+        ask<bool>(seat, {{"do", "make"}, {"cell", to_message(*seat.cell)}, {"replicate", first_.replicate}}, "peer",
+                  "making what is timed");
+    seat.peer = peer.value_or(false);
   }
 
   // Makes the cells, then a softmax partner for each length that has cells but no softmax among them.
@@ -203,10 +217,10 @@ class Session {
     if (!seat.worker || (!seat.unit && alive(seat.length) == 0)) return;
     if (now() - looked_ > 0.02) look_around();  // the kernel's clock ticks every hundredth of a second
     const double from = now();
-    const auto taken =
-        ask(seat, {{"do", "turn"}, {"peer", turn.peer}}, turn.peer ? "its peer had a turn" : "taking a turn");
-    if (!taken || turn.peer) return;
-    seat.turns.push_back(taken->at("seconds"));
+    const auto seconds = ask<double>(seat, {{"do", "turn"}, {"peer", turn.peer}}, "seconds",
+                                     turn.peer ? "its peer had a turn" : "taking a turn");
+    if (!seconds || turn.peer) return;
+    seat.turns.push_back(*seconds);
     seat.when.emplace_back(from, now());
   }
 

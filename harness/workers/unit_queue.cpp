@@ -1,14 +1,27 @@
 #include "harness/workers/unit_queue.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <string_view>
 #include <unordered_map>
 
 namespace attnbench {
 
 UnitQueue::UnitQueue(std::span<const Group> groups, size_t workers) : places_(workers) {
-  std::unordered_map<std::string, size_t> numbers;
+  std::unordered_map<std::string_view, size_t> numbers;  // of inputs and replicates with the last plugins
   std::unordered_map<long, size_t> replicates;
-  for (size_t unit = 0; unit < groups.size(); ++unit) {
-    const auto& [name, replicate] = groups[unit];
+  std::vector<size_t> units(groups.size());
+  size_t last = 0;
+  std::iota(units.begin(), units.end(), 0);
+  std::stable_sort(units.begin(), units.end(),
+                   [&](size_t a, size_t b) { return groups[a].plugins < groups[b].plugins; });
+  for (const size_t unit : units) {
+    const auto& [name, replicate, plugins] = groups[unit];
+    if (plugins != last) {
+      numbers.clear();
+      replicates.clear();
+      last = plugins;
+    }
     const auto [input, fresh] = numbers.try_emplace(name, inputs_.size());
     if (fresh) {
       const auto [place, first] = replicates.try_emplace(replicate, replicates_.size());

@@ -1,7 +1,9 @@
-// Decides which unit a worker runs next. A worker keeps to the units of one input, so that the exact results are
-// computed once. It also keeps to one replicate, whose inputs may all be made from one text. A worker without units
-// takes the next input of its replicate, then a replicate that no worker has begun, then an input of the replicate that
-// has most inputs left, then single units from the back of the input that has most units left.
+// Decides which unit a worker runs next. Units of the same plugins follow each other, because a worker that has run
+// code of a plugin takes no unit of another: each worker then changes its process once for each plugin. A worker keeps
+// to the units of one input, so that the exact results are computed once. It also keeps to one replicate, whose inputs
+// may all be made from one text. A worker without units takes the next input of its replicate, then a replicate that no
+// worker has begun, then an input of the replicate that has most inputs left, then single units from the back of the
+// input that has most units left.
 #pragma once
 
 #include <optional>
@@ -13,15 +15,16 @@ namespace attnbench {
 
 class UnitQueue {
  public:
-  // The input and the replicate of a unit. All units of one input belong to one replicate.
+  // The input, the replicate and the plugins of a unit. All units of one input and plugins belong to one replicate.
   struct Group {
     std::string input;
     long replicate = 0;
+    size_t plugins = 0;  // a number for each set of plugins
   };
   UnitQueue(std::span<const Group> groups, size_t workers);
 
   struct Next {
-    size_t unit, input;  // input: numbered in the order of first appearance
+    size_t unit, input;  // input: numbered, once for each set of plugins
   };
   std::optional<Next> next(size_t worker);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <random>
 
 #include "harness/machine/interrupts.hpp"
 #include "harness/machine/memory_limit.hpp"
@@ -30,20 +31,25 @@ std::uintmax_t size_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-Worker::Worker(double bytes, const std::vector<int>& cores) : process_(scratch_.path / "output", scratch_.path) {
+Worker::Worker(double bytes, const PluginFiles& plugins, const std::vector<int>& cores)
+    : process_(scratch_.path / "output", scratch_.path, plugins) {
   try {
     send(process_.socket(), {{"runner", getpid()}, {"bytes", bytes}, {"cores", cores}});
   } catch (const std::system_error&) {  // the worker is dead already; the first request finds out how it died
   }
 }
 
-void Worker::ask(const Message& request, Allowance allowance, std::string doing) {
+void Worker::ask(Message request, Allowance allowance, std::string doing) {
   allowance_ = allowance;
   doing_ = std::move(doing);
   said_before_ = size_of(scratch_.path / "output");
   busy_ = true;
   started_ = looked_ = now();
   peak_ = 0;
+  received_before_ = inbox_.received();
+  std::random_device random;
+  number_ = (std::uint64_t{random()} << 32) | random();
+  request["request"] = number_;
   try {
     send(process_.socket(), request);
   } catch (const std::system_error&) {  // the worker is dead, and look() will say how it died
@@ -51,8 +57,8 @@ void Worker::ask(const Message& request, Allowance allowance, std::string doing)
 }
 
 bool Worker::fit() const {
-  pollfd handle{process_.handle(), POLLIN, 0};
-  return open_ && !spent_ && poll(&handle, 1, 0) == 0 && !has_children(process_.id());
+  pollfd sources[] = {{process_.handle(), POLLIN, 0}, {process_.socket(), POLLIN, 0}};
+  return open_ && !spent_ && inbox_.empty() && poll(sources, 2, 0) == 0 && !has_children(process_.id());
 }
 
 // The last line that the request printed, after a semicolon; empty if it printed nothing.
@@ -76,30 +82,46 @@ Ending Worker::ended(Ending::Kind kind, std::string reason) {
   return {kind, std::move(reason)};
 }
 
+Ending Worker::broken(std::string_view what) {
+  return ended(Ending::Kind::crashed, fmt::format("{} while {}", what, doing_));
+}
+
+// The reply among the messages that have arrived. Takes note of the others.
+std::optional<Message> Worker::next_reply() {
+  while (auto message = inbox_.next()) {
+    if (!ready_) {  // starting up does not count towards the request's time and memory
+      at_start_ = message->at("ready");
+      ready_ = true;
+      started_ = looked_ = now();
+      continue;
+    }
+    if (message->at("request") != number_) throw Message::other_error::create(500, "of another request", nullptr);
+    if (message->contains("doing"))
+      doing_ = message->at("doing").get<std::string>();
+    else
+      return message;
+  }
+  return std::nullopt;
+}
+
 std::optional<Worker::Reply> Worker::look() {
   pollfd handle{process_.handle(), POLLIN, 0};
   const bool dead = poll(&handle, 1, 0) == 1;  // checked first, so that everything it sent is read below
-  if (open_) open_ = inbox_.receive(process_.socket(), false);
-  try {
-    while (auto message = inbox_.next()) {
-      if (message->contains("ready")) {  // starting up does not count towards the request's time and memory
-        ready_ = true;
-        started_ = looked_ = now();
-        at_start_ = message->at("ready");
-        continue;
+  do {
+    if (open_) open_ = inbox_.receive(process_.socket(), false);
+    if (static_cast<double>(inbox_.received() - received_before_) > allowance_.sent)
+      return broken(fmt::format("sent more than {} to the runner", memory_size(allowance_.sent)));
+    try {
+      if (auto message = next_reply()) {
+        busy_ = false;
+        seconds_ = now() - started_;
+        spent_ = message->contains("spent");
+        return message;
       }
-      if (message->contains("doing")) {
-        doing_ = message->at("doing").get<std::string>();
-        continue;
-      }
-      busy_ = false;
-      seconds_ = now() - started_;
-      spent_ = message->contains("spent");
-      return message;
+    } catch (const nlohmann::json::exception&) {
+      return broken("sent a message that answers no request");
     }
-  } catch (const nlohmann::json::exception&) {
-    return ended(Ending::Kind::crashed, fmt::format("sent a malformed message while {}", doing_));
-  }
+  } while (dead && open_);
   if (dead) {
     const std::string how = process_.end();
     return ended(Ending::Kind::crashed, fmt::format("{} while {}{}", how, doing_, last_words()));
@@ -129,9 +151,14 @@ std::optional<Worker::Reply> Worker::look() {
   return std::nullopt;
 }
 
-UnitOutcome Worker::outcome(Reply reply) const {
+UnitOutcome Worker::outcome(Reply reply) {
   if (auto* ending = std::get_if<Ending>(&reply)) return {std::move(*ending)};
-  UnitOutcome outcome = outcome_of(std::get<Message>(reply));
+  UnitOutcome outcome;
+  try {
+    outcome = outcome_of(std::get<Message>(reply));
+  } catch (const nlohmann::json::exception&) {
+    return {broken("sent an answer that cannot be read")};
+  }
   auto& [kind, reason] = outcome.ending;
   if (kind == Ending::Kind::failed) reason += last_words();
   if (kind == Ending::Kind::out_of_memory)

@@ -132,6 +132,6 @@ def run(
     frame = pandas.read_csv(rows, float_precision="round_trip", low_memory=False)
     frame = frame[frame["experiment"].str.split(":").str[0] == experiment.split(":")[0]].reset_index(drop=True)
     frame.attrs["summary"] = summary.rstrip()
-    if (frame["ending"] != "done").any():
+    if code != 0 or (frame["ending"] != "done").any():  # 1: an audit found differences
         warnings.warn(summary.rstrip(), stacklevel=2)
     return frame

@@ -145,6 +145,17 @@ class PluginsTest(unittest.TestCase):
         self.assertEqual(len(others), 2)  # one a cell
         self.assertIn("died of SIGSEGV", attnbench("check", "segfault", "--plugin", plugin("methods")).stderr)
 
+    def test_a_plugin_that_replaces_a_built_in_method_changes_no_number_of_it(self) -> None:
+        words = ["run", "attention-error", "--method", "uniform", "-n", "32", "-d", "8", "--threads", "1"]
+        lines = []
+        for more in ([], ["--method", "zero-twin", "--plugin", plugin("replaces_uniform")]):
+            self.done(*words, *more, "--results", self.results)
+            exported = self.done("export", self.results, "--no-clock").splitlines()
+            lines.append([line for line in exported if line.startswith("attention-error,uniform,")])
+            Path(self.results).unlink()
+        self.assertGreater(len(lines[0]), 30)
+        self.assertEqual(*lines)
+
     def test_check_finds_what_a_method_should_not_do(self) -> None:
         for method, claim, words in (
             ("modifies-inputs", "inputs-kept", "a call changed"),

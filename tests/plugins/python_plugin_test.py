@@ -161,6 +161,17 @@ ENDINGS = {
     "uniform": ("done", "^$"),
 }
 
+# How the methods of tests/plugins/python/hostile.py end.
+HOSTILE = {
+    "patches-numpy": ("done", "^$"),
+    "forges-now": ("crashed", "^sent a message that answers no request while measuring$"),
+    "forges-without-a-number": ("crashed", "^sent a message that answers no request while measuring$"),
+    "forges-later": ("done|crashed", "^$|^sent a message that answers no request while"),
+    "nests": ("crashed", "^sent a message that answers no request while measuring$"),
+    "sends-a-million-values": ("crashed", "^sent a message that answers no request while measuring$"),
+    "floods": ("crashed", r"^sent more than 16\.\d MB to the runner while measuring$"),
+}
+
 
 def attnbench(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -298,6 +309,99 @@ class PythonPluginTest(unittest.TestCase):
                 self.assertEqual(found[name]["ending"], ending, found[name]["reason"])
                 self.assertRegex(found[name]["reason"], words)
                 self.assertNotIn("\n", found[name]["reason"])
+
+    def test_a_plugin_that_attacks_changes_no_number_of_another_method(self) -> None:
+        innocent = ["numpy-softmax", "numpy-positive", "linear", "softmax", "performer"]
+        words = [word for name in innocent for word in ("--method", name)] + ["-n", "32", "-d", "8", "-r", "3"]
+        words += ["--threads", "1", *plugin("numpy_softmax"), *plugin("positive_features")]
+        methods = [word for name in HOSTILE for word in ("--method", name)]
+        alone, beside = str(self.folder / "alone.db"), str(self.folder / "beside.db")
+        self.done("run", "attention-error", *words, "--results", alone)
+        # Behind a hostile method in its worker, and in front of it.
+        for hostile_words in ([*plugin("hostile"), *methods, *words], [*words, *methods, *plugin("hostile")]):
+            Path(beside).unlink(missing_ok=True)
+            self.done("run", "attention-error", *hostile_words, "--results", beside, "--timeout", "60")
+            lines = {
+                file: [
+                    line
+                    for line in self.done("export", file, "--no-clock").splitlines()
+                    if any(f"attention-error,{name}," in line for name in innocent)
+                ]
+                for file in (alone, beside)
+            }
+            self.assertGreater(len(lines[alone]), 100)
+            self.assertEqual(lines[alone], lines[beside])
+            found = list(csv.DictReader(io.StringIO(self.done("export", beside))))
+            for name, (ending, reason) in HOSTILE.items():
+                with self.subTest(name=name):
+                    own = [row for row in found if row["method"] == name]
+                    self.assertGreater(len(own), 0)
+                    for row in own:
+                        self.assertRegex(row["ending"], rf"^({ending})$")
+                        self.assertRegex(row["reason"], reason)
+                        self.assertNotEqual(row["value"], "42")
+
+    def test_an_audit_finds_numbers_that_depend_on_what_ran_before(self) -> None:
+        words = [
+            "run",
+            "attention-error",
+            "-n",
+            "16",
+            "-d",
+            "4",
+            "-r",
+            "3",
+            "--threads",
+            "1",
+            "--results",
+            self.results,
+        ]
+        words += [*plugin("hostile"), *plugin("numpy_softmax")]
+        methods = ["--method", "counts-calls", "--method", "numpy-softmax"]
+        self.done(*words, *methods)
+        said = self.done(*words, *methods, "--audit", code=1)
+        self.assertRegex(said, r"(?m)^counts-calls +16 +gaussian +relative_output_error +1 .*\(the first of 2\)$")
+        self.assertNotRegex(said, r"(?m)^numpy-softmax")
+        self.assertIn("measured again", self.done(*words, *methods[2:], "--audit"))
+
+    def test_a_flood_of_messages_ends_at_its_limit_and_costs_the_runner_megabytes(self) -> None:
+        for name in ("floods", "floods-with-messages", "sends-a-million-values", "nests"):
+            with self.subTest(name=name):
+                words = ["run", "attention-error", "--method", name, "-n", "16", "-d", "4", "--results", self.results]
+                words += [*plugin("hostile"), "--timeout", "20"]
+                runner = subprocess.Popen([str(BUILD / "attnbench"), *words], stdout=subprocess.DEVNULL)
+                peak = 0
+                while runner.poll() is None:
+                    status = Path(f"/proc/{runner.pid}/status").read_text()
+                    peak = max(peak, *(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line), 0)
+                    time.sleep(0.005)
+                self.assertEqual(runner.returncode, 0)
+                self.assertLess(peak, 200_000)  # kB
+                self.assertEqual([row["ending"] for row in self.rows()], ["crashed"])
+                Path(self.results).unlink()
+
+    def test_a_worker_loads_the_plugins_of_its_cell_and_no_others(self) -> None:
+        says = "import sys\n\nNAMES = ','.join(sorted(m for m in sys.modules if m.startswith('attnbench_plugin_')))\n"
+        method = f"{says}\n\nclass {{}}:\n    def attend(self, q, k, v, causal):\n        raise ValueError(NAMES)\n"
+        files = [self.written(method.format(name.title()), name) for name in ("one", "two")]
+        specs = ["one", "two", "per-head:[one],[two]"]
+        words = [word for spec in specs for word in ("--method", spec)]
+        words += [word for file in files for word in ("--plugin", file)]
+        self.done("run", "attention-error", *words, "-n", "16", "-d", "4", "--results", self.results)
+        reasons = {row["method"]: row["reason"].split(" (")[0] for row in self.rows()}
+        self.assertEqual(reasons["one"], "ValueError: attnbench_plugin_one")
+        self.assertEqual(reasons["two"], "ValueError: attnbench_plugin_two")
+        self.assertEqual(len(reasons), 3)
+        self.assertIn("attnbench_plugin_one", [r for m, r in reasons.items() if "per-head" in m][0])
+
+    def test_two_plugins_with_one_name_are_refused_in_one_line(self) -> None:
+        files = [self.written(f"class Mine:\n{ATTEND}", name) for name in ("one", "two")]
+        made = attnbench("list", "methods", "--plugin", files[0], "--plugin", files[1])
+        self.assertEqual(made.returncode, 2)
+        self.assertRegex(
+            made.stderr,
+            rf"\Aattnbench: plugin {re.escape(files[1])}: it registers a name that is taken: method 'mine' .*\n\Z",
+        )
 
     def test_an_import_that_takes_long_is_in_no_limit(self) -> None:
         file = self.written(f"import time\n\ntime.sleep(3)\n\n\nclass Slow:\n{ATTEND}")

@@ -320,6 +320,62 @@ TEST_CASE("a number that is none, at any place of an array, makes its cell inval
   }
 }
 
+// An audit measures each replicate in a worker of its own, where `counts` has seen no call before.
+TEST_CASE("an audit finds numbers that depend on what ran before, and changes nothing", "[faults]") {
+  const Place folder;
+  const auto attnbench = [&](const std::string& arguments, int code) {
+    Program program(folder, arguments);
+    const int ended = program.end();
+    INFO(arguments << "\n" << program.text());
+    CHECK(ended == code);
+    return program.text();
+  };
+  const std::string experiment = "attention-error:by_row=false";
+  const auto what = [&](const std::string& methods) {
+    return fmt::format("run {} {} -n 16 -d 4 --replicates 3 --threads 1 --results {}", experiment, methods,
+                       folder / "r.db");
+  };
+  const std::string both = "--method uniform --method performer:m=8 --method counts";
+  attnbench(what(both), 0);
+  const auto any = [](const std::string&) { return true; };
+  const auto before = exported(folder, "r.db", any);
+  const std::string equal = attnbench(what("--method uniform --method performer:m=8") + " --audit", 0);
+  CHECK(equal == fmt::format("6 replicates of 2 cells measured again, each in a new worker: equal, bit for bit; {}\n",
+                             folder / "r.db"));
+  const std::string found = attnbench(what(both) + " --audit", 1);
+  INFO(found);
+  size_t lines = 0;
+  for (const auto& line : lines_of(found))
+    if (has(line, " 16  gaussian ")) {
+      CHECK(line.starts_with("counts "));
+      CHECK(has(line, "(the first of "));
+      ++lines;
+    }
+  CHECK(lines >= 2);  // of metrics: the output's errors
+  CHECK_FALSE(has(found, "performer"));
+  CHECK(has(found, "relative_output_error"));
+  CHECK(has(found, "9 replicates of 3 cells measured again, each in a new worker: some differ; "));
+  CHECK(exported(folder, "r.db", any) == before);
+
+  // Of a request that the file has in part: a failed cell, and a replicate more.
+  attnbench(what("--method throw"), 0);
+  const std::string part = attnbench(
+      fmt::format("run {} --method throw --method uniform -n 16 -d 4 --replicates 4 --threads 1 --results {} --audit",
+                  experiment, folder / "r.db"),
+      0);
+  CHECK(has(part, "3 replicates of 1 cells measured again, each in a new worker: equal, bit for bit"));
+  CHECK(has(part, "; 5 replicates of the request are not done there"));
+  CHECK(has(attnbench(what("--method uniform") + " --shard 1/3 --audit", 0), "1 replicates of 1 cells"));
+
+  CHECK(has(attnbench(what("--method linear") + " --audit", 2), "has no replicate of this request that is done"));
+  CHECK(has(attnbench(what("--method uniform") + " --audit --retry", 2), "keep one"));
+  CHECK(has(attnbench(fmt::format("run speed --method uniform -n 16 --results {} --audit", folder / "r.db"), 2),
+            "speed measures time"));
+  CHECK(has(attnbench(fmt::format("run attention-error --method uniform --results {} --audit", folder / "none.db"), 2),
+            "none.db"));
+  CHECK_FALSE(fs::exists(folder / "none.db"));
+}
+
 TEST_CASE("a worker that is killed, 20 times at random, costs the one cell that it was at", "[faults]") {
   const Place folder;
   const std::string what =

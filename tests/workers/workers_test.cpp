@@ -89,6 +89,74 @@ TEST_CASE("messages larger than a socket's memory arrive whole, in order", "[uni
   CHECK(got == sizes);
 }
 
+// Foreign code in a worker can write to the socket.
+TEST_CASE("messages that would fill the runner's stack or memory are malformed, and small ones are read at once",
+          "[unit]") {
+  const auto inbox_of = [](const std::string& body) {
+    const Connection connection;
+    std::string bytes(sizeof(std::uint64_t), '\0');
+    const std::uint64_t length = body.size();
+    std::memcpy(bytes.data(), &length, sizeof(length));
+    bytes += body;
+    std::jthread sender([&] {
+      for (size_t sent = 0; sent < bytes.size();)
+        sent += static_cast<size_t>(write(connection.ends[0], bytes.data() + sent, bytes.size() - sent));
+      shutdown(connection.ends[0], SHUT_WR);
+    });
+    Inbox inbox;
+    while (inbox.receive(connection.ends[1], true)) {
+    }
+    CHECK(inbox.received() == bytes.size());
+    return inbox;
+  };
+  const auto nested = [](size_t deep) { return std::string(deep, '\x81') + '\xf6'; };
+  const auto nulls = [](std::uint32_t count) {
+    std::string text = "\x9a";
+    for (const int shift : {24, 16, 8, 0}) text += static_cast<char>(count >> shift);
+    return text + std::string(count, '\xf6');
+  };
+  CHECK(inbox_of(nested(32)).next());
+  CHECK_THROWS_AS(inbox_of(nested(33)).next(), nlohmann::json::exception);
+  CHECK_THROWS_AS(inbox_of(nested(1 << 22)).next(), nlohmann::json::exception);
+  CHECK(inbox_of(nulls(100'000)).next());
+  CHECK_THROWS_AS(inbox_of(nulls(1 << 21)).next(), nlohmann::json::exception);
+  CHECK_THROWS_AS(inbox_of("\xff").next(), nlohmann::json::exception);
+
+  // At most a megabyte is taken at once, so that the limits are looked at between.
+  const Connection connection;
+  std::jthread sender([&] {
+    for (int i = 0; i < 300; ++i) send(connection.ends[0], {{"text", std::string(10'000, 'x')}});
+    shutdown(connection.ends[0], SHUT_WR);
+  });
+  Inbox inbox;
+  size_t got = 0;
+  for (bool open = true; open;) {
+    const std::uint64_t before = inbox.received();
+    open = inbox.receive(connection.ends[1], false);
+    CHECK(inbox.received() - before <= (1 << 20) + (1 << 16));
+    while (inbox.next()) ++got;
+  }
+  CHECK(got == 300);
+  CHECK(inbox.empty());
+}
+
+TEST_CASE("an answer of an unknown ending is malformed", "[unit]") {
+  Message message = to_message(UnitOutcome{.ending = {Ending::Kind::invalid, "NaN"}});
+  CHECK(outcome_of(message).ending.kind == Ending::Kind::invalid);
+  message["ending"] = static_cast<int>(Ending::Kind::invalid) + 1;
+  CHECK_THROWS_AS(outcome_of(message), nlohmann::json::exception);
+}
+
+// The units of each worker in the order in which it gets them.
+TEST_CASE("units of the same plugins follow each other", "[unit]") {
+  // Replicates 0 and 1 of a built-in method (units 0, 2) and of a plugin's (1, 3), all of one input a replicate.
+  const std::vector<UnitQueue::Group> groups{{"a 0", 0, 0}, {"a 0", 0, 1}, {"a 1", 1, 0}, {"a 1", 1, 1}};
+  CHECK(shared_out(groups, 1)[0] == std::vector<size_t>{0, 2, 1, 3});
+  const auto two = shared_out(groups, 2);
+  CHECK(two[0] == std::vector<size_t>{0, 1});
+  CHECK(two[1] == std::vector<size_t>{2, 3});
+}
+
 TEST_CASE("a cell is the same cell on the other side", "[unit]") {
   RunRequest request{.experiment = "kernel-error:draws=4096",
                      .methods = {"performer:m=8,epsilon=1e-4", "per-head:[local:window=8],[performer]", "vq"},
@@ -137,7 +205,8 @@ TEST_CASE("every unit is done once, whatever the inputs and the workers", "[unit
   for (size_t round = 0; round < 200; ++round) {
     const size_t workers = 1 + round % 5;
     std::vector<UnitQueue::Group> groups(generator() % 40);
-    for (auto& [input, replicate] : groups) {
+    for (auto& [input, replicate, plugins] : groups) {
+      plugins = generator() % 3;
       replicate = static_cast<long>(generator() % 3);
       input = std::to_string(generator() % 7) + " " + std::to_string(replicate);
     }
