@@ -31,10 +31,8 @@ NORMALISERS = ("row_sums", "none", "l2")
 GRADIENTS = "gradients(self, q, k, v, causal, g)"
 
 
-def is_method(cls: type) -> bool:
-    """Whether a class is one: it has attend, or features_q and features_k, and is no private base."""
-    if cls.__name__.startswith("_") or inspect.isabstract(cls):
-        return False
+def computes_attention(cls: type) -> bool:
+    """Whether a class is a method: it has attend, or features_q and features_k."""
     return bool(own(cls, Method, "attend") or (own(cls, Method, "features_q") and own(cls, Method, "features_k")))
 
 
@@ -50,10 +48,6 @@ class Declaration(Entry):
         super().__init__(cls, file, module)
         self.attends = own(cls, Method, "attend") is not None
         self.maps = own(cls, Method, "features_q") is not None and own(cls, Method, "features_k") is not None
-        if not (self.attends or self.maps):
-            raise Misuse(
-                f"{self.where} has neither attend(self, q, k, v, causal) nor features_q and features_k(self, x)"
-            )
         self.exponents = bool(getattr(cls, "exponents", False))
         self.takes_causal = self.attends and self._takes_causal()
         self.fitted = "calibration" in self._named

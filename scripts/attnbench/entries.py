@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from attnbench._native import Misuse
-from attnbench.declaration import Declaration, is_method
+from attnbench.declaration import Declaration, computes_attention
 from attnbench.entry import Entry
 from attnbench.experiments import Experiment, ExperimentDeclaration
 from attnbench.inputs import Input, InputDeclaration
@@ -21,14 +21,15 @@ def is_entry(cls: type) -> bool:
     """Whether a class is to be registered: it is of a kind, and no base."""
     if cls in (Input, Experiment) or cls.__name__.startswith("_") or inspect.isabstract(cls):
         return False
-    return issubclass(cls, (Input, Experiment)) or is_method(cls)
+    return issubclass(cls, (Input, Experiment)) or computes_attention(cls)
 
 
 def entry_of(cls: type[Any], file: str, module: str = "") -> Entry:
     """The entry that a class makes. Raises Misuse for what is wrong with it."""
-    kinds = [
-        kind for base, kind in ((Input, InputDeclaration), (Experiment, ExperimentDeclaration)) if issubclass(cls, base)
-    ]
-    if len(kinds) + is_method(cls) > 1:
-        raise Misuse(f"class {cls.__name__} is of two kinds ({EXPECTED}); write a class for each")
-    return kinds[0](cls, file, module) if kinds else Declaration(cls, file, module)
+    bases = ((Input, InputDeclaration), (Experiment, ExperimentDeclaration))
+    kinds: list[type[Entry]] = [kind for base, kind in bases if issubclass(cls, base)]
+    kinds += [Declaration] if computes_attention(cls) else []
+    if len(kinds) != 1:
+        count = "of two kinds" if kinds else "of no kind"
+        raise Misuse(f"class {cls.__name__} is {count}: {EXPECTED}")
+    return kinds[0](cls, file, module)

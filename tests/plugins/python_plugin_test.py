@@ -33,8 +33,14 @@ ATTEND = "    def attend(self, q, k, v, causal):\n        return v\n"
 REFUSED = {
     "syntax_error": ("class Mine:\n    def attend(self q):\n", r"SyntaxError: .* \(syntax_error.py:2\)"),
     "not_python": ("\x00\x01\x02", r"(SyntaxError|ValueError): source code .*null bytes"),
-    "no_class": ("def attend(q, k, v, causal):\n    return v\n", r"it defines no class that is a method, an input or an experiment: a method has attend"),
-    "private_class": (f"class _Mine:\n{ATTEND}", r"it defines no class that is a method, an input or an experiment: a method has attend"),
+    "no_class": (
+        "def attend(q, k, v, causal):\n    return v\n",
+        r"it defines no class that is a method, an input or an experiment: a method has attend",
+    ),
+    "private_class": (
+        f"class _Mine:\n{ATTEND}",
+        r"it defines no class that is a method, an input or an experiment: a method has attend",
+    ),
     "features_of_one_side": (
         "class Mine:\n    def features_q(self, x):\n        return x\n",
         r"it defines no class that is a method",
@@ -145,7 +151,7 @@ REFUSED = {
     ),
     "input_that_attends": (
         f"import attnbench\nclass Mine(attnbench.Input):\n{ATTEND}",
-        r"class Mine is of two kinds .*; write a class for each",
+        r"class Mine is of two kinds: a method has attend",
     ),
     "taken_input": (
         "import attnbench\nclass Gaussian(attnbench.Input):\n    def draw(self, shape, seed):\n        pass\n",
@@ -534,6 +540,12 @@ class AbilitiesTest(unittest.TestCase):
         self.assertEqual({row["ending"] for row in rows}, {"done"}, rows[0]["reason"])
         return {row["metric"]: float(row["value"]) for row in rows if row["method"].startswith(method)}
 
+    def test_right_abilities_pass_check(self) -> None:
+        report = attnbench("check", "recurrent", "--plugin", str(ABILITIES)).stdout
+        for claim in ("second-paths", "decoder", "gradients", "formula"):
+            self.assertRegex(report, rf"{claim} +PASS")
+        self.assertNotIn("FAIL", report)
+
     def test_a_decoder_is_timed_and_equals_causal_attention(self) -> None:
         values = self.values("decode:blocks=5,turn=1", "recurrent", "--causal", "--precision", "f64")
         self.assertLess(values["rounding_error"], 1e-12)
@@ -626,7 +638,9 @@ class EntriesTest(unittest.TestCase):
                 self.assertLess(max(values), 1e-12, metric)
         found = self.values("overlap:k=4", "--method", "softmax", "--input", "heavy-tails", "-n", "32")
         self.assertEqual(found["overlap"], [1])
-        self.assertEqual(found["per_row"], [1] * 32)
+        self.assertEqual(found["per_row"], [4] * 32)
+        rows = self.rows("overlap", "--method", "uniform", "-n", "32")
+        self.assertEqual({row["metric"]: row["unit"] for row in rows}, {"overlap": "1", "per_row": "keys"})
         found = self.values("overlap:k=4", "--method", "uniform", "--input", "heavy-tails", "-n", "32")
         self.assertLess(found["overlap"][0], 0.5)
 
@@ -783,7 +797,9 @@ class FormsTest(unittest.TestCase):
             self.refused("--plugin", "mine.core:Halve", **path), r"module mine.core .* has no class 'Halve'"
         )
         self.assertRegex(self.refused("--plugin", "mine:SEVEN", **path), r"module mine .* has no class 'SEVEN'")
-        self.assertRegex(self.refused("--plugin", "attnbench:Parameter"), r"has neither attend")
+        self.assertRegex(
+            self.refused("--plugin", "attnbench:Parameter"), r"class Parameter is of no kind: a method has attend"
+        )
         self.package.rename(self.folder / "my-methods")
         self.assertIn("rename the folder to a word", self.refused("--plugin", str(self.folder / "my-methods")))
         (self.folder / "my-methods").rename(self.folder / "json")
@@ -811,6 +827,26 @@ class FormsTest(unittest.TestCase):
                 file = self.package / "deep/__init__.py"
                 file.write_text(file.read_text() + "# changed\n")
                 self.assertIn("1 run", attnbench(*words, **environment).stdout)
+
+    def test_a_package_that_is_installed_counts_as_a_whole(self) -> None:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        installed = self.folder / "lib" / version / "site-packages"
+        installed.mkdir(parents=True)
+        shutil.move(self.package, installed / "mine")
+        for name, text in (("alone", f"class Alone:\n{ATTEND}"), ("__init__", "")):
+            (installed / f"mine/{name}.py").write_text(text)
+        words = ["run", "attention-error", "-n", "16", "-d", "4", "--results", str(self.folder / "results.db")]
+        for plugin, method, file in (
+            ("mine.core:Half", "half", "deep/factors"),
+            ("mine.alone:Alone", "alone", "__init__"),  # which Python runs before it imports mine.alone
+        ):
+            with self.subTest(plugin=plugin):
+                given = [*words, "--method", method, "--plugin", plugin]
+                self.assertIn("1 run", attnbench(*given, PYTHONUSERBASE=str(self.folder)).stdout)
+                self.assertIn("0 run", attnbench(*given, PYTHONUSERBASE=str(self.folder)).stdout)
+                path = installed / f"mine/{file}.py"
+                path.write_text(path.read_text() + "# changed\n")
+                self.assertIn("1 run", attnbench(*given, PYTHONUSERBASE=str(self.folder)).stdout)
 
 
 class ParametersTest(unittest.TestCase):

@@ -224,7 +224,7 @@ class ClassTest(unittest.TestCase):
     def test_names_that_are_taken_and_what_is_no_method(self) -> None:
         with self.assertRaisesRegex(attnbench.Misuse, "'softmax' is taken"):
             attnbench.register(type("Softmax", (Mean,), {}))
-        with self.assertRaisesRegex(attnbench.Misuse, "neither attend"):
+        with self.assertRaisesRegex(attnbench.Misuse, "class Nothing is of no kind: a method has attend"):
             attnbench.register(type("Nothing", (), {}))
         with self.assertRaisesRegex(attnbench.Misuse, "is no class"):
             attnbench.register(3)  # type: ignore[type-var]
