@@ -29,7 +29,7 @@ class PythonKernel final : public Kernel<T> {
 
   // One call gives the diagonal of a block of rows: a call for each pair would take most of the time of `check`.
   void diagonal(const Head<T>& head, Context&, std::span<T> values, std::span<T> log_scale) const override {
-    constexpr Index most = 256;
+    constexpr Index most = 64;
     for (Index first = 0; first < head.Q.rows(); first += most) {
       const Index count = std::min(most, head.Q.rows() - first);
       Matrix<T> block(count, count);

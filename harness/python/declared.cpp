@@ -67,6 +67,8 @@ py::array vector_of(std::span<const double> given, const Pair& pair, bool query)
 
 }  // namespace
 
+PyObject* Declared::fields(const Shape& shape) { return tuple_of(shape).release().ptr(); }
+
 PyObject* Declared::values(const Params& params) const {
   py::dict all;
   for (const Parameter& p : parameters) all[py::str(p.name)] = python_value(params, p);

@@ -32,6 +32,8 @@ struct Declared {
   std::vector<std::string> files;  // the file and the modules that it imports from outside the interpreter's folders
   PyObject* object = nullptr;      // never released, because registries outlive the interpreter
 
+  // Shape's fields, in the order of attnbench.Shape: a new reference.
+  static PyObject* fields(const Shape& shape);
   // The values in a spec for this class's own parameters: a spec of linear attention also has the engine's. The caller
   // must hold the interpreter's lock.
   PyObject* values(const Params& params) const;

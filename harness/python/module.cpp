@@ -72,17 +72,8 @@ Parameter parameter_of(const py::handle& p) {
   return p.attr("budget").cast<bool>() ? std::move(made).as_budget() : made;
 }
 
-DeclaredClass declared_class(const py::object& object) {
-  Declared declared;
-  const auto text = [&](const char* name) { return object.attr(name).cast<std::string>(); };
+void read_abilities(const py::object& object, Declared& declared) {
   const auto flag = [&](const char* name) { return object.attr(name).cast<bool>(); };
-  declared.text = {.name = text("name"),
-                   .summary = text("summary"),
-                   .formula = text("formula"),
-                   .reference = text("reference"),
-                   .cost = text("cost_text"),
-                   .family = "python"};
-  for (const py::handle p : object.attr("parameters")) declared.parameters.push_back(parameter_of(p));
   declared.attends = flag("attends");
   declared.maps = flag("maps");
   declared.exponents = flag("exponents");
@@ -96,10 +87,31 @@ DeclaredClass declared_class(const py::object& object) {
   declared.decodes = flag("decodes");
   declared.differentiates = flag("differentiates");
   declared.transcribes = flag("transcribes");
+}
+
+DeclaredClass declared_class(const py::object& object) {
+  Declared declared;
+  const auto text = [&](const char* name) { return object.attr(name).cast<std::string>(); };
+  declared.text = {.name = text("name"),
+                   .summary = text("summary"),
+                   .formula = text("formula"),
+                   .reference = text("reference"),
+                   .cost = text("cost_text"),
+                   .family = "python"};
+  for (const py::handle p : object.attr("parameters")) declared.parameters.push_back(parameter_of(p));
   declared.file = text("file");
   declared.files = object.attr("files").cast<std::vector<std::string>>();
+  if (text("kind") == "method") read_abilities(object, declared);
   declared.object = py::object(object).release().ptr();
   return std::make_shared<const Declared>(std::move(declared));
+}
+
+std::vector<Metric> metrics_of(const py::object& object) {
+  std::vector<Metric> metrics;
+  for (const auto& [name, unit, text] :
+       object.attr("metrics").cast<std::vector<std::tuple<std::string, std::string, std::string>>>())
+    metrics.push_back({name, unit, text});
+  return metrics;
 }
 
 // If a notebook's cell runs again with a changed class, the entry of the same file is replaced.
@@ -122,10 +134,16 @@ void put(Entry entry, const Declared& declared, bool again) {
 // registrations, which the loader of the plugin checks.
 void register_class(const py::object& object, bool again) {
   const DeclaredClass declared = declared_class(object);
-  refuse_unusable_names(MethodEntry::plural, declared->text, declared->parameters);
-  if (declared->maps) refuse_unusable_names(DeterministicMapEntry::plural, declared->text, declared->parameters);
-  if (declared->maps) put(features_entry(declared), *declared, again);
-  put(declared->attends ? method_with_attend(declared) : method_of_features(declared), *declared, again);
+  const auto put_one = [&](auto entry) {
+    refuse_unusable_names(entry.plural, entry.text, entry.parameters);
+    put(std::move(entry), *declared, again);
+  };
+  const auto kind = object.attr("kind").cast<std::string>();
+  const auto flag = [&](const char* name) { return object.attr(name).cast<bool>(); };
+  if (kind == "input") return put_one(input_entry(declared, flag("aims"), flag("causal")));
+  if (kind == "experiment") return put_one(experiment_entry(declared, metrics_of(object), flag("matrices")));
+  if (declared->maps) put_one(features_entry(declared));
+  put_one(declared->attends ? method_with_attend(declared) : method_of_features(declared));
 }
 
 void set_loader(const py::function& load) {

@@ -16,13 +16,17 @@ import sys
 from pathlib import Path
 
 __all__ = [
+    "Applied",
     "Calibration",
+    "Experiment",
+    "Input",
     "Method",
     "Misuse",
     "NumericallyInvalid",
     "Parameter",
     "Report",
     "Shape",
+    "Sizes",
     "Skip",
     "Theory",
     "attend",
@@ -66,8 +70,10 @@ except ImportError as _error:
 
 from attnbench.catalogue import Theory, describe, list, theory
 from attnbench.checking import Report, check
+from attnbench.experiments import Applied, Experiment
 from attnbench.failures import Skip
 from attnbench.heads import attend, attention_matrix, kernel, state
+from attnbench.inputs import Input, Sizes
 from attnbench.loading import load, register
 from attnbench.method import Calibration, Method, Parameter, Shape
 from attnbench.running import run

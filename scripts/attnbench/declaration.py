@@ -1,21 +1,18 @@
-"""What a class says of itself, as the harness asks for it."""
+"""What a class says of itself as a method, as the harness asks for it."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
 import inspect
-import platform
-import re
 import sys
-from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping, cast
+from typing import Any, Callable, Mapping, cast
 
 import numpy as np
 
 from attnbench._native import Misuse
-from attnbench.imported import file_of, imported_files
-from attnbench.method import Calibration, Method, Parameter, Shape
+from attnbench.entry import Entry, own
+from attnbench.method import Calibration, Method, Shape
 
 CLAIMS: dict[str, type] = {
     "row_stochastic": bool,
@@ -31,59 +28,29 @@ CLAIMS: dict[str, type] = {
     "unbiased": bool,
 }
 NORMALISERS = ("row_sums", "none", "l2")
-CONSTRUCTOR = ("parameters", "shape", "seed", "calibration", "state")
 GRADIENTS = "gradients(self, q, k, v, causal, g)"
-NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def kebab(name: str) -> str:
-    """MyPerformer -> my-performer, FAVORPlus -> favor-plus."""
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1-\2", name))
-    return words.replace("_", "-").strip("-").lower()
+def computes_attention(cls: type) -> bool:
+    """Whether a class is a method: it has attend, or features_q and features_k."""
+    return bool(own(cls, Method, "attend") or (own(cls, Method, "features_q") and own(cls, Method, "features_k")))
 
 
-def _default(given: Any) -> Any:
-    return given.default if isinstance(given, Parameter) else given
+class Declaration(Entry):
+    """A class as a method of the registry."""
 
-
-def _own(cls: type, name: str) -> Any:
-    """An attribute that the class has by itself, and not from Method."""
-    found = getattr(cls, name, None)
-    return None if found is getattr(Method, name, object()) else found
-
-
-def is_method(cls: type) -> bool:
-    """Whether a class is one: it has attend, or features_q and features_k, and is no private base."""
-    if cls.__name__.startswith("_") or inspect.isabstract(cls):
-        return False
-    return bool(_own(cls, "attend") or (_own(cls, "features_q") and _own(cls, "features_k")))
-
-
-class Declaration:
-    """A class as a method of the registry. What the extension module reads is public."""
+    kind = "method"
+    base = Method
+    constructor = ("parameters", "shape", "seed", "calibration", "state")
 
     def __init__(self, cls: type[Any], file: str, module: str = "") -> None:
         """module: the name by which the file is imported, if it is."""
-        self.cls = cls
-        self.file = file
-        self.files = [file, *imported_files(file, module)]
-        self.where = f"{Path(file_of(cls) or file).name}: class {cls.__name__}"
-        named = getattr(cls, "name", None)
-        self.name = kebab(cls.__name__) if named is None else named
-        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
-            raise Misuse(
-                f"{self.where}: name = {self.name!r} cannot be written in a spec; expected letters, digits, - and _"
-            )
-        self.attends = _own(cls, "attend") is not None
-        self.maps = _own(cls, "features_q") is not None and _own(cls, "features_k") is not None
-        if not (self.attends or self.maps):
-            raise Misuse(
-                f"{self.where} has neither attend(self, q, k, v, causal) nor features_q and features_k(self, x)"
-            )
+        super().__init__(cls, file, module)
+        self.attends = own(cls, Method, "attend") is not None
+        self.maps = own(cls, Method, "features_q") is not None and own(cls, Method, "features_k") is not None
         self.exponents = bool(getattr(cls, "exponents", False))
         self.takes_causal = self.attends and self._takes_causal()
-        self._read_constructor()
-        self._read_texts()
+        self.fitted = "calibration" in self._named
         self._claims = getattr(cls, "claims", None)
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
@@ -125,22 +92,6 @@ class Declaration:
                 "interpreter with --python"
             )
 
-    def _has(self, written: str) -> bool:
-        """Whether instances have a function. written: how a class defines it."""
-        name, expected = written.partition("(")[0], written.count(",")
-        function: object = _own(self.cls, name)
-        if function is None:
-            return False
-        if not callable(function):
-            raise Misuse(f"{self.where}: {name} is a {type(function).__name__}; expected a function {written}")
-        try:
-            inspect.signature(function).bind(*range(expected + 1))
-        except TypeError:
-            raise Misuse(f"{self.where}: {name}{inspect.signature(function)}; expected {written}") from None
-        except ValueError:  # written in C
-            pass
-        return True
-
     def _takes_causal(self) -> bool:
         try:
             given = [*inspect.signature(self.cls.attend).parameters.values()][1:]
@@ -160,73 +111,6 @@ class Declaration:
             "or attend(self, q, k, v) where there is no causal form"
         )
 
-    def _read_constructor(self) -> None:
-        self._named: list[str] = []
-        self._all_parameters = False
-        declared: dict[str, Any] = dict(getattr(self.cls, "parameters", None) or {})
-        try:
-            signature: Iterable[inspect.Parameter] = inspect.signature(self.cls).parameters.values()
-        except (TypeError, ValueError):
-            signature = ()
-        for p in signature:
-            if p.kind is p.VAR_KEYWORD:
-                self._all_parameters = True
-            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                continue
-            # A keyword with a plain default is a parameter as it stands.
-            plain = isinstance(p.default, (bool, int, float, str, Parameter))
-            if p.name not in CONSTRUCTOR and p.name not in declared and plain:
-                declared[p.name] = p.default
-            elif p.name in declared and plain and _default(p.default) != _default(declared[p.name]):
-                raise Misuse(
-                    f"{self.where}: parameter {p.name} is declared twice: {_default(declared[p.name])!r} in `parameters`, "
-                    f"{_default(p.default)!r} in the constructor; keep one"
-                )
-            if p.name in CONSTRUCTOR or p.name in declared:
-                self._named.append(p.name)
-            elif p.default is p.empty:
-                known = ", ".join([*CONSTRUCTOR, *declared])
-                raise Misuse(f"{self.where}: its constructor wants '{p.name}', which nothing gives; there are {known}")
-        self.fitted = "calibration" in self._named
-        self.parameters = [self._parameter(name, value) for name, value in declared.items()]
-
-    def _parameter(self, name: str, value: Any) -> Parameter:
-        given = value if isinstance(value, Parameter) else Parameter(value)
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise Misuse(
-                f"{self.where}: parameter {name!r} cannot be written in a spec; expected letters, digits, - and _"
-            )
-        if name in CONSTRUCTOR:
-            raise Misuse(
-                f"{self.where}: parameter {name!r} has the name of what attnbench gives the constructor; rename it"
-            )
-        if not given.kind:
-            raise Misuse(
-                f"{self.where}: parameter {name} = {given.default!r} is a {type(given.default).__name__}; expected an int, a "
-                "float, a bool, a str or an attnbench.Parameter of one"
-            )
-        if given.kind == "choice" and given.default not in given.choices:
-            raise Misuse(f"{self.where}: parameter {name} = {given.default!r} is none of its choices")
-        made = Parameter(
-            given.default, given.help or "see its docstring", minimum=given.minimum, maximum=given.maximum,
-            choices=tuple(given.choices), budget=given.budget and given.kind == "integer",
-        )  # fmt: skip
-        made.name = name
-        return made
-
-    def _read_texts(self) -> None:
-        own = self.cls.__doc__ if self.cls.__doc__ != Method.__doc__ else None
-        first, *rest = (inspect.cleandoc(own) if own else "").split("\n")
-        self.summary = first.strip() or f"{self.cls.__name__} of {Path(self.file).name}"
-        self.formula = " ".join(" ".join(rest).split())
-        reference = getattr(self.cls, "reference", "") or ""
-        if callable(reference):
-            raise Misuse(
-                f"{self.where}: reference is a function; it is the text that cites the paper. A second path that proves the "
-                "formula is called transcription(self, q, k, v, causal)"
-            )
-        self.reference = str(reference)
-
     def _read_cost_text(self) -> None:
         assumed = "linear attention's and 2 d F FLOPs a token" if not self.attends else "exact softmax's"
         parts = []
@@ -234,42 +118,12 @@ class Declaration:
             parts.append(f"FLOPs assumed: {assumed} (no cost(parameters, shape) is given)")
         if self._memory is None:
             parts.append(f"memory assumed: {'linear attention' if not self.attends else 'three n x n arrays'}")
-        parts.append(f"in Python {platform.python_version()} ({sys.executable}), NumPy {np.__version__}")
-        self.cost_text = "; ".join(parts)
-
-    def _function(self, name: str, arguments: int) -> Callable[..., Any] | None:
-        """A function of the class: static, of the class, or with a self that is the class."""
-        function: object = getattr(self.cls, name, None)
-        if function is None:
-            return None
-        if not callable(function):
-            raise Misuse(
-                f"{self.where}: {name} is a {type(function).__name__}; expected a function of {arguments} arguments"
-            )
-        try:
-            places = len(inspect.signature(function).parameters)
-        except (TypeError, ValueError):
-            places = arguments
-        if places == arguments:
-            return function
-        if places == arguments + 1:
-            return lambda *given: function(self.cls, *given)
-        raise Misuse(f"{self.where}: {name} takes {places} arguments; expected {arguments}")
+        self.cost_text = "; ".join([*parts, self.cost_text])
 
     def make(self, values: dict[str, Any], shape: tuple[Any, ...], seed: int, calibration: Any, state: Any) -> Any:
         """An instance: one draw for one head."""
-        given = {
-            "parameters": values,
-            "shape": Shape(*shape),
-            "seed": seed,
-            "calibration": None if calibration is None else Calibration(*calibration),
-            "state": state,
-            **values,
-        }
-        arguments = {name: given[name] for name in self._named}
-        if self._all_parameters:
-            arguments.update(values)
-        return self.cls(**arguments)
+        learnt = None if calibration is None else Calibration(*calibration)
+        return self._made(values, shape=Shape(*shape), seed=seed, calibration=learnt, state=state)
 
     def _checked_claims(self, said: Any) -> dict[str, Any]:
         if not isinstance(said, Mapping):

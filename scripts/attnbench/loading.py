@@ -7,50 +7,47 @@ import inspect
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterable, TypeVar
+from typing import Iterable, TypeVar
 
 from attnbench import _native
 from attnbench._native import Misuse
+from attnbench.entries import EXPECTED, entry_of, is_entry
+from attnbench.entry import Entry
 from attnbench.imported import file_of
 from attnbench.opened import PLUGIN, opened
 
-if TYPE_CHECKING:
-    from attnbench.declaration import Declaration
-
 Class = TypeVar("Class", bound=type)
 NOTEBOOK = "<a class of this process>"  # in place of a file
-_registered: dict[str, type] = {}  # classes that `register` made methods of this process, by name
+_registered: dict[tuple[str, str], type] = {}  # classes that `register` made entries of this process, by kind and name
 _opening = False  # a plugin is being opened: all of its classes are registered afterwards
 
 
 def _register_plugin(plugin: str, again: bool, anew: bool) -> list[str]:
-    from attnbench.declaration import Declaration, is_method
-
     global _opening
     _opening = True
     try:
-        file, module, classes = opened(plugin, is_method, anew)
+        file, module, classes = opened(plugin, is_entry, anew)
     finally:
         _opening = False
-    declared = [Declaration(cls, file, module) for cls in classes]
-    if not declared:
-        raise Misuse(
-            "it defines no class with attend(self, q, k, v, causal), or with features_q and features_k(self, x)"
-        )
-    names = [d.name for d in declared]
-    for name in names:
-        if names.count(name) > 1:
+    entries = [entry_of(cls, file, module) for cls in classes]
+    if not entries:
+        raise Misuse(f"it defines no class that is a method, an input or an experiment: {EXPECTED}")
+    names = [(entry.kind, entry.name) for entry in entries]
+    for kind, name in names:
+        if names.count((kind, name)) > 1:
             raise Misuse(f"two of its classes are called '{name}'; give one of them another `name`")
-    for declaration in declared:
-        _add(declaration, again)
-    return names
+    for entry in entries:
+        _add(entry, again)
+        if again:
+            _registered.pop((entry.kind, entry.name), None)  # workers have it from the plugin
+    return [entry.name for entry in entries]
 
 
-def _add(declaration: Declaration, again: bool) -> None:
+def _add(entry: Entry, again: bool) -> None:
     try:
-        _native.register(declaration, again)
+        _native.register(entry, again)
     except Misuse as error:
-        raise Misuse(f"{declaration.where}: {error}") from None
+        raise Misuse(f"{entry.where}: {error}") from None
 
 
 def load_in_worker(plugin: str) -> None:
@@ -81,10 +78,10 @@ def import_folders(plugins: Iterable[str]) -> list[str]:
 
 
 def load(plugin: str | os.PathLike[str]) -> list[str]:
-    """Loads a plugin into this process and those of `run`; returns the names of its methods in Python.
+    """Loads a plugin into this process and those of `run`; returns the names of its entries in Python.
 
     plugin: a .py or .so file, a folder (a package, or the files in it), or "package.module:Class". One in Python that was
-    loaded before is loaded anew, and its methods replaced. Raises Misuse for what is no plugin.
+    loaded before is loaded anew, and its entries replaced. Raises Misuse for what is no plugin.
     """
     before = _native.plugins()
     _native.set_plugins([os.fspath(plugin)], sys.executable)  # refuses what is none
@@ -101,30 +98,28 @@ def load(plugin: str | os.PathLike[str]) -> list[str]:
         except Misuse as error:
             set_plugins(before)
             raise Misuse(str(error) if one.endswith(".so") else f"plugin {one}: {error}") from None
-    for name in names:
-        _registered.pop(name, None)  # workers have it from the plugin
     return names
 
 
 def register(cls: Class) -> Class:
-    """Makes a class a method of this process, under its name; may be used as a decorator. Run again, it is replaced.
+    """Makes a class an entry of this process (a method, an input or an experiment), under its name; may be used as a decorator. Run again, it is replaced.
 
-    `run` starts other processes, which load methods from files: there it takes the class's file, and a class that was
+    `run` starts other processes, which load classes from files: there it takes the class's file, and a class that was
     typed into a notebook has none. Raises Misuse.
     """
     if not inspect.isclass(cls):
         raise Misuse(f"register: {cls!r} is no class")
     if _opening:
         return cls
-    declaration = _declared(cls)
-    _add(declaration, True)
-    _registered[declaration.name] = cls
+    entry = _entry(cls)
+    _add(entry, True)
+    _registered[entry.kind, entry.name] = cls
     return cls
 
 
-def registered_class(spec: str) -> type | None:
-    """The class that `register` made the method of that spec."""
-    return _registered.get(spec.partition(":")[0])
+def registered_class(kind: str, spec: str) -> type | None:
+    """The class that `register` made the entry of that spec."""
+    return _registered.get((kind, spec.partition(":")[0]))
 
 
 def plugin_of(cls: type) -> str | None:
@@ -143,15 +138,13 @@ def _package_module(cls: type) -> str:
     return name if in_package and getattr(sys.modules.get(name), cls.__name__, None) is cls else ""
 
 
-def _declared(cls: type) -> Declaration:
-    from attnbench.declaration import Declaration
-
-    return Declaration(cls, file_of(cls) or NOTEBOOK, _package_module(cls))
+def _entry(cls: type) -> Entry:
+    return entry_of(cls, file_of(cls) or NOTEBOOK, _package_module(cls))
 
 
-def name_of(method: str | type) -> str:
+def name_of(entry: str | type) -> str:
     """The spec of what is a spec already, or a class, which is registered."""
-    if isinstance(method, str):
-        return method
-    register(method)
-    return _declared(method).name
+    if isinstance(entry, str):
+        return entry
+    register(entry)
+    return _entry(entry).name

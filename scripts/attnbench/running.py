@@ -45,20 +45,20 @@ def _several(values: Values) -> list[str]:
 
 
 @contextmanager
-def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
-    """The specs of methods; classes among them are loaded from their files by the workers of this run."""
+def _loaded_by_workers(entries: Sequence[tuple[str, str | type]]) -> Iterator[list[str]]:
+    """The specs of entries, given by kind; classes among them are loaded from their files by the workers of this run."""
     before = _native.plugins()
     plugins = list(before)
     specs = []
-    for method in methods:
-        specs.append(name_of(method))
-        cls = registered_class(method) if isinstance(method, str) else method
+    for kind, entry in entries:
+        specs.append(name_of(entry))
+        cls = registered_class(kind, entry) if isinstance(entry, str) else entry
         if cls is None:
             continue
         found = plugin_of(cls)
         if found is None:
             raise Misuse(
-                f"class {cls.__name__} is in no file, and workers load methods from files: write it to one "
+                f"class {cls.__name__} is in no file, and workers load classes from files: write it to one "
                 "(%%writefile mine.py) and attnbench.load('mine.py')"
             )
         plugins += [found] if found not in plugins else []
@@ -77,10 +77,10 @@ def _loaded_by_workers(methods: Sequence[str | type]) -> Iterator[list[str]]:
 
 
 def run(
-    experiment: str,
+    experiment: str | type,
     methods: Sequence[str | type] | str | type,
     *,
-    inputs: Values = "gaussian",
+    inputs: Sequence[str | type] | str | type = "gaussian",
     n: Values | None = None,
     d: Values | None = None,
     causal: bool | None = None,
@@ -93,7 +93,7 @@ def run(
 ) -> pandas.DataFrame:
     """Runs an experiment and returns its rows in the results file, a measured number each (columns: attnbench export).
 
-    experiment, methods, inputs: specs; methods may be classes that are defined in a file. n, d: sizes, or several.
+    experiment, methods, inputs: specs, or classes that are defined in a file. n, d: sizes, or several.
     sweep: values by parameter, {"m": [64, 256]}. results: a file that is added to, so that nothing is measured twice;
     without, a temporary one. Further options of `attnbench run` by name: precision="f32", timeout=60, until="rel-ci=0.1".
     frame.attrs["summary"] is what the command prints. Endings other than done are rows, and a warning. Raises Misuse.
@@ -103,7 +103,7 @@ def run(
     if "ATTNBENCH_WORKER" in os.environ:
         raise Misuse("run() while a worker loads this file: put it under `if __name__ == '__main__':`")
     words = []
-    for name, values in (("--input", inputs), ("-n", n), ("-d", d)):
+    for name, values in (("-n", n), ("-d", d)):
         if values is not None:
             words += [word for x in _several(values) for word in (name, x)]
     if causal is not None:
@@ -121,16 +121,21 @@ def run(
             words.append(option)
         elif value is not False and value is not None:
             words += [word for x in _several(value) for word in (option, x)]
-    given = [methods] if isinstance(methods, (str, type)) else methods
-    with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(given) as specs:
+    entries = [
+        (kind, entry)
+        for kind, given in (("experiment", experiment), ("input", inputs), ("method", methods))
+        for entry in ([given] if isinstance(given, (str, type)) else given)
+    ]
+    with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(entries) as specs:
         file = str(Path(results) if results is not None else Path(folder) / "results.db")
-        words += [word for spec in specs for word in ("--method", spec)]
-        code, summary = _native.command(["run", experiment, *words, "--results", file], sys.executable)
+        for (kind, _), spec in zip(entries[1:], specs[1:]):
+            words += [f"--{kind}", spec]
+        code, summary = _native.command(["run", specs[0], *words, "--results", file], sys.executable)
         if code == 130:
             raise KeyboardInterrupt
         rows = io.StringIO(_native.rows(file))
     frame = pandas.read_csv(rows, float_precision="round_trip", low_memory=False)
-    frame = frame[frame["experiment"].str.split(":").str[0] == experiment.split(":")[0]].reset_index(drop=True)
+    frame = frame[frame["experiment"].str.split(":").str[0] == specs[0].split(":")[0]].reset_index(drop=True)
     frame.attrs["summary"] = summary.rstrip()
     if code != 0 or (frame["ending"] != "done").any():  # 1: an audit found differences
         warnings.warn(summary.rstrip(), stacklevel=2)

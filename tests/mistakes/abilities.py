@@ -151,6 +151,7 @@ class Sampled:
         K = np.exp(logits - logits.max(axis=(1, 2), keepdims=True)).sum(axis=2)
         return K @ v / K.sum(axis=1, keepdims=True)
 
+    @staticmethod
     def kernel_variance(parameters, q, k):
         m = parameters["m"] * (2 if parameters["mistake"] == "half-variance" else 1)
         return np.exp(2 * q @ k) * (np.exp((q + k) @ (q + k)) - 1) / m

@@ -197,6 +197,13 @@ class PluginsTest(unittest.TestCase):
             (plugin("registers_nothing"), 2, "registers nothing"),
             (plugin("taken_name"), 2, "method 'performer'"),
             (plugin("one_precision"), 2, "'in-float' lacks f64"),
+            (plugin("unusable_name"), 2, "its method 'my method': the name 'my method' cannot be written in a spec"),
+            (
+                plugin("shared_parameter"),
+                2,
+                "shared_parameter.so: its feature map 'shifted': parameter 'backward' is also one of method 'performer', "
+                "which may name this entry as features; rename it",
+            ),
             (plugin("throws_while_registering"), 2 if SANITIZED else 1, "no registration today"),
             (plugin("crashes_while_registering"), 1, "SIGSEGV"),
         ):

@@ -33,11 +33,17 @@ ATTEND = "    def attend(self, q, k, v, causal):\n        return v\n"
 REFUSED = {
     "syntax_error": ("class Mine:\n    def attend(self q):\n", r"SyntaxError: .* \(syntax_error.py:2\)"),
     "not_python": ("\x00\x01\x02", r"(SyntaxError|ValueError): source code .*null bytes"),
-    "no_class": ("def attend(q, k, v, causal):\n    return v\n", r"it defines no class with attend"),
-    "private_class": (f"class _Mine:\n{ATTEND}", r"it defines no class with attend"),
+    "no_class": (
+        "def attend(q, k, v, causal):\n    return v\n",
+        r"it defines no class that is a method, an input or an experiment: a method has attend",
+    ),
+    "private_class": (
+        f"class _Mine:\n{ATTEND}",
+        r"it defines no class that is a method, an input or an experiment: a method has attend",
+    ),
     "features_of_one_side": (
         "class Mine:\n    def features_q(self, x):\n        return x\n",
-        r"it defines no class with",
+        r"it defines no class that is a method",
     ),
     "missing_package": (
         "import os\nimport no_such_package\n",
@@ -130,6 +136,40 @@ REFUSED = {
         "class Mine:\n    def features_q(self, x):\n        return x\n    features_k = features_q\n"
         "    def decoder(self, shape):\n        return self\n",
         r"class Mine has decoder and no attend: linear attention runs its features",
+    ),
+    "input_without_draw": (
+        "import attnbench\nclass Mine(attnbench.Input):\n    def drew(self, shape, seed):\n        pass\n",
+        r"class Mine is an input and has no draw\(self, shape, seed\)",
+    ),
+    "input_without_seed": (
+        "import attnbench\nclass Mine(attnbench.Input):\n    def draw(self, shape):\n        pass\n",
+        r"class Mine: draw\(self, shape\); expected draw\(self, shape, seed\)",
+    ),
+    "input_that_wants_a_seed": (
+        "import attnbench\nclass Mine(attnbench.Input):\n    def __init__(self, seed):\n        pass\n",
+        r"its constructor wants 'seed', which nothing gives; there are parameters",
+    ),
+    "input_that_attends": (
+        f"import attnbench\nclass Mine(attnbench.Input):\n{ATTEND}",
+        r"class Mine is of two kinds: a method has attend",
+    ),
+    "taken_input": (
+        "import attnbench\nclass Gaussian(attnbench.Input):\n    def draw(self, shape, seed):\n        pass\n",
+        r"it registers a name that is taken: input 'gaussian'",
+    ),
+    "experiment_without_metrics": (
+        "import attnbench\nclass Mine(attnbench.Experiment):\n    def measure(self, applied):\n        pass\n",
+        r"class Mine: metrics = \{\}; expected a dict of units by name",
+    ),
+    "experiment_without_a_unit": (
+        "import attnbench\nclass Mine(attnbench.Experiment):\n    metrics = {'x': ''}\n"
+        "    def measure(self, applied):\n        pass\n",
+        r"class Mine: metric x = ''; expected its unit",
+    ),
+    "experiment_with_a_bad_metric": (
+        "import attnbench\nclass Mine(attnbench.Experiment):\n    metrics = {'x y': '1'}\n"
+        "    def measure(self, applied):\n        pass\n",
+        r"class Mine: metric 'x y'; expected a name of letters",
     ),
     "biased_without_features": (
         f"class Mine:\n    claims = {{'unbiased': True}}\n{ATTEND}",
@@ -604,6 +644,12 @@ class AbilitiesTest(unittest.TestCase):
         self.assertEqual({row["ending"] for row in rows}, {"done"}, rows[0]["reason"])
         return {row["metric"]: float(row["value"]) for row in rows if row["method"].startswith(method)}
 
+    def test_right_abilities_pass_check(self) -> None:
+        report = attnbench("check", "recurrent", "--plugin", str(ABILITIES)).stdout
+        for claim in ("second-paths", "decoder", "gradients", "formula"):
+            self.assertRegex(report, rf"{claim} +PASS")
+        self.assertNotIn("FAIL", report)
+
     def test_a_decoder_is_timed_and_equals_causal_attention(self) -> None:
         values = self.values("decode:blocks=5,turn=1", "recurrent", "--causal", "--precision", "f64")
         self.assertLess(values["rounding_error"], 1e-12)
@@ -658,6 +704,115 @@ class AbilitiesTest(unittest.TestCase):
         made = attnbench("list", "methods", "--plugin", str(self.folder / "mine.py"))
         self.assertEqual(made.returncode, 2)
         self.assertRegex(made.stderr, r"class Mine has tensors = True, and \S+ has no torch: .* --python")
+
+
+class EntriesTest(unittest.TestCase):
+    """Inputs and experiments in Python are used as built-in ones are."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def rows(self, experiment: str, *words: str, file: Path = SOURCES / "heavy_tails.py") -> list[dict[str, str]]:
+        results = str(self.folder / f"{len(list(self.folder.iterdir()))}.db")
+        made = attnbench("run", experiment, *words, "-d", "8", "--results", results, "--plugin", str(file))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return list(csv.DictReader(io.StringIO(attnbench("export", results).stdout)))
+
+    def values(self, experiment: str, *words: str) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for row in self.rows(experiment, *words):
+            self.assertEqual(row["ending"], "done", row["reason"])
+            found.setdefault(row["metric"], []).append(float(row["value"]))
+        return found
+
+    def test_they_are_listed_and_described(self) -> None:
+        for kind, name, words in (
+            ("inputs", "heavy-tails", ("Keys of heavy tails.", "K_ij ~ t(freedom)", "freedom       ")),
+            ("experiments", "overlap", ("How many of", "overlap                           [1] share of the k")),
+        ):
+            self.assertIn(f"  {name} ", attnbench("list", kind, *plugin("heavy_tails")).stdout)
+            told = attnbench("describe", name, *plugin("heavy_tails")).stdout
+            for text in words:
+                self.assertIn(text, told)
+
+    def test_an_experiment_is_given_the_method_applied_and_the_exact_result(self) -> None:
+        for mask in ("--causal", "--bidirectional"):
+            words = ("--method", "performer:m=16", "--input", "heavy-tails:freedom=5", "-n", "40", mask, "-r", "2")
+            for metric, values in self.values("identities", *words).items():
+                self.assertLess(max(values), 1e-12, metric)
+        found = self.values("overlap:k=4", "--method", "softmax", "--input", "heavy-tails", "-n", "32")
+        self.assertEqual(found["overlap"], [1])
+        self.assertEqual(found["per_row"], [4] * 32)
+        rows = self.rows("overlap", "--method", "uniform", "-n", "32")
+        self.assertEqual({row["metric"]: row["unit"] for row in rows}, {"overlap": "1", "per_row": "keys"})
+        found = self.values("overlap:k=4", "--method", "uniform", "--input", "heavy-tails", "-n", "32")
+        self.assertLess(found["overlap"][0], 0.5)
+
+    def test_an_input_depends_on_seed_and_replicate_and_is_scaled_once(self) -> None:
+        words = ("--method", "uniform", "--input", "heavy-tails", "-n", "64", "-r", "2")
+        first, again, other = (self.values("head", *words, "--seed", seed) for seed in ("1", "1", "2"))
+        self.assertEqual(first, again)
+        self.assertEqual((first["seed"], first["replicate"], other["seed"]), ([1, 1], [0, 1], [2, 2]))
+        for tensor, deviation in (("q", 8**-0.25), ("v", 1)):
+            one, two = np.reshape(first[tensor], (2, -1))
+            self.assertFalse(np.array_equal(one, two))
+            self.assertFalse(np.array_equal(one, np.reshape(other[tensor], (2, -1))[0]))
+            self.assertAlmostEqual(np.std(one) / deviation, 1, delta=6 / np.sqrt(2 * one.size))
+        self.assertGreater(np.max(np.abs(first["k"])), 4 * np.max(np.abs(first["q"])) / 2)
+
+    def test_a_fitted_method_learns_from_another_head_of_the_input(self) -> None:
+        file = self.folder / "learner.py"
+        file.write_text(
+            (SOURCES / "heavy_tails.py").read_text() + "\n\nclass Learner:\n"
+            "    def __init__(self, calibration):\n        self.v = calibration.v.copy()\n\n"
+            "    def attend(self, q, k, v, causal):\n        assert not np.array_equal(self.v, v)\n        return v\n"
+        )
+        rows = self.rows("attention-error", "--method", "learner", "--input", "heavy-tails", "-n", "16", file=file)
+        self.assertEqual({row["ending"] for row in rows}, {"done"}, rows[0]["reason"])
+        self.assertIn("held out", rows[0]["parameters"])
+
+    def test_needles_and_the_mask_of_an_input(self) -> None:
+        words = ("--method", "softmax", "--method", "uniform", "--input", "pointed", "-n", "32")
+        rows = self.rows("attention-error", *words)
+        found = {row["method"]: float(row["value"]) for row in rows if row["metric"] == "needle_found"}
+        self.assertEqual(found["softmax"], 1)
+        self.assertLess(found["uniform"], 0.1)
+        self.assertEqual({row["causal"] for row in rows}, {"1"})
+
+    def test_what_they_return_is_checked(self) -> None:
+        begin = "import attnbench\nimport numpy as np\n\n\n"
+        ending = "\n    def draw(self, shape, seed):\n        return "
+        measuring = "\n    metrics = {'x': '1'}\n    def measure(self, applied):\n        return "
+        for kind, body, ends, words in (
+            ("Input", f"{ending}3", "failed", r"returned a int; expected three arrays \(q, k, v\)"),
+            ("Input", f"{ending}[np.ones((2, 2))] * 3", "failed", r"q of draw\(shape, seed\) returned an array of shape \(2, 2\)"),
+            ("Input", f"{ending}[np.full((16, 8), np.nan)] * 3", "failed", r"Q\(0, 0\) is nan once scaled"),
+            ("Experiment", f"{measuring}3", "failed", r"returned a int; expected a dict of numbers by metric"),
+            ("Experiment", f"{measuring}{{'y': 3}}", "failed", r"returned the metric 'y'; its `metrics` are x"),
+            ("Experiment", f"{measuring}{{'x': 'a'}}", "failed", r"returned a str as x; expected a number or numbers"),
+            ("Experiment", f"{measuring}{{'x': np.nan}}", "invalid", r"x is not a number"),
+            ("Experiment", f"{measuring}{{'x': applied.attention}}", "failed", r"write|`matrices = True`"),
+            ("Experiment", "\n    matrices = True" + f"{measuring}{{'x': 1}}", "skipped", r"has no attention matrix"),
+        ):  # fmt: skip
+            with self.subTest(words=words):
+                file = self.folder / "mine.py"
+                file.write_text(f"{begin}class Mine(attnbench.{kind}):{body}\n")
+                chosen = ["attention-error", "--input", "mine"] if kind == "Input" else ["mine"]
+                method = "gmlp" if ends == "skipped" else "uniform"
+                rows = self.rows(*chosen, "--method", method, "-n", "16", file=file)
+                self.assertEqual(rows[0]["ending"], ends, rows[0]["reason"])
+                self.assertRegex(rows[0]["reason"], words)
+
+    def test_their_file_counts_as_their_source(self) -> None:
+        file = self.folder / "mine.py"
+        file.write_text((SOURCES / "heavy_tails.py").read_text())
+        for experiment, source in (("attention-error", "heavy-tails"), ("overlap", "gaussian")):
+            words = ["run", experiment, "--input", source, "--method", "uniform", "-n", "16", "-d", "4"]
+            words += ["--results", str(self.folder / "results.db"), "--plugin", str(file)]
+            self.assertIn("1 run", attnbench(*words).stdout)
+            self.assertIn("0 run", attnbench(*words).stdout)
+            file.write_text(file.read_text() + "# changed\n")
+            self.assertIn("1 run", attnbench(*words).stdout)
 
 
 class ImportedTest(unittest.TestCase):
@@ -746,7 +901,9 @@ class FormsTest(unittest.TestCase):
             self.refused("--plugin", "mine.core:Halve", **path), r"module mine.core .* has no class 'Halve'"
         )
         self.assertRegex(self.refused("--plugin", "mine:SEVEN", **path), r"module mine .* has no class 'SEVEN'")
-        self.assertRegex(self.refused("--plugin", "attnbench:Parameter"), r"has neither attend")
+        self.assertRegex(
+            self.refused("--plugin", "attnbench:Parameter"), r"class Parameter is of no kind: a method has attend"
+        )
         self.package.rename(self.folder / "my-methods")
         self.assertIn("rename the folder to a word", self.refused("--plugin", str(self.folder / "my-methods")))
         (self.folder / "my-methods").rename(self.folder / "json")
@@ -774,6 +931,26 @@ class FormsTest(unittest.TestCase):
                 file = self.package / "deep/__init__.py"
                 file.write_text(file.read_text() + "# changed\n")
                 self.assertIn("1 run", attnbench(*words, **environment).stdout)
+
+    def test_a_package_that_is_installed_counts_as_a_whole(self) -> None:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        installed = self.folder / "lib" / version / "site-packages"
+        installed.mkdir(parents=True)
+        shutil.move(self.package, installed / "mine")
+        for name, text in (("alone", f"class Alone:\n{ATTEND}"), ("__init__", "")):
+            (installed / f"mine/{name}.py").write_text(text)
+        words = ["run", "attention-error", "-n", "16", "-d", "4", "--results", str(self.folder / "results.db")]
+        for plugin, method, file in (
+            ("mine.core:Half", "half", "deep/factors"),
+            ("mine.alone:Alone", "alone", "__init__"),  # which Python runs before it imports mine.alone
+        ):
+            with self.subTest(plugin=plugin):
+                given = [*words, "--method", method, "--plugin", plugin]
+                self.assertIn("1 run", attnbench(*given, PYTHONUSERBASE=str(self.folder)).stdout)
+                self.assertIn("0 run", attnbench(*given, PYTHONUSERBASE=str(self.folder)).stdout)
+                path = installed / f"mine/{file}.py"
+                path.write_text(path.read_text() + "# changed\n")
+                self.assertIn("1 run", attnbench(*given, PYTHONUSERBASE=str(self.folder)).stdout)
 
 
 class ParametersTest(unittest.TestCase):

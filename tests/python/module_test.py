@@ -22,8 +22,9 @@ BUILD = Path(sys.argv.pop(1)).resolve()
 sys.path[:0] = [str(BUILD / "python"), str(SOURCES), str(SOURCES.parents[1] / "approximations")]
 
 import attnbench  # noqa: E402
-from attnbench.declaration import kebab  # noqa: E402
+from attnbench.entry import kebab  # noqa: E402
 from libraries_test import read_safetensors  # noqa: E402
+from heavy_tails import HeavyTails, Overlap  # noqa: E402
 from means import Leaky, Mean  # noqa: E402
 
 Array = NDArray[Any]
@@ -223,7 +224,7 @@ class ClassTest(unittest.TestCase):
     def test_names_that_are_taken_and_what_is_no_method(self) -> None:
         with self.assertRaisesRegex(attnbench.Misuse, "'softmax' is taken"):
             attnbench.register(type("Softmax", (Mean,), {}))
-        with self.assertRaisesRegex(attnbench.Misuse, "neither attend"):
+        with self.assertRaisesRegex(attnbench.Misuse, "class Nothing is of no kind: a method has attend"):
             attnbench.register(type("Nothing", (), {}))
         with self.assertRaisesRegex(attnbench.Misuse, "is no class"):
             attnbench.register(3)  # type: ignore[type-var]
@@ -381,6 +382,19 @@ class RunTest(unittest.TestCase):
                 np.testing.assert_allclose(attnbench.attend("half", *[np.ones((4, 2))] * 3), 2 * np.ones((4, 2)))
             finally:
                 sys.path.remove(folder)
+
+    def test_inputs_and_experiments_may_be_classes(self) -> None:
+        frame = attnbench.run(Overlap, ["uniform", "softmax"], inputs=[HeavyTails, "gaussian"], n=16, d=4)
+        self.assertEqual(set(frame["input"]), {"heavy-tails", "gaussian"})
+        self.assertEqual(set(frame[(frame["metric"] == "overlap") & (frame["method"] == "softmax")]["value"]), {1})
+        attnbench.register(HeavyTails)
+        self.assertEqual(attnbench.describe("heavy-tails:freedom=5")["parameters"], {"freedom": "5"})
+        again = attnbench.run("attention-error", "uniform", inputs="heavy-tails:freedom=5", n=16, d=4)
+        self.assertEqual(set(again["ending"]), {"done"})
+        self.assertEqual(
+            sorted(attnbench.load(SOURCES / "heavy_tails.py")),
+            ["head", "heavy-tails", "identities", "overlap", "pointed"],
+        )
 
     def test_endings_are_rows_and_a_warning(self) -> None:
         attnbench.load(SOURCES / "faults.py")
