@@ -40,6 +40,7 @@ from query import add_query, query
 from redraw import images, redraw_script
 from results import Figure, Misuse, Results, natural_order, read
 from style import IN_PAPER, REPORT, Layout
+from tables import csv_text
 
 share_subsets()
 CANVASES = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
@@ -147,7 +148,12 @@ def numbers(panels: list[Panel]) -> str:
         if kind not in ("trade", "histogram"):
             table = table.drop(columns=["x_low", "x_high"])
         tables.append(table)
-    return pd.concat(tables).to_csv(index=False, lineterminator="\n") if tables else ""
+    if not tables:
+        return ""
+    whole = pd.concat(tables)
+    for name in whole.columns[whole.dtypes == object]:
+        whole[name] = [csv_text(cell) if isinstance(cell, str) else cell for cell in whole[name]]
+    return whole.to_csv(index=False, lineterminator="\n")
 
 
 # Files and the command line.

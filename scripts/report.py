@@ -9,6 +9,8 @@ page's path.
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import itertools
 import json
 import re
@@ -72,6 +74,7 @@ def page(results: Results, drawings: list[Drawn]) -> str:
     """The whole page. With fewer drawings than the results have figures, only the recipes of the drawings are on it."""
     recipes = _recipes(results, drawings)
     sections, classes = with_classes("\n".join(map(_recipe, recipes)))
+    script = f'"use strict";\n{"".join(map(_part, SCRIPTS))}'
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
     return Template(_part("page.html")).substitute(
         light=_variables((name, colour) for colour, name in NAMES.items()),
@@ -87,7 +90,8 @@ def page(results: Results, drawings: list[Drawn]) -> str:
         methods=_methods(results, recipes, methods),
         endings=_endings(results),
         runs=_runs(results),
-        scripts=_scripts(results, recipes),
+        script_hashes=f"{_hash_of(script)} {_hash_of(get_plotlyjs())}",
+        scripts=_scripts(results, recipes, script),
     )
 
 
@@ -95,7 +99,13 @@ def _part(name: str) -> str:
     return (PARTS / name).read_text()
 
 
-def _scripts(results: Results, recipes: list[Recipe]) -> str:
+def _hash_of(script: str) -> str:
+    """As a content security policy names it: the browser runs the page's own scripts, and none that a results file
+    might bring."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _scripts(results: Results, recipes: list[Recipe], script: str) -> str:
     """The page's scripts, and the packed data that they unpack when needed: the summaries of cells, and Plotly."""
     if len(results.cells) == 0:
         return ""
@@ -103,7 +113,7 @@ def _scripts(results: Results, recipes: list[Recipe]) -> str:
     return (
         f'<script type="text/plain" id="packed-cells">{packed_summaries(results, cells)}</script>\n'
         f'<script type="text/plain" id="packed-plotly">{packed(get_plotlyjs())}</script>\n'
-        f'<script>"use strict";\n{"".join(map(_part, SCRIPTS))}</script>'
+        f"<script>{script}</script>"
     )
 
 
@@ -194,7 +204,7 @@ def _verdicts(recipes: list[Recipe], methods: pd.Series[str]) -> str:
     tested = {recipe.name: sorted(set(methods.reindex(recipe.cells).dropna())) for recipe in recipes}
     outcomes = Counter(verdict.outcome for _, verdict in judged)
     unexpected = sum(recipe.unexpected(verdict) for recipe, verdict in judged)
-    words = [f"{count} {outcome}" for outcome, count in sorted(outcomes.items())]
+    words = [_by_outcome(outcomes)]
     words += [f"{unexpected} not as expected"] if not all(recipe.smoke for recipe in recipes) else []
     rows = "\n".join(_verdict_row(recipe, verdict, tested[recipe.name]) for recipe, verdict in judged)
     return (
@@ -213,6 +223,10 @@ def _verdicts(recipes: list[Recipe], methods: pd.Series[str]) -> str:
         '<th scope="col">Expected</th><th scope="col">Evidence</th><th scope="col">Seconds</th></tr></thead>'
         f"<tbody>\n{rows}\n</tbody></table></section>"
     )
+
+
+def _by_outcome(outcomes: Counter[str]) -> str:
+    return ", ".join(f"{count} {escape(outcome)}" for outcome, count in sorted(outcomes.items()))
 
 
 def _select(label: str, name: str, values: list[str]) -> str:
@@ -298,7 +312,7 @@ def _compared(verdict: Verdict) -> str:
         f'<tr><td>{escape(one["what"])}</td><td>{escape(one["side"])}</td>'
         f'<td class="number">{_number(one["value"])}</td>'
         f'<td class="number">{_number(one["low"])}</td><td class="number">{_number(one["high"])}</td>'
-        f'<td class="number">{one["count"]}</td></tr>'
+        f'<td class="number">{escape(str(one["count"]))}</td></tr>'
         for one in compared
     )
     return (
@@ -384,8 +398,7 @@ def _method(name: str, cells: pd.DataFrame, recipes: list[Recipe]) -> str:
     ]
     evidence = []
     for recipe in recipes:
-        outcomes = Counter(verdict.outcome for verdict in recipe.verdicts)
-        words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+        words = _by_outcome(Counter(verdict.outcome for verdict in recipe.verdicts))
         evidence.append(f'<li><a href="#{recipe.anchor}">{escape(recipe.title)}</a>{words and f": {words}"}</li>')
     return (
         f'<details id="method={escape(name)}"><summary><code>{escape(name)}</code> '

@@ -66,8 +66,17 @@ VERDICT = (
 BLOCK = 64  # bytes
 
 
+def printable(text: str) -> str:
+    """A text for a terminal. Control characters, which could move its cursor or run its commands, are shown as in
+    \\x1b; the program does the same (harness/cli/terminal.hpp)."""
+    return "".join(f"\\x{ord(c):02x}" if c not in "\n\t" and (ord(c) < 32 or 127 <= ord(c) < 160) else c for c in text)
+
+
 class Misuse(Exception):
     """The user's error in one line: the value given, the value expected, and how to correct it. Exit code 2."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(printable(line))
 
 
 def open_results(path: Path) -> sqlite3.Connection:

@@ -7,7 +7,10 @@ import io
 import re
 from collections.abc import Sequence
 
+from results_file import printable
+
 Rows = Sequence[Sequence[str]]
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -25,7 +28,7 @@ _LATEX = {
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def markdown_text(text: str) -> str:
@@ -49,7 +52,14 @@ def latex(header: Sequence[str], rows: Rows, columns: str) -> str:
     return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{head}\\hline\n{''.join(body)}\\hline\n\\end{{tabular}}\n"
 
 
+def csv_text(text: str) -> str:
+    """A cell that every program shows as text: spreadsheets compute a cell that begins like a formula, so an apostrophe
+    comes before it. Numbers stay as they are. attnbench export does the same (harness/store/export.cpp)."""
+    formula = text.startswith(("=", "+", "-", "@", "\t", "\r")) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if formula else text
+
+
 def comma_separated(header: Sequence[str], rows: Rows) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    csv.writer(text, lineterminator="\n").writerows([map(csv_text, row) for row in (header, *rows)])
     return text.getvalue()

@@ -110,6 +110,17 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Atte
   return result;
 }
 
+// A remark if the axes of heads and tokens seem exchanged; else empty. One query of many heads is what decoding gives.
+std::string remark_on_axes(const AttentionFile& file) {
+  if (file.heads <= file.nq || file.key_heads <= file.nk) return "";
+  return fmt::format(
+      "attnbench: warning: q has shape [{0}{1}, {2}, {3}], which is {1} heads of {2} tokens, and k has {4} heads of "
+      "{5}; "
+      "if they are [tokens, heads, d], exchange these axes, as np.swapaxes(q, -3, -2) does\n",
+      file.leading.size() == 2 ? fmt::format("{}, ", file.batches) : "", file.heads, file.nq, file.d, file.key_heads,
+      file.nk);
+}
+
 int run(const std::vector<std::string>& words) {
   Arguments arguments;
   std::string round;
@@ -147,6 +158,7 @@ int run(const std::vector<std::string>& words) {
   const Params params("methods", arguments.spec);
   const AttentionFile file = read_attention_file(arguments.input);
   refuse_absurd_sizes(file.nq, file.nk, file.d, file.dv);
+  std::cerr << remark_on_axes(file);
   const bool fitted = find<MethodEntry>(params.name()).fitted(params);
   if (fitted && arguments.calibrate.empty() && arguments.state.empty())
     std::cerr << "attnbench: " << params.name()

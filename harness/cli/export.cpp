@@ -28,7 +28,6 @@ int run(const std::vector<std::string>& arguments) {
   if (file.empty()) throw Misuse("export: no results file given");
   if (format != "csv" && format != "json") throw Misuse("--format " + format + ": expected csv or json");
   const Store store = Store::open_existing(file);
-  std::ios::sync_with_stdio(false);
   if (format == "csv")
     store.export_csv(std::cout, !no_clock);
   else

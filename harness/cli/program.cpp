@@ -9,6 +9,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/plugin_options.hpp"
 #include "harness/cli/recipe_file.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/linalg/lapack.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/store/text.hpp"
@@ -71,6 +72,7 @@ int run_command(const std::vector<std::string>& words) {
 
 int run_program(int argc, char** argv) {
   if (const auto code = serve_if_worker(argc, argv)) return *code;
+  const PrintableOutput output(std::cout), errors(std::cerr);
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool worker = !words.empty() && words[0] == "worker";
   if (worker) words.erase(words.begin());

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "harness/errors/printable.hpp"
 #include "harness/machine/interrupts.hpp"
 #include "harness/machine/scratch_folder.hpp"
 #include "harness/workers/pool.hpp"
@@ -53,8 +54,9 @@ void Progress::print(double done, const std::string& what) {
   if (!terminal_ || (now() - printed_ < 0.2 && done_ < total_)) return;
   printed_ = now();
   const double left = (printed_ - started_) / done * (static_cast<double>(total_) - done);
-  std::fputs(fmt::format("\r\x1b[K{}/{}  {} left  {:.60}", done_, total_, minutes_and_seconds(left), what).c_str(),
-             stderr);
+  std::fputs(
+      fmt::format("\r\x1b[K{}/{}  {} left  {:.60}", done_, total_, minutes_and_seconds(left), printable(what)).c_str(),
+      stderr);
 }
 
 Progress::~Progress() {

@@ -68,6 +68,15 @@ std::string_view printed(double number, fmt::memory_buffer& scratch) {
   return {scratch.data(), scratch.size()};
 }
 
+constexpr std::string_view formula_signs = "=+-@\t\r";
+
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 // Each format appends a field after a comma; a line drops its first comma.
 struct Csv {
   static void open_table(std::string& out, bool clock) {
@@ -88,8 +97,12 @@ struct Csv {
     fmt::memory_buffer scratch;
     (fields += ',') += printed(value, scratch);
   }
+  // Spreadsheets compute a cell that begins like a formula, so an apostrophe comes before such a text.
   static void text(std::string& fields, size_t, std::string_view value) {
     fields += ',';
+    std::string as_text;
+    if (!value.empty() && formula_signs.find(value[0]) != std::string_view::npos && !is_number(value))
+      value = as_text.append("'").append(value);
     if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
       fields += value;
       return;
@@ -133,8 +146,8 @@ struct Json {
       ((fields += '"') += value) += '"';
       return;
     }
-    // A reason may quote a path or a worker's last output, which need not be UTF-8.
-    fields += nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    // A reason may quote a path or a worker's last output, which need not be UTF-8, and may be shown by a terminal.
+    fields += nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   }
 };
 

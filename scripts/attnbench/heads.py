@@ -41,6 +41,17 @@ def _same_axes(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Array, Array, 
     return arrays
 
 
+def _question_axes(q: Array, k: Array, stacklevel: int) -> None:
+    """Warns if the axes of heads and tokens seem exchanged. One query of many heads is what decoding gives."""
+    if q.ndim > 2 and all(x.shape[-3] > x.shape[-2] for x in (q, k)):
+        warnings.warn(
+            f"q has shape {q.shape}, which is {q.shape[-3]} heads of {q.shape[-2]} tokens, and k has shape {k.shape}; "
+            "attnbench takes [heads, n, d]: if yours are [n, heads, d], exchange these axes, as "
+            "np.swapaxes(q, -3, -2) does",
+            stacklevel=stacklevel + 1,
+        )
+
+
 def _learnt(spec: str, calibration: Sequence[ArrayLike] | None, warn: bool) -> list[Array] | None:
     """The calibration head with four axes. Warns if a fitted method would learn from the input."""
     if calibration is None:
@@ -68,6 +79,7 @@ def _applied(
 ) -> Array:
     spec = name_of(method)
     q, k, v = _same_axes(q, k, v)
+    _question_axes(q, k, stacklevel=3)
     learnt = _learnt(spec, calibration, state is None)
     injected = None if state is None else {name: np.asarray(x, dtype=np.float64) for name, x in state.items()}
     result = _native.attend(
@@ -148,6 +160,7 @@ def state(
     """
     spec = name_of(method)
     queries, keys, values = _same_axes(q, k, k if v is None else v)
+    _question_axes(queries, keys, stacklevel=2)
     learnt = _learnt(spec, calibration, True)
     given = [_four_axes(x, name) for x, name in zip((queries, keys, values), "qkv")]
     drawn = _native.state(spec, given[0], given[1], given[2], causal, seed, scaled, learnt)

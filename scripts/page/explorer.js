@@ -112,7 +112,8 @@ function tracesOf(store, form, drawn, looks, facets) {
 function bottomOf(values, log) {
   const drawn = values.filter(value => !log || value > 0);
   if (!drawn.length) return 1;
-  const [lowest, greatest] = [Math.min(...drawn), Math.max(...drawn)];
+  // Not Math.min(...drawn): a million arguments are more than a call takes.
+  const [lowest, greatest] = drawn.reduce(([low, high], y) => [Math.min(low, y), Math.max(high, y)], [drawn[0], drawn[0]]);
   return log ? lowest / 1.5 : lowest - 0.05 * (greatest - lowest || 1);
 }
 
@@ -153,11 +154,11 @@ function layoutOf(store, form, traces, facets, width) {
     const [column, end] = [i % columns, i ? i + 1 : ""];
     const [left, top] = [column * (w + gapX), 1 - Math.floor(i / columns) * (h + gapY)];
     layout[`xaxis${end}`] = {...alongX, domain: [left, left + w], anchor: `y${end}`, matches: i ? "x" : undefined,
-      title: {text: i + columns >= facets.length ? x.value.replace("metric:", "") : ""}};
+      title: {text: i + columns >= facets.length ? plotText(x.value.replace("metric:", "")) : ""}};
     layout[`yaxis${end}`] = {...alongY, domain: [Math.max(0, top - h), top], anchor: `x${end}`, matches: i ? "y" : undefined,
-      title: {text: column === 0 ? `${centreOf(store, form, y.value)} of ${y.value}` : ""}};
+      title: {text: column === 0 ? plotText(`${centreOf(store, form, y.value)} of ${y.value}`) : ""}};
     if (facet)
-      layout.annotations.push({text: facet, xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom",
+      layout.annotations.push({text: plotText(facet), xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom",
         showarrow: false});
   });
   return layout;

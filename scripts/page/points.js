@@ -77,6 +77,9 @@ function pointsOf(store, form, cells) {
   return {points, marks, placeless, gaps};
 }
 
+// A text for Plotly, which reads tags such as <b> and <a href> in everything that it draws.
+const plotText = text => String(text).replace(/[&<>]/g, sign => ({"&": "&amp;", "<": "&lt;", ">": "&gt;"})[sign]);
+
 function hoverOf(store, form, point) {
   const {cells, rows} = store;
   const {y, x} = form.elements;
@@ -86,15 +89,15 @@ function hoverOf(store, form, point) {
   const problem = [of("n"), of("d"), cells.causal[point.cell] ? "causal" : "", cells.machine[point.cell]];
   const lines = [short(cells.method[point.cell]), short(`${cells.experiment[point.cell]}, ${cells.input[point.cell]}`),
     problem.filter(Boolean).join(", ")];
-  if (point.row === undefined) return [...lines, cells.other[point.cell]].join("<br>");
+  if (point.row === undefined) return [...lines, cells.other[point.cell]].map(plotText).join("<br>");
   const theory = store.rowOf.get(`${point.cell} ${y.value}_theory`);
   const interval = Number.isNaN(point.low) ? "" : `  [${number(point.low)}, ${number(point.high)}]`;
   lines.push(`${x.value.replace("metric:", "")} = ${number(point.x)}${point.words}`,
-    `${centre} of ${y.value} = <b>${number(point.y)}</b>${interval}`,
+    `${centre} of ${y.value} = ${number(point.y)}${interval}`,
     `${plural(rows.replicates[point.row], "replicate")}, ${plural(rows.samples[point.row], "sample")}`);
   if (theory !== undefined) lines.push(`closed form = ${number(rows[centre][theory])}`);
   if (cells.other[point.cell]) lines.push(`not done: ${short(cells.other[point.cell])}`);
-  return lines.join("<br>");
+  return lines.map(plotText).join("<br>");
 }
 
 // Whether logarithmic axes can show the point.

@@ -54,8 +54,10 @@ function sorted(entries, columns, sort) {
 function csvOf(store, entries) {
   const {cells, rows, metrics, columns} = store;
   const numbers = ["mean", "low", "high", "median", "median_low", "median_high", "replicates", "samples"];
+  // Spreadsheets compute a cell that begins like a formula (scripts/tables.py).
+  const asText = value => /^[=+\-@\t\r]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : value;
   const quoted = value => /[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
-  const plain = value => value === null || Number.isNaN(value) ? "" : quoted(String(value));
+  const plain = value => value === null || Number.isNaN(value) ? "" : quoted(asText(String(value)));
   const lines = [["cell", ...columns, "metric", "unit", ...numbers, "done", "not_done"].join(",")];
   for (const [cell, row] of entries)
     lines.push([cells.key[cell], ...columns.map(name => cells[name][cell]),

@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "harness/errors/printable.hpp"
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/write_safetensors.hpp"
 #include "harness/random/streams.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/folder.hpp"
 #include "tests/program.hpp"
@@ -77,6 +79,58 @@ TEST_CASE("attend softmax on a file agrees with a float64 reference to 1e-13", "
         CHECK(std::abs(out.values[static_cast<size_t>(head) * expected.size() + i] - expected[i]) < 1e-13);
     }
   }
+}
+
+TEST_CASE("attend questions a file with more heads than tokens, and decoding is none", "[end-to-end]") {
+  const Folder folder;
+  const auto said = [&](Index heads, Index nq, Index nk) {
+    const NamedTensors tensors{{"q", random_tensor("q", {heads, nq, 4})},
+                               {"k", random_tensor("k", {heads, nk, 4})},
+                               {"v", random_tensor("v", {heads, nk, 3})}};
+    write_safetensors(folder / "x.safetensors", tensors, Precision::f64);
+    const auto outcome = program(
+        fmt::format("attend softmax --input {} --output {}", folder / "x.safetensors", folder / "y.safetensors"));
+    CHECK(outcome.code == 0);
+    return outcome.text;
+  };
+  const std::string questioned = said(9, 2, 8);
+  INFO(questioned);
+  CHECK(questioned.find("q has shape [9, 2, 4], which is 9 heads of 2 tokens, and k has 9 heads of 8") !=
+        std::string::npos);
+  CHECK(questioned.find("np.swapaxes(q, -3, -2)") != std::string::npos);
+  CHECK(said(8, 1, 9).empty());
+  CHECK(said(8, 1, 8).empty());
+  CHECK(said(8, 8, 8).empty());
+}
+
+TEST_CASE("nothing that a file is called or holds commands a terminal", "[end-to-end]") {
+  CHECK(printable("\x1b]0;owned\a\r\x7f\xc2\x9b"
+                  "1m\ta\nb\xc3\xa9\xc2\xa0") == "\\x1b]0;owned\\x07\\x0d\\x7f\\x9b1m\ta\nb\xc3\xa9\xc2\xa0");
+  const Folder folder;
+  const auto missing = program("export '" +
+                               (folder / "\x1b[2J\xc2\x9b"
+                                         "31m.db") +
+                               "'");
+  CHECK(missing.code == 2);
+  CHECK(missing.text.find("/\\x1b[2J\\x9b31m.db") != std::string::npos);
+  CHECK(missing.text.find('\x1b') == std::string::npos);
+  {
+    Store store(folder / "r.db");
+    const auto run = store.begin_run("=HYPERLINK(1)", "{}");
+    const CellRow row{
+        .key = "k", .experiment = "=1+1", .method = "@SUM", .input = "-x", .shape = {}, .parameters = "{}"};
+    store.record(run, row, 0, {Ending::Kind::failed, "\x1b[31mred, or -1"}, 0, {});
+    store.record(run, row, 1, {Ending::Kind::failed, "-1"}, 0, {});
+  }
+  const auto csv = program("export " + (folder / "r.db"));
+  INFO(csv.text);
+  CHECK(csv.text.find("\n'=1+1,'@SUM,'-x,") != std::string::npos);
+  CHECK(csv.text.find(",\"\\x1b[31mred, or -1\",") != std::string::npos);
+  CHECK(csv.text.find(",failed,-1,") != std::string::npos);
+  CHECK(csv.text.find(",'=HYPERLINK(1)\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(program("export " + (folder / "r.db") + " --format json").text);
+  CHECK(json.at(0).at("experiment") == "=1+1");
+  CHECK(json.at(0).at("reason") == "\x1b[31mred, or -1");
 }
 
 TEST_CASE("attend writes what each head drew, takes it back, and refuses tensors that a method does not know",

@@ -55,6 +55,19 @@ class AttendTest(unittest.TestCase):
                 self.assertEqual(out.shape, (*leading, N, DV))
                 np.testing.assert_allclose(out, softmax(q, k, v, causal), atol=1e-12)
 
+    def test_more_heads_than_tokens_are_questioned(self) -> None:
+        for heads, nq, nk, doubtful in ((9, 8, 8, True), (9, 1, 9, False), (8, 8, 8, False), (9, 2, 7, True)):
+            with self.subTest(heads=heads, nq=nq, nk=nk), warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                arrays = drawn(heads, rows=nq), drawn(heads, rows=nk), drawn(heads, rows=nk)
+                attnbench.attend("softmax", *arrays)
+                attnbench.state("performer", *arrays)
+                self.assertEqual(len(said), 2 * doubtful)
+                for warning in said:
+                    words = f"q has shape \\({heads}, {nq}, 8\\), .*k has shape \\({heads}, {nk}, 8\\).*swapaxes"
+                    self.assertRegex(str(warning.message), words)
+                    self.assertEqual(warning.filename, __file__)
+
     def test_the_state_of_each_head_is_given_back(self) -> None:
         q, k, v = drawn(3), drawn(3), drawn(3, columns=DV)
         spec = "performer:m=5,projection=iid"

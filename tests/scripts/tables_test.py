@@ -36,6 +36,16 @@ class Verdicts(InTemporaryDirectory):
         self.assertEqual(rows[0]["source"], NEGATIVE.source)
         self.assertEqual((rows[1]["region"], rows[1]["expected"], rows[1]["size"]), ("n > 8", "CONDITIONAL", "quick"))
 
+    def test_no_cell_is_a_formula_and_no_text_commands_a_terminal(self) -> None:
+        for text in ("=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "-", "+inf2"):
+            self.assertEqual(tables.csv_text(text), f"'{text}")
+        for text in ("", "a=b", "-1", "+2.5e-3", ".5", "-.5", "-inf", "NaN", "1e9", "performer:m=8", "'=1"):
+            self.assertEqual(tables.csv_text(text), text)
+        self.assertEqual(tables.comma_separated(["=a"], [["-1"], ["=b"]]), "'=a\n-1\n'=b\n")
+        shown = tables.markdown(["a"], [["\x1b[2J\x07red\x9b1m\x7f é"]])
+        self.assertIn(r"\\x1b\[2J\\x07red\\x9b1m\\x7f é", shown)
+        self.assertEqual(str(results.Misuse("no \x1b]0;title\x07 file\n")), "no \\x1b]0;title\\x07 file\n")
+
     def test_words_are_escaped_in_markdown_and_in_latex(self) -> None:
         read = self.judged("quick")
         self.assertIn("1 not as expected", verdicts.heading(read))

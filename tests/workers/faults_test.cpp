@@ -357,6 +357,9 @@ TEST_CASE("an audit finds numbers that depend on what ran before, and changes no
   CHECK(has(found, "9 replicates of 3 cells measured again, each in a new worker: some differ; "));
   CHECK(exported(folder, "r.db", any) == before);
 
+  attnbench(what("--method drifts"), 0);
+  CHECK(has(attnbench(what("--method drifts") + " --audit", 1), "relative_output_error"));
+
   // Of a request that the file has in part: a failed cell, and a replicate more.
   attnbench(what("--method throw"), 0);
   const std::string part = attnbench(

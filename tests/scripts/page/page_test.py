@@ -484,6 +484,54 @@ class BadInput(InBrowser):
         self.assertIn("no such thing", self.one("#table tbody").text)
         self.assert_quiet()
 
+    def test_names_that_attack_are_shown_as_they_are(self) -> None:
+        """As a page's HTML, in Plotly's own tags, as a script, and as a formula in the table that one downloads."""
+        owns = "document.title='owned'"
+        image = f'<img src=x onerror="{owns}">'
+        names = {
+            "method": [image, f'<a href="javascript:{owns}">click</a>', "=1+1", f"</script><script>{owns}</script>"],
+            "experiment": [f"<b>{image}</b>", "@SUM(1)", "$evil", "%{x}"],
+        }
+        statements = [
+            f"UPDATE cell SET {column} = '{name.replace(chr(39), chr(39) * 2)}' WHERE id % {len(values)} = {i}"
+            for column, values in names.items()
+            for i, name in enumerate(values)
+        ]
+        attack = image.replace("'", "''")
+        columns = ("outcome", "expected", "statement", "numbers", "source", "region", "quotation", "definition")
+        statements += [f"UPDATE verdict SET {column} = '{attack}'" for column in columns]
+        statements += [f"UPDATE measurement SET metric = '{attack}' WHERE metric = 'numerical_rank'"]
+        statements += [f"UPDATE replicate SET reason = '{attack}' WHERE ending <> 'done'"]
+        statements += [
+            f"UPDATE run SET command = '{attack}', environment = json_set(environment, '$.host', '{attack}')"
+        ]
+        counted = f"json_object('what', 'a', 'side', 'b', 'value', 1, 'low', 0, 'high', 2, 'count', '{attack}')"
+        statements += [f"UPDATE verdict SET compared = json_array({counted})", "DELETE FROM figure"]
+        page = self.changed("hostile", *statements)
+        self.open("#cells=all&facet=experiment&y=" + SPREAD, page=page)
+        self.wait_for_plot()
+        self.assertEqual(self.js("document.title"), "attnbench report")
+        self.assertEqual(self.js("document.querySelectorAll('main img, #plot .main-svg a').length"), 0)
+        text = self.one("main").text
+        for name in (image, *names["method"]):
+            self.assertIn(name, text)
+        facets = self.js("[...document.querySelectorAll('#plot .annotation-text')].map(t => t.textContent).join('|')")
+        self.assertIn(f"<b>{image}", facets)
+        self.one("#download").click()
+        there = self.folder / "downloads"
+        rows = self.wait(lambda: [p for p in there.glob("*.csv") if "=1+1" in p.read_text()], "the table as CSV")[0]
+        cells = {row["method"] for row in csv.DictReader(StringIO(rows.read_text()))}
+        self.assertIn("'=1+1", cells)
+        self.assertNotIn("=1+1", cells)
+        self.assertEqual(BROWSER.get_log("browser"), [])
+        # The browser runs no script that is not the page's own, whatever becomes part of it.
+        self.js("document.body.insertAdjacentHTML('beforeend', arguments[0])", image)
+        script = "(() => { const s = document.createElement('script'); s.textContent = arguments[0]; "
+        self.js(f"{script} document.body.append(s); }})()", owns)
+        time.sleep(0.2)
+        self.assertEqual(self.js("document.title"), "attnbench report")
+        self.assertGreater(len(BROWSER.get_log("browser")), 0)  # the refusals
+
     def test_equal_results_give_an_equal_page(self) -> None:
         first = self.changed("first", "DELETE FROM figure")  # of equal figures: tests/scripts/plot_test.py
         subprocess.run([sys.executable, REPORT, self.folder / "first.db", "-o", self.folder / "second"], check=True)
