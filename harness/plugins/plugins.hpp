@@ -23,6 +23,11 @@ std::string python_of_plugins();
 // interpreter that cannot be found.
 void set_plugins(const Plugins& plugins);
 
+// The files beside plugins that go with them, sorted: beside mine.so or mine.py the file mine.bib; and the recipe files
+// mine.recipe.json and mine.ANYTHING.recipe.json.
+std::vector<std::filesystem::path> bibliographies_of_plugins();
+std::vector<std::filesystem::path> recipes_of_plugins();
+
 // The command that starts a worker able to load them: this program or the interpreter, with its arguments.
 std::vector<std::string> worker_command();
 // Makes every worker run in that interpreter, with or without plugins: this program is a Python module.
