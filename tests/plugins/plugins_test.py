@@ -146,12 +146,16 @@ class PluginsTest(unittest.TestCase):
             commands = [command for (command,) in store.execute("SELECT command FROM reproduction ORDER BY recipe")]
         file = self.folder / "mine.recipe.json"
         self.assertEqual(commands[1], f"attnbench reproduce {file} --quick --plugin {copy}")
-        self.assertIn("0 run", self.done(*shlex.split(commands[1])[1:], "--results", self.results, "-o", str(self.folder)))
+        self.assertIn(
+            "0 run", self.done(*shlex.split(commands[1])[1:], "--results", self.results, "-o", str(self.folder))
+        )
         file.write_text(file.read_text().replace('"below"', '"belo"'))
         for broken in (["list"], ["describe", "of-mine"]):
             refused = attnbench(*broken, *beside)
             self.assertEqual(refused.returncode, 2)
-            self.assertRegex(refused.stderr, r"mine\.recipe\.json, line 1: a statement has no 'belo'; did you mean below\?")
+            self.assertRegex(
+                refused.stderr, r"mine\.recipe\.json, line 1: a statement has no 'belo'; did you mean below\?"
+            )
             self.assertEqual(refused.stderr.count("\n"), 1)
 
     def test_a_plugin_that_has_changed_is_measured_anew(self) -> None:
@@ -218,7 +222,11 @@ class PluginsTest(unittest.TestCase):
             (str(text), 2, "it is no shared library"),
             (plugin("no_plugin"), 2, "no plugin"),
             (plugin("other_headers"), 2, "headers: 0123456789abcdef of attnbench 0.0.1, where this program has"),
-            (plugin("other_headers"), 2, f"cmake -B build -DCMAKE_PREFIX_PATH={FOLDER / 'prefix'} && cmake --build build"),
+            (
+                plugin("other_headers"),
+                2,
+                f"cmake -B build -DCMAKE_PREFIX_PATH={FOLDER / 'prefix'} && cmake --build build",
+            ),
             (plugin("other_headers"), 2, "Eigen's alignment: 128, where this program has"),
             (plugin("registers_nothing"), 2, "registers nothing"),
             (plugin("taken_name"), 2, "method 'performer'"),
