@@ -6,7 +6,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build git libeigen3-dev libboost-dev libboost-program-options-dev libbenchmark-dev catch2
           libsqlitecpp-dev libsqlite3-dev nlohmann-json3-dev libfmt-dev libzip-dev libopenblas-dev liblapacke-dev
-          libfftw3-dev libtomlplusplus-dev pybind11-dev python3-dev python3 python3-numpy python3-matplotlib python3-pandas python3-plotly python3-scipy)
+          libfftw3-dev pybind11-dev python3-dev python3 python3-numpy python3-matplotlib python3-pandas python3-plotly python3-scipy)
 case "${1:-}" in
   "") ;;
   --ci) packages+=(clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 slurmctld slurmd slurm-client munge

@@ -17,8 +17,9 @@ struct Answer {
   std::string text;  // standard output, and with the default redirection standard error
 };
 
-inline Answer program(const std::string& arguments, const std::string& redirection = "2>&1") {
-  FILE* pipe = popen(fmt::format("'{}' {} {}", ATTNBENCH_PROGRAM, arguments, redirection).c_str(), "r");
+inline Answer program(const std::string& arguments, const std::string& redirection = "2>&1",
+                      const char* file = ATTNBENCH_PROGRAM) {
+  FILE* pipe = popen(fmt::format("'{}' {} {}", file, arguments, redirection).c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;
   std::array<char, 4096> buffer{};

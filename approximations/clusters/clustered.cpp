@@ -64,7 +64,8 @@ const bool registered = add(method<Clustered>({
              .formula = "A_i = softmax(Q^c k^T) in the row of i's group, Q^c the groups' means",
              .reference = "Vyas et al. 2020, arXiv:2007.04825, section 3.1, eq. 3 to 6",
              .cost = "O(n clusters (d sweeps + d + dv)) time, one copy of Q in double",
-             .family = "clusters"},
+             .family = "clusters",
+             .departure = "groups queries by k-means on the queries, the paper on the bits of a hash of them"},
     .parameters = QueryGrouping::parameters(),
     .claims =
         [](const Params& params, const Shape& shape) {

@@ -126,7 +126,8 @@ const bool registered = add(method<ImprovedClustered>({
              .formula = "A_ij = m_c exp(q_i.k_j) / sum over T_c of exp(q_i.k_l) for j in T_c, A^c_cj elsewhere",
              .reference = "Vyas et al. 2020, arXiv:2007.04825, section 3.2, eq. 7 to 9",
              .cost = "O(n clusters (d sweeps + d + dv) + n top (d + dv)) time, one copy of Q in double, 32 rows of A",
-             .family = "clusters"},
+             .family = "clusters",
+             .departure = "groups queries by k-means on the queries, the paper on the bits of a hash of them"},
     .parameters = parameters(),
     .claims =
         [](const Params&, const Shape& shape) {

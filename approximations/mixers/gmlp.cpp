@@ -96,7 +96,9 @@ const bool registered = add(method<SpatialGating>({
              .formula = "out = V o (W V + b 1^T), W n x n; causal: W lower triangular",
              .reference = "Liu et al. 2021, arXiv:2105.08050, eq. 3",
              .cost = "O(n^2 dv) time; W is n^2; no memory beyond state, input and output",
-             .family = "mixers"},
+             .family = "mixers",
+             .departure = "Z1 = Z2 = V, without the normalisation of Z2 that the paper adds for stability; the "
+                          "paper's variant splits the channels between Z1 and Z2"},
     .parameters = {Parameter::choice("init", "random", "how W is drawn", {"random", "near-identity", "identity"})},
     .claims =
         [](const Params&, const Shape& shape) {

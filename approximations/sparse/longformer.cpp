@@ -33,7 +33,9 @@ const bool registered = add(sparse_method(
                  .summary = "softmax over a sliding window, with first tokens that see all and are seen by all",
                  .formula = "row i sees |i - j| <= w or j < g; all keys where i < g",
                  .reference = "Beltagy et al. 2020, arXiv:2004.05150, section 3.1",
-                 .cost = "O(n (w + g) (d + dv)) time, O(n) memory beyond input and output"},
+                 .cost = "O(n (w + g) (d + dv)) time, O(n) memory beyond input and output",
+                 .departure = "the first g tokens are global, as [CLS] is; in the paper the task determines them, and "
+                              "global rows have projections of their own"},
         .parameters = {Parameter::integer("window", 64, "half width w: row i sees |i - j| <= w", 0).as_budget(),
                        Parameter::integer("global", 4, "g: first tokens that see all and are seen by all", 0)},
         .claims = exact_with_a_full_window,

@@ -192,6 +192,8 @@ class Measuring {
       Candidate candidate{.method = method, .error = error, .time = median_of(times, rate), .seconds = median(seconds)};
       const auto bytes = cell.scalar("peak_bytes");
       if (!bytes.empty()) candidate.bytes = bytes.begin()->second;
+      const auto rounding = cell.scalar("rounding_error");
+      if (!rounding.empty()) candidate.rounding = rounding.begin()->second;
       return candidate;
     };
     const auto exact = timed("softmax", certain(0));

@@ -10,6 +10,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
 #include "harness/machine/memory_limit.hpp"
+#include "harness/timing/turns.hpp"
 
 namespace attnbench::recommend_command {
 namespace {
@@ -84,6 +85,10 @@ void print(const MeasuredCandidates& found, const Recommendation& answer, const 
       "in "
       "float, of the first head on one thread\n",
       1 - recommendation_error_rate);
+  // Errors are those of double, and users call the method in float.
+  for (const Candidate& c : answer.ranked)
+    if (const std::string warning = rounding_warning(c.method, c.rounding); !warning.empty())
+      std::cout << "warning: " << warning << "\n";
   if (!found.fitted.empty())
     std::cout << fmt::format("an input has no other head to learn from: {} learnt from the measured one\n",
                              fmt::join(found.fitted, ", "));

@@ -16,6 +16,7 @@ struct Candidate {
   Estimate time = {};                // of a call, relative to exact softmax in the same block
   double seconds = 0;                // of a call, median
   std::optional<double> bytes = {};  // peak of a call, without inputs and output; empty: not known
+  double rounding = 0;               // of float's output against double's, relative to its norm
 };
 
 // The user's limits.

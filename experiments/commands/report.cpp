@@ -11,6 +11,7 @@
 #include "harness/cli/script.hpp"
 #include "harness/core/bibliography.hpp"
 #include "harness/machine/resources.hpp"
+#include "harness/plugins/plugins.hpp"
 #include "harness/runner/run.hpp"
 #include "harness/store/citable.hpp"
 
@@ -47,19 +48,20 @@ int cite(const std::vector<std::string>& files) {
     references.merge(sources);
     for (const auto& method : methods) references.merge(references_of("methods", {"methods", method}));
   }
-  const auto entries = bibliography();
-  std::set<std::string> keys;
+  auto entries = bibliography();
+  for (const auto& file : bibliographies_of_plugins()) add_bibliography(entries, file);
+  std::map<std::string, std::string> texts;  // by key: several names may be of one entry
   for (const auto& reference : references) {
-    const auto cited = cited_keys(reference);
+    const auto cited = cited_keys(reference, entries);
     bool all = !cited.empty();
     for (const auto& key : cited)
-      if (entries.count(key))
-        keys.insert(key);
+      if (const auto entry = entries.find(key); entry != entries.end())
+        texts.emplace(entry->second.key, entry->second.text);
       else
         all = false;
     if (!all && !reference.empty() && !reference.starts_with("none")) std::cout << "% " << reference << "\n";
   }
-  for (const auto& key : keys) std::cout << "\n" << entries.at(key).text << "\n";
+  for (const auto& [key, text] : texts) std::cout << "\n" << text << "\n";
   return 0;
 }
 

@@ -154,6 +154,18 @@ void print_claims(const Params& params) {
                            work.exps);
 }
 
+// Where the entry, and what its parameters name, differ from their references.
+void print_departures(const std::string& plural, const Params& params) {
+  print_line("departure", catalogue(plural).description(params.name()).departure);
+  for (const auto& p : params.declared()) {
+    if (p.kind == Parameter::Kind::entry)
+      if (const auto& of_entry = catalogue(p.catalogue).description(params.text(p.name)).departure; !of_entry.empty())
+        print_line("departure", fmt::format("{}={} {}", p.name, params.text(p.name), of_entry));
+    if (p.kind == Parameter::Kind::specs)
+      for (const Params& inner : params.all_nested(p.name)) print_departures(p.catalogue, inner);
+  }
+}
+
 void print_recipe(const RecipeEntry& entry) {
   print_line("file", entry.file);
   std::cout << "\nstatements\n";
@@ -170,7 +182,7 @@ int run(const std::vector<std::string>& arguments) {
   std::string spec_text;
   PatternDrawing drawing;
   visible.add_options()("name", options::value(&spec_text),
-                        "a name of any kind, a spec such as performer:m=64, or a recipe file (.toml)")(
+                        "a name of any kind, a spec such as performer:m=64, or a recipe file (.json)")(
       "pattern", "instead, draw the keys that each row of a sparse method sees")(
       "tokens,n", options::value(&drawing.n)->value_name("N"), "with --pattern: how many tokens [64]")(
       "causal", options::bool_switch(&drawing.causal), "with --pattern: under a causal mask")(
@@ -200,6 +212,7 @@ int run(const std::vector<std::string>& arguments) {
     print_line("formula", text.formula);
     print_line("reference", text.reference);
     print_line("cost", text.cost);
+    print_departures(plural, params);
     print_parameters(params.declared(), false, "parameters");
     print_parameters(
         params.declared(), true,

@@ -12,7 +12,7 @@
 #include "harness/cli/request.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/runner/declared_recipe.hpp"
-#include "harness/runner/toml.hpp"
+#include "harness/runner/json_file.hpp"
 
 namespace attnbench {
 
@@ -20,9 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* ending = ".recipe.toml";
 constexpr std::array<const char*, 3> size_names{"smoke", "quick", "full"};
-// A value of [sizes] is inserted wherever a text names it, and the axes of all runs are kept.
+// A value of 'sizes' is inserted wherever a text names it, and the axes of all runs are kept.
 constexpr size_t longest_value = 1'000, most_axis_values = 100'000;
 
 bool is_name(std::string_view text) {
@@ -39,23 +38,23 @@ bool is_identifier(std::string_view text) {
                      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 
-// The values of [sizes] at one size, by name.
-using Sized = std::map<std::string, TomlValue>;
+// The values of 'sizes' at one size, by name.
+using Sized = std::map<std::string, JsonValue>;
 
-Sized sized(const TomlTable& file, RecipeSize size) {
+Sized sized(const JsonObject& file, RecipeSize size) {
   Sized values;
   if (!file.find("sizes")) return values;
-  const TomlTable sizes = file.table("sizes");
+  const JsonObject sizes = file.object("sizes");
   for (const std::string& name : sizes.keys()) {
     if (!is_identifier(name)) sizes.refuse(name, "is no name; expected letters, digits and _");
-    const TomlTable one = sizes.table(name);
+    const JsonObject one = sizes.object(name);
     one.require_known("a size", {size_names.begin(), size_names.end()});
     one.at("smoke");
     one.at("quick");
     const bool as_quick = size == RecipeSize::full && !one.find("full");
-    const TomlValue& value = one.at(as_quick ? "quick" : size_names[static_cast<size_t>(size)]);
-    const auto* list = value.as<TomlValue::List>();
-    const auto plain = [](const TomlValue& v) { return !v.as<TomlValue::List>() && !v.as<TomlTable>(); };
+    const JsonValue& value = one.at(as_quick ? "quick" : size_names[static_cast<size_t>(size)]);
+    const auto* list = value.as<JsonValue::List>();
+    const auto plain = [](const JsonValue& v) { return !v.as<JsonValue::List>() && !v.as<JsonObject>(); };
     if (list ? !std::all_of(list->begin(), list->end(), plain) : !plain(value))
       one.refuse(fmt::format("'{}' is {}; expected a number, a string or a list of these", name, value.kind()));
     if (value.text(", ").size() > longest_value)
@@ -70,8 +69,8 @@ class Inserting {
  public:
   Inserting(const Sized& values, std::string separator) : values_(values), separator_(std::move(separator)) {}
 
-  TomlTable operator()(const TomlTable& table) const {
-    TomlTable all = table;
+  JsonObject operator()(const JsonObject& table) const {
+    JsonObject all = table;
     for (const std::string& key : table.keys())
       if (key != "quotation" && key != "source" && key != "paraphrase")  // the words of others
         all.set(key, inserted(table, key, *table.find(key)));
@@ -79,29 +78,29 @@ class Inserting {
   }
 
  private:
-  TomlValue inserted(const TomlTable& table, const std::string& key, const TomlValue& value) const {
-    TomlValue result = value;
+  JsonValue inserted(const JsonObject& table, const std::string& key, const JsonValue& value) const {
+    JsonValue result = value;
     if (const auto* text = value.as<std::string>()) {
       result.content = of_text(table, key, *text);
-    } else if (const auto* list = value.as<TomlValue::List>()) {
-      TomlValue::List all;
-      for (const TomlValue& element : *list) {
-        const TomlValue one = inserted(table, key, element);
-        const auto* several = element.as<std::string>() ? one.as<TomlValue::List>() : nullptr;
+    } else if (const auto* list = value.as<JsonValue::List>()) {
+      JsonValue::List all;
+      for (const JsonValue& element : *list) {
+        const JsonValue one = inserted(table, key, element);
+        const auto* several = element.as<std::string>() ? one.as<JsonValue::List>() : nullptr;
         if (several)  // a list named in a list adds its elements
           all.insert(all.end(), several->begin(), several->end());
         else
           all.push_back(one);
       }
       result.content = std::move(all);
-    } else if (const auto* inner = value.as<TomlTable>()) {
+    } else if (const auto* inner = value.as<JsonObject>()) {
       result.content = (*this)(*inner);
     }
     return result;
   }
 
   // A text that is one name alone becomes the value itself, a number or a list.
-  decltype(TomlValue::content) of_text(const TomlTable& table, const std::string& key, const std::string& text) const {
+  decltype(JsonValue::content) of_text(const JsonObject& table, const std::string& key, const std::string& text) const {
     std::string all;
     for (size_t place = 0; place < text.size();) {
       const size_t open = text.find('{', place),
@@ -118,7 +117,7 @@ class Inserting {
       if (value == values_.end()) {
         std::vector<std::string> names;
         for (const auto& [known, ignored] : values_) names.push_back(known);
-        table.refuse(key, fmt::format("names {{{}}}, which [sizes] does not have{}", name, nearest_names(name, names)));
+        table.refuse(key, fmt::format("names {{{}}}, which 'sizes' does not have{}", name, nearest_names(name, names)));
       }
       if (open == 0 && close + 1 == text.size()) return value->second.content;
       all += text.substr(place, open - place) + value->second.text(separator_);
@@ -134,18 +133,18 @@ class Inserting {
 const std::vector<std::string> columns_of_specs{"method", "input", "experiment"};
 
 // The columns of a selection with their values; `own` are keys that are none.
-Selection selection_of(const TomlTable& table, const std::vector<std::string>& own) {
+Selection selection_of(const JsonObject& table, const std::vector<std::string>& own) {
   Selection selection{.run = table.text_or("run", "")};
   for (const std::string& key : table.keys()) {
     if (key == "run" || std::find(own.begin(), own.end(), key) != own.end()) continue;
-    const TomlValue& value = table.at(key);
-    const auto* list = value.as<TomlValue::List>();
+    const JsonValue& value = table.at(key);
+    const auto* list = value.as<JsonValue::List>();
     AnyOf wanted{std::vector<std::string>{}};
     const bool spec = std::find(columns_of_specs.begin(), columns_of_specs.end(), key) != columns_of_specs.end();
-    for (const TomlValue& one : list ? *list : TomlValue::List{value}) {
+    for (const JsonValue& one : list ? *list : JsonValue::List{value}) {
       if (const auto* text = one.as<std::string>())
         wanted.values.emplace_back(*text);
-      else if (spec || one.as<TomlTable>() || one.as<TomlValue::List>())
+      else if (spec || one.as<JsonObject>() || one.as<JsonValue::List>())
         table.refuse(key, fmt::format("is {}; expected {}", one.kind(),
                                       spec ? "a spec in quotes, such as \"performer:m=64\", or a list of them"
                                            : "a number, a string or a list of these"));
@@ -164,14 +163,14 @@ Selection selection_of(const TomlTable& table, const std::vector<std::string>& o
   return selection;
 }
 
-DeclaredRun run_of(const TomlTable& table) {
+DeclaredRun run_of(const JsonObject& table) {
   std::vector<NamedOption> options;
   for (const std::string& key : table.keys()) {
     if (key == "name") continue;
-    const TomlValue& value = table.at(key);
-    const auto* list = value.as<TomlValue::List>();
-    for (const TomlValue& one : list ? *list : TomlValue::List{value}) {
-      if (one.as<TomlTable>() || one.as<TomlValue::List>())
+    const JsonValue& value = table.at(key);
+    const auto* list = value.as<JsonValue::List>();
+    for (const JsonValue& one : list ? *list : JsonValue::List{value}) {
+      if (one.as<JsonObject>() || one.as<JsonValue::List>())
         table.refuse(key, fmt::format("is {}; expected a value as on the command line", one.kind()));
       options.emplace_back(key, one.text(","));
     }
@@ -185,7 +184,7 @@ DeclaredRun run_of(const TomlTable& table) {
 }
 
 // The fields of a panel by the keys of docs/figures.md.
-Panel panel_of(const TomlTable& table) {
+Panel panel_of(const JsonObject& table) {
   Panel panel;
   const std::vector<std::pair<std::string, std::string*>> texts{{"title", &panel.title},
                                                                 {"kind", &panel.kind},
@@ -237,24 +236,24 @@ Panel panel_of(const TomlTable& table) {
   one_of("x_scale", panel.x_scale, {"linear", "log2", "log10"});
   one_of("y_scale", panel.y_scale, {"linear", "log2", "log10"});
   if ((panel.kind == "curve" || panel.kind == "map") && panel.x.empty())
-    table.refuse("'x' is missing; expected a size or a parameter, such as x = \"n\"");
+    table.refuse("'x' is missing; expected a size or a parameter, such as \"x\": \"n\"");
   if (!panel.range.empty() && panel.range.size() != 2) table.refuse("range", "needs two numbers, such as [0, 1]");
   return panel;
 }
 
-DeclaredFigure figure_of(const TomlTable& table) {
-  table.require_known("a figure", {"name", "title", "caption", "panel"});
+DeclaredFigure figure_of(const JsonObject& table) {
+  table.require_known("a figure", {"name", "title", "caption", "panels"});
   DeclaredFigure figure{table.place(), table.text("name"), table.text("title"), table.text("caption"), {}};
   if (!is_name(figure.name)) table.refuse("name", "is no name; expected letters, digits, '-' and '_'");
-  for (const TomlTable& panel : table.tables("panel"))
+  for (const JsonObject& panel : table.objects("panels"))
     figure.panels.push_back(
-        {panel.place(), panel_of(panel), panel.find("cells") ? selection_of(panel.table("cells"), {}) : Selection{}});
-  if (figure.panels.empty()) table.refuse("no [[figure.panel]] follows; expected one at least");
+        {panel.place(), panel_of(panel), panel.find("cells") ? selection_of(panel.object("cells"), {}) : Selection{}});
+  if (figure.panels.empty()) table.refuse("'panels' is missing or empty; expected one at least");
   return figure;
 }
 
 // Exactly one of the rules.
-DeclaredRule rule_of(const TomlTable& table) {
+DeclaredRule rule_of(const JsonObject& table) {
   using Kind = DeclaredRule::Kind;
   static const std::vector<std::pair<std::string, Kind>> kinds{
       {"below", Kind::below},       {"above", Kind::above},           {"between", Kind::between},
@@ -290,8 +289,8 @@ DeclaredRule rule_of(const TomlTable& table) {
       rule.report = table.numbers(key);
       break;
     case Kind::at_most:
-      if (table.at(key).as<TomlTable>()) {
-        const TomlTable bound = table.table(key);
+      if (table.at(key).as<JsonObject>()) {
+        const JsonObject bound = table.object(key);
         bound.require_known("a bound", {"metric"});
         rule.bound_metric = bound.text("metric");
         break;
@@ -303,7 +302,7 @@ DeclaredRule rule_of(const TomlTable& table) {
   return rule;
 }
 
-Ruling ruling_of(const TomlTable& table, bool reports) {
+Ruling ruling_of(const JsonObject& table, bool reports) {
   static const std::vector<std::pair<std::string, Ruling>> rulings{{"pass", Ruling::pass},
                                                                    {"fail", Ruling::fail},
                                                                    {"ambiguous", Ruling::ambiguous},
@@ -322,7 +321,7 @@ Ruling ruling_of(const TomlTable& table, bool reports) {
   table.refuse("expected", fmt::format("is '{}'{}", given, nearest_names(given, names)));
 }
 
-Taken taken_of(const TomlTable& table) {
+Taken taken_of(const JsonObject& table) {
   static const std::vector<std::pair<std::string, Taken>> all{{"median", Taken::median},
                                                               {"median of turns", Taken::median_of_turns},
                                                               {"mean", Taken::mean},
@@ -336,7 +335,7 @@ Taken taken_of(const TomlTable& table) {
   table.refuse("take", fmt::format("is '{}'{}", given, nearest_names(given, names)));
 }
 
-DeclaredStatement statement_of(const TomlTable& table) {
+DeclaredStatement statement_of(const JsonObject& table) {
   table.require_known("a statement", {"text",    "source",   "quotation", "paraphrase",   "definition", "threshold",
                                       "because", "expected", "metric",    "take",         "of",         "over",
                                       "each",    "where",    "any",       "equal_within", "below",      "above",
@@ -357,9 +356,9 @@ DeclaredStatement statement_of(const TomlTable& table) {
     table.refuse(
         "a source and its words belong together: expected 'source' with 'quotation' (verbatim) or 'paraphrase', or "
         "none of them for a finding of your own");
-  if (table.find("of")) all.of = selection_of(table.table("of"), {});
+  if (table.find("of")) all.of = selection_of(table.object("of"), {});
   if (table.find("over")) {
-    const TomlTable over = table.table("over");
+    const JsonObject over = table.object("over");
     all.over = selection_of(over, {"metric"});
     all.over_metric = over.text_or("metric", "");
   }
@@ -379,27 +378,27 @@ DeclaredStatement statement_of(const TomlTable& table) {
   if (all.equal_within < 1) table.refuse("equal_within", "is below 1; expected a factor such as 1.1");
   if (all.each == each_cell && all.over && (!all.over->run.empty() || !all.over->conditions.empty()))
     table.refuse("over",
-                 "names cells, but each = \"cell\" divides by another metric of the same cell; expected over = "
-                 "{ metric = \"...\" }, or the columns that tell comparisons apart in 'each'");
+                 "names cells, but \"each\": \"cell\" divides by another metric of the same cell; expected "
+                 "{\"metric\": \"...\"}, or the columns that tell comparisons apart in 'each'");
   if (all.taken == Taken::median_of_turns && !all.over_metric.empty() && all.over_metric != all.metric)
     table.refuse("over", "has another metric, but turns are divided block by block by those of the same metric");
   return all;
 }
 
-DeclaredRecipe declared(const TomlTable& file, RecipeSize size) {
+DeclaredRecipe declared(const JsonObject& file, RecipeSize size) {
   const Sized values = sized(file, size);
   const Inserting in_options(values, ","), in_texts(values, ", ");
   DeclaredRecipe recipe;
   size_t axis_values = 0;
-  for (const TomlTable& run : file.tables("run")) {
+  for (const JsonObject& run : file.objects("runs")) {
     recipe.runs.push_back(run_of(in_options(run)));
     for (const Axis& axis : recipe.runs.back().request.sweep) axis_values += axis.values.size();
     if (axis_values > most_axis_values)
       run.refuse(fmt::format("{} values on the axes of all runs; expected at most {}", axis_values, most_axis_values));
   }
-  if (recipe.runs.empty()) file.refuse("no [[run]]; expected one at least");
-  for (const TomlTable& figure : file.tables("figure")) recipe.figures.push_back(figure_of(in_texts(figure)));
-  for (const TomlTable& statement : file.tables("statement"))
+  if (recipe.runs.empty()) file.refuse("'runs' is missing or empty; expected one at least");
+  for (const JsonObject& figure : file.objects("figures")) recipe.figures.push_back(figure_of(in_texts(figure)));
+  for (const JsonObject& statement : file.objects("statements"))
     recipe.statements.push_back(statement_of(in_texts(statement)));
   for (size_t i = 0; i < recipe.figures.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -426,8 +425,8 @@ std::string read(const fs::path& file) {
 }  // namespace
 
 RecipeEntry parse_recipe(std::string_view text, const std::string& file) {
-  const TomlTable table = parse_toml(text, file);
-  table.require_known("a recipe", {"name", "title", "question", "reference", "sizes", "run", "figure", "statement"});
+  const JsonObject table = parse_json(text, file);
+  table.require_known("a recipe", {"name", "title", "question", "reference", "sizes", "runs", "figures", "statements"});
   const std::string name = table.text("name");
   if (!is_name(name))
     table.refuse("name",
@@ -443,7 +442,7 @@ RecipeEntry parse_recipe(std::string_view text, const std::string& file) {
           .file = file};
 }
 
-bool names_recipe_file(const std::string& word) { return word.ends_with(".toml"); }
+bool names_recipe_file(const std::string& word) { return word.ends_with(".json"); }
 
 std::string add_recipe(const fs::path& file) {
   std::error_code none;
@@ -461,16 +460,7 @@ std::string add_recipe(const fs::path& file) {
 }
 
 void add_recipes_of_plugins() {
-  for (const fs::path& plugin : plugins().files) {
-    std::vector<fs::path> files;
-    std::error_code none;
-    for (const auto& beside : fs::directory_iterator(plugin.parent_path(), none)) {
-      const std::string name = beside.path().filename().string();
-      if (name.starts_with(plugin.stem().string() + ".") && name.ends_with(ending)) files.push_back(beside.path());
-    }
-    std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) add_recipe(file);
-  }
+  for (const fs::path& file : recipes_of_plugins()) add_recipe(file);
 }
 
 }  // namespace attnbench

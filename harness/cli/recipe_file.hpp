@@ -1,6 +1,6 @@
-// Recipe files: runs, figures and statements of a recipe in TOML, for people who give a method to others.
-// docs/sharing.md describes the format. TOML, because most of a recipe is prose: it has texts of several lines and
-// comments.
+// Recipe files: runs, figures and statements of a recipe in JSON, for people who give a method to others.
+// docs/sharing.md describes the format. TOML would read better, but fuzzing broke both of its parsers in Debian 12
+// within a minute: toml++ 3.3 is undefined after "[=", and toml11 3.7 reads beyond its buffer.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,7 @@ bool names_recipe_file(const std::string& word);
 // Reads and registers the recipe of a file, unless it is registered already, and returns its name. Throws Misuse.
 std::string add_recipe(const std::filesystem::path& file);
 
-// Registers the recipes beside each plugin: beside mine.so or mine.py the files mine.recipe.toml and
-// mine.ANYTHING.recipe.toml.
+// Registers the recipes beside the plugins of this process.
 void add_recipes_of_plugins();
 
 }  // namespace attnbench

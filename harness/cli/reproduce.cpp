@@ -113,7 +113,7 @@ int run_command(const std::vector<std::string>& words) {
   bool smoke = false, quick = false, full = false, only_explain = false, timed = false, untimed = false;
   options::options_description visible("options");
   visible.add_options()("recipe", options::value(&names),
-                        "recipes, or files that state one (.toml; docs/sharing.md) (default: all; see attnbench list "
+                        "recipes, or files that state one (.json; docs/sharing.md) (default: all; see attnbench list "
                         "recipes)")("quick", options::bool_switch(&quick), "small sizes (default)")(
       "full", options::bool_switch(&full), "the published sizes")("smoke", options::bool_switch(&smoke),
                                                                   "tiny sizes: shows that everything runs, no more")(
@@ -195,7 +195,7 @@ int run_command(const std::vector<std::string>& words) {
 const bool registered = add(
     CommandEntry{.text = {.name = "reproduce",
                           .summary = "run the recipes, judge them and make the page with their figures",
-                          .formula = "reproduce [RECIPE|FILE.toml...] [--quick|--full] [--timed|--untimed] [--explain] "
+                          .formula = "reproduce [RECIPE|FILE.json...] [--quick|--full] [--timed|--untimed] [--explain] "
                                      "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
                  .run = run_command});
 

@@ -23,10 +23,16 @@ class Reader {
 
   // Reads from "@" to the brace that closes the entry; returns false at the end. Text between entries is comment.
   bool next(BibliographyEntry& entry) {
-    place_ = text_.find('@', place_);
-    if (place_ == std::string_view::npos) return false;
-    const size_t begin = place_++;
-    name();  // the kind of publication
+    size_t begin = 0;
+    for (bool publication = false; !publication;) {
+      key_.clear();
+      place_ = text_.find('@', place_);
+      if (place_ == std::string_view::npos) return false;
+      begin = place_++;
+      const std::string kind = name();
+      publication = kind != "comment" && kind != "string" && kind != "preamble";
+      if (!publication) skip_space(), braced();
+    }
     expect('{');
     entry.key = trimmed(until(",}"));
     if (entry.key.empty() || entry.key.find_first_of(" \t\r\n{") != std::string::npos) fail("no key");
@@ -34,12 +40,10 @@ class Reader {
     while (take(',') && (skip_space(), peek() != '}')) {
       const std::string field = name();
       expect('=');
-      entry.fields[field] = braced();
+      entry.fields[field] = value();
     }
     expect('}');
     entry.text = text_.substr(begin, place_ - begin);
-    for (const char* field : {"author", "title", "year"})
-      if (entry.fields[field].empty()) fail(fmt::format("no {}", field));
     return true;
   }
 
@@ -70,12 +74,39 @@ class Reader {
     return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
   }
 
+  // A name in lower case: of a field, or of a kind of publication.
   std::string name() {
-    skip_space();
+    std::string all;
+    for (skip_space(); std::isalnum(static_cast<unsigned char>(peek())) || peek() == '-' || peek() == '_'; ++place_)
+      all += static_cast<char>(std::tolower(static_cast<unsigned char>(peek())));
+    if (all.empty()) fail("no name where one is due");
+    return all;
+  }
+
+  std::string value() {
+    std::string all;
+    do {
+      skip_space();
+      all += peek() == '{' ? braced() : peek() == '"' ? in_quotation_marks() : word();
+    } while (take('#'));
+    return all;
+  }
+
+  // A number, or a name that @string defines.
+  std::string word() {
+    const std::string all = trimmed(until(",}#"));
+    if (all.empty() || all.find_first_of(" \t\r\n{\"") != std::string::npos) fail("no value where one is due");
+    return all;
+  }
+
+  std::string in_quotation_marks() {
+    expect('"');
     const size_t begin = place_;
-    while (std::isalpha(static_cast<unsigned char>(peek()))) ++place_;
-    if (place_ == begin) fail("no name where one is due");
-    return std::string(text_.substr(begin, place_ - begin));
+    for (int depth = 0; depth > 0 || peek() != '"'; ++place_) {
+      if (place_ == text_.size()) fail("a quotation mark that nothing closes");
+      depth += (peek() == '{') - (peek() == '}');
+    }
+    return std::string(text_.substr(begin, place_++ - begin));
   }
 
   // The value inside a pair of braces, without that pair. Inner braces are part of it.
@@ -102,6 +133,23 @@ class Reader {
   std::string key_ = {};
 };
 
+std::string read(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) throw Misuse(fmt::format("{}: it cannot be read; expected a BibTeX file", file.string()));
+  return text;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+bool contains_word(const std::string& text, const std::string& word) {
+  for (size_t place = text.find(word); place != text.npos; place = text.find(word, place + 1)) {
+    const size_t end = place + word.size();
+    if ((place == 0 || !is_word(text[place - 1])) && (end == text.size() || !is_word(text[end]))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<BibliographyEntry> parse_bibliography(std::string_view text, const std::string& file) {
@@ -111,19 +159,17 @@ std::vector<BibliographyEntry> parse_bibliography(std::string_view text, const s
   return entries;
 }
 
-std::map<std::string, BibliographyEntry> bibliography() {
+Bibliography bibliography() {
   namespace fs = std::filesystem;
   const fs::path root = source_tree();
-  std::map<std::string, BibliographyEntry> all;
+  Bibliography all;
   for (const char* part : {"approximations", "experiments", "harness"}) {
     if (!fs::exists(root / part))
       throw Misuse(fmt::format("the folder {} is not there; expected the source tree that this was built from",
                                (root / part).string()));
     for (const auto& found : fs::recursive_directory_iterator(root / part)) {
       if (found.path().filename() != "references.bib") continue;
-      std::ifstream stream(found.path(), std::ios::binary);
-      const std::string text{std::istreambuf_iterator<char>(stream), {}};
-      for (const auto& entry : parse_bibliography(text, found.path().string()))
+      for (const auto& entry : parse_bibliography(read(found.path()), found.path().string()))
         if (!all.emplace(entry.key, entry).second)
           throw Misuse(fmt::format("{}: the key '{}' exists already; expected each once below {}: remove one",
                                    found.path().string(), entry.key, root.string()));
@@ -132,9 +178,18 @@ std::map<std::string, BibliographyEntry> bibliography() {
   return all;
 }
 
+void add_bibliography(Bibliography& all, const std::filesystem::path& file) {
+  for (const auto& entry : parse_bibliography(read(file), file.string())) {
+    all.emplace(entry.key, entry);
+    for (const char* field : {"eprint", "doi"})
+      if (const auto name = entry.fields.find(field); name != entry.fields.end()) all.emplace(name->second, entry);
+  }
+}
+
 std::set<std::string> cited_keys(const std::string& reference) {
   static const std::regex arxiv(R"(arXiv:([0-9]{4}\.[0-9]{4,5}|[a-z-]+/[0-9]{7}))");
   static const std::regex post(R"(kexue\.fm(?:/archives/| )([0-9]+))");
+  static const std::regex doi(R"((?:doi:|doi\.org/)(10\.[0-9]{4,9}/[^\s,;]*[^\s,;.)]))");
   std::set<std::string> keys;
   const auto each = [&](const std::regex& pattern, const std::string& prefix) {
     for (std::sregex_iterator found(reference.begin(), reference.end(), pattern), end; found != end; ++found)
@@ -142,6 +197,14 @@ std::set<std::string> cited_keys(const std::string& reference) {
   };
   each(arxiv, "");
   each(post, "kexue.fm/archives/");
+  each(doi, "");
+  return keys;
+}
+
+std::set<std::string> cited_keys(const std::string& reference, const Bibliography& known) {
+  std::set<std::string> keys = cited_keys(reference);
+  for (const auto& [name, entry] : known)
+    if (name == entry.key && contains_word(reference, name)) keys.insert(name);
   return keys;
 }
 

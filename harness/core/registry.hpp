@@ -23,6 +23,7 @@ struct Description {
   std::string reference;  // paper and equation
   std::string cost;       // time and memory, in n, d, dv and the parameters
   std::string family;     // limits what a parameter may name: "linear", "sparse" ...
+  std::string departure;  // where it does something else than its reference, and why; empty: nowhere
 };
 
 // The entries of one kind by name. Code that does not depend on the type of an entry is compiled once, in registry.cpp,

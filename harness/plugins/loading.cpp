@@ -11,6 +11,7 @@
 
 #include "harness/core/entry_names.hpp"
 #include "harness/core/feature_map.hpp"
+#include "harness/core/installed.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/plugins/plugins.hpp"
@@ -46,6 +47,15 @@ std::map<std::string, std::string> fields(const std::string& text) {
   return all;
 }
 
+// For the folder of a plugin's sources. An attnbench that is not installed has no CMake package.
+std::string build_command() {
+  const fs::path prefix = library_file().parent_path().parent_path().parent_path();
+  std::error_code none;
+  const bool installed = fs::exists(prefix / "lib/cmake/attnbench", none);
+  return fmt::format("{}cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build",
+                     installed ? "" : "cmake --install, then ", installed ? prefix.string() : "PREFIX");
+}
+
 void require_same_abi(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
@@ -69,8 +79,8 @@ void require_same_abi(const fs::path& file) {
                                         other == theirs.end() ? "none" : other->second, value));
   }
   if (!differences.empty())
-    throw Misuse(fmt::format("it was built for another program ({}); rebuild it against the attnbench that loads it",
-                             fmt::join(differences, "; ")));
+    throw Misuse(fmt::format("it was built for another attnbench ({}); build it again for this one: {}",
+                             fmt::join(differences, "; "), build_command()));
 }
 
 void load_library(const fs::path& file) {

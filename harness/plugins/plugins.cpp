@@ -146,6 +146,20 @@ bool has_source(const fs::path& plugin, const std::string& source) {
 
 fs::path package_folder() { return library_file().parent_path() / "python"; }
 
+// The files beside the plugins whose names agree. matches: receives the name of a file and that of a plugin without
+// its ending.
+std::vector<fs::path> beside_plugins(bool (*matches)(const std::string& name, const std::string& plugin)) {
+  std::vector<fs::path> all;
+  std::error_code none;
+  for (const fs::path& plugin : plugins().files)
+    for (const auto& beside : fs::directory_iterator(plugin.parent_path(), none))
+      if (matches(beside.path().filename().string(), plugin.stem().string()) && beside.is_regular_file(none))
+        all.push_back(beside.path());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 // Tells the interpreter where attnbench.worker is.
 void show_package() {
   const std::string package = package_folder().string(), path = variable("PYTHONPATH");
@@ -162,6 +176,16 @@ Plugins plugins() {
 }
 
 bool is_python(const fs::path& plugin) { return plugin.extension() != ".so"; }
+
+std::vector<fs::path> bibliographies_of_plugins() {
+  return beside_plugins([](const std::string& name, const std::string& plugin) { return name == plugin + ".bib"; });
+}
+
+std::vector<fs::path> recipes_of_plugins() {
+  return beside_plugins([](const std::string& name, const std::string& plugin) {
+    return name.starts_with(plugin + ".") && name.ends_with(".recipe.json");
+  });
+}
 
 std::string python_of_plugins() {
   const auto [files, python] = plugins();

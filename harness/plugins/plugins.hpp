@@ -32,6 +32,11 @@ bool is_python(const std::filesystem::path& plugin);
 // plugin, for an interpreter that cannot be found, and for a program that was built without Python.
 void set_plugins(const Plugins& plugins);
 
+// The files beside plugins that go with them, sorted: beside mine.so or mine.py the file mine.bib; and the recipe files
+// mine.recipe.json and mine.ANYTHING.recipe.json.
+std::vector<std::filesystem::path> bibliographies_of_plugins();
+std::vector<std::filesystem::path> recipes_of_plugins();
+
 // The plugins whose code decides what a spec or a cell gives. source_files: of its entries (Params::source_files). A
 // worker loads these and no others: code of one plugin then cannot change the numbers of another's methods, nor of
 // built-in ones.

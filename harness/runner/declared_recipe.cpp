@@ -8,6 +8,7 @@
 
 #include "harness/experiment/experiment.hpp"
 #include "harness/runner/reproduce.hpp"
+#include "harness/store/text.hpp"
 
 namespace attnbench {
 
@@ -19,9 +20,9 @@ auto at(const std::string& place, Action&& action) {
   try {
     return action();
   } catch (const Misuse& misuse) {
-    throw Misuse(fmt::format("{}: {}", place, misuse.what()));
+    throw Misuse(fmt::format("{}: {}", place, on_one_line(misuse.what())));
   } catch (const std::logic_error& error) {
-    throw Misuse(fmt::format("{}: {}", place, error.what()));
+    throw Misuse(fmt::format("{}: {}", place, on_one_line(error.what())));
   }
 }
 
@@ -110,12 +111,12 @@ void require_taken(const Cells& cells, Taken taken) {
     const bool timing = cell.asked.timing();
     if (taken == Taken::median_of_turns && !timing)
       throw Misuse(
-          fmt::format("take = \"median of turns\", but {} measures no time; expected \"median\", \"mean\" or "
+          fmt::format("\"take\": \"median of turns\", but {} measures no time; expected \"median\", \"mean\" or "
                       "\"exact\"",
                       cell.asked.experiment.name()));
     if (taken == Taken::exact && cell.replicates != 1)
       throw Misuse(
-          fmt::format("take = \"exact\" with {} replicates; expected 1, as nothing may be drawn", cell.replicates));
+          fmt::format("\"take\": \"exact\" with {} replicates; expected 1, as nothing may be drawn", cell.replicates));
   }
 }
 
@@ -276,7 +277,7 @@ void require_sound(const RecipeEntry& entry, RecipeSize size) {
     if (tokens < smaller)
       throw Misuse(
           fmt::format("{}: size {} plans {:g} tokens over all cells and replicates, and the size below it {:g}; "
-                      "expected smoke <= quick <= full: see [sizes]",
+                      "expected smoke <= quick <= full: see 'sizes'",
                       entry.file, to_string(each), tokens, smaller));
     smaller = tokens;
     if (each != size) continue;

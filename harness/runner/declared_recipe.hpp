@@ -19,7 +19,7 @@ struct Selection {
 };
 
 struct DeclaredRun {
-  std::string place;  // "mine.recipe.toml, line 12", for messages; likewise below
+  std::string place;  // "mine.recipe.json, line 12", for messages; likewise below
   std::string name;   // empty: no selection names it
   RunRequest request;
 };

@@ -1,11 +1,11 @@
 # Writes OUTPUT (build_facts.cpp), the definitions of build_facts.hpp, and attnbenchHeaders.cmake beside it. The build
 # runs it in script mode every time:
-#   cmake -DSOURCE_DIR=... -DOUTPUT=... -DCOMPILER=... -DFLAGS=... -DBUILD_TYPE=... -P build_facts.cmake
+#   cmake -DSOURCE_DIR=... -DOUTPUT=... -DVERSION=... -DCOMPILER=... -DFLAGS=... -DBUILD_TYPE=... -P build_facts.cmake
 # Needs neither git nor a repository. Rewrites OUTPUT only when its content changes, so that nothing is rebuilt
 # needlessly.
 cmake_minimum_required(VERSION 3.20)
 
-foreach(name SOURCE_DIR OUTPUT COMPILER FLAGS BUILD_TYPE)
+foreach(name SOURCE_DIR OUTPUT VERSION COMPILER FLAGS BUILD_TYPE)
   if(NOT DEFINED ${name})
     message(FATAL_ERROR "${name} is not given; expected -D${name}=... before -P")
   endif()
@@ -54,6 +54,7 @@ endforeach()
 
 string(SHA256 headers "${headers}")
 string(SUBSTRING "${headers}" 0 16 headers)
+set(headers "${headers} of attnbench ${VERSION}")
 
 set(content "// Written by harness/store/build_facts.cmake.
 #include \"harness/store/build_facts.hpp\"

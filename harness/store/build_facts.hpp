@@ -12,7 +12,7 @@ struct BuildFacts {
   std::string commit;  // empty without git
   bool clean = false;  // no change and no new file since that commit; false without git
   std::string compiler, flags, build_type;
-  std::string headers;  // hash of all headers: a plugin compiled with other headers cannot be loaded
+  std::string headers;  // hash of all headers, and the version: a plugin compiled with other headers cannot be loaded
 };
 const BuildFacts& build_facts();
 

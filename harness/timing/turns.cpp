@@ -200,13 +200,17 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   if (timing_.record) timing_.record(task_, own_, record);
 }
 
+std::string rounding_warning(const std::string& method, double rounding) {
+  if (!(rounding > 1e-2)) return {};
+  return fmt::format(
+      "{}: float differs from double by {:.1e} of the output's norm; attnbench check {} says whether its "
+      "weights cancel or it is wrong in float",
+      method, rounding, method);
+}
+
 void record_rounding(const Params& method, double rounding, Recorder& record) {
   record.scalar("rounding_error", "1", rounding);
-  if (rounding > 1e-2)
-    record.note(
-        fmt::format("{}: float differs from double by {:.1e} of the output's norm; attnbench check {} says whether "
-                    "its weights cancel or it is wrong in float",
-                    method.spec(), rounding, method.spec()));
+  if (const std::string warning = rounding_warning(method.spec(), rounding); !warning.empty()) record.note(warning);
 }
 
 }  // namespace attnbench

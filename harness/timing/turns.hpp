@@ -104,8 +104,10 @@ class TimedMember {
   Recorder noted_;  // notes from its construction
 };
 
-// Records how far float's output is from double's, relative to its norm, and notes a difference above 1 %: weights of
-// both signs may cancel, or the method is wrong in float.
+// A warning if float's output is farther from double's than 1 % of its norm: weights of both signs may cancel, or the
+// method is wrong in float. Otherwise empty.
+std::string rounding_warning(const std::string& method, double rounding);
+// Records how far float's output is from double's, relative to its norm, and notes the warning.
 void record_rounding(const Params& method, double rounding, Recorder& record);
 
 }  // namespace attnbench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 
 #include "harness/core/registry.hpp"
 #include "harness/store/citable.hpp"
@@ -29,6 +30,7 @@ TEST_CASE("every paper that a reference names by its number has a BibTeX entry",
 TEST_CASE("a BibTeX entry says of itself what its key says", "[unit]") {
   for (const auto& [key, entry] : bibliography()) {
     INFO(key);
+    for (const char* field : {"author", "title", "year"}) CHECK_FALSE(entry.fields.at(field).empty());
     CHECK(entry.fields.at("year").find_first_not_of("0123456789") == std::string::npos);
     if (key.starts_with("kexue.fm/"))
       CHECK(contains(entry.fields.at("howpublished"), key));
@@ -59,6 +61,50 @@ TEST_CASE("a configuration cites what its parameters name, and what nests in it"
   }
 }
 
+TEST_CASE("a reference names an entry of a plugin by arXiv number, DOI or key", "[unit]") {
+  const Folder folder;
+  std::ofstream(folder / "mine.bib") << R"(% exported by a reference manager
+@string{nips = "Neural Information Processing Systems"}
+@comment{ @misc{hidden, title = {no entry}} }
+@InProceedings{doe2026gated,
+  Author = "Doe, Jane and {van der} Roe, {R.}",
+  title = "{Gates}" # { and more},
+  booktitle = nips, year = 2026, date-added = {today},
+  eprint = {2601.00001},
+}
+@article{10.1000/182, author = {A}, title = {B}, year = {2001}}
+@article{smith, author = {S}, title = {T}, year = {2002}, doi = {10.1000/183}}
+@misc{2009.14794, title = {another text for a paper that attnbench has}}
+)";
+  Bibliography known = bibliography();
+  const size_t before = known.size();
+  const std::string of_the_tree = known.at("2009.14794").text;
+  add_bibliography(known, folder / "mine.bib");
+  CHECK(known.size() == before + 5);  // two names for each of the first and the third
+  CHECK(known.at("2009.14794").text == of_the_tree);
+  const BibliographyEntry& doe = known.at("2601.00001");
+  CHECK(doe.key == "doe2026gated");
+  CHECK(doe.fields.at("author") == "Doe, Jane and {van der} Roe, {R.}");
+  CHECK(doe.fields.at("title") == "{Gates} and more");
+  CHECK(doe.fields.at("booktitle") == "nips");
+  CHECK(doe.fields.at("year") == "2026");
+  CHECK(doe.text.starts_with("@InProceedings{doe2026gated,"));
+  CHECK(doe.text.ends_with("\n}"));
+  const auto titles = [&](const std::string& reference) {
+    std::set<std::string> keys;
+    for (const auto& name : cited_keys(reference, known)) keys.insert(known.at(name).key);
+    return keys;
+  };
+  using Keys = std::set<std::string>;
+  CHECK(titles("Doe and Roe 2026, arXiv:2601.00001, eq. 3") == Keys{"doe2026gated"});
+  CHECK(titles("Smith 2002, doi:10.1000/183, eq. 3") == Keys{"smith"});
+  CHECK(titles("https://doi.org/10.1000/182.") == Keys{"10.1000/182"});
+  CHECK(titles("smith, section 2") == Keys{"smith"});
+  CHECK(titles("Blacksmith, smithy and smith_2") == Keys{});
+  CHECK(cited_keys("doi:10.1000/a(b), page 3") == Keys{"10.1000/a(b"});
+  CHECK(contains(misuse_of([&] { add_bibliography(known, folder / "none.bib"); }), "none.bib: it cannot be read"));
+}
+
 TEST_CASE("BibTeX is read with braces in its values, and what is none is refused with its line", "[unit]") {
   const auto entries = parse_bibliography(
       "a comment\n@misc{a/1, author = {{\\L}uk, A and others}, title={T {of} T}, year = {2001}, note = {}, }\n", "f");
@@ -69,11 +115,13 @@ TEST_CASE("BibTeX is read with braces in its values, and what is none is refused
   CHECK(entries[0].text.back() == '}');
   const std::string good = "@misc{a, author = {A}, title = {T}, year = {2001}}\n";
   for (const auto& [text, problem] : std::vector<std::pair<std::string, std::string>>{
-           {"@misc{b, author = {B}, title = {}, year = {2002}}", "no title"},
-           {"@misc{b, author = {B}, title = {T}}", "no year"},
-           {"@misc{b, author = {B, title = {T}, year = {2002}", "nothing closes"},
+           {"@misc{b, author = {B, title = {T}, year = {2002}", "a brace that nothing closes"},
+           {"@misc{b, author = \"B, title = {T}, year = {2002}}", "a quotation mark that nothing closes"},
            {"@misc{b, author = {B}", "no '}'"},
-           {"@misc{b, author = B}", "no '{'"},
+           {"@misc{b, author = }", "no value"},
+           {"@misc{b, author = {B} # }", "no value"},
+           {"@misc{b, author = two words}", "no value"},
+           {"@string{b", "a brace that nothing closes"},
            {"@misc{b author = {B}", "no key"},
            {"@misc{, author = {B}}", "no key"},
            {"@{b}", "no name"}}) {

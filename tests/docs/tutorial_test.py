@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""README.md, docs/guide.md, docs/tutorial.md and docs/python.md are true: this test writes their files into an empty folder, runs
-their commands there and compares the output.
+"""README.md, docs/guide.md, docs/tutorial.md, docs/python.md and docs/sharing.md are true: this test writes their files into an
+empty folder, runs their commands there and compares the output.
 
-Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake or python block is the file that its first comment names. The test applies
-a diff block and runs an sh block. The sh block before a text block has to print each of its lines; numbers may differ, and dots
+Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake, python, json or bibtex block is the file that its first comment names. The
+test applies a diff block and runs an sh block. The sh block before a text block has to print each of its lines; numbers may differ, and dots
 cut a line off. The test does not run a console block.
 """
 
@@ -35,6 +35,10 @@ class PagesTest(unittest.TestCase):
         self.require_python()
         self.assertTrue({"python", "sh", "text"} <= self.kinds_of("docs/python.md"))
 
+    def test_the_page_about_sharing(self) -> None:
+        self.require_python()
+        self.assertTrue({"python", "bibtex", "json", "cmake", "sh", "text"} <= self.kinds_of("docs/sharing.md"))
+
     def test_the_guide(self) -> None:
         self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/guide.md"))
 
@@ -63,8 +67,8 @@ class PagesTest(unittest.TestCase):
         for kind, text in BLOCK.findall((ROOT / page).read_text()):
             kinds.add(kind)
             with self.subTest(block=text[:60]):
-                if kind in ("cpp", "cmake", "python"):
-                    name = re.match(r"(?://|#) (\S+)\n", text)
+                if kind in ("cpp", "cmake", "python", "json", "bibtex"):
+                    name = re.match(r"(?://|#|%) (\S+)\n", text)
                     assert name
                     (work / name[1]).write_text(text)
                 elif kind == "diff":

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import os
 import re
+import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -118,6 +121,54 @@ class PluginsTest(unittest.TestCase):
         report = attnbench("check", "performer:projection=zero,m=4", "--plugin", plugin("entries")).stdout
         self.assertRegex(report, r"unbiased +SKIPPED .* the target is exp\(q.k\); the largest bias of \d+ pairs is \d")
 
+    def test_recipes_and_bibtex_beside_a_plugin_go_with_it(self) -> None:
+        copy = self.folder / "mine.so"
+        shutil.copy(plugin("entries"), copy)
+
+        def recipe(file: str, name: str, source: str) -> None:
+            run = {"experiment": "largest-output", "method": ["softmax", "uniform"], "input": "ones", "n": 16, "d": 4}
+            statement = {"text": f"{name} is below 2", "source": source, "paraphrase": "small", "definition": "d"}
+            statement |= {"threshold": "2", "because": "means of ones are 1", "metric": "largest"}
+            told = {"name": name, "title": f"Title of {name}", "question": "How large?", "runs": [run]}
+            judged = {"take": "exact", "each": "method", "below": 2}
+            (self.folder / file).write_text(json.dumps({**told, "statements": [{**statement, **judged}]}))
+
+        recipe("mine.recipe.json", "of-mine", "Doe 2026, arXiv:2601.00001, section 2")
+        recipe("mine.more.recipe.json", "more-of-mine", "Roe 2026, arXiv:2601.00002")
+        recipe("minetoo.recipe.json", "of-another", "nobody")
+        (self.folder / "mine.bib").write_text("@article{doe, title = {A title}, year = 2026, eprint = {2601.00001}}\n")
+        beside = ["--plugin", str(copy)]
+        listed = self.done("list", "recipes", *beside)
+        self.assertRegex(listed, r"(?m)^  of-mine +Title of of-mine$")
+        self.assertIn("more-of-mine", listed)
+        self.assertNotIn("of-another", listed)
+        self.assertNotIn("of-mine", self.done("list", "recipes"))
+        self.assertIn("1. of-mine is below 2 [Doe 2026", self.done("describe", "of-mine", *beside))
+        words = ["reproduce", "of-mine", "more-of-mine", "--quick", "--results", self.results]
+        made = self.done(*words, "-o", str(self.folder / "page"), *beside)
+        self.assertRegex(made, r"of-mine +2 run")
+        self.assertRegex(made, r"more-of-mine +0 run +2 there already")
+        self.assertIn("2 PASS; 0 not as expected", made)
+        cited = self.done("report", "--cite", self.results, *beside)
+        self.assertIn("@article{doe, title = {A title}, year = 2026, eprint = {2601.00001}}\n", cited)
+        self.assertIn("% Roe 2026, arXiv:2601.00002\n", cited)
+        self.assertIn("% Doe 2026", self.done("report", "--cite", self.results, "--plugin", plugin("entries")))
+        with sqlite3.connect(self.results) as store:
+            commands = [command for (command,) in store.execute("SELECT command FROM reproduction ORDER BY recipe")]
+        file = self.folder / "mine.recipe.json"
+        self.assertEqual(commands[1], f"attnbench reproduce {file} --quick --plugin {copy}")
+        self.assertIn(
+            "0 run", self.done(*shlex.split(commands[1])[1:], "--results", self.results, "-o", str(self.folder))
+        )
+        file.write_text(file.read_text().replace('"below"', '"belo"'))
+        for broken in (["list"], ["describe", "of-mine"]):
+            refused = attnbench(*broken, *beside)
+            self.assertEqual(refused.returncode, 2)
+            self.assertRegex(
+                refused.stderr, r"mine\.recipe\.json, line 1: a statement has no 'belo'; did you mean below\?"
+            )
+            self.assertEqual(refused.stderr.count("\n"), 1)
+
     def test_a_plugin_that_has_changed_is_measured_anew(self) -> None:
         copy = self.folder / "mine.so"
         shutil.copy(plugin("entries"), copy)
@@ -192,7 +243,12 @@ class PluginsTest(unittest.TestCase):
             (str(SOURCES / "methods.cpp"), 2, "expected a shared library"),
             (str(text), 2, "it is no shared library"),
             (plugin("no_plugin"), 2, "no plugin"),
-            (plugin("other_headers"), 2, "headers: 0123456789abcdef, where this program has"),
+            (plugin("other_headers"), 2, "headers: 0123456789abcdef of attnbench 0.0.1, where this program has"),
+            (
+                plugin("other_headers"),
+                2,
+                f"cmake -B build -DCMAKE_PREFIX_PATH={FOLDER / 'prefix'} && cmake --build build",
+            ),
             (plugin("other_headers"), 2, "Eigen's alignment: 128, where this program has"),
             (plugin("registers_nothing"), 2, "registers nothing"),
             (plugin("taken_name"), 2, "method 'performer'"),

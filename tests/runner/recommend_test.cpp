@@ -217,3 +217,18 @@ TEST_CASE("compare tells a claim that got worse from one that is no longer decid
   CHECK(undecided.code == 3);
   CHECK(contains(undecided.text, "AMBIGUOUS"));
 }
+TEST_CASE("recommend warns of a method whose float and double disagree", "[end-to-end]") {
+  const Folder folder;
+  // gated:mistake=2 of tests/mistakes multiplies its output in float by 1.05.
+  const auto recommended = [&](const std::string& method) {
+    return program(fmt::format("recommend --methods {} --causal -n 64 --max-error 10 --results {}", method,
+                               folder / "r.db"),
+                   "2> /dev/null", ATTNBENCH_FAULTY)
+        .text;
+  };
+  CHECK(
+      contains(recommended("gated:mistake=2"),
+               "\nwarning: gated:mistake=2: float differs from double by 5.0e-02 of the output's norm; attnbench check "
+               "gated:mistake=2 says whether"));
+  CHECK_FALSE(contains(recommended("gated"), "warning"));
+}

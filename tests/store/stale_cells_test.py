@@ -37,6 +37,7 @@ class StaleCellsTest(unittest.TestCase):
                 "cmake",
                 f"-DSOURCE_DIR={self.folder / 'tree'}",
                 f"-DOUTPUT={source}",
+                "-DVERSION=0.1.0",
                 "-DCOMPILER=a compiler",
                 "-DFLAGS=flags",
                 "-DBUILD_TYPE=Release",
