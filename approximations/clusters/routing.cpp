@@ -147,7 +147,8 @@ const bool registered = add(method<Routing>({
              .formula = "A_i = mean over the clusters c that took i of softmax(q_i k^T) over the keys that c took",
              .reference = "Roy et al. 2020, Routing Transformer, arXiv:2003.05997, section 4, Algorithm 1",
              .cost = "O(n clusters d + clusters top^2 (d + dv)) time, O(n (clusters + dv)) memory",
-             .family = "clusters"},
+             .family = "clusters",
+             .aliases = {"routing-transformer"}},
     .parameters = {Parameter::integer("clusters", 8, "centroids; at most the calibration queries and keys", 1, 1 << 20),
                    Parameter::integer("top", 0,
                                       "queries, and keys, that a centroid takes; 0: their number over the clusters", 0)

@@ -121,7 +121,8 @@ const bool registered = add(method<HeavyHitter>({
              .formula = "A_ij = exp(q_i.k_j) / sum over S_i of exp(q_i.k_l), for j in S_i, which loses the least heard",
              .reference = "Zhang et al. 2023, H2O, arXiv:2306.14048, Algorithm 1",
              .cost = "O(n (h + r) (d + dv)) time, O((h + r) (d + dv)) memory beyond input and output",
-             .family = "sparse"},
+             .family = "sparse",
+             .aliases = {"h2o"}},
     .parameters = {Parameter::integer("heavy", 64, "tokens kept for the attention that they got", 0).as_budget(),
                    Parameter::integer("recent", 64, "last tokens kept whatever they got, the row's own included", 1)},
     .claims =

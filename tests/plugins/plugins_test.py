@@ -124,7 +124,7 @@ class PluginsTest(unittest.TestCase):
         built_in += ["linear:features=relu", "local:window=4", "local:window=8", "linformer:r=16", "linformer:r=8"]
         methods = [word for spec in [*built_in, "segfault"] for word in ("--method", spec)]
         words = ["-n", "32", "-n", "64", "-d", "8", "--results", self.results, "--plugin", plugin("methods")]
-        made = self.done("run", "attention-error", *methods, *words)
+        made = self.done("run", "attention-error", *methods, *words, code=1)
         self.assertRegex(made, r"segfault .*crashed +SIGSEGV while")
         rows = self.rows()
         done = {row["method"] for row in rows if row["ending"] == "done"}
@@ -153,7 +153,7 @@ class PluginsTest(unittest.TestCase):
             endings["freed-memory"] = "crashed"
         methods = [word for name in [*endings, "softmax"] for word in ("--method", name)]
         words = ["-n", "32", "-d", "8", "--results", self.results, "--plugin", plugin("methods")]
-        made = self.done("run", "attention-error", *methods, *words)
+        made = self.done("run", "attention-error", *methods, *words, code=1)
         found = {row["method"]: row["ending"] for row in self.rows()}
         self.assertEqual(found, {**endings, "softmax": "done"})
         self.assertIn("no luck today", made)

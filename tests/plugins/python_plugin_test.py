@@ -268,7 +268,7 @@ class PythonPluginTest(unittest.TestCase):
 
     def test_a_method_that_hangs_is_timed_out(self) -> None:
         words = ["--method", "hangs", "--method", "uniform", "-n", "16", "-d", "4", "--timeout", "1"]
-        self.done("run", "attention-error", *words, "--results", self.results, *plugin("faults"))
+        self.done("run", "attention-error", *words, "--results", self.results, *plugin("faults"), code=1)
         self.assertEqual(
             {row["method"]: row["ending"] for row in self.rows()}, {"hangs": "timed out", "uniform": "done"}
         )

@@ -1,0 +1,19 @@
+// The terminal that standard output goes to: its size, colours, and text that fits it.
+#pragma once
+
+#include <string>
+
+namespace attnbench {
+
+// Characters of a line and lines of the screen: COLUMNS and LINES, or those of the terminal; 100 and 40 without one.
+size_t terminal_width();
+size_t terminal_lines();
+
+// The text in bold if standard output is a terminal and NO_COLOR is not set (no-color.org).
+std::string bold(const std::string& text);
+
+// Breaks lines between words, at most `width` characters each. Later lines begin with `indent` spaces. The first line
+// is taken to begin at column `column`. Line breaks of the text stay.
+std::string wrapped(const std::string& text, size_t width, size_t indent, size_t column = 0);
+
+}  // namespace attnbench
