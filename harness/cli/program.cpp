@@ -24,8 +24,8 @@ void print_help() {
   std::cout << "attnbench: the yardstick for attention approximations\n\n"
             << bold("usage:") << " attnbench COMMAND [OPTIONS]\n\n";
   for (const auto& name : catalogue("commands").names())
-    std::cout << fmt::format("  {}{}\n", bold(fmt::format("{:<11}", name)),
-                             wrapped(catalogue("commands").description(name).summary, width, 13, 13));
+    std::cout << fmt::format("  {}{}\n", bold(fmt::format("{:<12}", name)),
+                             wrapped(catalogue("commands").description(name).summary, width, 14, 14));
   std::cout
       << "\n"
       << bold("examples") << R"(

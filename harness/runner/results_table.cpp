@@ -158,7 +158,7 @@ std::string digits_of(double number, int significant) {
 
 struct Shown {
   double value = 0;
-  std::optional<double> half = {};  // of the interval, the larger one
+  std::optional<Interval> interval = {};
 };
 
 Shown shown_of(const CellSamples& one) {
@@ -172,9 +172,18 @@ Shown shown_of(const CellSamples& one) {
     shown.value = std::isfinite(sample.mean) ? sample.mean : HUGE_VAL;
     if (one.samples.size() > 1 && std::isfinite(sample.mean)) interval = mean_interval(sample, error_rate);
   }
-  const double half = std::max(interval.high - shown.value, shown.value - interval.low);
-  if (std::isfinite(half)) shown.half = half;
+  if (std::isfinite(interval.high - interval.low)) shown.interval = interval;
   return shown;
+}
+
+// " ±0.12", or " +0.31/-0.04" where the halves differ by more than a third.
+std::string text_of(const Shown& shown, double factor) {
+  if (!shown.interval) return "";
+  const double above = shown.interval->high - shown.value, below = shown.value - shown.interval->low;
+  const double larger = std::max(above, below), smaller = std::min(above, below);
+  if (larger == 0) return "";
+  if (larger <= 4 * smaller / 3) return " ±" + digits_of(factor * larger, 2);
+  return fmt::format(" +{}/-{}", digits_of(factor * above, 2), digits_of(factor * below, 2));
 }
 
 bool partial(const CellSamples& one) { return !one.samples.empty() && (one.done < one.replicates || one.lacking > 0); }
@@ -182,9 +191,7 @@ bool partial(const CellSamples& one) { return !one.samples.empty() && (one.done 
 std::string text_of(const CellSamples& one, const Scale& scale) {
   if (one.samples.empty()) return one.done == one.replicates ? "not estimated" : one.ending;
   const Shown shown = shown_of(one);
-  std::string text = digits_of(scale.factor * shown.value, 3);
-  if (shown.half && *shown.half > 0) text += " ±" + digits_of(scale.factor * *shown.half, 2);
-  return text + (partial(one) ? "*" : "");
+  return digits_of(scale.factor * shown.value, 3) + text_of(shown, scale.factor) + (partial(one) ? "*" : "");
 }
 
 size_t characters(const std::string& text) {
@@ -199,7 +206,7 @@ std::string range_of(size_t least, size_t most, const char* one, const char* man
                        : fmt::format("{} to {} {}", least, most, many);
 }
 
-// "gaussian, n = 256, d = 64, causal; mean ± 95 % interval of 3 replicates"
+// "gaussian, n = 256, d = 64, causal; mean and 95 % interval of 3 replicates"
 std::string circumstances(const std::vector<const CellSamples*>& cells, const Differences& differences) {
   const StoredCell& first = cells.front()->cell;
   std::string text;
@@ -216,9 +223,9 @@ std::string circumstances(const std::vector<const CellSamples*>& cells, const Di
     }
   if (most == 0) return text;
   if (first.timing())
-    return text + "; median ± 95 % interval of " + range_of(least, most, "block of turns", "blocks of turns");
+    return text + "; median and 95 % interval of " + range_of(least, most, "block of turns", "blocks of turns");
   if (most == 1) return text + "; one replicate, so there is no interval (--replicates 8 gives one)";
-  return text + "; mean ± 95 % interval of " + range_of(least, most, "replicate", "replicates");
+  return text + "; mean and 95 % interval of " + range_of(least, most, "replicate", "replicates");
 }
 
 struct Layout {

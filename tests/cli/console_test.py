@@ -82,14 +82,14 @@ class TableTest(Folder):
         lines = table.splitlines()
         self.assertEqual(lines[0].split(":")[0], "attention-error")
         self.assertIn("relative_output_error", lines[0])
-        self.assertIn("mean ± 95 % interval of 3 replicates", lines[1])
+        self.assertIn("mean and 95 % interval of 3 replicates", lines[1])
         self.assertEqual(lines[2].split(), "no m m = 8 m = 16".split())
         numbers: dict[tuple[str, str], list[float]] = {
             (row["method"].split(":")[0], row["m"]): [] for row in self.rows("--metric", "relative_output_error")
         }
         for row in self.rows("--metric", "relative_output_error"):
             numbers[row["method"].split(":")[0], row["m"]].append(float(row["value"]))
-        performer, uniform = (re.findall(r"([\d.]+) ±", line) for line in lines[3:5])
+        performer, uniform = (re.findall(r"([\d.]+) [±+]", line) for line in lines[3:5])
         self.assertEqual([float(x) for x in performer], [self.digits(numbers["performer", m]) for m in ("8", "16")])
         self.assertEqual([float(x) for x in uniform], [self.digits(numbers["uniform", ""])])
 

@@ -18,10 +18,10 @@ struct Made {
 
 CellSamples measured(const Made& made) {
   CellSamples one{.cell = {.values = {"attention-error", made.method, made.input, made.n, made.n, "64", "64", "0", "0",
-                                       "-1", "f64", "1", "1", "1", made.threads, ""},
-                            .parameters = made.parameters},
-                   .unit = made.samples.empty() ? "" : made.unit,
-                   .samples = made.samples};
+                                      "-1", "f64", "1", "1", "1", made.threads, ""},
+                           .parameters = made.parameters},
+                  .unit = made.samples.empty() ? "" : made.unit,
+                  .samples = made.samples};
   one.replicates = one.done = std::ssize(made.samples);
   one.finished = made.finished;
   return one;
@@ -76,7 +76,7 @@ TEST_CASE("a number has the larger half of its 95 % interval: Student's t for me
   // Mean 2, standard error 1 / sqrt 3, t_2 = 4.303: the half is 2.48 for samples without skewness.
   const std::string text = table({{.method = "uniform", .samples = {1, 2, 3}}});
   CHECK_THAT(text, ContainsSubstring("uniform  2.00 ±2.5\n"));
-  CHECK_THAT(text, ContainsSubstring("mean ± 95 % interval of 3 replicates\n"));
+  CHECK_THAT(text, ContainsSubstring("mean and 95 % interval of 3 replicates\n"));
 }
 
 TEST_CASE("timings are medians of their blocks, in the unit that makes their numbers short", "[unit]") {
@@ -85,13 +85,17 @@ TEST_CASE("timings are medians of their blocks, in the unit that makes their num
   const std::string text = table({{.method = "linear", .samples = blocks, .threads = "1", .unit = "s"}}, {}, "seconds");
   // Of 12 values, the 3rd and the 10th enclose the median of any law with 96 %.
   CHECK_THAT(text, ContainsSubstring("seconds [ms]; less is better\n"));
-  CHECK_THAT(text, ContainsSubstring("median ± 95 % interval of 12 blocks of turns\n"));
+  CHECK_THAT(text, ContainsSubstring("median and 95 % interval of 12 blocks of turns\n"));
   CHECK_THAT(text, ContainsSubstring("linear  6.50 ±3.5\n"));
+  // An interval that reaches farther up than down says so.
+  blocks[9] = blocks[10] = 0.012;
+  CHECK_THAT(table({{.method = "linear", .samples = blocks, .threads = "1", .unit = "s"}}, {}, "seconds"),
+             ContainsSubstring("linear  6.50 +5.5/-3.5\n"));
 }
 
 TEST_CASE("cells without a number show how they ended, and a mean over a part of the replicates is marked", "[unit]") {
-  std::vector<CellSamples> cells{measured({.method = "a", .samples = {1, 3}}),
-                                  measured({.method = "b", .samples = {}}), measured({.method = "c", .samples = {}})};
+  std::vector<CellSamples> cells{measured({.method = "a", .samples = {1, 3}}), measured({.method = "b", .samples = {}}),
+                                 measured({.method = "c", .samples = {}})};
   cells[0].replicates = 3;  // one crashed
   cells[1].replicates = 2;
   cells[1].ending = "out of memory";

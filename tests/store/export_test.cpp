@@ -2,6 +2,7 @@
 #include "harness/store/export.hpp"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/catch.hpp"
