@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/build.sh PRESET [TARGET...]: configures if that was never done or the presets have changed, and builds. Prints
-# nothing if everything is up to date.
+# scripts/build.sh PRESET [TARGET...]: configures if that was never done or the presets have changed, and builds. On a
+# terminal it shows ninja's counter; otherwise it prints nothing if everything is up to date.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,4 +16,6 @@ if [ ! -f "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$prese
     exit 1
   fi
 fi
-cmake --build --preset "$preset" ${1:+--target "$@"} -- --quiet
+quiet=(--quiet)
+[ ! -t 1 ] || quiet=()
+cmake --build --preset "$preset" ${1:+--target "$@"} -- "${quiet[@]}"

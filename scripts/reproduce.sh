@@ -4,6 +4,6 @@ set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 "$scripts/setup.sh"
-"$scripts/build.sh" release attnbench
+"$scripts/build.sh" release attnbench attnbench_python
 cd "$scripts/.."
 exec build/release/attnbench reproduce "$@"

@@ -1,7 +1,7 @@
 """The data of the page's table and explorer: one row per cell and metric, stored by column, and packed for a browser.
 
 Each row has the mean over replicates with its 95 % t interval (an array counts as its mean), and the median of all
-samples with its distribution-free interval, as in figures. `attnbench export` writes the single samples.
+samples with its distribution-free interval, as in figures. `attnbench export --arrays` writes the single samples.
 """
 
 from __future__ import annotations

@@ -224,7 +224,8 @@ const bool registered = add(method<Reformer>({
              .formula = "A = softmax(x_i.x_j / (d^1/4 |x_j|)) over j != i that some round puts into i's bucket, near i",
              .reference = "Kitaev et al. 2020, arXiv:2001.04451, section 2, eq. 3 to 7",
              .cost = "O(rounds n (d buckets + chunk (d + dv))) time, O(rounds n) memory beyond input and output",
-             .family = "clusters"},
+             .family = "clusters",
+             .aliases = {"lsh"}},
     .parameters =
         {Parameter::integer("buckets", 32, "buckets of a round's hash, an even number", 2, 1 << 20),
          Parameter::integer("rounds", 4, "rounds of hashing; attention is over the union", 1, 1024).as_budget(),

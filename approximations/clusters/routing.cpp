@@ -149,7 +149,8 @@ const bool registered = add(method<Routing>({
              .cost = "O(n clusters d + clusters top^2 (d + dv)) time, O(n (clusters + dv)) memory",
              .family = "clusters",
              .departure = "Algorithm 1 normalises rows of q and k (layer norm) for the softmax as well; here only to "
-                          "choose clusters, so that one cluster of all tokens is exact attention"},
+                          "choose clusters, so that one cluster of all tokens is exact attention",
+             .aliases = {"routing-transformer"}},
     .parameters = {Parameter::integer("clusters", 8, "centroids; at most the calibration queries and keys", 1, 1 << 20),
                    Parameter::integer("top", 0,
                                       "queries, and keys, that a centroid takes; 0: their number over the clusters", 0)

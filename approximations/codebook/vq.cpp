@@ -140,7 +140,8 @@ const bool registered = add(method<VectorQuantised>({
              .formula = "A = softmax(q c^T), c_j the code nearest to k_j",
              .reference = "Lingle 2023, Transformer-VQ, arXiv:2309.16354, section 3.1",
              .cost = "O(n c (d + dv)) time, O(c dv + n) memory beyond input and output",
-             .family = "codebook"},
+             .family = "codebook",
+             .aliases = {"transformer-vq"}},
     .parameters = codebook_parameters(),
     .claims =
         [](const Params& params, const Shape&) {

@@ -108,7 +108,8 @@ const bool registered = add(method<Efficient>({
              .formula = "A = rho_q(q) rho_k(k)^T, rho_q softmax over a query's channels, rho_k over a channel's keys",
              .reference = "Shen et al. 2018, arXiv:1812.01243, section 3.2",
              .cost = "O(n d dv) time, O(d dv) memory beyond input and output",
-             .family = "kernel"},
+             .family = "kernel",
+             .aliases = {"efficient-attention"}},
     .parameters = {Parameter::choice("inputs", "scaled", "what is exponentiated: q and k times d^-1/4, or as they are",
                                      {"scaled", "unscaled"})},
     .claims =

@@ -43,7 +43,8 @@ const bool registered = add(method<Performer>({
              .formula = "A = D^-1 phi(Q) phi(K)^T, phi random with E phi(q).phi(k) = exp(q.k)",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794",
              .cost = "O(n F (d + dv)) time, O(F dv) memory beyond input and output",
-             .family = "linear"},
+             .family = "linear",
+             .aliases = {"favor"}},
     .parameters = parameters(),
     .claims = claims,
     .memory =

@@ -191,7 +191,8 @@ const bool registered = add(method<Nystrom>({
              .formula = "A = softmax(q k~^T) Z softmax(q~ k^T), Z the inverse of softmax(q~ k~^T)",
              .reference = "Xiong et al. 2021, arXiv:2102.03902",
              .cost = "O(n m (d + dv) + m^3) time, O(m (d + dv + m)) memory beyond input and output",
-             .family = "low-rank"},
+             .family = "low-rank",
+             .aliases = {"nystromformer", "nystroemformer"}},
     .parameters =
         {Parameter::integer("landmarks", 64, "segments of queries and keys; at most as many as there are", 1, 1 << 20)
              .as_budget(),

@@ -123,7 +123,8 @@ const bool registered = add(method<MlpMixer>({
              .formula = "out = V + W2 GELU(W1 LN(V))",
              .reference = "Tolstikhin et al. 2021, MLP-Mixer, arXiv:2105.01601, eq. 1",
              .cost = "O(n hidden dv) time, O((n + hidden) dv) memory beyond state, input and output",
-             .family = "mixers"},
+             .family = "mixers",
+             .aliases = {"mlp-mixer"}},
     .parameters = {Parameter::integer("hidden", 256, "hidden width of the network", 1, 1 << 16).as_budget(),
                    Parameter::flag("residual", true, "add V; false: the branch that mixes tokens, alone")},
     .claims =

@@ -123,7 +123,8 @@ const bool registered = add(method<HeavyHitter>({
              .cost = "O(n (h + r) (d + dv)) time, O((h + r) (d + dv)) memory beyond input and output",
              .family = "sparse",
              .departure = "processes a prompt token by token, as Algorithm 1 says; the paper's code takes it in one "
-                          "step, with another result"},
+                          "step, with another result",
+             .aliases = {"h2o"}},
     .parameters = {Parameter::integer("heavy", 64, "tokens kept for the attention that they got", 0).as_budget(),
                    Parameter::integer("recent", 64, "last tokens kept whatever they got, the row's own included", 1)},
     .claims =

@@ -9,6 +9,7 @@
 #include "experiments/commands/measured_candidates.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
+#include "harness/cli/specs.hpp"
 #include "harness/machine/memory_limit.hpp"
 #include "harness/timing/turns.hpp"
 
@@ -34,25 +35,12 @@ Index length_of(const std::string& text) {
   return value;
 }
 
-// "a,b:m=64,projection=iid,c" are three specs: a part "name=value" continues the arguments of the spec before it.
-std::vector<std::string> specs_of(const std::string& text) {
-  std::vector<std::string> specs{""};
-  int depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    depth += (text[i] == '[') - (text[i] == ']');
-    if (text[i] != ',' || depth > 0) {
-      specs.back() += text[i];
-      continue;
-    }
-    const std::string part = text.substr(i + 1, text.find(',', i + 1) - i - 1);
-    const bool argument = part.find('=') != std::string::npos && part.find('=') < part.find(':');
-    argument ? specs.back() += ',' : specs.emplace_back();
-  }
-  for (const std::string& spec : specs)
-    if (spec.empty())
-      throw Misuse(
-          fmt::format("--methods {}: expected specs with commas between them, such as performer,local:window=8", text));
-  return specs;
+// A number without its unit is the usual mistake, and no method would meet the limit.
+double most_bytes(const std::string& text) {
+  const double bytes = parse_memory_size("max-memory", text);
+  if (bytes < 1e6 && text.find_first_not_of("0123456789.") == text.npos)
+    throw Misuse(fmt::format("--max-memory {0}: that is {0} bytes; did you mean {0}MB? ({0}B says bytes)", text));
+  return bytes;
 }
 
 const char* word(Fit fit) { return fit == Fit::meets ? "meets limits" : fit == Fit::misses ? "misses" : "AMBIGUOUS"; }
@@ -95,33 +83,42 @@ void print(const MeasuredCandidates& found, const Recommendation& answer, const 
 }
 
 int run_command(const std::vector<std::string>& words) {
-  std::string most_error, most_memory, n, methods, results;
-  std::vector<std::string> inputs;
+  std::string most_error, most_memory, n, results;
+  std::vector<std::string> inputs, method, methods;
   bool causal = false, bidirectional = false;
   options::options_description visible("options");
   visible.add_options()(
-      "input,i", options::value(&inputs),
-      "heads: file:my_heads.safetensors,head=0, model:layer=2,head=1, a law (default gaussian); of several "
-      "(repeatable) the one where a method errs most counts")(
-      "max-error", options::value(&most_error)->default_value("0.05"),
-      "norm of the output's error over that of exact softmax's output, at most")(
-      "max-memory", options::value(&most_memory), "of a call beyond inputs and output, at most: 64MiB")(
-      "n,n", options::value(&n), "sequence length (default: what the input has, or 1024)")(
-      "causal", options::bool_switch(&causal), "row i sees no later token (default: what the input is)")(
+      "input,i", options::value(&inputs)->value_name("SPEC"),
+      "heads: heads.npz,head=0, model:head=all, a law; of several (repeatable) the one where a method errs most counts "
+      "[gaussian]")("max-error", options::value(&most_error)->value_name("E")->default_value("0.05"),
+                    "norm of the output's error over that of exact softmax's output, at most")(
+      "max-memory", options::value(&most_memory)->value_name("SIZE"),
+      "of a call beyond inputs and output, at most: 64MiB")("n,n", options::value(&n)->value_name("N"),
+                                                            "sequence length [what the input has, or 1024]")(
+      "causal", options::bool_switch(&causal), "row i sees no later token [as the input is]")(
       "bidirectional", options::bool_switch(&bidirectional), "every row sees every token")(
-      "methods", options::value(&methods),
-      "only these, such as performer,local:window=8; a budget that is left open is searched (default: all)")(
-      "results", options::value(&results)->default_value("results/attnbench.db"), "results file");
+      "method,m", options::value(&method)->value_name("SPEC"),
+      "only this method, or several with commas; a budget that is left open is searched (repeatable) [all]")(
+      "methods", options::value(&methods)->value_name("SPEC...")->multitoken(),
+      "the same, also with spaces between them")(
+      "results", options::value(&results)->value_name("FILE")->default_value("results/attnbench.db"), "results file");
   if (!parse_arguments("recommend", visible, words, {})) return 0;
   if (causal && bidirectional) throw Misuse("recommend: --causal and --bidirectional exclude each other; keep one");
   Needs needs{.error = limit_of_error(most_error)};
-  if (!most_memory.empty()) needs.bytes = parse_memory_size("max-memory", most_memory);
+  if (!most_memory.empty()) needs.bytes = most_bytes(most_memory);
   if (inputs.empty()) inputs = {"gaussian"};
+  for (std::string& input : inputs) input = input_spec(input);
+  inputs = with_all_heads(inputs);
+  for (const std::string& input : inputs)
+    if (const std::string remark = remark_on_heads(input); !remark.empty())
+      std::cerr << "attnbench: note: " << remark << "\n";
   RunRequest heads{.experiment = "", .methods = {}, .inputs = inputs};
   if (!n.empty()) heads.n = {length_of(n)};
   if (causal || bidirectional) heads.causal = causal;
   const Shape shape = shape_of(heads);
-  const SearchSpace space = search_space(methods.empty() ? std::vector<std::string>() : specs_of(methods), shape);
+  std::vector<std::string> specs = method_specs("--method", method);
+  for (std::string& spec : method_specs("--methods", methods)) specs.push_back(std::move(spec));
+  const SearchSpace space = search_space(specs, shape);
   if (space.candidates.empty())
     throw Misuse(
         fmt::format("recommend: no candidate is left; expected methods beside softmax with a form for this "
@@ -143,8 +140,10 @@ const bool registered = add(CommandEntry{
     .text = {.name = "recommend",
              .summary = "which method and budget answers best for a head, by measured error, time and memory, or "
                         "exact softmax; exit code 1 when nothing meets the limits",
-             .formula = "recommend --input SPEC [--max-error E] [--max-memory BYTES] [-n N] [--methods SPEC,...]"},
-    .run = run_command});
+             .formula = "recommend --input SPEC [--max-error E] [--max-memory SIZE] [-n N] [--methods SPEC...]"},
+    .run = run_command,
+    .examples = {"recommend --input heads.npz --max-error 0.05",
+                 "recommend --input model:head=all --methods performer local"}});
 
 }  // namespace
 }  // namespace attnbench::recommend_command

@@ -71,12 +71,13 @@ int run_command(const std::vector<std::string>& words) {
   bool citing = false;
   options::options_description visible("options");
   visible.add_options()("file", options::value(&files), "results files (default: results/attnbench.db)")(
-      "output,o", options::value(&output),
-      "folder for the page and the figures (default: results/report; of a method: results/report/METHOD)")(
-      "method,m", options::value(&method),
+      "output,o", options::value(&output)->value_name("FOLDER"),
+      "for the page and the figures [results/report; of a method: results/report/METHOD]")(
+      "method,m", options::value(&method)->value_name("SPEC"),
       "one method on one page instead: measures what the page shows and is not there yet")(
-      "input,i", options::value(&input), "of --method: the head that is looked at (default: model, a real head)")(
-      "results", options::value(&results), "of --method: results file (default: results/attnbench.db)")(
+      "input,i", options::value(&input)->value_name("SPEC"),
+      "of --method: the head that is looked at [model, a real head]")(
+      "results", options::value(&results)->value_name("FILE"), "of --method: results file [results/attnbench.db]")(
       "cite", options::bool_switch(&citing),
       "print the BibTeX of the methods, and of what the verdicts judge, instead of the page");
   if (!parse_arguments("report", visible, words, {{"file", -1}})) return 0;
@@ -110,7 +111,8 @@ const bool registered = add(CommandEntry{
              .formula =
                  "report [FILE...] [-o DIR], report --cite [FILE...], report --method SPEC [--input SPEC] [-o DIR]"},
     .run = run_command,
-    .makes_methods = true});
+    .makes_methods = true,
+    .examples = {"report", "report results/attnbench.db -o page", "report --method performer:m=64", "report --cite"}});
 
 }  // namespace
 }  // namespace attnbench::report_command

@@ -1,9 +1,11 @@
 // attnbench attend: applies one method to the heads of a file.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "harness/cli/command.hpp"
+#include "harness/cli/specs.hpp"
 #include "harness/core/scaling.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
@@ -72,43 +74,13 @@ Tensor tensor_of(const std::vector<Index>& leading, Index rows, Index columns, c
   return {std::move(shape), {numbers.begin(), numbers.end()}};
 }
 
-template <class T>
-NamedTensors attend(const Arguments& arguments, const Params& params, const AttentionFile& file,
-                    const AttentionFile& calibration, const std::vector<Tensors>& states) {
-  const double scale = edge_scale(file.d);
-  const GivenHeads<T> given{.batches = file.batches,
-                            .heads = file.heads,
-                            .nq = file.nq,
-                            .nk = file.nk,
-                            .d = file.d,
-                            .dv = file.dv,
-                            .measured = [&](Index b, Index h) { return scaled_head<T>(file.head(b, h), scale); },
-                            .calibration =
-                                [&](Index b, Index h) {
-                                  return scaled_head<double>(calibration.head(std::min(b, calibration.batches - 1), h),
-                                                             scale);
-                                }};
-  const auto numbers = [&](bool wanted, Index rows, Index columns) {
-    return std::vector<T>(wanted ? static_cast<size_t>(file.batches * file.heads * rows * columns) : 0);
-  };
-  std::vector<T> out = numbers(true, file.nq, file.dv), attention = numbers(arguments.matrix, file.nq, file.nk),
-                 kernel = numbers(arguments.kernel, file.nq, file.nk), log_rows = numbers(arguments.kernel, file.nq, 1),
-                 log_columns = numbers(arguments.kernel, file.nk, 1);
-  Context context(allowed_cores(), arguments.rounding);
-  std::vector<Tensors> drawn;
-  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .states = states}, given,
-                  context,
-                  {out, attention, kernel, log_rows, log_columns, arguments.write_state.empty() ? nullptr : &drawn});
-  if (!arguments.write_state.empty()) write_state(arguments.write_state, params, drawn);
-  NamedTensors result{{"out", tensor_of(file.leading, file.nq, file.dv, out)}};
-  if (arguments.matrix) result["attention"] = tensor_of(file.leading, file.nq, file.nk, attention);
-  if (arguments.kernel) {
-    result["kernel"] = tensor_of(file.leading, file.nq, file.nk, kernel);
-    result["kernel_log_rows"] = tensor_of(file.leading, file.nq, 1, log_rows);
-    result["kernel_log_columns"] = tensor_of(file.leading, file.nk, 1, log_columns);
-  }
-  return result;
-}
+// The heads of a file, of a model or of a law, in double and scaled.
+struct Heads {
+  std::vector<Index> leading = {};  // axes of the results before those of a head
+  Index batches = 1, heads = 1;
+  Index nq = 0, nk = 0, d = 0, dv = 0;
+  std::function<HeadData<double>(Index batch, Index head)> scaled;
+};
 
 // A remark if the axes of heads and tokens seem exchanged; else empty. One query of many heads is what decoding gives.
 std::string remark_on_axes(const AttentionFile& file) {
@@ -121,32 +93,121 @@ std::string remark_on_axes(const AttentionFile& file) {
       file.nk);
 }
 
+Heads heads_of_file(const std::string& path) {
+  const auto file = std::make_shared<const AttentionFile>(read_attention_file(path));
+  std::cerr << remark_on_axes(*file);
+  const double scale = edge_scale(file->d);
+  return {.leading = file->leading,
+          .batches = file->batches,
+          .heads = file->heads,
+          .nq = file->nq,
+          .nk = file->nk,
+          .d = file->d,
+          .dv = file->dv,
+          .scaled = [=](Index b, Index h) { return scaled_head<double>(file->head(b, h), scale); }};
+}
+
+// The heads that `attnbench run` would measure in the first replicate, or those that it would learn from.
+Heads heads_of_inputs(const std::vector<std::string>& specs, std::uint64_t seed, Purpose purpose) {
+  std::vector<Params> inputs;
+  for (const std::string& spec : specs) inputs.emplace_back("inputs", spec);
+  const InputLimits limits = find<InputEntry>(inputs.front().name()).limits(inputs.front());
+  const auto size = [](Index fixed, Index otherwise) { return fixed > 0 ? fixed : otherwise; };
+  Heads all{.heads = std::ssize(inputs),
+            .nq = size(limits.queries, 1024),
+            .nk = size(limits.keys, 1024),
+            .d = size(limits.d, 64),
+            .dv = size(limits.dv, size(limits.d, 64)),
+            .scaled = {}};
+  if (all.heads > 1) all.leading = {all.heads};
+  all.scaled = [=, nq = all.nq, nk = all.nk, d = all.d, dv = all.dv](Index, Index h) {
+    return draw_head(inputs[static_cast<size_t>(h)],
+                     {.nq = nq, .nk = nk, .d = d, .dv = dv, .streams = Streams(seed), .purpose = purpose});
+  };
+  return all;
+}
+
+// A file without an argument stands for all its heads, so that the results have the axes of its arrays.
+Heads heads_of(const std::string& word, std::uint64_t seed, Purpose purpose) {
+  const std::string spec = input_spec(word);
+  const bool path = word.find_first_of("./") != std::string::npos || std::filesystem::exists(word);
+  if (path && spec.find(':') == std::string::npos) return heads_of_file(word);
+  const Params first("inputs", with_all_heads({spec}).front());
+  const auto& arguments = parse_spec(spec).arguments;
+  if (first.name() == "file" && arguments.size() == 1) return heads_of_file(first.text("path"));
+  return heads_of_inputs(with_all_heads({spec}), seed, purpose);
+}
+
+// Whether the input has other heads for fitted methods to learn from.
+bool keeps_calibration(const std::string& word) {
+  const std::string name = input_spec(word).substr(0, input_spec(word).find(':'));
+  return catalogue("inputs").has(name) && find<InputEntry>(name).has_calibration;
+}
+
+template <class T>
+NamedTensors attend(const Arguments& arguments, const Params& params, const Heads& heads, const Heads& calibration,
+                    const std::vector<Tensors>& states) {
+  const GivenHeads<T> given{
+      .batches = heads.batches,
+      .heads = heads.heads,
+      .nq = heads.nq,
+      .nk = heads.nk,
+      .d = heads.d,
+      .dv = heads.dv,
+      .measured = [&](Index b, Index h) { return heads.scaled(b, h).template cast<T>(); },
+      .calibration = [&](Index b, Index h) { return calibration.scaled(std::min(b, calibration.batches - 1), h); }};
+  const auto numbers = [&](bool wanted, Index rows, Index columns) {
+    return std::vector<T>(wanted ? static_cast<size_t>(heads.batches * heads.heads * rows * columns) : 0);
+  };
+  std::vector<T> out = numbers(true, heads.nq, heads.dv), attention = numbers(arguments.matrix, heads.nq, heads.nk),
+                 kernel = numbers(arguments.kernel, heads.nq, heads.nk),
+                 log_rows = numbers(arguments.kernel, heads.nq, 1),
+                 log_columns = numbers(arguments.kernel, heads.nk, 1);
+  Context context(allowed_cores(), arguments.rounding);
+  std::vector<Tensors> drawn;
+  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .states = states}, given,
+                  context,
+                  {out, attention, kernel, log_rows, log_columns, arguments.write_state.empty() ? nullptr : &drawn});
+  if (!arguments.write_state.empty()) write_state(arguments.write_state, params, drawn);
+  NamedTensors result{{"out", tensor_of(heads.leading, heads.nq, heads.dv, out)}};
+  if (arguments.matrix) result["attention"] = tensor_of(heads.leading, heads.nq, heads.nk, attention);
+  if (arguments.kernel) {
+    result["kernel"] = tensor_of(heads.leading, heads.nq, heads.nk, kernel);
+    result["kernel_log_rows"] = tensor_of(heads.leading, heads.nq, 1, log_rows);
+    result["kernel_log_columns"] = tensor_of(heads.leading, heads.nk, 1, log_columns);
+  }
+  return result;
+}
+
 int run(const std::vector<std::string>& words) {
   Arguments arguments;
   std::string round;
   options::options_description visible("options");
   visible.add_options()("spec", options::value(&arguments.spec), "method spec")(
-      "input", options::value(&arguments.input),
-      ".safetensors or .npz with q, k, v: [n, d], [heads, n, d] or [batch, heads, n, d]")(
-      "output", options::value(&arguments.output), ".safetensors to write: out, and attention and kernel when asked")(
+      "input", options::value(&arguments.input)->value_name("FILE|SPEC"),
+      ".safetensors or .npz with q, k, v: [n, d], [heads, n, d] or [batch, heads, n, d]; or an input as run takes it: "
+      "file:heads.npz,head=3, model:head=all, gaussian")(
+      "output", options::value(&arguments.output)->value_name("FILE"),
+      ".safetensors to write: out, and attention and kernel when asked")(
       "causal", options::bool_switch(&arguments.causal), "row i sees no later token")(
       "matrix", options::bool_switch(&arguments.matrix), "also write the attention matrix")(
       "kernel", options::bool_switch(&arguments.kernel),
       "also write the unnormalised kernel and its log stabilisers: a library that leaves its stabilisers in has "
       "kernel_ij exp(-kernel_log_rows_i - kernel_log_columns_j)")(
-      "precision", options::value(&arguments.precision)->default_value("f32"), "f32 or f64")(
-      "round", options::value(&round)->default_value("none"),
+      "precision", options::value(&arguments.precision)->value_name("TYPE")->default_value("f32"), "f32 or f64")(
+      "round", options::value(&round)->value_name("TYPE")->default_value("none"),
       "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
-      "state", options::value(&arguments.state),
+      "state", options::value(&arguments.state)->value_name("FILE"),
       "tensors to use instead of drawing or learning, [rows, columns] for all heads or [heads, rows, columns]; "
       "`describe SPEC` lists their names")(
-      "write-state", options::value(&arguments.write_state),
+      "write-state", options::value(&arguments.write_state)->value_name("FILE"),
       ".safetensors to write: what was drawn and learnt for the heads of the first batch, as --state reads it")(
-      "calibrate", options::value(&arguments.calibrate), "file that fitted methods learn from (default: the input)")(
-      "seed", options::value(&arguments.seed)->default_value(1), "base seed");
+      "calibrate", options::value(&arguments.calibrate)->value_name("FILE|SPEC"),
+      "what fitted methods learn from [the input; for a law or model, heads of its own that it keeps for this]")(
+      "seed", options::value(&arguments.seed)->value_name("N")->default_value(1), "base seed");
   if (!parse_arguments("attend", visible, words, {{"spec", 1}})) return 0;
   for (const auto& [value, name] :
-       {std::pair(arguments.spec, "a method spec"), std::pair(arguments.input, "--input FILE"),
+       {std::pair(arguments.spec, "a method spec"), std::pair(arguments.input, "--input FILE or --input SPEC"),
         std::pair(arguments.output, "--output FILE")})
     if (value.empty()) throw Misuse(fmt::format("attend: {} is missing; see attnbench attend --help", name));
   if (arguments.precision != "f32" && arguments.precision != "f64")
@@ -156,29 +217,30 @@ int run(const std::vector<std::string>& words) {
 
   arguments.rounding = parse_rounding(round);
   const Params params("methods", arguments.spec);
-  const AttentionFile file = read_attention_file(arguments.input);
-  refuse_absurd_sizes(file.nq, file.nk, file.d, file.dv);
-  std::cerr << remark_on_axes(file);
-  const bool fitted = find<MethodEntry>(params.name()).fitted(params);
-  if (fitted && arguments.calibrate.empty() && arguments.state.empty())
+  const Heads heads = heads_of(arguments.input, arguments.seed, Purpose::measured);
+  refuse_absurd_sizes(heads.nq, heads.nk, heads.d, heads.dv);
+  const bool learns = find<MethodEntry>(params.name()).fitted(params) && arguments.state.empty();
+  const bool own = learns && arguments.calibrate.empty() && keeps_calibration(arguments.input);
+  if (learns && arguments.calibrate.empty() && !own)
     std::cerr << "attnbench: " << params.name()
               << " learns from the input itself (in sample); --calibrate FILE names another\n";
   for (const auto& caveat :
-       find<MethodEntry>(params.name()).caveats(params, {.nq = file.nq, .nk = file.nk, .d = file.d, .dv = file.dv}))
+       find<MethodEntry>(params.name()).caveats(params, {.nq = heads.nq, .nk = heads.nk, .d = heads.d, .dv = heads.dv}))
     std::cerr << "attnbench: note: " << caveat << "\n";
-  std::optional<AttentionFile> other;
-  if (!arguments.calibrate.empty()) other = read_attention_file(arguments.calibrate);
-  const AttentionFile& calibration = other ? *other : file;
-  if (calibration.heads != file.heads || calibration.d != file.d)
+  std::optional<Heads> other;
+  if (!arguments.calibrate.empty()) other = heads_of(arguments.calibrate, arguments.seed, Purpose::calibration);
+  if (own) other = heads_of(arguments.input, arguments.seed, Purpose::calibration);
+  const Heads& calibration = other ? *other : heads;
+  if (calibration.heads != heads.heads || calibration.d != heads.d)
     throw Misuse(fmt::format("--calibrate {}: {} heads with d = {}; expected {} heads with d = {} as in the input",
-                             arguments.calibrate, calibration.heads, calibration.d, file.heads, file.d));
+                             arguments.calibrate, calibration.heads, calibration.d, heads.heads, heads.d));
   if (!arguments.write_state.empty() && !arguments.write_state.ends_with(".safetensors"))
     throw Misuse("--write-state " + arguments.write_state + ": expected a name that ends in .safetensors");
   std::vector<Tensors> states;
   if (!arguments.state.empty()) states = read_state(arguments.state);
   try {
-    const auto result = arguments.precision == "f32" ? attend<float>(arguments, params, file, calibration, states)
-                                                     : attend<double>(arguments, params, file, calibration, states);
+    const auto result = arguments.precision == "f32" ? attend<float>(arguments, params, heads, calibration, states)
+                                                     : attend<double>(arguments, params, heads, calibration, states);
     write_safetensors(arguments.output, result, arguments.precision == "f32" ? Precision::f32 : Precision::f64);
   } catch (const Skip& e) {
     throw Misuse(e.what());
@@ -186,11 +248,15 @@ int run(const std::vector<std::string>& words) {
   return 0;
 }
 
-const bool registered = add(CommandEntry{.text = {.name = "attend",
-                                                  .summary = "one method on the heads of a file",
-                                                  .formula = "attend SPEC --input FILE --output FILE [OPTIONS]"},
-                                         .run = run,
-                                         .makes_methods = true});
+const bool registered =
+    add(CommandEntry{.text = {.name = "attend",
+                              .summary = "one method on the heads of a file or of another input",
+                              .formula = "attend SPEC --input FILE|SPEC --output FILE [OPTIONS]"},
+                     .run = run,
+                     .makes_methods = true,
+                     .examples = {"attend performer:m=256 --input heads.npz --output out.safetensors --matrix",
+                                  "attend nystrom --input model:layer=2,head=all --output out.safetensors"},
+                     .names = {"methods"}});
 
 }  // namespace
 }  // namespace attnbench::attend_command

@@ -8,20 +8,25 @@
 
 #include "harness/claims/print.hpp"
 #include "harness/cli/command.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/machine/resources.hpp"
 
 namespace attnbench::check_command {
 namespace {
 
-std::string help_caption() {
-  std::string text = "claims\n";
-  for (const auto& [claim, meaning] : claim_meanings()) text += fmt::format("  {:<14}{}\n", claim, meaning);
-  return text +
-         "\nEvery claim passes, fails, is undecided (more draws would decide) or skipped with the reason. Effects are "
-         "in\n"
-         "units of sqrt(K(q,q) K(k,k)) (unbiased) and of the closed form (variance), with intervals that hold for all\n"
-         "tests together. Exit codes: 0 none fails, 1 one fails, 2 misuse, 3 some are undecided and none "
-         "fails.\n\noptions";
+std::string claims() {
+  const size_t width = terminal_width();
+  std::string text = bold("claims") + "\n";
+  for (const auto& [claim, meaning] : claim_meanings())
+    text += fmt::format("  {:<14}{}\n", claim, wrapped(meaning, width, 16, 16));
+  return text + "\n" +
+         wrapped(
+             "Every claim passes, fails, is undecided (more draws would decide) or skipped with the reason. Effects "
+             "are in units of sqrt(K(q,q) K(k,k)) (unbiased) and of the closed form (variance), with intervals that "
+             "hold for all tests together. Exit codes: 0 none fails, 1 one fails, 2 misuse, 3 some are undecided "
+             "and none fails.",
+             width, 0) +
+         "\n";
 }
 
 std::vector<Subject> named_subjects(const std::vector<std::string>& specs, std::uint64_t seed) {
@@ -48,16 +53,16 @@ int run(const std::vector<std::string>& words) {
   std::optional<int> threads;
   std::vector<std::string> specs;
   bool all = false, as_json = false;
-  options::options_description visible(help_caption());
+  options::options_description visible("options");
   visible.add_options()("spec", options::value(&specs), "method specs")(
       "all", options::bool_switch(&all),
       "every method, every random feature map with projection=iid, every ensemble with positive and with trig")(
       "json", options::bool_switch(&as_json), "every result, as JSON")(
-      "error-rate", options::value(&settings.error_rate)->default_value(settings.error_rate, "1e-6"),
+      "error-rate", options::value(&settings.error_rate)->value_name("P")->default_value(settings.error_rate, "1e-6"),
       "chance that any statistical test fails when all claims hold")(
-      "seed", options::value(&settings.seed)->default_value(settings.seed), "base seed")(
-      "threads", options::value<int>()->notifier([&](int given) { threads = given; }),
-      "the results do not depend on it (default: all cores of the allowed set; 1 for methods in Python)");
+      "seed", options::value(&settings.seed)->value_name("N")->default_value(settings.seed), "base seed")(
+      "threads", options::value<int>()->value_name("N")->notifier([&](int given) { threads = given; }),
+      "the results do not depend on it [all cores of the allowed set; 1 for methods in Python]");
   if (!parse_arguments("check", visible, words, {{"spec", -1}})) return 0;
   if (specs.empty() == !all) throw Misuse("check: give method specs or --all; see attnbench list methods");
   if (!(settings.error_rate > 0 && settings.error_rate < 1))
@@ -77,12 +82,15 @@ int run(const std::vector<std::string>& words) {
   return report.exit_code();
 }
 
-const bool registered =
-    add(CommandEntry{.text = {.name = "check",
-                              .summary = "does it do what it claims? Every claim tested, at a stated error rate",
-                              .formula = "check SPEC...|--all [--json] [--error-rate P] [--seed S] [--threads T]"},
-                     .run = run,
-                     .makes_methods = true});
+const bool registered = add(CommandEntry{
+    .text = {.name = "check",
+             .summary = "does it do what it claims? Every claim tested, at a stated error rate",
+             .formula = "check SPEC...|--all [--json] [--error-rate P] [--seed S] [--threads T]"},
+    .run = run,
+    .makes_methods = true,
+    .examples = {"check performer", "check performer:sign_fix=false", "check soft-cap --plugin softcap.py"},
+    .details = claims,
+    .names = {"methods"}});
 
 }  // namespace
 }  // namespace attnbench::check_command

@@ -23,6 +23,10 @@ struct CommandEntry {
   std::function<int(const std::vector<std::string>& arguments)> run;
   // In this process, not in workers: with plugins it runs in a process that a crash may end.
   bool makes_methods = false;
+  std::vector<std::string> examples = {};     // command lines that --help shows, without "attnbench "
+  std::function<std::string()> details = {};  // text that --help shows after the options
+  // What a word without a dash names, for completion in shells: the plural of a catalogue, or "metrics". Empty: a file.
+  std::vector<std::string> names = {};
 };
 
 // Adds values of options from another source to those of the command line.
@@ -30,11 +34,18 @@ using MoreValues = std::function<void(options::variables_map&)>;
 
 // Parses a command's arguments. --help prints usage and options and returns nullopt. positional: the options for words
 // without a dash. more: called with the options given, before any variable receives its value. Throws Misuse for
-// anything unknown.
+// anything unknown, with what the user may have meant.
 std::optional<options::variables_map> parse_arguments(const std::string& command, options::options_description visible,
                                                       const std::vector<std::string>& arguments,
                                                       const std::vector<std::pair<const char*, int>>& positional,
                                                       const MoreValues& more = {});
+
+// The options of a command, as --help lists them: "--method", "-m". takes_value: whether a value follows.
+struct KnownOption {
+  std::string name, help;
+  bool takes_value;
+};
+std::vector<KnownOption> options_of(const std::string& command);
 
 // Keeps the command line as typed, quoted for a shell.
 void keep_command_line(std::string words);

@@ -174,8 +174,10 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<std::string> methods;
   options::options_description visible("options");
   visible.add_options()("a", options::value(&a), "results file")("b", options::value(&b), "another one")(
-      "method,m", options::value(&methods), "twice: these two methods within the one file, where both were measured")(
-      "metric", options::value(&metric), "only this metric, with the cells where it does not differ");
+      "method,m", options::value(&methods)->value_name("SPEC"),
+      "twice: these two methods within the one file, where both were measured")(
+      "metric", options::value(&metric)->value_name("NAME"),
+      "only this metric, with the cells where it does not differ");
   if (!parse_arguments("compare", visible, arguments, {{"a", 1}, {"b", 1}})) return 0;
   if (methods.empty()) {
     if (b.empty())
@@ -197,7 +199,9 @@ const bool registered = add(CommandEntry{
              .summary = "what differs between two results files beyond error, or between two methods in one; exit "
                         "code 1 if the files differ, 3 if that is not decided",
              .formula = "compare A B [--metric NAME] | compare FILE --method SPEC --method SPEC [--metric NAME]"},
-    .run = run});
+    .run = run,
+    .examples = {"compare before.db after.db",
+                 "compare results.db --method performer:m=64 --method linear --metric relative_output_error"}});
 
 }  // namespace
 }  // namespace attnbench::compare_command

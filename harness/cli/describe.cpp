@@ -6,8 +6,10 @@
 #include <iostream>
 
 #include "harness/cli/command.hpp"
+#include "harness/cli/metrics.hpp"
 #include "harness/cli/pattern_drawing.hpp"
 #include "harness/cli/recipe_file.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/core/approximation.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/runner/reproduce.hpp"
@@ -24,7 +26,7 @@ Shape causal_example() {
 }
 
 void print_line(const std::string& label, const std::string& text) {
-  if (!text.empty()) std::cout << fmt::format("  {:<12}{}\n", label, text);
+  if (!text.empty()) std::cout << fmt::format("  {:<12}{}\n", label, wrapped(text, terminal_width(), 14, 14));
 }
 
 std::string allowed(const Parameter& p) {
@@ -54,10 +56,11 @@ void print_parameters(const std::vector<Parameter>& parameters, bool published, 
   bool any = false;
   for (const auto& p : parameters) {
     if (p.published != published) continue;
-    if (!any) std::cout << "\n" << heading << "\n";
+    if (!any) std::cout << "\n" << bold(heading) << "\n";
     any = true;
-    std::cout << fmt::format("  {:<14}{} [default {}; {}]\n", p.name, p.help,
-                             p.default_value.empty() ? "none" : p.default_value, allowed(p));
+    const std::string text =
+        fmt::format("{} [default {}; {}]", p.help, p.default_value.empty() ? "none" : p.default_value, allowed(p));
+    std::cout << fmt::format("  {:<14}{}\n", p.name, wrapped(text, terminal_width(), 16, 16));
   }
 }
 
@@ -177,6 +180,21 @@ void print_recipe(const RecipeEntry& entry) {
                            entry.file.empty() ? entry.text.name : entry.file);
 }
 
+// Whether there is such a metric. Prints what each experiment that measures it says about it.
+bool describe_metric(const std::string& name) {
+  const Metrics metrics = all_metrics();
+  const auto found = metrics.find(name);
+  if (found == metrics.end()) return false;
+  std::cout << bold("metric " + name) << "\n";
+  for (const auto& [experiment, metric] : found->second) {
+    const bool first = find<ExperimentEntry>(experiment).headline.metric == name;
+    print_line(experiment, fmt::format("[{}] {}{}", metric.unit, metric.text,
+                                       first ? "; the one that run, show and report print first" : ""));
+  }
+  std::cout << "\n";
+  return true;
+}
+
 int run(const std::vector<std::string>& arguments) {
   options::options_description visible("options");
   std::string spec_text;
@@ -198,17 +216,22 @@ int run(const std::vector<std::string>& arguments) {
     if (given->contains(option)) throw Misuse(fmt::format("describe: --{} goes with --pattern; add it", option));
   if (drawing.causal) throw Misuse("describe: --causal goes with --pattern; add it");
   const Spec spec = parse_spec(names_recipe_file(spec_text) ? add_recipe(spec_text) : spec_text);
-  bool found = false;
-  std::vector<std::string> known;
+  bool found = describe_metric(spec_text);
+  std::vector<std::string> known, aliases;
   for (const auto& [plural, entries] : catalogues()) {
-    const auto names = entries->names();
-    if (plural != "commands") known.insert(known.end(), names.begin(), names.end());
-    if (plural == "commands" || std::find(names.begin(), names.end(), spec.name) == names.end()) continue;
+    if (plural == "commands") continue;
+    for (const auto& name : entries->names()) {
+      known.push_back(name);
+      const auto& more = entries->description(name).aliases;
+      aliases.insert(aliases.end(), more.begin(), more.end());
+    }
+    if (!entries->has(spec.name)) continue;
     found = true;
     const Params params(plural, spec);
-    const auto& text = entries->description(spec.name);
-    std::cout << entries->kind() << " " << spec.name << "\n";
+    const auto& text = entries->description(params.name());
+    std::cout << bold(entries->kind() + " " + params.name()) << "\n";
     print_line("what", text.summary);
+    print_line("also called", fmt::format("{}", fmt::join(text.aliases, ", ")));
     print_line("formula", text.formula);
     print_line("reference", text.reference);
     print_line("cost", text.cost);
@@ -221,20 +244,28 @@ int run(const std::vector<std::string>& arguments) {
     if (plural == "recipes") print_recipe(find<RecipeEntry>(spec.name));
     if (plural == "experiments") {
       std::cout << "\nmetrics\n";
-      for (const auto& metric : find<ExperimentEntry>(spec.name).metrics)
-        std::cout << fmt::format("  {:<34}[{}] {}\n", metric.name, metric.unit, metric.text);
+      for (const auto& metric : find<ExperimentEntry>(params.name()).metrics)
+        std::cout << fmt::format("  {:<34}{}\n", metric.name,
+                                 wrapped(fmt::format("[{}] {}", metric.unit, metric.text), terminal_width(), 36, 36));
     }
     std::cout << "\n";
   }
-  if (!found) throw Misuse("describe: nothing is called '" + spec.name + "'" + nearest_names(spec.name, known));
+  for (const auto& [metric, experiments] : all_metrics()) aliases.push_back(metric);
+  if (!found)
+    throw Misuse("describe: nothing is called '" + spec.name + "'" + nearest_names(spec.name, known, aliases));
   return 0;
 }
 
-const bool registered = add(CommandEntry{.text = {.name = "describe",
-                                                  .summary = "parameters, claims, reference and cost of one entry",
-                                                  .formula = "describe NAME|SPEC [--pattern]"},
-                                         .run = run,
-                                         .makes_methods = true});
+const bool registered =
+    add(CommandEntry{.text = {.name = "describe",
+                              .summary = "parameters, claims, reference and cost of one entry, or what a metric is",
+                              .formula = "describe NAME|SPEC|METRIC [--pattern]"},
+                     .run = run,
+                     .makes_methods = true,
+                     .examples = {"describe performer:features=trig,m=64", "describe effective_rank",
+                                  "describe --pattern bigbird:block=4 -n 48"},
+                     .names = {"methods", "features", "deterministic-features", "projections", "inputs", "experiments",
+                               "recipes", "metrics"}});
 
 }  // namespace
 }  // namespace attnbench::describe_command

@@ -1,10 +1,13 @@
 // attnbench list: prints the registered entries.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
 
 #include "harness/cli/command.hpp"
+#include "harness/cli/metrics.hpp"
+#include "harness/cli/terminal.hpp"
 
 namespace attnbench::list_command {
 namespace {
@@ -18,41 +21,67 @@ void print(const Catalogue& entries, bool markdown) {
       for (const auto& p : defaults.declared())
         parameters += fmt::format("{}`{}={}`", parameters.empty() ? "" : " ", p.name, p.default_value);
       const auto& text = entries.description(name);
-      std::cout << fmt::format("| `{}` | {} | {} | {} |\n", name, text.summary, parameters, text.cost);
+      const std::string also = text.aliases.empty() ? "" : fmt::format(" (also `{}`)", fmt::join(text.aliases, "`, `"));
+      std::cout << fmt::format("| `{}`{} | {} | {} | {} |\n", name, also, text.summary, parameters, text.cost);
     }
     return;
   }
-  std::cout << entries.plural() << "\n";
+  std::cout << bold(entries.plural()) << "\n";
   const auto names = entries.names();
   size_t width = 14;
   for (const auto& name : names) width = std::max(width, name.size());
   for (const auto& name : names)
-    std::cout << fmt::format("  {:<{}}  {}\n", name, width, entries.description(name).summary);
+    std::cout << fmt::format("  {:<{}}  {}\n", name, width,
+                             wrapped(entries.description(name).summary, terminal_width(), width + 4, width + 4));
+}
+
+// Each metric once, with the experiments that measure it.
+void print_metrics(bool markdown) {
+  if (markdown) std::cout << "| metric | unit | what it is | experiments |\n|---|---|---|---|\n";
+  if (!markdown) std::cout << bold("metrics") << "\n";
+  for (const auto& [name, experiments] : all_metrics()) {
+    const Metric& metric = experiments.front().second;
+    std::string where;
+    for (const auto& [experiment, same] : experiments) where += (where.empty() ? "" : ", ") + experiment;
+    if (markdown)
+      std::cout << fmt::format("| `{}` | {} | {} | {} |\n", name, metric.unit, metric.text, where);
+    else
+      std::cout << fmt::format(
+          "  {:<34}  {}\n", name,
+          wrapped(fmt::format("[{}] {} ({})", metric.unit, metric.text, where), terminal_width(), 38, 38));
+  }
 }
 
 int run(const std::vector<std::string>& arguments) {
   options::options_description visible("options");
   std::string what;
   bool markdown = false;
-  visible.add_options()("what", options::value(&what),
-                        "methods, features, deterministic-features, projections, inputs, experiments or recipes")(
+  visible.add_options()(
+      "what", options::value(&what),
+      "methods, features, deterministic-features, projections, inputs, experiments, recipes or metrics")(
       "markdown", options::bool_switch(&markdown), "as a table for a README");
   if (!parse_arguments("list", visible, arguments, {{"what", 1}})) return 0;
-  const std::vector<std::string> kinds{"methods",     "features", "deterministic-features", "projections", "inputs",
-                                       "experiments", "recipes"};
+  const std::vector<std::string> kinds{
+      "methods", "features", "deterministic-features", "projections", "inputs", "experiments", "recipes", "metrics"};
   if (!what.empty() && std::find(kinds.begin(), kinds.end(), what) == kinds.end())
     throw Misuse("list: unknown kind '" + what + "'" + nearest_names(what, kinds));
+  if (what == "metrics") {
+    print_metrics(markdown);
+    return 0;
+  }
   for (const auto& kind : kinds)
-    if (what.empty() || what == kind) print(catalogue(kind), markdown);
+    if ((what.empty() && kind != "metrics") || what == kind) print(catalogue(kind), markdown);
   return 0;
 }
 
 const bool registered = add(CommandEntry{
     .text = {.name = "list",
-             .summary = "what is registered: methods, features, projections, inputs, experiments, recipes",
-             .formula =
-                 "list [methods|features|deterministic-features|projections|inputs|experiments|recipes] [--markdown]"},
-    .run = run});
+             .summary = "what is registered: methods, features, projections, inputs, experiments, recipes, metrics",
+             .formula = "list [methods|features|deterministic-features|projections|inputs|experiments|recipes|metrics] "
+                        "[--markdown]"},
+    .run = run,
+    .examples = {"list methods", "list metrics"},
+    .names = {"kinds"}});
 
 }  // namespace
 }  // namespace attnbench::list_command

@@ -53,10 +53,16 @@ int run(const std::vector<std::string>& words) {
   options::options_description visible("options");
   std::string given;
   bool as_json = false;
-  visible.add_options()("threads", options::value(&given), "default: all cores of the allowed set")(
+  visible.add_options()("threads", options::value(&given)->value_name("N"),
+                        "at most the cores of the allowed set [all of them]")(
       "json", options::bool_switch(&as_json), "every rate in FLOP/s, 1/s and B/s, as JSON");
   if (!parse_arguments("machine", visible, words, {})) return 0;
   const int threads = given.empty() ? allowed_cores() : threads_of(given);
+  if (threads > allowed_cores())
+    throw Misuse(
+        fmt::format("--threads {}: this process may use {} core{}, and threads that share a core would each "
+                    "report its best moments; expected at most {}",
+                    threads, allowed_cores(), allowed_cores() == 1 ? "" : "s", allowed_cores()));
   nlohmann::json json{{"threads", threads}, {"instructions", Eigen::SimdInstructionSetsInUse()}};
   if (!as_json)
     std::cout << fmt::format(
@@ -78,7 +84,8 @@ const bool registered =
     add(CommandEntry{.text = {.name = "machine",
                               .summary = "rates of this machine: multiply-adds, products, exponentials, memory",
                               .formula = "machine [--threads T] [--json]"},
-                     .run = run});
+                     .run = run,
+                     .examples = {"machine", "machine --threads 1"}});
 
 }  // namespace
 }  // namespace attnbench::machine_command

@@ -36,7 +36,8 @@ const bool registered = add(CommandEntry{
              .summary =
                  "several results files as one: replicates of the same cell unite, machines and sources stay apart",
              .formula = "merge OUT FILE..."},
-    .run = run});
+    .run = run,
+    .examples = {"merge all.db shard-1.db shard-2.db"}});
 
 }  // namespace
 }  // namespace attnbench::merge_command

@@ -119,9 +119,10 @@ int run(const std::vector<std::string>& arguments) {
   options::options_description visible("options");
   visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
       "name", options::value(&name), "its name in specs, such as my-method")(
-      "family", options::value(&family), "of a method: linear, low-rank, codebook, sparse or mixer")(
-      "python", options::bool_switch(&python), "of a method: a class in Python")(
-      "output,o", options::value(&output), "folder (default: where such files are in the source tree)");
+      "family", options::value(&family)->value_name("FAMILY"),
+      "of a method: linear, low-rank, codebook, sparse or mixer")("python", options::bool_switch(&python),
+                                                                  "of a method: a class in Python")(
+      "output,o", options::value(&output)->value_name("FOLDER"), "[where such files are in the source tree]");
   if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
   if (name.empty()) throw Misuse("new: expected a kind and a name, such as: attnbench new feature-map my-map");
   const Kind& kind = kind_of(word);
@@ -164,7 +165,9 @@ const bool registered =
     add(CommandEntry{.text = {.name = "new",
                               .summary = "write a file to start from: a method, a feature map, an input, a recipe ...",
                               .formula = "new KIND NAME [--family FAMILY] [-o FOLDER]"},
-                     .run = run});
+                     .run = run,
+                     .examples = {"new method my-method --family sparse", "new feature-map my-map -o .",
+                                  "new method my-method --python"}});
 
 }  // namespace
 }  // namespace attnbench::new_command

@@ -78,7 +78,9 @@ const bool registered =
     add(CommandEntry{.text = {.name = "plan",
                               .summary = "the cells of a run, how many are done, and how long the rest will take",
                               .formula = "plan EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
-                     .run = plan_command});
+                     .run = plan_command,
+                     .examples = {"plan rank --methods softmax linear --sweep n=128:1024:x2"},
+                     .names = {"experiments"}});
 
 }  // namespace
 }  // namespace attnbench::plan_command

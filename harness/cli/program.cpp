@@ -8,10 +8,12 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/plugin_options.hpp"
+#include "harness/cli/printable_output.hpp"
 #include "harness/cli/recipe_file.hpp"
 #include "harness/cli/terminal.hpp"
 #include "harness/linalg/lapack.hpp"
 #include "harness/plugins/plugins.hpp"
+#include "harness/store/build_facts.hpp"
 #include "harness/store/text.hpp"
 #include "harness/workers/serve.hpp"
 #include "harness/workers/stand_ins.hpp"
@@ -21,12 +23,35 @@ namespace attnbench {
 namespace {
 
 void print_help() {
-  std::cout << "attnbench: the yardstick for attention approximations\n\nusage: attnbench COMMAND [OPTIONS]\n\n";
+  const size_t width = terminal_width();
+  std::cout << "attnbench: the yardstick for attention approximations\n\n"
+            << bold("usage:") << " attnbench COMMAND [OPTIONS]\n\n";
   for (const auto& name : catalogue("commands").names())
-    std::cout << fmt::format("  {:<11}{}\n", name, catalogue("commands").description(name).summary);
+    std::cout << fmt::format("  {}{}\n", bold(fmt::format("{:<12}", name)),
+                             wrapped(catalogue("commands").description(name).summary, width, 14, 14));
   std::cout
-      << "\nattnbench COMMAND --help tells a command's options. Exit codes: 0 done, 1 negative result, 2 misuse, "
-         "3 undecided.\nYour own methods, on any command: --plugin FILE (.so or .py); docs/tutorial.md shows how.\n";
+      << "\n"
+      << bold("examples") << R"(
+  attnbench check performer
+  attnbench run attention-error --methods performer nystrom uniform -n 512,1024 --sweep m=16:256:x2
+  attnbench recommend --input heads.npz --max-error 0.05
+
+)"
+      << wrapped(
+             "attnbench COMMAND --help tells a command's options; attnbench --version tells the version. Exit codes: 0 "
+             "done, 1 a negative result or failed cells, 2 misuse, 3 undecided.\nYour own methods, on any command: "
+             "--plugin FILE (.so or .py); docs/tutorial.md shows how.\nCompletion of names and options in your shell: "
+             "attnbench completion bash (or zsh, fish).",
+             width, 0)
+      << "\n";
+}
+
+void print_version() {
+  const BuildFacts& facts = build_facts();
+  std::cout << fmt::format(
+      "attnbench {}{}, {}, {}\n", ATTNBENCH_VERSION,
+      facts.commit.empty() ? "" : fmt::format(" (commit {:.12}{})", facts.commit, facts.clean ? "" : ", with changes"),
+      facts.compiler, facts.build_type);
 }
 
 std::string as_typed(const std::vector<std::string>& words) {
@@ -39,8 +64,13 @@ int dispatch(const std::vector<std::string>& words) {
   if (!duplicate_registrations().empty())
     throw Misuse("registered twice: " + duplicate_registrations().front() + "; rename one of them");
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    if (words.size() > 1) return find<CommandEntry>(words[1]).run({"--help"});
     print_help();
     return words.empty() ? 2 : 0;
+  }
+  if (words[0] == "--version") {
+    print_version();
+    return 0;
   }
   return find<CommandEntry>(words[0]).run({words.begin() + 1, words.end()});
 }

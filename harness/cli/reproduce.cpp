@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/recipe_file.hpp"
 #include "harness/cli/script.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/runner/declared_recipe.hpp"
 #include "harness/workers/pool.hpp"
 
@@ -77,40 +79,102 @@ void explain(const RecipeEntry& entry, RecipeSize size) {
   }
 }
 
+using Rulings = std::map<Ruling, size_t>;
+
+// The experiment that a recipe runs first: the topic under which the summary counts it.
+std::string topic_of(const Recipe& recipe) {
+  return recipe.runs().empty() ? "closed forms" : parse_spec(recipe.runs().front().request.experiment).name;
+}
+
 struct Tally {
+  struct Topic {
+    size_t recipes = 0;
+    Rulings rulings;
+  };
   RecipeSize size;
-  std::map<Ruling, size_t> rulings;
-  std::vector<std::string> contradictions;
+  Rulings rulings;
+  std::map<std::string, Topic> topics;
+  std::vector<std::string> contradictions, not_done;
   double seconds = 0;
 
-  void add(const Reproduction& done) {
+  void add(const Reproduction& done, const std::string& topic, const RunSummary& ran) {
     seconds += done.seconds;
+    ++topics[topic].recipes;
+    if (ran.not_done > 0)
+      not_done.push_back(fmt::format("{}: {} not done, the first: {}", done.recipe, ran.not_done, ran.first_reason));
     for (const Verdict& verdict : done.verdicts) {
       ++rulings[verdict.finding.ruling];
+      ++topics[topic].rulings[verdict.finding.ruling];
       if (claims(size) && contradicts_expectation(verdict))
         contradictions.push_back(fmt::format("{}: {}", done.recipe, verdict.statement.text));
     }
   }
 };
 
-void print(const Tally& tally) {
+std::string words_of(const Rulings& rulings) {
   std::vector<std::string> words;
-  size_t verdicts = 0;
-  for (const auto& [ruling, count] : tally.rulings) {
-    words.push_back(fmt::format("{} {}", count, to_string(ruling)));
-    verdicts += count;
+  for (const auto& [ruling, count] : rulings) words.push_back(fmt::format("{} {}", count, to_string(ruling)));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// At most `most` of them.
+void print_lines(const std::vector<std::string>& lines, size_t most) {
+  for (size_t i = 0; i < std::min(most, lines.size()); ++i)
+    std::cout << "  " << wrapped(lines[i], terminal_width(), 4, 2) << "\n";
+  if (lines.size() > most) std::cout << fmt::format("  and {} more\n", lines.size() - most);
+}
+
+void print_topics(const Tally& tally) {
+  size_t width = 0;
+  for (const auto& [topic, counts] : tally.topics) width = std::max(width, topic.size());
+  std::cout << fmt::format("\n{:<{}}  recipes", "measured by", std::max<size_t>(11, width));
+  for (const auto& [ruling, count] : tally.rulings) std::cout << "  " << to_string(ruling);
+  std::cout << "\n";
+  for (const auto& [topic, counts] : tally.topics) {
+    std::cout << fmt::format("{:<{}}  {:>7}", topic, std::max<size_t>(11, width), counts.recipes);
+    for (const auto& [ruling, all] : tally.rulings) {
+      const auto here = counts.rulings.find(ruling);
+      const std::string number = here == counts.rulings.end() ? "" : std::to_string(here->second);
+      std::cout << fmt::format("  {:>{}}", number, to_string(ruling).size());
+    }
+    std::cout << "\n";
   }
-  std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {}\n", verdicts, tally.seconds, fmt::join(words, ", "),
+  std::cout << "\n";
+}
+
+void print(const Tally& tally) {
+  constexpr size_t most_listed = 8;
+  if (tally.topics.size() > 1) print_topics(tally);
+  size_t verdicts = 0;
+  for (const auto& [ruling, count] : tally.rulings) verdicts += count;
+  std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {}\n", verdicts, tally.seconds, words_of(tally.rulings),
                            claims(tally.size) ? fmt::format("{} not as expected", tally.contradictions.size())
                                               : "at these sizes they have no meaning");
-  for (const auto& line : tally.contradictions) std::cout << "  " << line << "\n";
+  print_lines(tally.contradictions, most_listed);
+  if (!tally.not_done.empty())
+    std::cout << fmt::format("{} recipes have cells that are not done\n", tally.not_done.size());
+  print_lines(tally.not_done, most_listed);
+}
+
+// "rank  3 PASS, 1 CONDITIONAL  120 run  4.2 s"
+void print_line(const Reproduction& done, const RunSummary& total) {
+  std::cout << fmt::format(
+      "{:<30}{:<36}{:>5} run {:>5} there already  {:>6.1f} s{}{}\n", done.recipe, words_of([&] {
+        Rulings rulings;
+        for (const Verdict& verdict : done.verdicts) ++rulings[verdict.finding.ruling];
+        return rulings;
+      }()),
+      total.ran, total.already, done.seconds,
+      total.failed_before ? fmt::format("  {} of those there had failed", total.failed_before) : "",
+      total.not_done ? fmt::format("  {} not done: {}", total.not_done, total.first_reason) : "");
 }
 
 int run_command(const std::vector<std::string>& words) {
   std::vector<std::string> names, settings;
   std::string results, output;
   Variation variation;
-  bool smoke = false, quick = false, full = false, only_explain = false, timed = false, untimed = false;
+  bool smoke = false, quick = false, full = false, only_explain = false, timed = false, untimed = false,
+       verbose = false;
   options::options_description visible("options");
   visible.add_options()("recipe", options::value(&names),
                         "recipes, or files that state one (.json; docs/sharing.md) (default: all; see attnbench list "
@@ -121,14 +185,17 @@ int run_command(const std::vector<std::string>& words) {
       "only recipes that measure time: run these with nothing else on the machine")(
       "untimed", options::bool_switch(&untimed),
       "only recipes that measure no time: other work changes none of their numbers")(
+      "verbose,v", options::bool_switch(&verbose),
+      "print each verdict with its numbers, as the page does (a single recipe always does)")(
       "explain", options::bool_switch(&only_explain),
       "print each statement with its quotation, definition, threshold and expectation, and run nothing")(
-      "seeds", options::value(&variation.seeds)->default_value(1),
+      "seeds", options::value(&variation.seeds)->value_name("K")->default_value(1),
       "make each verdict with so many seeds: one that flips is AMBIGUOUS")(
-      "set", options::value(&settings),
-      "NAME=VALUE: a parameter wherever a recipe leaves it as it is by default, such as scale=0.7 (repeatable)")(
-      "results", options::value(&results)->default_value("results/attnbench.db"), "results file")(
-      "output,o", options::value(&output)->default_value("results/report"), "folder for the page and the figures");
+      "set", options::value(&settings)->value_name("NAME=VALUE"),
+      "a parameter wherever a recipe leaves it as it is by default, such as scale=0.7 (repeatable)")(
+      "results", options::value(&results)->value_name("FILE")->default_value("results/attnbench.db"), "results file")(
+      "output,o", options::value(&output)->value_name("FOLDER")->default_value("results/report"),
+      "for the page and the figures");
   if (!parse_arguments("reproduce", visible, words, {{"recipe", -1}})) return 0;
   if (smoke + quick + full > 1) throw Misuse("reproduce: --smoke, --quick and --full exclude each other; keep one");
   constexpr Index most_seeds = 100;
@@ -162,13 +229,15 @@ int run_command(const std::vector<std::string>& words) {
     Store store(results);
     std::vector<const RecipeEntry*> recipes;
     for (const auto& name : names) recipes.push_back(&find<RecipeEntry>(name));
-    const RunEstimate expected = forecast(recipes, size, variation, store, results);
+    const auto [expected, parts] = forecast(recipes, size, variation, store, results);
     if (expected.seconds > 0)
       std::cout << fmt::format("{} recipes: {}; the page after them takes about a minute\n", names.size(),
                                expected.text())
                 << std::flush;
     const auto run_id = begin_run(store);
     const KeptWorkers workers;
+    const bool details = verbose || names.size() == 1, lines = details || isatty(STDOUT_FILENO) == 0;
+    WholeProgress progress(parts);
     for (const auto& name : names) {
       RunSummary total;
       const auto done = reproduce(find<RecipeEntry>(name), size, variation, store, run_id, total);
@@ -176,13 +245,14 @@ int run_command(const std::vector<std::string>& words) {
         std::cout << "interrupted; the same command goes on\n";
         return 130;
       }
-      std::cout << fmt::format(
-          "{:<30}{:>5} run {:>5} there already  {:>6.1f} s{}{}\n", name, total.ran, total.already, done->seconds,
-          total.failed_before ? fmt::format("  {} of those there had failed", total.failed_before) : "",
-          total.not_done ? fmt::format("  {} not done: {}", total.not_done, total.first_reason) : "");
-      for (const Verdict& verdict : done->verdicts) print(verdict, size);
+      progress.part_is_done();
+      tally.add(*done, topic_of(*written(find<RecipeEntry>(name), size)), total);
+      if (!lines) continue;
+      progress.hide();
+      print_line(*done, total);
+      if (details)
+        for (const Verdict& verdict : done->verdicts) print(verdict, size);
       std::cout << std::flush;
-      tally.add(*done);
     }
   }
   print(tally);
@@ -197,7 +267,9 @@ const bool registered = add(
                           .summary = "run the recipes, judge them and make the page with their figures",
                           .formula = "reproduce [RECIPE|FILE.json...] [--quick|--full] [--timed|--untimed] [--explain] "
                                      "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
-                 .run = run_command});
+                 .run = run_command,
+                 .examples = {"reproduce", "reproduce sign-fix performer-fig4 --seeds 5", "reproduce rank --explain"},
+                 .names = {"recipes"}});
 
 }  // namespace
 }  // namespace attnbench::reproduce_command

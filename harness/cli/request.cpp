@@ -11,6 +11,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/config.hpp"
 #include "harness/cli/option_error.hpp"
+#include "harness/cli/specs.hpp"
 #include "harness/machine/resources.hpp"
 
 namespace attnbench {
@@ -29,6 +30,21 @@ Index count_of(const std::string& option, const std::string& text) {
   return value;
 }
 
+// Each word is a number, a list or a range, as after --sweep.
+std::vector<Index> counts_of(const std::string& option, const std::vector<std::string>& words) {
+  std::vector<Index> counts;
+  for (const std::string& word : words) {
+    if (word.find_first_of(",:") == std::string::npos)
+      counts.push_back(count_of(option, word));
+    else
+      for (const std::string& value : parse_axis(option + "=" + word).values) counts.push_back(count_of(option, value));
+    if (counts.size() > most_axis_values)
+      throw Misuse(fmt::format("--{} {}: {} values with those before it; at most {} are read: use larger steps", option,
+                               word, counts.size(), most_axis_values));
+  }
+  return counts;
+}
+
 double seconds_of(const std::string& option, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -40,7 +56,7 @@ double seconds_of(const std::string& option, const std::string& text) {
 // The words as typed, before they are interpreted.
 struct Words {
   std::string experiment;
-  std::vector<std::string> methods, inputs, n, d, sweeps, zips;
+  std::vector<std::string> method, methods, inputs, n, d, sweeps, zips;
   std::string dv, heads, precision, round, logit_scale, match, replicates, until, shard, timeout, memory, wait_quiet,
       threads, seed, results, config;
   bool causal = false, bidirectional = false, retry = false, all = false, audit = false;
@@ -49,46 +65,50 @@ struct Words {
 // in_file: only the options that a file may contain.
 options::options_description options_of(Words& words, bool plan, bool in_file) {
   options::options_description known("options");
-  const auto list = [](std::vector<std::string>& values) { return options::value(&values); };
-  const auto with_default = [](std::string& value, const char* text) {
-    return options::value(&value)->default_value(text);
+  const auto text = [](std::string& value, const char* name) { return options::value(&value)->value_name(name); };
+  const auto list = [](std::vector<std::string>& values, const char* name) {
+    return options::value(&values)->value_name(name);
+  };
+  const auto with_default = [](std::string& value, const char* name, const char* standard) {
+    return options::value(&value)->value_name(name)->default_value(standard);
   };
   known.add_options()("experiment", options::value(&words.experiment), "what to measure: attnbench list experiments")(
-      "method,m", list(words.methods), "method specs, such as performer:m=64 (repeatable)")(
-      "input,i", list(words.inputs), "input specs (repeatable; default gaussian)")(
-      "n,n", list(words.n), "sequence lengths (default: what the input has, or 1024)")(
-      "d,d", list(words.d), "key sizes (default: what the input has, or 64)")(
-      "dv", options::value(&words.dv), "value size (default: what the input has, or d)")(
-      "heads", with_default(words.heads, "1"), "heads of a call (speed)")(
-      "causal", options::bool_switch(&words.causal), "row i sees no later token (default: what the input is)")(
+      "method,m", list(words.method, "SPEC"), "a method, such as performer:m=64, or several with commas (repeatable)")(
+      "methods", list(words.methods, "SPEC...")->multitoken(), "the same, also with spaces between them")(
+      "input,i", list(words.inputs, "SPEC"),
+      "an input, such as gaussian:scale=0.5, model:head=all or heads.npz (repeatable) [gaussian]")(
+      "n,n", list(words.n, "VALUES"), "sequence lengths: 512,1024 or 512:4096:x2 [what the input has, or 1024]")(
+      "d,d", list(words.d, "VALUES"), "key sizes [what the input has, or 64]")(
+      "dv", text(words.dv, "N"), "value size [what the input has, or d]")("heads", with_default(words.heads, "N", "1"),
+                                                                          "heads of a call (speed)")(
+      "causal", options::bool_switch(&words.causal), "row i sees no later token [as the input is]")(
       "bidirectional", options::bool_switch(&words.bidirectional), "every row sees every token")(
-      "precision", options::value(&words.precision), "f32 or f64 (default f64; f32 for timing)")(
-      "round", with_default(words.round, "none"),
+      "precision", text(words.precision, "TYPE"), "f32 or f64 [f64; f32 for timing]")(
+      "round", with_default(words.round, "TYPE", "none"),
       "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
-      "logit-scale", options::value(&words.logit_scale), "multiplies the logits (default 1)")(
-      "sweep", list(words.sweeps),
-      "AXIS=VALUES: m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
-      "zip", list(words.zips), "AXIS,AXIS: axes of --sweep that move together instead of multiplying (repeatable)")(
-      "match", options::value(&words.match),
+      "logit-scale", text(words.logit_scale, "X"), "multiplies the logits [1]")(
+      "sweep", list(words.sweeps, "AXIS=VALUES"),
+      "m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
+      "zip", list(words.zips, "AXIS,AXIS"), "axes of --sweep that move together instead of multiplying (repeatable)")(
+      "match", text(words.match, "COST=VALUE"),
       "flops=, bytes=, features= or seconds=VALUE: choose each method's budget for this cost of one call on one head")(
-      "replicates,r", options::value(&words.replicates),
-      "independent repetitions (default 1); with --until, at most (default 1000)")(
-      "until", options::value(&words.until),
+      "replicates,r", text(words.replicates, "N"), "independent repetitions [1]; with --until, at most [1000]")(
+      "until", text(words.until, "PRECISION"),
       "rel-ci=X[,seconds=S]: add replicates until half of the 95 % interval of the experiment's first metric is at "
-      "most X of it; timing: or for S seconds of turns a cell (default 60)")(
-      "shard", with_default(words.shard, "1/1"), "i/k: the i-th of k disjoint parts, for several machines")(
+      "most X of it; timing: or for S seconds of turns a cell [60]")(
+      "shard", with_default(words.shard, "i/k", "1/1"), "the i-th of k disjoint parts, for several machines")(
       "retry", options::bool_switch(&words.retry),
       "do again what failed, crashed, timed out or ran out of memory; it replaces the row")(
-      "timeout", with_default(words.timeout, "3600"), "seconds that a replicate of a cell may take")(
-      "memory", options::value(&words.memory),
-      "SIZE, such as 4GB, that a replicate of a cell may take (default: its share of the machine)")(
-      "wait-quiet", options::value(&words.wait_quiet)->implicit_value("600"),
-      "timing: wait for other work on the machine to end, at most this many seconds (600)")(
-      "threads", options::value(&words.threads), "default: all cores of the allowed set")(
-      "seed", with_default(words.seed, "1"), "base seed")(
-      "results", with_default(words.results, "results/attnbench.db"), "results file");
+      "timeout", with_default(words.timeout, "SECONDS", "3600"), "that a replicate of a cell may take")(
+      "memory", text(words.memory, "SIZE"),
+      "such as 4GB, that a replicate of a cell may take [its share of the machine]")(
+      "wait-quiet", options::value(&words.wait_quiet)->implicit_value("600")->value_name("SECONDS"),
+      "timing: wait for other work on the machine to end, at most so long (600 if you give no number)")(
+      "threads", text(words.threads, "N"), "[all cores of the allowed set]")("seed", with_default(words.seed, "N", "1"),
+                                                                             "base seed")(
+      "results", with_default(words.results, "FILE", "results/attnbench.db"), "results file");
   if (!in_file)
-    known.add_options()("config", options::value(&words.config),
+    known.add_options()("config", text(words.config, "FILE"),
                         "a file of these options: `option = value` lines, # comments; the command line beats it");
   if (!plan && !in_file)
     known.add_options()("audit", options::bool_switch(&words.audit),
@@ -99,8 +119,8 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
 }
 
 void read_problem(const Words& words, const std::string& command, RunRequest& request) {
-  for (const auto& value : words.n) request.n.push_back(count_of("n", value));
-  for (const auto& value : words.d) request.d.push_back(count_of("d", value));
+  request.n = counts_of("n", words.n);
+  request.d = counts_of("d", words.d);
   if (!words.dv.empty()) request.dv = count_of("dv", words.dv);
   request.heads = count_of("heads", words.heads);
   if (words.causal && words.bidirectional)
@@ -174,13 +194,17 @@ double parse_worker_memory(const std::string& text) {
 
 RunArguments meaning_of(const Words& words, const std::string& command) {
   if (words.experiment.empty()) throw Misuse(command + ": no experiment given; see attnbench list experiments");
-  if (words.methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
-  RunArguments arguments{{.experiment = words.experiment, .methods = words.methods, .inputs = words.inputs},
+  std::vector<std::string> methods = method_specs("--method", words.method);
+  for (std::string& spec : method_specs("--methods", words.methods)) methods.push_back(std::move(spec));
+  if (methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
+  std::vector<std::string> inputs;
+  for (const std::string& word : words.inputs) inputs.push_back(input_spec(word));
+  if (inputs.empty()) inputs = {"gaussian"};
+  RunArguments arguments{{.experiment = words.experiment, .methods = std::move(methods), .inputs = std::move(inputs)},
                          {},
                          words.results,
                          words.all,
                          words.audit};
-  if (words.inputs.empty()) arguments.request.inputs = {"gaussian"};
   read_problem(words, command, arguments.request);
   read_axes(words, arguments.request);
   read_extent(words, arguments.request);
@@ -196,6 +220,7 @@ void drop_replaced(const options::variables_map& given, options::parsed_options&
   const auto has = [&](const std::string& name) { return given.contains(name) && !given[name].defaulted(); };
   const auto replaced = [&](const std::string& name) {
     if (name == "causal" || name == "bidirectional") return has("causal") || has("bidirectional");
+    if (name == "method" || name == "methods") return has("method") || has("methods");
     return has(name);
   };
   std::erase_if(file.options, [&](const auto& option) { return replaced(option.string_key); });
@@ -228,7 +253,9 @@ std::optional<RunArguments> parse_request(const std::string& command, const std:
   };
   if (!parse_arguments(command, options_of(given, plan, false), words, {{"experiment", 1}}, read_file))
     return std::nullopt;
-  return meaning_of(given, command);
+  RunArguments arguments = meaning_of(given, command);
+  arguments.request.inputs = with_all_heads(arguments.request.inputs);
+  return arguments;
 }
 
 RunArguments parse_request_config(std::istream& text, const std::string& name) {

@@ -8,6 +8,10 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
+#include "harness/cli/shown_results.hpp"
+#include "harness/cli/specs.hpp"
+#include "harness/cli/terminal.hpp"
+#include "harness/experiment/cell_row.hpp"
 #include "harness/runner/audit.hpp"
 #include "harness/runner/figure.hpp"
 
@@ -25,6 +29,30 @@ void print_caveats(const std::vector<Cell>& cells) {
       if (caveats.insert(caveat).second) std::cerr << "attnbench: note: " << caveat << "\n";
 }
 
+// Says which methods cost something else than --match asks for: they have no budget, or none that reaches it.
+void print_unmatched(const std::vector<Cell>& cells, const Match& match) {
+  std::map<std::string, double> shares;  // the farthest from 1 by method
+  for (const Cell& cell : cells)
+    if (const auto cost = cost_of(cell.method, cell.problem.shape, match.cost); cost && *cost > 0) {
+      double& share = shares.try_emplace(cell.method.spec(), 1).first->second;
+      const double here = *cost / match.value;
+      if (std::abs(std::log(here)) > std::abs(std::log(share))) share = here;
+    }
+  constexpr double near = 1.25;
+  for (const auto& [method, share] : shares)
+    if (share > near || share < 1 / near)
+      std::cerr << fmt::format(
+          "attnbench: note: {} costs {:.2g} of what --match asks for: no budget of it comes nearer\n", method, share);
+}
+
+void print_notes(const RunRequest& request, const std::vector<Cell>& cells) {
+  print_caveats(cells);
+  for (const std::string& input : request.inputs)
+    if (const std::string remark = remark_on_heads(input); !remark.empty())
+      std::cerr << "attnbench: note: " << remark << "\n";
+  if (request.match) print_unmatched(cells, *request.match);
+}
+
 // Announces a long run at its start. Measures the machine only if the cost model alone already predicts a long run.
 void print_estimate(const RunRequest& request, const Backlog& backlog, const std::string& results) {
   double modelled = 0;
@@ -32,7 +60,7 @@ void print_estimate(const RunRequest& request, const Backlog& backlog, const std
     modelled += static_cast<double>(entry.missing.size()) * seconds_by_model(*entry.cell, nominal_rates);
   if (modelled / request.threads < worth_telling / 10) return;
   const RunEstimate expected = estimate(request, backlog, past_cells(results, parse_spec(request.experiment).name));
-  if (expected.seconds > worth_telling) std::cerr << "attnbench: this will take " << expected.text() << "\n";
+  if (expected.high > worth_telling) std::cerr << "attnbench: this will take " << expected.text() << "\n";
 }
 
 // Prints "3 crashed, 1 timed out, 40 more", then a table of the endings.
@@ -68,13 +96,27 @@ int audit_command(const RunArguments& arguments, const std::vector<Cell>& cells)
   return 130;
 }
 
+// The numbers of this run's cells, as `attnbench show` prints them.
+void print_table(const RunRequest& request, const std::vector<Cell>& cells, const std::string& results) {
+  std::set<std::string> keys;
+  for (const Cell& cell : cells) keys.insert(row_of(cell, request.timing()).key);
+  const std::string experiment = parse_spec(request.experiment).name;
+  std::vector<StoredCell> stored = selected_cells(results, {{"experiment", experiment}});
+  std::erase_if(stored, [&](const StoredCell& cell) { return !keys.contains(cell.key); });
+  constexpr size_t before = 8;  // lines above the table that should stay on the screen
+  const size_t lines = terminal_lines();
+  const std::string table =
+      shown_results(results, stored, experiment, "", lines > 2 * before ? lines - before : before);
+  if (!table.empty()) std::cout << "\n" << table;
+}
+
 int run_command(const std::vector<std::string>& words) {
   const auto arguments = parse_request("run", words);
   if (!arguments) return 0;
   const RunRequest& request = arguments->request;
   const auto cells = expand(request);  // reports misuse before it creates a results file
   if (arguments->audit) return audit_command(*arguments, cells);
-  print_caveats(cells);
+  print_notes(request, cells);
   Store store(arguments->results);
   const auto run_id = begin_run(store);
   const auto summary = run(request, cells, store, run_id, arguments->limits,
@@ -90,16 +132,26 @@ int run_command(const std::vector<std::string>& words) {
   for (const auto& [note, count] : summary.notes) std::cout << fmt::format("{} replicates: {}\n", count, note);
   print_endings(summary);
   if (request.until) print_ambiguous(summary, request.until->relative);
-  if (!summary.interrupted) return 0;
-  std::cout << "interrupted; the same command goes on\n";
-  return 130;
+  if (summary.interrupted) {
+    std::cout << "interrupted; the same command goes on\n";
+    return 130;
+  }
+  print_table(request, cells, arguments->results);
+  const bool nothing = summary.ran > 0 && summary.not_done == summary.ran && summary.already == 0;
+  return nothing || summary.failed + summary.failed_before > 0 ? 1 : 0;
 }
 
-const bool registered =
-    add(CommandEntry{.text = {.name = "run",
-                              .summary = "measure: an experiment over methods, inputs and axes, into a results file",
-                              .formula = "run EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
-                     .run = run_command});
+const bool registered = add(
+    CommandEntry{.text = {.name = "run",
+                          .summary = "measure: an experiment over methods, inputs and axes, into a results file",
+                          .formula = "run EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
+                 .run = run_command,
+                 .examples = {"run attention-error --methods performer nystrom uniform -n 512,1024 --replicates 8",
+                              "run kernel-error --method performer --sweep features=positive,trig --sweep m=16:256:x2",
+                              "run rank --methods softmax performer --sweep n=512:8192:x4",
+                              "run speed --methods performer,linear -n 256:4096:x2 --threads 1",
+                              "run attention-error --method performer --input heads.npz,head=all"},
+                 .names = {"experiments"}});
 
 }  // namespace
 }  // namespace attnbench::run_command

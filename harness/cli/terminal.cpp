@@ -1,40 +1,78 @@
 #include "harness/cli/terminal.hpp"
 
-#include <ostream>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "harness/errors/printable.hpp"
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
 
 namespace attnbench {
 
 namespace {
 
-class Filter final : public std::streambuf {
- public:
-  explicit Filter(std::streambuf& sink) : sink_(sink) {}
+// A positive integer in an environment variable; 0 if it holds none.
+size_t number_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text) return 0;
+  const std::string_view digits(text);
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && end == digits.data() + digits.size() ? number : 0;
+}
 
- private:
-  int_type overflow(int_type c) override {
-    if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
-    const char one = traits_type::to_char_type(c);
-    return xsputn(&one, 1) == 1 ? c : traits_type::eof();
-  }
-  std::streamsize xsputn(const char* text, std::streamsize size) override {
-    const std::string shown = printable({text, static_cast<size_t>(size)});
-    const auto length = static_cast<std::streamsize>(shown.size());
-    return sink_.sputn(shown.data(), length) == length ? size : 0;
-  }
-  int sync() override { return sink_.pubsync(); }
+winsize window() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return size;
+}
 
-  std::streambuf& sink_;
-};
+// A narrower terminal gets lines of this width, which it breaks itself.
+constexpr size_t least_width = 40, least_lines = 10;
 
 }  // namespace
 
-PrintableOutput::PrintableOutput(std::ostream& stream)
-    : stream_(stream), own_(stream.rdbuf()), filter_(std::make_unique<Filter>(*own_)) {
-  stream_.rdbuf(filter_.get());
+size_t terminal_width() {
+  if (const size_t given = number_of("COLUMNS")) return std::max(least_width, given);
+  const size_t columns = window().ws_col;
+  return columns ? std::max(least_width, columns) : 100;
 }
 
-PrintableOutput::~PrintableOutput() { stream_.rdbuf(own_); }
+size_t terminal_lines() {
+  if (const size_t given = number_of("LINES")) return std::max(least_lines, given);
+  const size_t rows = window().ws_row;
+  return rows ? std::max(least_lines, rows) : 40;
+}
+
+std::string bold(const std::string& text) {
+  const char *no_colour = std::getenv("NO_COLOR"), *kind = std::getenv("TERM");
+  const bool plain = isatty(STDOUT_FILENO) == 0 || (no_colour && *no_colour) || (kind && kind == std::string("dumb"));
+  return plain ? text : std::string(bold_begins) + text + std::string(bold_ends);
+}
+
+std::string wrapped(const std::string& text, size_t width, size_t indent, size_t column) {
+  std::string lines;
+  for (size_t begin = 0; begin < text.size();) {
+    if (text[begin] == '\n') {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+      ++begin;
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" \n", begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    const bool first = lines.empty() || column == indent;
+    if (!first && column + 1 + word.size() > width) {
+      lines += "\n" + std::string(indent, ' ') + word;
+      column = indent + word.size();
+    } else {
+      lines += (first ? "" : " ") + word;
+      column += (first ? 0 : 1) + word.size();
+    }
+    begin = end + (end < text.size() && text[end] == ' ');
+  }
+  return lines;
+}
 
 }  // namespace attnbench

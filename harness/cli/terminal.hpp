@@ -1,24 +1,21 @@
-// Makes all that a command prints safe for a terminal, in one place.
+// The terminal that standard output goes to: its size, colours, and text that fits it.
 #pragma once
 
-#include <iosfwd>
-#include <memory>
-#include <streambuf>
+#include <string>
+#include <string_view>
 
 namespace attnbench {
 
-// While it lives, all that is written to the stream is `printable` (harness/errors/printable.hpp).
-class PrintableOutput {
- public:
-  explicit PrintableOutput(std::ostream& stream);
-  ~PrintableOutput();
-  PrintableOutput(const PrintableOutput&) = delete;
-  PrintableOutput& operator=(const PrintableOutput&) = delete;
+// Characters of a line and lines of the screen: COLUMNS and LINES, or those of the terminal; 100 and 40 without one.
+size_t terminal_width();
+size_t terminal_lines();
 
- private:
-  std::ostream& stream_;
-  std::streambuf* own_;
-  std::unique_ptr<std::streambuf> filter_;
-};
+constexpr std::string_view bold_begins = "\x1b[1m", bold_ends = "\x1b[0m";
+// The text in bold if standard output is a terminal and NO_COLOR is not set (no-color.org).
+std::string bold(const std::string& text);
+
+// Breaks lines between words, at most `width` characters each. Later lines begin with `indent` spaces. The first line
+// is taken to begin at column `column`. Line breaks of the text stay.
+std::string wrapped(const std::string& text, size_t width, size_t indent, size_t column = 0);
 
 }  // namespace attnbench

@@ -33,7 +33,8 @@ const bool registered = add(CommandEntry{
     .text = {.name = "verify",
              .summary = "finds what is missing, damaged or altered in a results file; exit code 1 if anything is",
              .formula = "verify FILE"},
-    .run = run});
+    .run = run,
+    .examples = {"verify results/attnbench.db"}});
 
 }  // namespace
 }  // namespace attnbench::verify_command

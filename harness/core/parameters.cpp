@@ -137,10 +137,11 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
       return value;
     case Parameter::Kind::entry: {
       const auto names = names_in(p.catalogue, p.family);
-      if (std::find(names.begin(), names.end(), value) == names.end())
+      const std::string name = catalogue(p.catalogue).has(value) ? catalogue(p.catalogue).canonical(value) : value;
+      if (std::find(names.begin(), names.end(), name) == names.end())
         throw Misuse(fmt::format("{}: unknown {} in {}={}{}", owner, catalogue(p.catalogue).kind(), p.name, value,
                                  nearest_names(value, names)));
-      return value;
+      return name;
     }
     case Parameter::Kind::specs: {
       auto parts = separated(owner, p, value);
@@ -154,9 +155,10 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
 }  // namespace
 
 Params::Params(const std::string& plural, const Spec& spec) {
-  Content content{.plural = plural, .name = spec.name, .declared = {}, .values = {}};
   Spec keyed = spec;
-  const auto& own = catalogue(plural).parameters(spec.name);  // throws for an unknown name
+  keyed.name = catalogue(plural).canonical(spec.name);  // throws for an unknown name
+  Content content{.plural = plural, .name = keyed.name, .declared = {}, .values = {}};
+  const auto& own = catalogue(plural).parameters(keyed.name);
   if (!own.empty() && own.front().kind == Parameter::Kind::specs) {
     std::vector<std::string> parts;
     for (const auto& [key, value] : keyed.arguments)
@@ -175,7 +177,7 @@ Params::Params(const std::string& plural, const Spec& spec) {
       if (keyed.arguments[i].first == keyed.arguments[j].first)
         throw Misuse(fmt::format("{}: parameter '{}' is given twice; keep one", spec.name, keyed.arguments[i].first));
   std::vector<Parameter> declared;
-  declare(content, declared, plural, spec.name, keyed);
+  declare(content, declared, plural, keyed.name, keyed);
   for (const auto& [key, value] : keyed.arguments) {
     if (content.place_of(key)) continue;
     std::vector<std::string> known;

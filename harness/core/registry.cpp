@@ -1,6 +1,16 @@
 #include "harness/core/registry.hpp"
 
+#include <algorithm>
+
 namespace attnbench {
+
+namespace {
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  return text;
+}
+}  // namespace
 
 Catalogue::Catalogue(std::string kind, std::string plural) : kind_(std::move(kind)), plural_(std::move(plural)) {
   catalogues()[plural_] = this;
@@ -24,18 +34,33 @@ void Catalogue::set_files(const std::string& name, std::vector<std::string> file
 
 bool Catalogue::store(Stored entry) {
   const std::string& name = entry.text->name;
-  const auto [place, fresh] = entries_.try_emplace(name, entry);
-  if (!fresh)
-    duplicate_registrations().push_back(kind_ + " '" + name + "' (" + place->second.files.front() + ", " +
+  const auto refuse = [&](const std::string& twice, const std::string& first) {
+    duplicate_registrations().push_back(kind_ + " '" + twice + "' (" + entries_.at(first).files.front() + ", " +
                                         entry.files.front() + ")");
-  return fresh;
+    return false;
+  };
+  if (entries_.contains(name)) return refuse(name, name);
+  for (const std::string& alias : entry.text->aliases)
+    if (aliases_.contains(alias)) return refuse(alias, aliases_.at(alias));
+  for (const std::string& alias : entry.text->aliases) aliases_[alias] = name;
+  entries_.emplace(name, entry);
+  return true;
 }
 
-const Catalogue::Stored& Catalogue::stored(const std::string& name) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) throw Misuse("unknown " + kind_ + " '" + name + "'" + nearest_names(name, names()));
-  return found->second;
+const std::string* Catalogue::entry_name(const std::string& name_or_alias) const {
+  if (const auto found = entries_.find(name_or_alias); found != entries_.end()) return &found->first;
+  const auto alias = aliases_.find(lower(name_or_alias));
+  return alias == aliases_.end() ? nullptr : &alias->second;
 }
+
+const std::string& Catalogue::canonical(const std::string& name) const {
+  if (const std::string* found = entry_name(name)) return *found;
+  std::vector<std::string> aliases;
+  for (const auto& [alias, entry] : aliases_) aliases.push_back(alias);
+  throw Misuse("unknown " + kind_ + " '" + name + "'" + nearest_names(name, names(), aliases));
+}
+
+const Catalogue::Stored& Catalogue::stored(const std::string& name) const { return entries_.at(canonical(name)); }
 
 std::map<std::string, Catalogue*>& catalogues() {
   static std::map<std::string, Catalogue*> all;

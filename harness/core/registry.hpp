@@ -18,12 +18,13 @@ namespace attnbench {
 // The texts of `list` and `describe`. One line each, except the formula.
 struct Description {
   std::string name;
-  std::string summary;    // one line
-  std::string formula;    // the mathematics, plain text
-  std::string reference;  // paper and equation
-  std::string cost;       // time and memory, in n, d, dv and the parameters
-  std::string family;     // limits what a parameter may name: "linear", "sparse" ...
-  std::string departure;  // where it does something else than its reference, and why; empty: nowhere
+  std::string summary;                    // one line
+  std::string formula;                    // the mathematics, plain text
+  std::string reference;                  // paper and equation
+  std::string cost;                       // time and memory, in n, d, dv and the parameters
+  std::string family;                     // limits what a parameter may name: "linear", "sparse" ...
+  std::string departure;                  // where it does something else than its reference, and why; empty: nowhere
+  std::vector<std::string> aliases = {};  // lower-case names that a user may type instead; nothing else shows them
 };
 
 // The entries of one kind by name. Code that does not depend on the type of an entry is compiled once, in registry.cpp,
@@ -37,6 +38,11 @@ class Catalogue {
   const std::string& kind() const { return kind_; }      // "method", "feature map", ...
   const std::string& plural() const { return plural_; }  // the word of `list`: "methods", "features", ...
   std::vector<std::string> names() const;
+  // Whether an entry has this name or this alias. A name wins over an equal alias, so that a plugin may take any name
+  // that no entry has. An alias may be typed in upper or lower case ("FAVOR").
+  bool has(const std::string& name) const { return entry_name(name) != nullptr; }
+  // The name of the entry that has this name or alias. Throws Misuse with the nearest names.
+  const std::string& canonical(const std::string& name) const;
   const Description& description(const std::string& name) const;  // throws Misuse with the nearest names
   const std::vector<Parameter>& parameters(const std::string& name) const;
   // The file that registers the entry, and any files outside the project's own sources that it names.
@@ -49,13 +55,16 @@ class Catalogue {
     const std::vector<Parameter>* parameters;
     std::vector<std::string> files;
   };
-  bool store(Stored entry);  // false if the name exists already
+  bool store(Stored entry);  // false if the name exists already, or an alias as an alias
   const Stored& stored(const std::string& name) const;
   void set_files(const std::string& name, std::vector<std::string> files);
 
  private:
+  const std::string* entry_name(const std::string& name_or_alias) const;  // null if there is none
+
   std::string kind_, plural_;
   std::map<std::string, Stored> entries_;
+  std::map<std::string, std::string> aliases_;  // to names
 };
 
 // Every catalogue by plural. The registries add themselves.

@@ -59,6 +59,7 @@ Spec parse_spec(std::string_view text) {
     throw Misuse(fmt::format("a spec of {} characters; at most {} are read", text.size(), longest_spec));
   const size_t colon = text.find(':');
   Spec spec{std::string(text.substr(0, colon)), {}};
+  if (spec.name.size() > 1 && spec.name.ends_with('+')) spec.name.pop_back();  // FAVOR+ is favor
   if (spec.name.empty()) throw Misuse(fmt::format("spec '{}' has no name; expected name:key=value,...", text));
   if (!is_name(spec.name))
     throw Misuse(

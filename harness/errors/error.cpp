@@ -25,16 +25,20 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 }
 }  // namespace
 
-std::string nearest_names(const std::string& given, std::span<const std::string> known) {
+std::string nearest_names(const std::string& given, std::span<const std::string> known,
+                          std::span<const std::string> others) {
   if (known.empty()) return "; none are known here";
   constexpr size_t longest_compared = 64;  // a longer name resembles none, and the table above is quadratic
+  constexpr size_t most_listed = 60;       // all methods; the names of all kinds together are more
   std::vector<std::string> near;
-  for (const auto& name : known) {
-    const bool prefix = !given.empty() && (name.starts_with(given) || given.starts_with(name));
-    const size_t allowed = std::max<size_t>(1, name.size() / 3);
-    if (prefix || (given.size() <= longest_compared && edit_distance(given, name) <= allowed)) near.push_back(name);
-  }
+  for (const auto names : {known, others})
+    for (const auto& name : names) {
+      const bool prefix = !given.empty() && (name.starts_with(given) || given.starts_with(name));
+      const size_t allowed = std::max<size_t>(1, name.size() / 3);
+      if (prefix || (given.size() <= longest_compared && edit_distance(given, name) <= allowed)) near.push_back(name);
+    }
   if (!near.empty()) return fmt::format("; did you mean {}?", fmt::join(near, ", "));
+  if (known.size() > most_listed) return fmt::format("; attnbench list prints the {} names", known.size());
   return fmt::format("; known: {}", fmt::join(known, ", "));
 }
 

@@ -57,7 +57,7 @@ HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head
 }
 
 InputLimits limits_of(const AttentionFile& file) {
-  return {.queries = file.nq, .keys = file.nk, .d = file.d, .dv = file.dv};
+  return {.queries = file.nq, .keys = file.nk, .d = file.d, .dv = file.dv, .heads = file.heads};
 }
 
 }  // namespace attnbench

@@ -22,7 +22,7 @@ std::string content_hash(const std::filesystem::path& path);
 // widths.
 HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request);
 
-// Limits of the file: at most its number of rows, and exactly its widths.
+// Limits of the file: at most its number of rows, exactly its widths, and its heads.
 InputLimits limits_of(const AttentionFile& file);
 
 }  // namespace attnbench

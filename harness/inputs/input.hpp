@@ -26,6 +26,7 @@ struct InputLimits {
   Index queries = 0, keys = 0;  // most rows: a prefix of them is taken
   Index d = 0, dv = 0;          // fixed sizes
   Index replicates = 0;         // most replicates, if each has its own data
+  Index heads = 0;              // how many heads there are: values of the parameter `head`
 };
 
 struct InputEntry {

@@ -45,6 +45,16 @@ Archive open_archive(const std::filesystem::path& path) {
   return {path.string(), {zip, &zip_discard}};
 }
 
+// torch.save writes a zip archive with an entry NAME/data.pkl.
+bool of_pytorch(const Archive& archive) {
+  const zip_int64_t count = zip_get_num_entries(archive.zip.get(), 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const char* name = zip_get_name(archive.zip.get(), static_cast<zip_uint64_t>(i), 0);
+    if (name && std::string_view(name).ends_with("data.pkl")) return true;
+  }
+  return false;
+}
+
 // The .npy files of the archive by tensor name. Other files in it are ignored.
 std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t file_size) {
   std::map<std::string, Entry> entries;
@@ -72,6 +82,11 @@ std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t f
              "at most 64 GiB, and no more than its compression can expand to");
     if (!entries.emplace(std::move(name), Entry{i, stat.size}).second) refuse("is there twice", "each array once");
   }
+  if (entries.empty() && of_pytorch(archive))
+    throw Misuse(
+        fmt::format("{}: a file of torch.save; write q, k and v with np.savez('heads.npz', q=q.numpy(), "
+                    "k=k.numpy(), v=v.numpy()), or take them from a model with scripts/capture_qkv.py",
+                    archive.file));
   if (entries.empty())
     throw Misuse(
         fmt::format("{}: a zip archive without arrays; expected .npy files, as numpy.savez writes", archive.file));

@@ -251,6 +251,12 @@ void add_functions(py::module_& module) {
   module.def("check", checked);
   module.def("describe", described);
   module.def("summaries", summaries);
+  module.def("kinds", [](const std::string& name) {
+    std::vector<std::string> plurals;
+    for (const auto& [plural, entries] : catalogues())
+      if (plural != "commands" && entries->has(name)) plurals.push_back(plural);
+    return plurals;
+  });
   module.def("fitted", [](const std::string& spec) {
     const Params params("methods", spec);
     return find<MethodEntry>(params.name()).fitted(params);

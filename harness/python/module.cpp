@@ -15,7 +15,7 @@
 #include "harness/python/calls.hpp"
 #include "harness/python/entries.hpp"
 #include "harness/python/in_process.hpp"
-#include "harness/store/store.hpp"
+#include "harness/store/export.hpp"
 #include "harness/workers/serve.hpp"
 
 namespace attnbench {
@@ -56,6 +56,17 @@ std::pair<int, std::string> command(const std::vector<std::string>& words, const
   const Captured captured;
   const int code = run_command(words);
   return {code, captured.text()};
+}
+
+// The table that `attnbench export` writes, as CSV.
+std::string table(const std::string& file, const std::vector<std::string>& metrics,
+                  const std::vector<std::pair<std::string, std::string>>& where, bool wide, bool arrays, bool clock) {
+  const py::gil_scoped_release released;
+  ExportRequest request{.metrics = metrics, .wide = wide, .arrays = arrays, .clock = clock};
+  for (const auto& [column, value] : where) request.where.push_back({column, value});
+  std::ostringstream text;
+  Store::open_existing(file).export_table(text, request);
+  return text.str();
 }
 
 Parameter parameter_of(const py::handle& p) {
@@ -177,11 +188,7 @@ PYBIND11_MODULE(_native, module) {
                                     "A method gave NaN or infinity; names the first place.");
   module.def("run", run);
   module.def("command", command);
-  module.def("rows", [](const std::string& file) {
-    std::ostringstream table;
-    Store::open_existing(file).export_csv(table, true);
-    return table.str();
-  });
+  module.def("table", table);
   module.def("register", register_class);
   module.def("set_loader", set_loader);
   module.def("set_plugins", set_files);

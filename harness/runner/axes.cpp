@@ -17,6 +17,9 @@ std::vector<std::string> range_values(const std::string& axis, std::string_view 
   const size_t a = text.find(':'), b = text.find(':', a + 1);
   if (b == std::string_view::npos || b + 2 > text.size() || (text[b + 1] != 'x' && text[b + 1] != '+'))
     throw Misuse(fmt::format("--sweep {}={}: a range reads first:last:xFACTOR or first:last:+STEP", axis, text));
+  if (text.find('.') != std::string_view::npos)
+    throw Misuse(
+        fmt::format("--sweep {0}={1}: ranges are of integers; list the values, such as {0}=0.25,0.5,1", axis, text));
   const auto first = axis_number<Index>(axis, text.substr(0, a));
   const auto last = axis_number<Index>(axis, text.substr(a + 1, b - a - 1));
   const auto step = axis_number<Index>(axis, text.substr(b + 2));
@@ -55,6 +58,17 @@ size_t length_of(const std::vector<std::string>& zip, const std::vector<Axis>& s
 
 }  // namespace
 
+namespace {
+
+// "16-256" and "16..256": two integers that the user took for a range.
+bool looks_like_a_range(std::string_view value) {
+  const size_t a = value.find_first_not_of("0123456789"), b = value.find_first_not_of("-.", a);
+  return a != 0 && a != value.npos && b != value.npos && value.find_first_not_of("0123456789", b) == value.npos &&
+         (value[a] == '-' || b - a > 1);
+}
+
+}  // namespace
+
 Axis parse_axis(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
@@ -69,6 +83,9 @@ Axis parse_axis(const std::string& text) {
     const size_t end = std::min(values.find(',', begin), values.size());
     if (end == begin) throw Misuse(fmt::format("--sweep {}: an empty value; expected values between commas", text));
     axis.values.emplace_back(values.substr(begin, end - begin));
+    if (const std::string& value = axis.values.back(); looks_like_a_range(value))
+      throw Misuse(fmt::format("--sweep {}: '{}' is no value; a range reads {}={}:{}:x2", text, value, axis.name,
+                               value.substr(0, value.find_first_of("-.")), value.substr(value.find_last_of("-.") + 1)));
     begin = end + 1;
   }
   if (axis.values.size() > most_values)

@@ -1,17 +1,14 @@
 #include "harness/runner/execute.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdio>
 #include <stdexcept>
 
 #include "harness/errors/printable.hpp"
 #include "harness/machine/interrupts.hpp"
 #include "harness/machine/scratch_folder.hpp"
+#include "harness/runner/progress.hpp"
 #include "harness/workers/pool.hpp"
 #include "harness/workers/timing_session.hpp"
 
@@ -21,16 +18,10 @@ namespace {
 
 constexpr size_t most_endings = 40;  // lines that a summary keeps
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-std::string minutes_and_seconds(double seconds) {
-  const long whole = std::lround(seconds);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
 void add_ending(RunSummary& summary, const Unit& unit, const Ending& ending) {
   if (summary.not_done++ == 0)
     summary.first_reason = fmt::format("{} {}: {}", unit.row.method, to_string(ending.kind), ending.reason);
+  summary.failed += !settled(ending.kind);
   for (auto& line : summary.endings)
     if (line.method == unit.row.method && line.n == unit.row.shape.nk && line.ending.kind == ending.kind) {
       ++line.replicates;
@@ -40,28 +31,6 @@ void add_ending(RunSummary& summary, const Unit& unit, const Ending& ending) {
 }
 
 }  // namespace
-
-Progress::Progress(size_t total) : total_(total), started_(now()), terminal_(isatty(STDERR_FILENO) != 0) {}
-
-void Progress::step(const std::string& what) {
-  ++done_;
-  print(static_cast<double>(done_), what);
-}
-
-void Progress::within(double units, const std::string& what) { print(static_cast<double>(done_) + units, what); }
-
-void Progress::print(double done, const std::string& what) {
-  if (!terminal_ || (now() - printed_ < 0.2 && done_ < total_)) return;
-  printed_ = now();
-  const double left = (printed_ - started_) / done * (static_cast<double>(total_) - done);
-  std::fputs(
-      fmt::format("\r\x1b[K{}/{}  {} left  {:.60}", done_, total_, minutes_and_seconds(left), printable(what)).c_str(),
-      stderr);
-}
-
-Progress::~Progress() {
-  if (terminal_ && printed_ > 0) std::fputs("\r\x1b[K", stderr);
-}
 
 std::string table_of_endings(const RunSummary& summary) {
   if (summary.endings.empty()) return "";

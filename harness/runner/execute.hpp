@@ -11,29 +11,13 @@
 
 namespace attnbench {
 
-// Prints progress and the time left on stderr if that is a terminal, at most a few times a second.
-class Progress {
- public:
-  explicit Progress(size_t total);
-  void step(const std::string& what);  // one more unit is done
-  // The units under way amount to this many finished units.
-  void within(double units, const std::string& what);
-  ~Progress();
-
- private:
-  void print(double done, const std::string& what);
-
-  size_t total_, done_ = 0;
-  double started_, printed_ = 0;
-  bool terminal_;
-};
-
 struct RunSummary {
   size_t cells = 0;
   size_t ran = 0;                       // replicates that this call ran
   size_t already = 0;                   // replicates that the store already had
   size_t failed_before = 0;             // of these, the ones that a retry would run again
   size_t not_done = 0;                  // replicates of this call that did not end `done`
+  size_t failed = 0;                    // of these, the ones that a retry would run again
   std::string first_reason;             // the reason of the first of those
   std::map<std::string, size_t> notes;  // notes of experiments, with the number of replicates that had each
   bool interrupted = false;             // by Ctrl-C or SIGTERM: missing units were not begun, or abandoned

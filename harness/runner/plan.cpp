@@ -179,8 +179,8 @@ class Expansion {
   void refuse_axes_without_use() const {
     for (const Axis& axis : request_.sweep)
       if (!applied_.contains(axis.name))
-        throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}", axis.name,
-                                 nearest_names(axis.name, known_axes())));
+        throw Misuse(fmt::format("--sweep {}: nothing in this run has that parameter{}{}", axis.name,
+                                 nearest_names(axis.name, known_axes()), budgets()));
   }
 
   // Puts cells that share an input together, in the order in which they were added.
@@ -211,7 +211,8 @@ class Expansion {
     const auto& entry = find<ExperimentEntry>(cell.experiment.name());
     // Asking for the available memory takes longer than making a cell, so we ask once.
     if (const double bytes = cell_bytes(cell); bytes > available_)
-      refuse_beyond_memory(bytes, entry.text.name + " at n=" + std::to_string(shape.nk), "give a smaller n");
+      refuse_beyond_memory(bytes, entry.text.name + " at n=" + std::to_string(shape.nk),
+                           "give a smaller n" + smaller_experiment(cell));
     entry.check(cell);
     if (heads > 1 && !entry.timing())
       throw Misuse(fmt::format("heads={}: {} measures one head per cell; sweep the input's head or use --replicates",
@@ -219,6 +220,17 @@ class Expansion {
     if (rounding != Rounding::none && entry.timing())
       throw Misuse(fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",
                                to_string(rounding), entry.text.name));
+  }
+
+  // An experiment may have an option without which it needs no n x n matrix.
+  std::string smaller_experiment(const Cell& cell) const {
+    for (const Parameter& option : cell.experiment.declared()) {
+      if (option.kind != Parameter::Kind::flag) continue;
+      Cell other = cell;
+      other.experiment = cell.experiment.with(option.name, cell.experiment.flag(option.name) ? "false" : "true");
+      if (cell_bytes(other) <= available_) return fmt::format(", or {}, which takes less", other.experiment.spec());
+    }
+    return "";
   }
 
   std::vector<std::string> known_axes() const {
@@ -233,6 +245,19 @@ class Expansion {
     add_all("methods", request_.methods);
     add_all("inputs", request_.inputs);
     return known;
+  }
+
+  // Methods name their budgets differently: m, r, codes, window.
+  std::string budgets() const {
+    std::string text;
+    std::set<std::string> said;
+    for (const std::string& spec : request_.methods) {
+      const Params method("methods", spec);
+      for (const Parameter& parameter : method.declared())
+        if (parameter.budget && said.insert(method.name()).second)
+          text += fmt::format("; the budget of {} is {}", method.name(), parameter.name);
+    }
+    return text;
   }
 
   const RunRequest& request_;

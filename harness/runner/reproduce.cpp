@@ -65,23 +65,29 @@ std::unique_ptr<Recipe> written(const RecipeEntry& entry, RecipeSize size, const
   return recipe;
 }
 
-RunEstimate forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize size, const Variation& variation,
-                     const Store& store, const std::filesystem::path& results) {
-  RunEstimate total{.by_past = true};
+Forecast forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize size, const Variation& variation,
+                  const Store& store, const std::filesystem::path& results) {
+  Forecast all{.total = {.by_past = true}};
   std::set<std::string> seen;  // cells that several recipes share run once
   std::map<std::string, std::vector<PastCell>> past;
   const EndedUnits ended = store.ended();
-  for (const RecipeEntry* entry : recipes)
+  for (const RecipeEntry* entry : recipes) {
+    WholeProgress::Part& part = all.parts.emplace_back(WholeProgress::Part{.name = entry->text.name});
     for (Index seed = 0; seed < variation.seeds; ++seed) {
       const auto recipe = written(*entry, size, variation.settings, static_cast<std::uint64_t>(seed));
       for (const Recipe::Run& run : recipe->runs()) {
         const auto [request, cells] = asked(run, seen);
         const std::string experiment = parse_spec(request.experiment).name;
         if (!past.contains(experiment)) past[experiment] = past_cells(results, experiment);
-        total += estimate(request, backlog_of(request, cells, ended, &store), past[experiment]);
+        const Backlog backlog = backlog_of(request, cells, ended, &store);
+        const RunEstimate expected = estimate(request, backlog, past[experiment]);
+        all.total += expected;
+        part.seconds += expected.seconds;
+        for (const auto& one : backlog.entries) part.units += one.missing.size();
       }
     }
-  return total;
+  }
+  return all;
 }
 
 std::optional<Reproduction> reproduce(const RecipeEntry& entry, RecipeSize size, const Variation& variation,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/runner/progress.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/run.hpp"
 
@@ -24,10 +25,14 @@ std::unique_ptr<Recipe> written(const RecipeEntry& entry, RecipeSize size, const
 // Whether an experiment that the recipe runs measures time.
 bool measures_time(const Recipe& recipe);
 
-// Estimates what the missing cells of these recipes will take together. Cells that recipes share count once. results:
-// the store's file.
-RunEstimate forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize size, const Variation& variation,
-                     const Store& store, const std::filesystem::path& results);
+struct Forecast {
+  RunEstimate total = {};
+  std::vector<WholeProgress::Part> parts = {};  // one a recipe
+};
+// Estimates what the missing cells of these recipes will take together. Cells that recipes share count once, for the
+// first of them. results: the store's file.
+Forecast forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize size, const Variation& variation,
+                  const Store& store, const std::filesystem::path& results);
 
 // Runs what the store lacks, stores figures (of the first seed) and verdicts, and adds to `total`. Returns nullopt if
 // interrupted: half of the numbers judge nothing.

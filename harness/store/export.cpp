@@ -1,4 +1,5 @@
-// Streams the long table of a results file line by line, as CSV (RFC 4180) or as a JSON array of objects.
+// Streams the table of a results file line by line, as CSV (RFC 4180) or as a JSON array of objects.
+#include "harness/store/export.hpp"
 
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Statement.h>
@@ -10,43 +11,23 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "harness/core/spec.hpp"
 #include "harness/errors/error.hpp"
+#include "harness/statistics/intervals.hpp"
 #include "harness/store/database.hpp"
-#include "harness/store/export_columns.hpp"
 
 namespace attnbench {
 
 namespace {
 
-// Columns [first, first + count) of export_columns, as one query returns them.
-struct Columns {
-  size_t first, count;
-};
-constexpr Columns cell_columns{0, 17}, replicate_columns{17, 3}, metric_columns{20, 2}, clock_columns{24, 5};
-constexpr size_t index_column = 22, value_column = 23;
-static_assert(export_columns[cell_columns.count - 1].name == "machine");
-static_assert(export_columns[replicate_columns.first].name == "replicate");
-static_assert(export_columns[metric_columns.first].name == "metric");
-static_assert(export_columns[index_column].name == "index" && export_columns[value_column].name == "value");
-static_assert(export_columns[clock_columns.first].name == "seconds" && export_columns[clock_columns.first].clock);
-static_assert(clock_columns.first + clock_columns.count == export_columns.size());
-
-// Sorted by content, because rowids follow the order of running. Seeds are text, and shorter ones are smaller numbers.
-// Ties (same cell, different source version) are broken by version and key.
-constexpr const char* select_cells = R"sql(
-  SELECT experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale, seed,
-         threads, parameters, machine, id
-  FROM cell
-  ORDER BY experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
-           length(seed), seed, threads, parameters, machine, source_version, key)sql";
 // In the order of the primary keys, so that SQLite sorts nothing.
 constexpr const char* select_measurements = R"sql(
   SELECT replicate.replicate, ending, reason, metric, unit, shape, value, array,
@@ -56,9 +37,7 @@ constexpr const char* select_measurements = R"sql(
   LEFT JOIN run ON run.id = replicate.run
   WHERE replicate.cell = ?
   ORDER BY replicate.replicate, metric)sql";
-constexpr int id_in_cells = 17;
-constexpr int replicate_in_rows = 0, metric_in_rows = 3, shape_in_rows = 5, value_in_rows = 6, array_in_rows = 7,
-              clock_in_rows = 8;
+enum Selected { at_replicate, at_ending, at_reason, at_metric, at_unit, at_shape, at_value, at_array, at_clock };
 
 // Prints a number as the shortest text that reads back to it, and every NaN as "nan".
 std::string_view printed(double number, fmt::memory_buffer& scratch) {
@@ -77,28 +56,25 @@ bool is_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Each format appends a field after a comma; a line drops its first comma.
+// Each format appends a field after a comma; a line drops its first comma. column: its name.
 struct Csv {
-  static void open_table(std::string& out, bool clock) {
+  static void open_table(std::string& out, const std::vector<std::string>& columns) {
     std::string names;
-    for (const ExportColumn& column : export_columns)
-      if (clock || !column.clock) (names += ',') += column.name;
+    for (const std::string& column : columns) text(names, column, column);
     (out += std::string_view(names).substr(1)) += '\n';
   }
   static void close_table(std::string&, bool) {}
   static void open_line(std::string&, bool) {}
   static void close_line(std::string& out) { out += '\n'; }
 
-  static void missing(std::string& fields, size_t) { fields += ','; }
-  static void integer(std::string& fields, size_t, std::int64_t value) {
-    fmt::format_to(std::back_inserter(fields), ",{}", value);
-  }
-  static void real(std::string& fields, size_t, double value) {
+  static void missing(std::string& fields, std::string_view) { fields += ','; }
+  static void number(std::string& fields, std::string_view, std::string_view digits) { (fields += ',') += digits; }
+  static void real(std::string& fields, std::string_view, double value) {
     fmt::memory_buffer scratch;
     (fields += ',') += printed(value, scratch);
   }
   // Spreadsheets compute a cell that begins like a formula, so an apostrophe comes before such a text.
-  static void text(std::string& fields, size_t, std::string_view value) {
+  static void text(std::string& fields, std::string_view, std::string_view value) {
     fields += ',';
     std::string as_text;
     if (!value.empty() && formula_signs.find(value[0]) != std::string_view::npos && !is_number(value))
@@ -117,21 +93,33 @@ struct Csv {
 };
 
 struct Json {
-  static void open_table(std::string& out, bool) { out += '['; }
+  static void open_table(std::string& out, const std::vector<std::string>&) { out += '['; }
   static void close_table(std::string& out, bool first) { out += first ? "]\n" : "\n]\n"; }
   static void open_line(std::string& out, bool first) { out += first ? "\n{" : ",\n{"; }
   static void close_line(std::string& out) { out += '}'; }
 
-  static void name(std::string& fields, size_t column) { ((fields += ",\"") += export_columns[column].name) += "\":"; }
-  static void missing(std::string& fields, size_t column) {
+  static void quoted(std::string& fields, std::string_view value) {
+    if (std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; })) {
+      ((fields += '"') += value) += '"';
+      return;
+    }
+    // A reason may quote a path or a worker's last output, which need not be UTF-8, and may be shown by a terminal.
+    fields += nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  }
+  static void name(std::string& fields, std::string_view column) {
+    fields += ',';
+    quoted(fields, column);
+    fields += ':';
+  }
+  static void missing(std::string& fields, std::string_view column) {
     name(fields, column);
     fields += "null";
   }
-  static void integer(std::string& fields, size_t column, std::int64_t value) {
+  static void number(std::string& fields, std::string_view column, std::string_view digits) {
     name(fields, column);
-    fmt::format_to(std::back_inserter(fields), "{}", value);
+    fields += digits;
   }
-  static void real(std::string& fields, size_t column, double value) {
+  static void real(std::string& fields, std::string_view column, double value) {
     name(fields, column);
     fmt::memory_buffer scratch;
     const std::string_view digits = printed(value, scratch);
@@ -140,14 +128,9 @@ struct Json {
     else
       ((fields += '"') += digits) += '"';
   }
-  static void text(std::string& fields, size_t column, std::string_view value) {
+  static void text(std::string& fields, std::string_view column, std::string_view value) {
     name(fields, column);
-    if (std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; })) {
-      ((fields += '"') += value) += '"';
-      return;
-    }
-    // A reason may quote a path or a worker's last output, which need not be UTF-8, and may be shown by a terminal.
-    fields += nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    quoted(fields, value);
   }
 };
 
@@ -157,26 +140,30 @@ std::string_view text_of(const SQLite::Column& column) {
 }
 
 template <class Format>
-void append(std::string& fields, Columns columns, SQLite::Statement& row, int first_in_row) {
-  for (size_t i = 0; i < columns.count; ++i) {
-    const SQLite::Column value = row.getColumn(first_in_row + static_cast<int>(i));
-    const size_t column = columns.first + i;
-    if (value.isNull())
-      Format::missing(fields, column);
-    else if (export_columns[column].type == "text")
-      Format::text(fields, column, text_of(value));
-    else if (export_columns[column].type == "integer")
-      Format::integer(fields, column, value.getInt64());
-    else
-      Format::real(fields, column, value.getDouble());
-  }
+void append(std::string& fields, const StoredColumn& column, const SQLite::Column& value) {
+  if (value.isNull())
+    Format::missing(fields, column.name);
+  else if (column.type == "text")
+    Format::text(fields, column.name, text_of(value));
+  else if (column.type == "integer")
+    Format::number(fields, column.name, std::to_string(value.getInt64()));
+  else
+    Format::real(fields, column.name, value.getDouble());
+}
+
+std::vector<double> numbers_of(const SQLite::Column& array) {
+  std::vector<double> numbers(static_cast<size_t>(array.getBytes()) / sizeof(double));
+  if (!numbers.empty()) std::memcpy(numbers.data(), array.getBlob(), numbers.size() * sizeof(double));
+  return numbers;
 }
 
 // Collects lines and writes them in blocks, so that memory does not grow with the table.
 template <class Format>
 class Lines {
  public:
-  Lines(std::ostream& out, bool clock) : out_(out) { Format::open_table(buffer_, clock); }
+  Lines(std::ostream& out, const std::vector<std::string>& columns) : out_(out) {
+    Format::open_table(buffer_, columns);
+  }
 
   void line(std::initializer_list<std::string_view> parts) {
     Format::open_line(buffer_, first_);
@@ -241,73 +228,240 @@ class Place {
   std::vector<Index> shape_, place_;
 };
 
-template <class Format>
-void write_numbers(Lines<Format>& lines, std::string_view before, std::string_view metric, SQLite::Statement& row,
-                   std::string_view after) {
-  std::string number;
-  const SQLite::Column array = row.getColumn(array_in_rows);
-  if (array.isNull()) {
-    Format::missing(number, index_column);
-    const SQLite::Column value = row.getColumn(value_in_rows);
-    if (value.isNull())
-      Format::missing(number, value_column);
-    else
-      Format::real(number, value_column, value.getDouble());
-    lines.line({before, metric, number, after});
-    return;
+// What a selection of cells measures, found before the first line is written.
+struct Contents {
+  std::vector<StoredCell> cells;
+  std::vector<std::string> parameters;  // of any cell
+  std::vector<std::string> metrics;     // with wide or when some were asked for: those that the table has
+};
+
+std::string experiment_of(const StoredCell& cell) { return parse_spec(cell.column("experiment")).name; }
+
+Contents contents_of(SQLite::Database& database, const std::string& file, const ExportRequest& request) {
+  Contents all{.cells = selected_cells(database, file, request.where), .parameters = {}, .metrics = {}};
+  if (request.wide || !request.metrics.empty()) {
+    SQLite::Statement select(database, "SELECT DISTINCT metric, shape FROM measurement WHERE cell = ?");
+    const std::set<std::string> asked(request.metrics.begin(), request.metrics.end());
+    std::set<std::string> tabled, arrays, measuring;  // metrics, metrics, and experiments that have one
+    for (const StoredCell& cell : all.cells) {
+      select.reset();
+      select.bind(1, cell.id);
+      while (select.executeStep()) {
+        const std::string metric = select.getColumn(0).getString(), shape = select.getColumn(1).getString();
+        (request.arrays || shape == "[]" || is_samples(cell, shape) ? tabled : arrays).insert(metric);
+        if (asked.contains(metric)) measuring.insert(experiment_of(cell));
+      }
+    }
+    for (const std::string& metric : request.metrics) {
+      if (tabled.contains(metric)) continue;
+      if (arrays.contains(metric))
+        throw Misuse(fmt::format(
+            "--metric {}: it is an array in '{}'; add --arrays, which gives a row for each element", metric, file));
+      tabled.insert(arrays.begin(), arrays.end());
+      throw Misuse(fmt::format("--metric {}: no selected cell of '{}' has it{}", metric, file,
+                               nearest_names(metric, std::vector<std::string>(tabled.begin(), tabled.end()))));
+    }
+    if (!asked.empty())
+      std::erase_if(all.cells, [&](const auto& cell) { return !measuring.contains(experiment_of(cell)); });
+    const auto& columns = asked.empty() ? tabled : asked;
+    all.metrics.assign(columns.begin(), columns.end());
   }
-  Place place(text_of(row.getColumn(shape_in_rows)));
-  const std::span bytes(static_cast<const char*>(array.getBlob()), static_cast<size_t>(array.getBytes()));
-  for (size_t at = 0; at + sizeof(double) <= bytes.size(); at += sizeof(double), place.advance()) {
-    double value;
-    std::memcpy(&value, &bytes[at], sizeof value);  // SQLite does not align blobs
-    number.clear();
-    Format::text(number, index_column, place.text());
-    Format::real(number, value_column, value);
-    lines.line({before, metric, number, after});
-  }
+  std::set<std::string> names;
+  for (const StoredCell& cell : all.cells)
+    for (const auto& [name, value] : cell.parameters.items()) names.insert(name);
+  all.parameters.assign(names.begin(), names.end());
+  return all;
 }
 
 template <class Format>
-void write_table(SQLite::Database& database, std::ostream& out, bool clock) {
-  const SQLite::Transaction snapshot(database);  // hides the writes of a run that records at the same time
-  SQLite::Statement cells(database, select_cells), rows(database, select_measurements);
-  Lines<Format> lines(out, clock);
-  // Parts of a line: those that cells, replicates and metrics repeat, and the clock.
-  std::string cell, before, metric, after;
-  while (cells.executeStep()) {
-    cell.clear();
-    append<Format>(cell, cell_columns, cells, 0);
-    rows.reset();
-    rows.bind(1, cells.getColumn(id_in_cells).getInt64());
+class Table {
+ public:
+  Table(SQLite::Database& database, const std::string& file, const ExportRequest& request, std::ostream& out)
+      : request_(request),
+        contents_(contents_of(database, file, request)),
+        lines_(out, columns()),
+        rows_(database, select_measurements) {}
+
+  void write() {
+    for (const StoredCell& cell : contents_.cells) write_cell(cell);
+    lines_.finish();
+  }
+
+ private:
+  static bool about_a_number(std::string_view column) {
+    return column == "metric" || column == "unit" || column == "index" || column == "value";
+  }
+  // A metric with the name of another column: a wide table keeps both.
+  std::string column_of(const std::string& metric, const std::vector<std::string>& others) const {
+    return std::find(others.begin(), others.end(), metric) == others.end() ? metric : "metric_" + metric;
+  }
+
+  std::vector<std::string> columns() {
+    std::vector<std::string> names;
+    for (const StoredColumn& column : cell_columns) names.emplace_back(column.name);
+    names.insert(names.end(), contents_.parameters.begin(), contents_.parameters.end());
+    for (const StoredColumn& column : row_columns)
+      if (!(request_.wide && about_a_number(column.name)) && (request_.arrays || column.name != "index"))
+        names.emplace_back(column.name);
+    std::vector<std::string> clock;
+    for (const StoredColumn& column : clock_columns)
+      if (request_.clock) clock.emplace_back(column.name);
+    if (request_.wide) {
+      std::vector<std::string> others = names;
+      others.insert(others.end(), clock.begin(), clock.end());
+      for (const std::string& metric : contents_.metrics) names.push_back(column_of(metric, others));
+      metric_columns_.assign(names.end() - std::ssize(contents_.metrics), names.end());
+    }
+    names.insert(names.end(), clock.begin(), clock.end());
+    return names;
+  }
+
+  std::string fields_of(const StoredCell& cell) const {
+    std::string fields;
+    for (size_t i = 0; i < cell.values.size(); ++i) {
+      const StoredColumn& column = cell_columns[i];
+      if (column.type == "text")
+        Format::text(fields, column.name, cell.values[i]);
+      else
+        Format::number(fields, column.name, cell.values[i]);
+    }
+    for (const std::string& name : contents_.parameters) {
+      const auto found = cell.parameters.find(name);
+      if (found == cell.parameters.end())
+        Format::missing(fields, name);
+      else if (found->is_number())
+        Format::number(fields, name, found->dump());
+      else
+        Format::text(fields, name, *cell.value(name));
+    }
+    return fields;
+  }
+
+  bool asked(const std::string& metric) const {
+    return request_.metrics.empty() ||
+           std::find(request_.metrics.begin(), request_.metrics.end(), metric) != request_.metrics.end();
+  }
+
+  void write_cell(const StoredCell& cell) {
+    const std::string fields = fields_of(cell);
+    rows_.reset();
+    rows_.bind(1, cell.id);
     std::optional<std::int64_t> last;
-    while (rows.executeStep()) {
-      const std::int64_t replicate = rows.getColumn(replicate_in_rows).getInt64();
+    while (rows_.executeStep()) {
+      const std::int64_t replicate = rows_.getColumn(at_replicate).getInt64();
       if (replicate != last) {
-        before = cell;
-        append<Format>(before, replicate_columns, rows, replicate_in_rows);
-        after.clear();
-        if (clock) append<Format>(after, clock_columns, rows, clock_in_rows);
+        if (last) finish_replicate();
+        begin_replicate(fields);
         last = replicate;
       }
-      metric.clear();
-      append<Format>(metric, metric_columns, rows, metric_in_rows);
-      write_numbers(lines, before, metric, rows, after);
+      if (!rows_.getColumn(at_metric).isNull()) write_measurement(cell);
+    }
+    if (last) finish_replicate();
+  }
+
+  void begin_replicate(const std::string& cell) {
+    before_ = cell;
+    for (int i = 0; i < 3; ++i) append<Format>(before_, row_columns[i], rows_.getColumn(at_replicate + i));
+    after_.clear();
+    if (request_.clock)
+      for (int i = 0; i < 5; ++i) append<Format>(after_, clock_columns[i], rows_.getColumn(at_clock + i));
+    numbers_.clear();
+    written_.clear();
+  }
+
+  void write_measurement(const StoredCell& cell) {
+    const std::string metric = rows_.getColumn(at_metric).getString();
+    if (!asked(metric)) return;
+    const SQLite::Column array = rows_.getColumn(at_array);
+    const std::string shape = rows_.getColumn(at_shape).getString();
+    if (!array.isNull() && request_.arrays) {
+      Place place(shape);
+      for (const double value : numbers_of(array)) {
+        write_number(metric, place.text(), value);
+        place.advance();
+      }
+    } else if (array.isNull()) {
+      write_number(metric, "", rows_.getColumn(at_value).getDouble());
+    } else if (is_samples(cell, shape) && array.getBytes() > 0) {
+      write_number(metric, "", median(numbers_of(array)));
     }
   }
-  lines.finish();
-}
+
+  void write_number(const std::string& metric, const std::string& index, double value) {
+    if (request_.wide) {
+      numbers_[metric] = value;
+      return;
+    }
+    std::string number;
+    append<Format>(number, row_columns[3], rows_.getColumn(at_metric));
+    append<Format>(number, row_columns[4], rows_.getColumn(at_unit));
+    if (request_.arrays && index.empty()) Format::missing(number, "index");
+    if (request_.arrays && !index.empty()) Format::text(number, "index", index);
+    Format::real(number, "value", value);
+    lines_.line({before_, number, after_});
+    written_.insert(metric);
+  }
+
+  // The line of a wide table, or lines without a value for what is lacking.
+  void finish_replicate() {
+    std::string fields;
+    if (request_.wide) {
+      for (size_t i = 0; i < contents_.metrics.size(); ++i) {
+        const auto found = numbers_.find(contents_.metrics[i]);
+        if (found == numbers_.end())
+          Format::missing(fields, metric_columns_[i]);
+        else
+          Format::real(fields, metric_columns_[i], found->second);
+      }
+      lines_.line({before_, fields, after_});
+      return;
+    }
+    std::vector<std::string> lacking;
+    for (const std::string& metric : request_.metrics)
+      if (!written_.contains(metric)) lacking.push_back(metric);
+    if (request_.metrics.empty() && written_.empty()) lacking.emplace_back();
+    for (const std::string& metric : lacking) {
+      fields.clear();
+      if (metric.empty())
+        Format::missing(fields, "metric");
+      else
+        Format::text(fields, "metric", metric);
+      Format::missing(fields, "unit");
+      if (request_.arrays) Format::missing(fields, "index");
+      Format::missing(fields, "value");
+      lines_.line({before_, fields, after_});
+    }
+  }
+
+  const ExportRequest& request_;
+  Contents contents_;
+  std::vector<std::string> metric_columns_ = {};  // of a wide table
+  Lines<Format> lines_;
+  SQLite::Statement rows_;
+  std::string before_ = {}, after_ = {};        // fields of a replicate: of its cell and its ending, and of the clock
+  std::map<std::string, double> numbers_ = {};  // of a replicate, for a wide table
+  std::set<std::string> written_ = {};          // metrics of a replicate
+};
 
 }  // namespace
 
-void Store::export_csv(std::ostream& out, bool clock) const {
-  const std::lock_guard lock(implementation_->mutex);
-  explained(implementation_->path, [&] { write_table<Csv>(implementation_->database, out, clock); });
+bool is_samples(const StoredCell& cell, const std::string& shape) {
+  return cell.timing() && shape.starts_with('[') && shape.find(',') == std::string::npos && shape != "[]";
 }
 
-void Store::export_json(std::ostream& out, bool clock) const {
+void Store::export_table(std::ostream& out, const ExportRequest& request) const {
+  if (request.wide && request.arrays)
+    throw Misuse("--wide has one row a replicate and --arrays one row an element; keep one of them");
   const std::lock_guard lock(implementation_->mutex);
-  explained(implementation_->path, [&] { write_table<Json>(implementation_->database, out, clock); });
+  explained(implementation_->path, [&] {
+    SQLite::Database& database = implementation_->database;
+    const std::string file = implementation_->path.string();
+    const SQLite::Transaction snapshot(database);  // hides the writes of a run that records at the same time
+    if (request.format == ExportRequest::Format::csv)
+      Table<Csv>(database, file, request, out).write();
+    else
+      Table<Json>(database, file, request, out).write();
+  });
 }
 
 }  // namespace attnbench

@@ -18,6 +18,8 @@
 
 namespace attnbench {
 
+struct ExportRequest;
+
 // One recipe, run and judged.
 struct Reproduction {
   std::string recipe;
@@ -85,11 +87,8 @@ class Store {
   // Stores a recipe's verdicts and the numbers that they are based on, replacing all earlier ones of that recipe.
   void put_reproduction(const Reproduction& reproduction);
 
-  // Writes every measurement to `out` as a long table, one line per number; an array has one line per element, with its
-  // index. Lines are sorted by content, so that equal results give equal text in whatever order they ran. Clock and run
-  // columns differ between runs by nature; they come last and only with `clock`.
-  void export_csv(std::ostream& out, bool clock) const;
-  void export_json(std::ostream& out, bool clock) const;
+  // Writes the measurements that the request selects to `out` as a table (harness/store/export.hpp).
+  void export_table(std::ostream& out, const ExportRequest& request) const;
 
  private:
   struct Implementation;

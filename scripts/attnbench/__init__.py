@@ -4,6 +4,7 @@
     attnbench.attend("performer:m=256", q, k, v)         # C++ methods on your arrays
     attnbench.check(MyMethod)                            # is a class of yours right?
     attnbench.run("attention-error", ["performer", "uniform"], n=[256, 512])    # a pandas.DataFrame
+    attnbench.read("results/attnbench.db", metric="relative_output_error")      # the same table, of a results file
 
 Arrays are [n, d], [heads, n, d] or [batch, heads, n, d]. A spec names a method with its parameters, as on the command
 line; wherever one is wanted, a class with attend (see attnbench.Method) may be given as well.
@@ -36,6 +37,7 @@ __all__ = [
     "kernel",
     "list",
     "load",
+    "read",
     "register",
     "run",
     "state",
@@ -49,7 +51,7 @@ def _why_not(error: ImportError) -> str:
         return f"{sys.executable} has no {error.name}, which attnbench needs; install it there, or take another interpreter"
     built = sorted(path.name.split(".")[1] for path in Path(__file__).parent.glob("_native.*.so"))
     if not built:
-        return f"{Path(__file__).parent} holds no built module; build the CMake target attnbench_python"
+        return f"{Path(__file__).parent} holds no built module; build it: scripts/build.sh release attnbench_python"
     own = sys.implementation.cache_tag
     if all(own not in tag for tag in built):
         return (
@@ -76,4 +78,4 @@ from attnbench.heads import attend, attention_matrix, kernel, state
 from attnbench.inputs import Input, Sizes
 from attnbench.loading import load, register
 from attnbench.method import Calibration, Method, Parameter, Shape
-from attnbench.running import run
+from attnbench.running import read, run

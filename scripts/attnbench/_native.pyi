@@ -16,8 +16,8 @@ def run(words: list[str]) -> int:
 def command(words: list[str], interpreter: str) -> tuple[int, str]:
     """A command in this process, whose workers that interpreter runs: its exit code and what it printed."""
 
-def rows(file: str) -> str:
-    """The rows of a results file, as CSV."""
+def table(file: str, metrics: list[str], where: list[tuple[str, str]], wide: bool, arrays: bool, clock: bool) -> str:
+    """The table that `attnbench export` writes, as CSV."""
 
 def register(declaration: Any, again: bool) -> None:
     """An entry for a declaration.Declaration. again: what the same file registered is replaced."""
@@ -63,4 +63,7 @@ def check(specs: list[str], seed: int, error_rate: float, threads: int) -> tuple
 
 def describe(kind: str, spec: str) -> dict[str, Any]: ...
 def summaries(kind: str) -> dict[str, str]: ...
+def kinds(name: str) -> list[str]:
+    """The kinds of which an entry has this name or alias."""
+
 def fitted(spec: str) -> bool: ...

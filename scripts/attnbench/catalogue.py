@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from attnbench import _native
 from attnbench.loading import name_of
 
-KINDS = ("methods", "features", "deterministic-features", "projections", "inputs", "experiments", "recipes")
-
 
 def list(kind: str = "methods") -> dict[str, str]:
     """Names of a kind, each with what it is.
@@ -33,12 +31,11 @@ class Description(dict[str, Any]):
 
 
 def describe(spec: str | type) -> Description:
-    """All about an entry of any kind, or a configuration of it. Raises Misuse for what is unknown."""
+    """All about an entry of any kind, a configuration of it, or a metric. Raises Misuse for an unknown name."""
     spec = name_of(spec)
     _, text = _native.command(["describe", spec], sys.executable)
-    name = spec.split(":")[0]
-    kind = next(kind for kind in KINDS if name in _native.summaries(kind))
-    described = Description(_native.describe(kind, spec))
+    kinds = _native.kinds(spec.split(":")[0])
+    described = Description(_native.describe(kinds[0], spec) if kinds else {"kind": "metric", "name": spec})
     described.text = text.rstrip()
     return described
 

@@ -41,7 +41,12 @@ def _workers_environment() -> Iterator[None]:
 
 
 def _several(values: Values) -> list[str]:
-    return [str(x) for x in ([values] if isinstance(values, (str, int, float, type)) else values)]
+    return [_word(x) for x in ([values] if isinstance(values, (str, int, float, type)) else values)]
+
+
+def _word(value: Any) -> str:
+    """As the command line spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextmanager
@@ -76,11 +81,34 @@ def _loaded_by_workers(entries: Sequence[tuple[str, str | type]]) -> Iterator[li
         set_plugins(before)
 
 
+def read(
+    file: str | os.PathLike[str],
+    *,
+    metric: str | Sequence[str] = (),
+    where: Mapping[str, Values] | None = None,
+    wide: bool = False,
+    arrays: bool = False,
+    clock: bool = False,
+) -> pandas.DataFrame:
+    """The table of a results file that `attnbench export` writes, as a frame.
+
+    A row for each number, with one column for each parameter: m, window, ... metric: only these. where: only cells with
+    these values, {"method": "performer", "m": [64, 256]}; a spec stands for every configuration that has its name and the
+    parameters that it gives. wide: a row for each replicate, with one column for each metric. arrays: also arrays, a row
+    for each element. clock: also the columns that differ between equal runs. Raises Misuse.
+    """
+    import pandas
+
+    conditions = [(name, word) for name, values in (where or {}).items() for word in _several(values)]
+    table = _native.table(os.fspath(file), _several(metric), conditions, wide, arrays, clock)
+    return pandas.read_csv(io.StringIO(table), float_precision="round_trip", low_memory=False)
+
+
 def run(
     experiment: str | type,
     methods: Sequence[str | type] | str | type,
     *,
-    inputs: Sequence[str | type] | str | type = "gaussian",
+    inputs: Sequence[str | type] | str | type | None = None,
     n: Values | None = None,
     d: Values | None = None,
     causal: bool | None = None,
@@ -91,14 +119,15 @@ def run(
     results: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> pandas.DataFrame:
-    """Runs an experiment and returns its rows in the results file, a measured number each (columns: attnbench export).
+    """Runs an experiment and returns its numbers in the results file: the table of read(), of this experiment.
 
-    experiment, methods, inputs: specs, or classes that are defined in a file. n, d: sizes, or several.
+    experiment, methods, inputs: specs, or classes that are defined in a file; inputs default to gaussian. n, d: sizes, or
+    several.
     sweep: values by parameter, {"m": [64, 256]}. results: a file that is added to, so that nothing is measured twice;
     without, a temporary one. Further options of `attnbench run` by name: precision="f32", timeout=60, until="rel-ci=0.1".
     frame.attrs["summary"] is what the command prints. Endings other than done are rows, and a warning. Raises Misuse.
     """
-    import pandas
+    import pandas  # noqa: F401: before anything is measured
 
     if "ATTNBENCH_WORKER" in os.environ:
         raise Misuse("run() while a worker loads this file: put it under `if __name__ == '__main__':`")
@@ -123,7 +152,7 @@ def run(
             words += [word for x in _several(value) for word in (option, x)]
     entries = [
         (kind, entry)
-        for kind, given in (("experiment", experiment), ("input", inputs), ("method", methods))
+        for kind, given in (("experiment", experiment), ("input", () if inputs is None else inputs), ("method", methods))
         for entry in ([given] if isinstance(given, (str, type)) else given)
     ]
     with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(entries) as specs:
@@ -133,9 +162,7 @@ def run(
         code, summary = _native.command(["run", specs[0], *words, "--results", file], sys.executable)
         if code == 130:
             raise KeyboardInterrupt
-        rows = io.StringIO(_native.rows(file))
-    frame = pandas.read_csv(rows, float_precision="round_trip", low_memory=False)
-    frame = frame[frame["experiment"].str.split(":").str[0] == specs[0].split(":")[0]].reset_index(drop=True)
+        frame = read(file, where={"experiment": specs[0].split(":")[0]})
     frame.attrs["summary"] = summary.rstrip()
     if code != 0 or (frame["ending"] != "done").any():  # 1: an audit found differences
         warnings.warn(summary.rstrip(), stacklevel=2)

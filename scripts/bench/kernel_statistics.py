@@ -53,7 +53,12 @@ def run_attnbench(
 
 
 def attnbench_mse(program: Path, results: Path) -> float:
-    table = subprocess.run([str(program), "export", str(results)], check=True, capture_output=True, text=True).stdout
+    table = subprocess.run(
+        [str(program), "export", str(results), "--arrays", "--metric", "pair_mse"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     rows = csv.DictReader(io.StringIO(table))
     return float(np.mean([float(row["value"]) for row in rows if row["metric"] == "pair_mse"]))
 

@@ -186,7 +186,7 @@ class PluginsTest(unittest.TestCase):
         built_in += ["linear:features=relu", "local:window=4", "local:window=8", "linformer:r=16", "linformer:r=8"]
         methods = [word for spec in [*built_in, "segfault"] for word in ("--method", spec)]
         words = ["-n", "32", "-n", "64", "-d", "8", "--results", self.results, "--plugin", plugin("methods")]
-        made = self.done("run", "attention-error", *methods, *words)
+        made = self.done("run", "attention-error", *methods, *words, code=1)
         self.assertRegex(made, r"segfault .*crashed +SIGSEGV while")
         rows = self.rows()
         done = {row["method"] for row in rows if row["ending"] == "done"}
@@ -201,7 +201,7 @@ class PluginsTest(unittest.TestCase):
         lines = []
         for more in ([], ["--method", "zero-twin", "--plugin", plugin("replaces_uniform")]):
             self.done(*words, *more, "--results", self.results)
-            exported = self.done("export", self.results, "--no-clock").splitlines()
+            exported = self.done("export", self.results).splitlines()
             lines.append([line for line in exported if line.startswith("attention-error,uniform,")])
             Path(self.results).unlink()
         self.assertGreater(len(lines[0]), 30)
@@ -226,7 +226,7 @@ class PluginsTest(unittest.TestCase):
             endings["freed-memory"] = "crashed"
         methods = [word for name in [*endings, "softmax"] for word in ("--method", name)]
         words = ["-n", "32", "-d", "8", "--results", self.results, "--plugin", plugin("methods")]
-        made = self.done("run", "attention-error", *methods, *words)
+        made = self.done("run", "attention-error", *methods, *words, code=1)
         found = {row["method"]: row["ending"] for row in self.rows()}
         self.assertEqual(found, {**endings, "softmax": "done"})
         self.assertIn("no luck today", made)

@@ -364,7 +364,7 @@ class PythonPluginTest(unittest.TestCase):
             lines = {
                 file: [
                     line
-                    for line in self.done("export", file, "--no-clock").splitlines()
+                    for line in self.done("export", file).splitlines()
                     if any(f"attention-error,{name}," in line for name in innocent)
                 ]
                 for file in (alone, beside)
@@ -453,7 +453,7 @@ class PythonPluginTest(unittest.TestCase):
 
     def test_a_method_that_hangs_is_timed_out(self) -> None:
         words = ["--method", "hangs", "--method", "uniform", "-n", "16", "-d", "4", "--timeout", "1"]
-        self.done("run", "attention-error", *words, "--results", self.results, *plugin("faults"))
+        self.done("run", "attention-error", *words, "--results", self.results, *plugin("faults"), code=1)
         self.assertEqual(
             {row["method"]: row["ending"] for row in self.rows()}, {"hangs": "timed out", "uniform": "done"}
         )

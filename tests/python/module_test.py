@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 from numpy.typing import NDArray
 
 SOURCES = Path(__file__).resolve().parents[1] / "plugins/python"
@@ -327,6 +328,34 @@ class RunTest(unittest.TestCase):
         self.assertEqual(set(frame["n"]), {32, 64})
         self.assertEqual(set(frame["ending"]), {"done"})
         self.assertIn("cells x 1 replicates", frame.attrs["summary"])
+
+    def test_a_file_reads_as_the_frame_of_its_run(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "results.db"
+            words: dict[str, Any] = {"n": 32, "d": 8, "results": file}
+            ran = attnbench.run("attention-error", ["favor", "uniform"], sweep={"m": [8, 16]}, **words)
+            attnbench.run("rank", "uniform", **words)
+            read = attnbench.read(file, where={"experiment": "attention-error"})
+            pandas.testing.assert_frame_equal(read, ran)
+            self.assertEqual(set(read.loc[read["method"] != "uniform", "m"]), {8, 16})
+            self.assertTrue(read.loc[read["method"] == "uniform", "m"].isna().all())
+            self.assertEqual(set(attnbench.read(file)["experiment"]), {"attention-error", "rank"})
+            some = attnbench.read(
+                file, metric="relative_output_error", where={"m": [8, 16], "causal": False}, wide=True
+            )
+            one = ran[(ran["metric"] == "relative_output_error") & (ran["m"] == 8)]["value"].item()
+            self.assertEqual(some.loc[some["m"] == 8, "relative_output_error"].item(), one)
+            self.assertEqual(len(some), 2)
+            self.assertIn("index", attnbench.read(file, arrays=True))
+            self.assertIn("command", attnbench.read(file, clock=True))
+            with self.assertRaisesRegex(attnbench.Misuse, "did you mean relative_output_error"):
+                attnbench.read(file, metric="relative_output_eror")
+            with self.assertRaisesRegex(attnbench.Misuse, "none.db"):
+                attnbench.read(Path(folder) / "none.db")
+
+    def test_an_input_by_the_name_of_the_command_line_is_the_only_input(self) -> None:
+        frame = attnbench.run("attention-error", "uniform", input="gaussian:scale=0.5", n=16, d=4)
+        self.assertEqual(set(frame["input"]), {"gaussian:scale=0.5"})
 
     def test_a_results_file_is_added_to(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -115,13 +115,13 @@ TEST_CASE("a forecast is of what is missing, once for all recipes and again for 
   const std::string file = folder / "r.db";
   Store store(file);
   const auto seconds = [&](const std::vector<const RecipeEntry*>& recipes, const Variation& variation) {
-    return forecast(recipes, RecipeSize::smoke, variation, store, file).seconds;
+    return forecast(recipes, RecipeSize::smoke, variation, store, file).total.seconds;
   };
   const double once = seconds({&recipe}, {}), thrice = seconds({&recipe}, {.seeds = 3});
   CHECK(once > 0);
   CHECK(seconds({&recipe, &recipe}, {}) == once);   // the same cells
   CHECK(thrice == Approx(3 * once).epsilon(1e-6));  // other cells of equal cost
-  CHECK_FALSE(forecast({&recipe}, RecipeSize::smoke, {}, store, file).by_past);
+  CHECK_FALSE(forecast({&recipe}, RecipeSize::smoke, {}, store, file).total.by_past);
   RunSummary total;
   reproduced(store, {}, total);
   CHECK(seconds({&recipe}, {}) == 0);

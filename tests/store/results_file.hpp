@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "harness/store/store.hpp"
+#include "harness/store/export.hpp"
 #include "tests/folder.hpp"
 
 namespace attnbench {
@@ -36,9 +36,10 @@ inline CellRow cell(const std::string& method, Index n = 64) {
 
 inline Measurement scalar(const std::string& metric, double value) { return {metric, "1", {}, {value}}; }
 
+// Everything that the file holds.
 inline std::string csv(const Store& store, bool clock = false) {
   std::ostringstream out;
-  store.export_csv(out, clock);
+  store.export_table(out, {.arrays = true, .clock = clock});
   return out.str();
 }
 

@@ -57,7 +57,9 @@ TEST_CASE("a results file of 100,000 cells and a million rows", "[.][bench]") {
   for (const bool json : {false, true})
     timed(json ? "export of 10^6 rows as JSON" : "export of 10^6 rows as CSV", [&] {
       std::ofstream file(out);
-      json ? store.export_json(file, true) : store.export_csv(file, true);
+      store.export_table(
+          file,
+          {.format = json ? ExportRequest::Format::json : ExportRequest::Format::csv, .arrays = true, .clock = true});
     });
   std::filesystem::remove(out);
   timed("verify", [&] { CHECK(verify(path).problems.empty()); });

@@ -244,7 +244,7 @@ TEST_CASE("a folder that cannot be written is said, and what is in it can be rea
     CHECK(bytes_of(said).find(results == path ? "cannot be written" : "cannot") != std::string::npos);
     CHECK(bytes_of(said).find("expected") != std::string::npos);
   }
-  CHECK(exit_code(start({"export", path.string(), "--no-clock"}, said)) == 0);
+  CHECK(exit_code(start({"export", path.string(), "--arrays"}, said)) == 0);
   CHECK(bytes_of(said) == rows_of_sweep());
   CHECK(exit_code(start({"verify", path.string()})) == 0);
   CHECK(exit_code(start({"merge", (folder / "all.db"), path.string()})) == 0);

@@ -6,6 +6,7 @@
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +29,6 @@
 #include "harness/machine/resources.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/environment.hpp"
-#include "harness/store/export_columns.hpp"
 #include "harness/store/merge.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
@@ -44,7 +44,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 json parsed(const Store& store, bool clock = false) {
   std::ostringstream out;
-  store.export_json(out, clock);
+  store.export_table(out, {.format = ExportRequest::Format::json, .arrays = true, .clock = clock});
   return json::parse(out.str());
 }
 
@@ -52,8 +52,8 @@ std::string refusal(const fs::path& path) {
   return misuse_of([&] { const Store store(path); });
 }
 
-const std::string cell_columns = R"(kernel-error:draws=8,uniform,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,)"
-                                 R"(18446744073709551615,0,"{""m"":256}",)";
+const std::string values_of_cell = R"(kernel-error:draws=8,uniform,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,)"
+                                   "18446744073709551615,0,,256";
 
 }  // namespace
 
@@ -64,9 +64,9 @@ TEST_CASE("what is recorded comes back with every column", "[unit]") {
   store.record(run, cell("uniform"), 3, {}, 0.25, {scalar("error", 0.1), {"spectrum", "s", {2}, {1.5, infinity}}});
   CHECK(csv(store) ==
         "experiment,method,input,nq,n,d,dv,causal,mask_offset,mask_keys,precision,heads,logit_scale,seed,threads,"
-        "parameters,machine,replicate,ending,reason,metric,unit,index,value\n" +
-            cell_columns + ",3,done,,error,1,,0.1\n" + cell_columns + ",3,done,,spectrum,s,0,1.5\n" + cell_columns +
-            ",3,done,,spectrum,s,1,inf\n");
+        "machine,m,replicate,ending,reason,metric,unit,index,value\n" +
+            values_of_cell + ",3,done,,error,1,,0.1\n" + values_of_cell + ",3,done,,spectrum,s,0,1.5\n" +
+            values_of_cell + ",3,done,,spectrum,s,1,inf\n");
 }
 
 TEST_CASE("results survive closing and opening", "[unit]") {
@@ -182,7 +182,7 @@ TEST_CASE("every ending is a line with its reason", "[unit]") {
   }
   CHECK(endings ==
         std::vector<std::string>{"done", "skipped", "failed", "crashed", "timed out", "out of memory", "invalid"});
-  CHECK(contains(csv(store), cell_columns + ",5,out of memory,because,,,,\n"));
+  CHECK(contains(csv(store), values_of_cell + ",5,out of memory,because,,,,\n"));
 }
 
 TEST_CASE("four threads and a second connection record side by side", "[unit]") {
@@ -517,22 +517,22 @@ TEST_CASE("JSON has the columns of the CSV, clock columns last and only on reque
   for (const bool clock : {false, true}) {
     const json rows = parsed(store, clock);
     REQUIRE(rows.size() == 3);
-    size_t expected = 0;
-    std::string header;
-    for (const ExportColumn& column : export_columns)
-      if (clock || !column.clock) {
-        ++expected;
-        (header += header.empty() ? "" : ",") += column.name;
-        CHECK(rows[0].contains(column.name));
-      }
-    CHECK(rows[0].size() == expected);
+    std::vector<std::string> columns;
+    for (const auto& column : cell_columns) columns.emplace_back(column.name);
+    columns.emplace_back("m");
+    for (const auto& column : row_columns) columns.emplace_back(column.name);
+    if (clock)
+      for (const auto& column : clock_columns) columns.emplace_back(column.name);
+    const std::string header = fmt::format("{}", fmt::join(columns, ","));
+    for (const std::string& column : columns) CHECK(rows[0].contains(column));
+    CHECK(rows[0].size() == columns.size());
     CHECK(csv(store, clock).starts_with(header + "\n"));
     CHECK(rows[0]["value"] == "inf");
     CHECK(rows[1]["value"] == "-inf");
     CHECK(rows[2]["value"] == 0.1);
   }
   const json row = parsed(store, true)[0];
-  CHECK(row["seconds"] == 0.25);
+  CHECK(row["wall_seconds"] == 0.25);
   CHECK(row["command"] == "attnbench run x");
   CHECK(row["started"].get<std::string>().size() == std::string("2026-01-01T00:00:00Z").size());
 }
@@ -541,7 +541,7 @@ TEST_CASE("an export that cannot be written says so", "[unit]") {
   const Folder folder;
   const Store store(folder / "results.db");
   std::ofstream full("/dev/full");
-  CHECK_THROWS_AS(store.export_csv(full, false), Misuse);
+  CHECK_THROWS_AS(store.export_table(full, {}), Misuse);
 }
 
 TEST_CASE("measurements that break a rule are refused before anything is stored", "[unit]") {

@@ -80,7 +80,7 @@ class Sweeps(unittest.TestCase):
     def setUpClass(cls) -> None:
         cls.folder = Path(os.environ["SLURM_CONF"]).parent.parent
         output(PROGRAM, *SWEEP, "--results", cls.folder / "single.db")
-        cls.expected = output(PROGRAM, "export", cls.folder / "single.db", "--no-clock")
+        cls.expected = output(PROGRAM, "export", cls.folder / "single.db", "--arrays")
 
     def submitted(self, name: str) -> Submission:
         folder = self.folder / name
@@ -102,7 +102,7 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(status.returncode, 0, status.stdout + status.stderr)
         self.assertEqual(sum(count.total for count in submission.counts().values() if count), CELLS)
         self.assertEqual(submission.total, CELLS)
-        self.assertEqual(output(PROGRAM, "export", submission.merged, "--no-clock"), self.expected)
+        self.assertEqual(output(PROGRAM, "export", submission.merged, "--arrays"), self.expected)
 
     def test_a_node_that_dies_costs_no_row(self) -> None:
         submission = self.submitted("node")
