@@ -49,7 +49,7 @@ class Declaration(Entry):
 
     kind = "method"
     base = Method
-    constructor = ("parameters", "shape", "seed", "calibration", "state")
+    constructor: tuple[str, ...] = ("parameters", "shape", "seed", "calibration", "state")
 
     def __init__(self, cls: type[Any], file: str, module: str = "") -> None:
         """module: the name by which the file is imported, if it is."""
