@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/core/all_heads.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/timing/peer.hpp"
@@ -28,12 +29,14 @@ class Timed final : public OneCall {
       methods_.push_back(task.template method<T>(h, task.replicate));
       outputs_.emplace_back(heads_.back().Q.rows(), heads_.back().V.cols());
     }
+    together_ = all_heads<T>(methods_);
     call();
     check();
   }
 
   // Threads are divided among heads first; the threads of one head share its rows.
   void call() override {
+    if (together_) return together_->attend(heads_, mask_, task_.context, outputs_);
     task_.context.for_blocks(static_cast<Index>(heads_.size()), 1, [&](Context& context, Index h, Index) {
       const auto i = static_cast<size_t>(h);
       methods_[i]->attend(heads_[i].view(), mask_, context, outputs_[i]);
@@ -78,6 +81,7 @@ class Timed final : public OneCall {
   Mask mask_;
   std::vector<HeadData<T>> heads_;
   std::vector<std::unique_ptr<Approximation<T>>> methods_;
+  std::unique_ptr<AllHeads<T>> together_;  // null: the method takes one head a call
   std::vector<Matrix<T>> outputs_;
   double rounding_ = 0;  // |output - output in double|_F / |output in double|_F of head 0
 };

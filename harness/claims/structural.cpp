@@ -22,6 +22,7 @@ const std::vector<StructuralClaim>& structural_claims() {
       {"non-negative", "no entry of the attention matrix is negative, in double and in float", test_non_negative},
       {"permutation", "reordering keys with their values changes nothing", test_permutation},
       {"causal", "under a causal mask no token changes an earlier row by one bit", test_causality},
+      {"heads", "several heads in one call give what each gives alone", test_heads},
       {"decoder", "a prompt and then one token after another give the rows of causal attention", test_decoder},
       {"gradients", "the backward pass agrees with central differences of attend", test_gradients},
       {"rank", "the attention matrix has at most the claimed rank", test_rank},

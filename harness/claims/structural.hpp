@@ -32,6 +32,8 @@ ClaimResults test_padding(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_empty_rows(const Subject&, const Probes&, std::uint64_t seed);
 // causality.cpp
 ClaimResults test_causality(const Subject&, const Probes&, std::uint64_t seed);
+// heads.cpp
+ClaimResults test_heads(const Subject&, const Probes&, std::uint64_t seed);
 // decoder.cpp
 ClaimResults test_decoder(const Subject&, const Probes&, std::uint64_t seed);
 // gradients.cpp

@@ -23,6 +23,7 @@ struct Kind {
   const char* folder;                // in the source tree; empty for methods, whose families have folders
   const char* next;                  // the command that shows that it works; {} is the name
   bool plugin = true;                // whether plugins can contain it
+  bool in_python = false;            // whether there is a template of a class in Python
 };
 
 struct Family {
@@ -36,11 +37,11 @@ constexpr std::array<Family, 5> families{{{"linear", "approximations/linear"},
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
-      {"method", {"methods"}, "", "check {}"},
+      {"method", {"methods"}, "", "check {}", true, true},
       {"feature-map", {"deterministic-features"}, "approximations/linear/features", "check linear:features={}"},
       {"projection", {"projections"}, "approximations/linear/projections", "check performer:projection={}"},
-      {"input", {"inputs"}, "harness/inputs/laws", "run attention-error --method performer --input {}"},
-      {"experiment", {"experiments"}, "experiments", "run {} --method performer --method softmax"},
+      {"input", {"inputs"}, "harness/inputs/laws", "run attention-error --method performer --input {}", true, true},
+      {"experiment", {"experiments"}, "experiments", "run {} --method performer --method softmax", true, true},
       {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke", false}};
   return all;
 }
@@ -120,22 +121,24 @@ int run(const std::vector<std::string>& arguments) {
   visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
       "name", options::value(&name), "its name in specs, such as my-method")(
       "family", options::value(&family)->value_name("FAMILY"),
-      "of a method: linear, low-rank, codebook, sparse or mixer")("python", options::bool_switch(&python),
-                                                                  "of a method: a class in Python")(
+      "of a method: linear, low-rank, codebook, sparse or mixer")(
+      "python", options::bool_switch(&python), "of a method, an input or an experiment: a class in Python")(
       "output,o", options::value(&output)->value_name("FOLDER"), "[where such files are in the source tree]");
   if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
   if (name.empty()) throw Misuse("new: expected a kind and a name, such as: attnbench new feature-map my-map");
   const Kind& kind = kind_of(word);
   const bool method = kind.name == std::string("method");
   if (!method && !family.empty()) throw Misuse(fmt::format("new {}: --family is of methods; leave it out", word));
-  if (python && (!method || !family.empty()))
-    throw Misuse("new: --python is of methods, and has no --family; such as: attnbench new method my-method --python");
+  if (python && (!kind.in_python || !family.empty()))
+    throw Misuse(
+        "new: --python is of methods, inputs and experiments, and has no --family; such as: attnbench new method "
+        "my-method --python");
   const std::string folder = method && !python ? family_of(family).folder : kind.folder;
   require_free_name(kind, name);
   // A class in Python is always a plugin: it is written to the folder where the user is.
   const fs::path place = !output.empty() ? fs::path(output) : python ? fs::path(".") : source_tree() / folder;
   const fs::path path = place / (replaced(name, "-", "_") + (python ? ".py" : ".cpp"));
-  const std::string file = python   ? "method.py.in"
+  const std::string file = python   ? word + ".py.in"
                            : method ? fmt::format("method.{}.cpp.in", family)
                                     : word + ".cpp.in";
   const std::string text = text_of(source_tree() / "harness/cli/templates" / file);

@@ -75,18 +75,23 @@ PyObject* Declared::values(const Params& params) const {
   return all.release().ptr();
 }
 
-PyObject* Declared::make(const Draw& draw) const {
+PyObject* Declared::arguments(const Draw& draw) const {
   // 32 bits, the most that NumPy's older generator takes. The seed is the same for float and double, and for any
   // parameters.
   Generator generator = draw.streams.stream("python", text.name, draw.head, draw.replicate);
   const auto seed = static_cast<std::uint32_t>(generator() >> 32);
   return in_python(file, [&] {
-    return held(object)
-        .attr("make")(py::reinterpret_steal<py::dict>(values(draw.params)), tuple_of(draw.shape), seed,
-                      calibration_of(draw, fitted), injected_state(draw))
+    return py::make_tuple(py::reinterpret_steal<py::dict>(values(draw.params)), tuple_of(draw.shape), seed,
+                          calibration_of(draw, fitted), injected_state(draw))
         .release()
         .ptr();
   });
+}
+
+PyObject* Declared::make(const Draw& draw) const {
+  PyObject* const given = arguments(draw);
+  return in_python(file,
+                   [&] { return held(object).attr("make")(*py::reinterpret_steal<py::tuple>(given)).release().ptr(); });
 }
 
 Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& head, Mask mask) const {

@@ -24,6 +24,7 @@ struct Declared {
   bool has_variance = false;       // gives the variance of its kernel estimate
   bool gives_memory = false;       // has memory(parameters, shape)
   bool gives_cost = false;         // has cost(parameters, shape)
+  bool batched = false;            // attend takes the heads as the first axis of its arrays
   bool gives_kernel = false;       // has kernel(q, k)
   bool decodes = false;            // has decoder(shape)
   bool differentiates = false;     // has gradients(q, k, v, causal, g), or an attend for autograd
@@ -37,6 +38,8 @@ struct Declared {
   // The values in a spec for this class's own parameters: a spec of linear attention also has the engine's. The caller
   // must hold the interpreter's lock.
   PyObject* values(const Params& params) const;
+  // A new reference to what `make` of the class's declaration takes: parameters, shape, seed, calibration and state.
+  PyObject* arguments(const Draw& draw) const;
   // Draws an instance and returns a new reference. Takes the interpreter's lock, and throws what the constructor
   // raised.
   PyObject* make(const Draw& draw) const;

@@ -5,6 +5,7 @@
 // attend at n times the cost, and up to n = 4096 that is how matrices are read anyway.
 #include <fmt/format.h>
 
+#include "harness/core/all_heads.hpp"
 #include "harness/python/abilities.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
@@ -17,8 +18,69 @@ namespace py = pybind11;
 
 namespace {
 
+// One instance of a class whose attend takes the heads as the first axis of its arrays.
 template <class T>
-class PythonMethod final : public Approximation<T> {
+class PythonHeads final : public AllHeads<T> {
+ public:
+  // draws: the arguments of each head's draw.
+  PythonHeads(DeclaredClass declared, const std::vector<PyObject*>& draws) : declared_(std::move(declared)) {
+    in_python(declared_->file, [&] {
+      py::list all;
+      for (PyObject* const one : draws) all.append(py::handle(one));
+      attend_ = py::handle(declared_->object).attr("attend_all")(all).release().ptr();
+    });
+  }
+  PythonHeads(const PythonHeads&) = delete;
+  PythonHeads& operator=(const PythonHeads&) = delete;
+  // NOLINTNEXTLINE(bugprone-exception-escape): only an interpreter that has ended throws, and then the process ends
+  ~PythonHeads() override {
+    const py::gil_scoped_acquire taken;
+    Py_XDECREF(attend_);
+  }
+
+  void attend(std::span<const HeadData<T>> heads, Mask mask, Context&, std::span<Matrix<T>> outputs) const override {
+    const Index nk = heads[0].K.rows(), keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
+    if (keys == 0) {
+      for (Matrix<T>& out : outputs) out.setZero();
+      return;
+    }
+    in_python(declared_->file, [&] {
+      Handing handing;
+      const py::object q = stacked(heads, &HeadData<T>::Q, heads[0].Q.rows()),
+                       k = stacked(heads, &HeadData<T>::K, keys), v = stacked(heads, &HeadData<T>::V, keys);
+      PyObject* const causal = mask.causal ? Py_True : Py_False;
+      PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
+      const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+      handing.over();
+      const auto result =
+          py::reinterpret_steal<py::object>(PyObject_Vectorcall(attend_, arguments + 1, count, nullptr));
+      handing.back();
+      if (!result) throw py::error_already_set();
+      leave_if_forked();
+      for (size_t h = 0; h < outputs.size(); ++h)
+        copy_result<T>(py::object(result[py::int_(h)]), outputs[h], "one head of attend(q, k, v, causal)");
+      handing.time_empty_call(arguments + 1, count);
+    });
+  }
+
+ private:
+  // The first rows of a matrix of each head, heads x rows x columns.
+  static py::array_t<T> stacked(std::span<const HeadData<T>> heads, Matrix<T> HeadData<T>::*part, Index rows) {
+    const Index columns = (heads[0].*part).cols();
+    py::array_t<T> all({static_cast<Index>(heads.size()), rows, columns});
+    for (size_t h = 0; h < heads.size(); ++h)
+      Eigen::Map<Matrix<T>>(all.mutable_data(static_cast<Index>(h), 0, 0), rows, columns) =
+          (heads[h].*part).topRows(rows);
+    py::detail::array_proxy(all.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+    return all;
+  }
+
+  DeclaredClass declared_;
+  PyObject* attend_ = nullptr;
+};
+
+template <class T>
+class PythonMethod final : public Approximation<T>, public Joinable<T> {
  public:
   PythonMethod(DeclaredClass declared, const Draw& draw, std::unique_ptr<Approximation<T>> by_features)
       : declared_(std::move(declared)),
@@ -26,6 +88,7 @@ class PythonMethod final : public Approximation<T> {
         normalised_(declared_->claims({}, draw.params, draw.shape).normaliser == Normaliser::row_sums),
         instance_(declared_->make(draw)) {
     attend_ = declared_->attend(instance_);
+    if (declared_->batched) draw_ = declared_->arguments(draw);
     if (declared_->gives_kernel) kernel_ = python_kernel<T>(declared_, instance_);
     if (declared_->differentiates) gradients_ = python_gradients<T>(declared_, instance_, *this);
   }
@@ -34,8 +97,7 @@ class PythonMethod final : public Approximation<T> {
   // NOLINTNEXTLINE(bugprone-exception-escape): only an interpreter that has ended throws, and then the process ends
   ~PythonMethod() override {
     const py::gil_scoped_acquire taken;
-    Py_XDECREF(attend_);
-    Py_XDECREF(instance_);
+    for (PyObject* object : {attend_, draw_, instance_}) Py_XDECREF(object);
   }
 
   void attend(const Head<T>& head, Mask mask, Context&, Out<T> out) const override {
@@ -70,6 +132,12 @@ class PythonMethod final : public Approximation<T> {
     return declared_->decodes ? python_decoder<T>(declared_, instance_, shape) : nullptr;
   }
   const Differentiable<T>* differentiable() const override { return gradients_.get(); }
+  std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const override {
+    if (!declared_->batched) return nullptr;
+    std::vector<PyObject*> draws;
+    for (const auto& one : instances) draws.push_back(dynamic_cast<const PythonMethod&>(*one).draw_);
+    return std::make_unique<PythonHeads<T>>(declared_, draws);
+  }
   // The engine's matrix is divided by its row sums.
   const Factored<T>* factored() const override {
     return by_features_ && normalised_ ? by_features_->factored() : nullptr;
@@ -82,6 +150,7 @@ class PythonMethod final : public Approximation<T> {
   bool normalised_;                                // attend divides by the kernel's row sums
   PyObject* instance_;
   PyObject* attend_ = nullptr;
+  PyObject* draw_ = nullptr;  // what it was drawn from, if heads can be joined
   std::unique_ptr<Kernel<T>> kernel_;
   std::unique_ptr<Differentiable<T>> gradients_;
 };

@@ -94,6 +94,7 @@ void read_abilities(const py::object& object, Declared& declared) {
   declared.has_variance = flag("has_variance");
   declared.gives_memory = flag("gives_memory");
   declared.gives_cost = flag("gives_cost");
+  declared.batched = flag("batched");
   declared.gives_kernel = flag("gives_kernel");
   declared.decodes = flag("decodes");
   declared.differentiates = flag("differentiates");

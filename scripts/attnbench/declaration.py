@@ -36,15 +36,26 @@ def computes_attention(cls: type) -> bool:
     return bool(own(cls, Method, "attend") or (own(cls, Method, "features_q") and own(cls, Method, "features_k")))
 
 
+def _with_heads(out: Any, heads: int) -> Any:
+    """The result of attend, which has to have the heads as its first axis."""
+    if getattr(out, "ndim", 0) != 3 or len(out) != heads:
+        shape = tuple(getattr(out, "shape", ()))
+        raise TypeError(f"attend returned an array of shape {shape}; expected [{heads}, n, dv], because batched = True")
+    return out
+
+
 class Declaration(Entry):
     """A class as a method of the registry."""
 
     kind = "method"
     base = Method
-    constructor = ("parameters", "shape", "seed", "calibration", "state")
+    constructor: tuple[str, ...] = ("parameters", "shape", "seed", "calibration", "state")
 
     def __init__(self, cls: type[Any], file: str, module: str = "") -> None:
         """module: the name by which the file is imported, if it is."""
+        self.batched = bool(getattr(cls, "batched", False))
+        if self.batched:
+            self.constructor = tuple("seeds" if name == "seed" else name for name in self.constructor)
         super().__init__(cls, file, module)
         self.attends = own(cls, Method, "attend") is not None
         self.maps = own(cls, Method, "features_q") is not None and own(cls, Method, "features_k") is not None
@@ -79,7 +90,7 @@ class Declaration(Entry):
         if not self.attends:
             for there, name in (
                 (self.gives_kernel, "kernel"), (self.decodes, "decoder"), (self._gives_gradients, "gradients"),
-                (self.tensors, "tensors = True"),
+                (self.tensors, "tensors = True"), (self.batched, "batched = True"),
             ):  # fmt: skip
                 if there:
                     raise Misuse(
@@ -122,8 +133,18 @@ class Declaration(Entry):
 
     def make(self, values: dict[str, Any], shape: tuple[Any, ...], seed: int, calibration: Any, state: Any) -> Any:
         """An instance: one draw for one head."""
+        if self.batched:
+            return self._make_all([(values, shape, seed, calibration, state)])
         learnt = None if calibration is None else Calibration(*calibration)
         return self._made(values, shape=Shape(*shape), seed=seed, calibration=learnt, state=state)
+
+    def _make_all(self, draws: list[tuple[Any, ...]]) -> Any:
+        """An instance that is the draws of several heads. draws: what `make` takes, of each."""
+        values, shape, *_ = draws[0]
+        seeds, calibrations, states = ([draw[place] for draw in draws] for place in (2, 3, 4))
+        learnt = None if calibrations[0] is None else Calibration(*(np.stack(arrays) for arrays in zip(*calibrations)))
+        state = None if states[0] is None else {name: np.stack([s[name] for s in states]) for name in states[0]}
+        return self._made(values, shape=Shape(*shape), seeds=seeds, calibration=learnt, state=state)
 
     def _checked_claims(self, said: Any) -> dict[str, Any]:
         if not isinstance(said, Mapping):
@@ -179,12 +200,32 @@ class Declaration(Entry):
         return float(self._variance(values, q, k))
 
     def attend(self, instance: Any) -> Callable[..., Any]:
-        """The function that attends for an instance, on arrays."""
+        """The function that attends for an instance, on arrays of one head."""
+        function = self._of_arrays(instance)
+        return self._of_one_head(function) if self.batched else function
+
+    def attend_all(self, draws: list[tuple[Any, ...]]) -> Callable[..., Any]:
+        """The function that attends for the draws of several heads at once, on arrays [heads, n, d]."""
+        function, heads = self._of_arrays(self._make_all(draws)), len(draws)
+
+        def called(*given: Any) -> Any:
+            return _with_heads(function(*given), heads)
+
+        return called
+
+    def _of_arrays(self, instance: Any) -> Callable[..., Any]:
         if not self.tensors:
             return cast(Callable[..., Any], instance.attend)
         from attnbench import tensors
 
-        return tensors.attend(instance)
+        return tensors.attend(instance.attend)
+
+    @staticmethod
+    def _of_one_head(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(q: Any, k: Any, v: Any, *causal: bool) -> Any:
+            return _with_heads(function(q[None], k[None], v[None], *causal), 1)[0]
+
+        return called
 
     def decoder(self, instance: Any, shape: tuple[Any, ...]) -> Any:
         """The object that decodes for an instance."""
@@ -199,7 +240,8 @@ class Declaration(Entry):
         if not self._gives_gradients:
             from attnbench import tensors
 
-            return tensors.gradients(instance, q, k, v, (causal,) if self.takes_causal else (), g)
+            function = self._of_one_head(instance.attend) if self.batched else instance.attend
+            return tensors.gradients(function, q, k, v, (causal,) if self.takes_causal else (), g)
         said = instance.gradients(q, k, v, causal, g)
         if not isinstance(said, tuple) or len(said) != 3:
             raise TypeError(f"{GRADIENTS} returned a {type(said).__name__}; expected three arrays (dq, dk, dv)")
@@ -216,6 +258,10 @@ class Declaration(Entry):
         arrays = {}
         for name, value in said.items():
             array = np.asarray(value, dtype=np.float64)
+            if self.batched:
+                if array.ndim != 3 or len(array) != 1:
+                    raise TypeError(f"state()['{name}'] has the shape {array.shape}; expected [heads, rows, columns]")
+                array = array[0]
             if array.ndim > 2:
                 raise TypeError(f"state()['{name}'] has {array.ndim} axes; expected 2")
             arrays[str(name)] = np.atleast_2d(array)

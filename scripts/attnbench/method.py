@@ -93,6 +93,9 @@ class Method:
     tensors: bool = False
     """attend takes and returns torch tensors, and autograd gives its gradients."""
 
+    batched: bool = False
+    """attend takes [heads, n, d] arrays, and the constructor `seeds`, one a head, in place of `seed`."""
+
     def kernel(self, q: Array, k: Array) -> Array:
         """[nq, d], [nk, d] to [nq, nk]: the weights K before normalisation, of which attend makes its output."""
         raise NotImplementedError

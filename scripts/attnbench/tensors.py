@@ -14,9 +14,8 @@ Array = NDArray[Any]
 warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
 
 
-def attend(instance: Any) -> Callable[..., Array]:
+def attend(function: Callable[..., Any]) -> Callable[..., Array]:
     """attend of an instance, from arrays to an array."""
-    function = instance.attend
 
     def called(q: Array, k: Array, v: Array, *causal: bool) -> Array:
         with torch.no_grad():
@@ -26,11 +25,13 @@ def attend(instance: Any) -> Callable[..., Array]:
     return called
 
 
-def gradients(instance: Any, q: Array, k: Array, v: Array, causal: tuple[bool, ...], g: Array) -> tuple[Array, ...]:
-    """Gradients of <g, attend(q, k, v)>, by autograd."""
+def gradients(
+    function: Callable[..., Any], q: Array, k: Array, v: Array, causal: tuple[bool, ...], g: Array
+) -> tuple[Array, ...]:
+    """Gradients of <g, attend(q, k, v)>, by autograd, for attend of an instance."""
     given = [torch.tensor(x, requires_grad=True) for x in (q, k, v)]
     with torch.enable_grad():
-        out = _tensor(instance.attend(*given, *causal))
+        out = _tensor(function(*given, *causal))
     if not out.requires_grad:
         raise TypeError("attend gave a tensor without a graph, so autograd has no gradients; remove no_grad and detach")
     found = torch.autograd.grad(out, given, torch.from_numpy(g).to(out.dtype), allow_unused=True)

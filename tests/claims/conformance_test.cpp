@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/claims/print.hpp"
+#include "harness/core/all_heads.hpp"
 #include "harness/machine/peak_memory.hpp"
 #include "tests/catch.hpp"
 
@@ -291,6 +292,34 @@ using PlainSums = UnNormalised<T, false>;
 template <class T>
 using UnitRows = UnNormalised<T, true>;
 
+// All heads in one call. With another `shift` than 0, each head has the draw of another one.
+template <class T, size_t shift>
+class InOneCall final : public Wrapped<T>, public Joinable<T> {
+ public:
+  using Wrapped<T>::Wrapped;
+  std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const override {
+    return std::make_unique<Together>(instances);
+  }
+
+ private:
+  class Together final : public AllHeads<T> {
+   public:
+    explicit Together(std::span<const std::unique_ptr<Approximation<T>>> instances) : instances_(instances) {}
+    void attend(std::span<const HeadData<T>> heads, Mask mask, Context& context,
+                std::span<Matrix<T>> outputs) const override {
+      for (size_t h = 0; h < heads.size(); ++h)
+        instances_[(h + shift) % heads.size()]->attend(heads[h].view(), mask, context, outputs[h]);
+    }
+
+   private:
+    std::span<const std::unique_ptr<Approximation<T>>> instances_;
+  };
+};
+template <class T>
+using EachItsDraw = InOneCall<T, 0>;
+template <class T>
+using AnothersDraw = InOneCall<T, 1>;
+
 Subject claiming(Subject subject, const std::function<void(Claims&)>& change) {
   subject.claims = [stated = subject.claims, change](const Params& params, const Shape& shape) {
     Claims claims = stated(params, shape);
@@ -335,6 +364,13 @@ TEST_CASE("a decoder that is a token late, and a prompt without its last token, 
     CHECK(failing(made_by<ShortPrompt>(spec)) == Names{"decoder"});
     CHECK(failing(made_by<ShortLongPrompt>(spec)) == Names{"decoder"});
   }
+}
+
+TEST_CASE("heads that have the draw of another one when all are one call are found", "[unit]") {
+  CHECK(failing(made_by<EachItsDraw>("performer:m=8,projection=iid")) == Names{});
+  CHECK(failing(made_by<AnothersDraw>("performer:m=8,projection=iid")) == Names{"heads"});
+  CHECK(results_of(made_by<EachItsDraw>("uniform"), "heads").size() > 3);
+  CHECK(results_of(subject("uniform"), "heads").at(0).outcome == Outcome::skipped);
 }
 
 TEST_CASE("a backward pass that forgets a token is found", "[unit]") {

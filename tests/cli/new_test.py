@@ -64,6 +64,17 @@ class NewTest(unittest.TestCase):
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         self.assertRegex(checked.stdout, r"formula +PASS")
 
+    def test_an_input_and_an_experiment_in_python_run(self) -> None:
+        for kind in ("input", "experiment"):
+            made = run(PROGRAM, "new", kind, f"my-{kind}", "--python", "-o", str(self.folder))
+            self.assertEqual(made.returncode, 0, made.stderr)
+            command = made.stdout.splitlines()[-1].split()
+            results = str(self.folder / f"{kind}.db")
+            ran = run(PROGRAM, *command[1:], "-n", "32", "-d", "8", "--results", results)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertNotIn("not done", ran.stdout)
+        self.assertIn("largest_error", run(PROGRAM, "export", results).stdout)
+
     def test_samples_run(self) -> None:
         results = str(self.folder / "results.db")
         words = ["--method", "uniform", "--input", "sample-input", "-n", "64", "-d", "8", "--results", results]
@@ -85,7 +96,7 @@ class NewTest(unittest.TestCase):
             (["method", "mine"], "--family is missing"),
             (["method", "mine", "--family", "dense"], "no such family"),
             (["input", "mine", "--family", "sparse"], "--family is of methods"),
-            (["input", "mine", "--python"], "--python is of methods"),
+            (["projection", "mine", "--python"], "--python is of methods, inputs and experiments"),
             (["method", "mine", "--python", "--family", "sparse"], "has no --family"),
             (["input", "gaussian"], "is taken by"),
             (["input", "My_Input"], "is no name"),

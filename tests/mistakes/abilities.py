@@ -155,3 +155,40 @@ class Sampled:
     def kernel_variance(parameters, q, k):
         m = parameters["m"] * (2 if parameters["mistake"] == "half-variance" else 1)
         return np.exp(2 * q @ k) * (np.exp((q + k) @ (q + k)) - 1) / m
+
+
+class Joint:
+    """Positive random features of all heads at once: each head has its own W, and its own sums."""
+
+    batched = True
+    claims = {"row_stochastic": True, "non_negative": True, "permutation_equivariant": True}
+
+    def __init__(self, m=8, mistake="none", *, shape, seeds, state=None):
+        self.mistake = mistake
+        draws = [np.random.default_rng(seed).standard_normal((m, shape.d)) for seed in seeds]
+        self.W = np.stack(draws) if state is None else state["W"]
+        if mistake == "one-draw":
+            self.W = np.stack(draws[:1] * len(draws))
+        if mistake == "reversed-draws":
+            self.W = self.W[::-1]
+
+    def state(self):
+        return {"W": self.W}
+
+    def exponents(self, x):
+        return x @ self.W.swapaxes(1, 2).astype(x.dtype) - (x**2).sum(axis=2, keepdims=True) / 2
+
+    def attend(self, q, k, v, causal):
+        if self.mistake == "first-queries":
+            q = np.repeat(q[:1], len(q), axis=0)
+        logits = self.exponents(q)[:, :, None, :] + self.exponents(k)[:, None, :, :]
+        if causal:
+            seen = np.tri(q.shape[1], dtype=bool)[None, :, :, None]
+            if self.mistake == "causal-first":
+                seen = seen | (np.arange(len(q)) > 0)[:, None, None, None]
+            logits = np.where(seen, logits, -np.inf)
+        K = np.exp(logits - logits.max(axis=(2, 3), keepdims=True)).sum(axis=3)
+        sums = K.sum(axis=2, keepdims=True)
+        if self.mistake == "mean-sums":
+            sums = sums.mean(axis=0, keepdims=True)
+        return K @ (np.repeat(v[:1], len(v), axis=0) if self.mistake == "first-values" else v) / sums

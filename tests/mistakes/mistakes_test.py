@@ -2,7 +2,7 @@
 """`check` finds the mistakes that a plugin's author may make: each one here is planted alone in a correct method.
 
 Run as tests/mistakes/mistakes_test.py BUILD_FOLDER [GROUP...]. The methods are those of this folder: gated, poisson and matched in C++
-(linked into attnbench_faulty), kernelized, sums, recurrent, sampled and collisions in Python. Prints a line a mistake: the claims that find it.
+(linked into attnbench_faulty), kernelized, sums, recurrent, joint, sampled and collisions in Python. Prints a line a mistake: the claims that find it.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ SAMPLED = {
     "wider": "unbiased", "uniform": "unbiased", "shared-rows": "variance", "antithetic": "variance",
     "key-norm": "unbiased", "three-percent": "unbiased", "half-variance": "variance",
 }  # fmt: skip
+JOINT = dict.fromkeys(
+    ("one-draw", "reversed-draws", "first-queries", "causal-first", "mean-sums", "first-values"), "heads"
+)
 COLLISIONS = {
     "sixteen-seeds": "unbiased variance", "one-seed": "draws", "uniform-planes": "unbiased", "cube-planes": "unbiased",
     "shared-tables": "variance", "float-redraw": "draws", "negated-state": "state", "offset-planes": "unbiased",
@@ -80,6 +83,7 @@ GROUPS: dict[str, tuple[str, list[str], str, dict[str, str]]] = {
     "kernelized": ("attnbench", ["kernelized.py"], "kernelized", named("kernelized", KERNELIZED)),
     "sums": ("attnbench", ["kernelized.py"], "sums", named("sums", SUMS)),
     "recurrent": ("attnbench", ["abilities.py"], "recurrent", named("recurrent", RECURRENT)),
+    "joint": ("attnbench", ["abilities.py"], "joint", named("joint", JOINT)),
     "sampled": ("attnbench", ["abilities.py"], "sampled", named("sampled", SAMPLED)),
     "collisions": ("attnbench", ["collisions.py"], "collisions", named("collisions", COLLISIONS)),
 }

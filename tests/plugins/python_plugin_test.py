@@ -697,6 +697,34 @@ class AbilitiesTest(unittest.TestCase):
                 made = attnbench("check", "mine", "--plugin", str(file))
                 self.assertRegex(made.stdout, rf"{claim} +FAIL .*{words}")
 
+    def test_heads_are_timed_in_one_call(self) -> None:
+        file, calls = self.folder / "mine.py", self.folder / "calls"
+        file.write_text(
+            "class Mine:\n    batched = True\n    def __init__(self, seeds):\n        self.seeds = seeds\n"
+            "    def attend(self, q, k, v, causal):\n"
+            f"        with open({str(calls)!r}, 'a') as calls:\n"
+            "            print(len(q), len(set(self.seeds)), q.dtype, file=calls)\n"
+            "        return 1.0 * v\n"
+        )
+        results = str(self.folder / "results.db")
+        words = ["run", "speed:blocks=5,turn=1", "--method", "mine", "-n", "32", "-d", "8", "--sweep", "heads=6"]
+        made = attnbench(*words, "--results", results, "--plugin", str(file))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertNotIn("not done", made.stdout)
+        # Once for the comparison of float with double, of one head; all others are of six draws.
+        self.assertEqual(set(calls.read_text().splitlines()), {"6 6 float32", "1 1 float64"})
+
+    def test_an_array_without_heads_is_refused(self) -> None:
+        file = self.folder / "mine.py"
+        file.write_text(
+            "class Mine:\n    batched = True\n    def attend(self, q, k, v, causal):\n        return v[0]\n"
+        )
+        made = attnbench("check", "mine", "--plugin", str(file))
+        self.assertRegex(
+            made.stdout,
+            r"repeatable +FAIL .*attend returned an array of shape \(48, 5\); expected \[1, n, dv\], because",
+        )
+
     def test_tensors_without_torch_are_refused(self) -> None:
         if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0:
             self.skipTest("this interpreter has torch")

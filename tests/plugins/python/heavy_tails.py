@@ -56,7 +56,7 @@ class Identities(attnbench.Experiment):
     def measure(self, applied):
         logits = applied.q @ applied.k.T
         if applied.shape.causal:
-            logits = np.where(np.tri(*logits.shape, dtype=bool), logits, -np.inf)
+            logits = np.where(np.tri(len(logits), dtype=bool), logits, -np.inf)
         A = np.exp(logits - logits.max(axis=1, keepdims=True))
         A /= A.sum(axis=1, keepdims=True)
         return {

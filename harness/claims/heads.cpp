@@ -1,0 +1,39 @@
+// Several heads in one call give what each gives alone. Each head has its own draw and its own numbers.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "harness/claims/structural.hpp"
+#include "harness/core/all_heads.hpp"
+
+namespace attnbench {
+
+ClaimResults test_heads(const Subject& subject, const Probes& probes, std::uint64_t seed) {
+  constexpr const char* claim = "heads";
+  constexpr Index count = 3;
+  ClaimResults results;
+  for (const Probe& one : probes) {
+    const Drawing drawing(subject, subject.params, one.shape, seed);
+    std::vector<std::unique_ptr<Approximation<double>>> methods;
+    for (Index h = 0; h < count; ++h) methods.push_back(drawing.draw_for<double>(seed, h, 0));
+    const auto together = all_heads<double>(methods);
+    if (!together) return {skipped(claim, "it takes one head a call")};
+    const HeadData<double>& head = one.head;
+    const std::vector<HeadData<double>> heads{head, {-head.Q, head.K, 2 * head.V}, {head.Q, -head.K, -head.V}};
+    std::vector<Matrix<double>> outputs(
+        count, Matrix<double>::Constant(one.shape.nq, one.shape.dv, std::numeric_limits<double>::quiet_NaN()));
+    Context context;
+    together->attend(heads, one.shape.mask, context, outputs);
+    const bool non_negative = subject.claims(subject.params, one.shape).non_negative;
+    for (size_t h = 0; h < heads.size(); ++h) {
+      const Probe alone{one.shape, heads[h]};
+      results.push_back(compare_rows(claim, fmt::format("head {} of {} in one call, {}", h, count, one.name()),
+                                     outputs[h], attended(*methods[h], heads[h], one.shape.mask),
+                                     row_conditions(*methods[h], alone, non_negative, seed), size_of(heads[h].V),
+                                     double_tolerance));
+    }
+  }
+  return results;
+}
+
+}  // namespace attnbench

@@ -1,0 +1,34 @@
+// Several heads in one call, for methods that compute them faster together.
+#pragma once
+
+#include "harness/core/approximation.hpp"
+
+namespace attnbench {
+
+// The instances of one method for several heads, as one.
+template <class T>
+class AllHeads {
+ public:
+  virtual ~AllHeads() = default;
+  // Writes for each head what attend of its own instance gives: heads and outputs in the order of the instances.
+  virtual void attend(std::span<const HeadData<T>> heads, Mask mask, Context& context,
+                      std::span<Matrix<T>> outputs) const = 0;
+};
+
+// What an instance derives from, beside Approximation, if it can be joined with those of other heads.
+template <class T>
+class Joinable {
+ public:
+  virtual ~Joinable() = default;
+  // All instances are of this method, drawn for one shape. Null: this one takes one head a call.
+  virtual std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const = 0;
+};
+
+// Null if the method takes one head a call.
+template <class T>
+std::unique_ptr<AllHeads<T>> all_heads(std::span<const std::unique_ptr<Approximation<T>>> instances) {
+  const auto* joinable = instances.empty() ? nullptr : dynamic_cast<const Joinable<T>*>(instances[0].get());
+  return joinable ? joinable->joined(instances) : nullptr;
+}
+
+}  // namespace attnbench
