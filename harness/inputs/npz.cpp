@@ -74,7 +74,7 @@ std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t f
     if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE)
       refuse(fmt::format("is compressed by method {}", stat.comp_method), "none or deflate, as numpy.savez writes");
     const std::uint64_t expansion = stat.comp_method == ZIP_CM_STORE ? 1 : most_expansion;
-    if (stat.comp_size > file_size || (compressed_total += stat.comp_size) > file_size)
+    if ((compressed_total += std::min(stat.comp_size, file_size + 1)) > file_size)
       refuse(fmt::format("and those before it have {} bytes in a file of {}", compressed_total, file_size),
              "entries that lie side by side");
     if (stat.size > largest_entry || stat.size > stat.comp_size * expansion)

@@ -19,6 +19,7 @@
 #include <locale>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "harness/experiment/message.hpp"
 #include "harness/plugins/tell.hpp"
@@ -266,7 +267,12 @@ std::optional<int> serve_if_worker(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, kept_free / 2);
   try {
     return Server().go();
-  } catch (const std::exception& e) {  // the runner or the connection to it is gone
+  } catch (const std::system_error& e) {
+    // A runner that is killed closes its sockets before the kernel ends its workers, and this one was about to send.
+    if (e.code() == std::errc::broken_pipe) return 0;
+    std::cerr << "attnbench worker: " << e.what() << "\n";
+    return 1;
+  } catch (const std::exception& e) {
     std::cerr << "attnbench worker: " << e.what() << "\n";
     return 1;
   }
