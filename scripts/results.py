@@ -315,7 +315,7 @@ def _json(path: Path, what: str, text: str, kind: type) -> Any:
         value = None
     if not isinstance(value, kind):
         raise Misuse(
-            f"{path}: {what} is no JSON {'object' if kind is dict else 'list'}; expected one as attnbench writes it; "
+            f"{path}: {what} is not a JSON {'object' if kind is dict else 'list'}; expected one as attnbench writes it; "
             "restore a copy, or measure again into another path"
         )
     return value

@@ -35,7 +35,7 @@ std::vector<std::string> caveats(const Params& params, const Shape& shape) {
   const auto& projection = find<ProjectionEntry>(params.text("projection"));
   auto all = projection.caveats(params, params.integer("m"), shape.d);
   if (over_codes(params))
-    all.push_back("softmax over the omegas is no estimate of exp(q.k): Gaussian omegas tend to softmax(q.k/2)");
+    all.push_back("softmax over the omegas is not an estimate of exp(q.k): Gaussian omegas tend to softmax(q.k/2)");
   else if (!projection.law(params, shape.d).norm)
     all.push_back("norms of the omegas that differ tilt the weights: Gaussian ones tend to softmax(q.k/2 - |k|^2/4)");
   return all;

@@ -19,7 +19,7 @@ std::unique_ptr<LinearAttention<T>> make_base(const Draw& draw) {
   const Params base = draw.params.nested("base");
   auto made = make_approximation<T>(draw.with(base));
   if (dynamic_cast<LinearAttention<T>*>(made.get()) == nullptr)
-    throw Misuse("truncated: base=" + base.spec() + " is no linear attention; expected linear or performer");
+    throw Misuse("truncated: base=" + base.spec() + " is not a linear attention; expected linear or performer");
   return std::unique_ptr<LinearAttention<T>>(static_cast<LinearAttention<T>*>(made.release()));
 }
 

@@ -15,7 +15,7 @@ ClaimResults test_large_norms(const Subject& subject, const Probes& probes, std:
     if (!theory || theory->target != "exp(q.k)") return {skipped(claim, "its kernel is not exp(q.k)")};
     const Claims claims = subject.claims(subject.params, one.shape);
     if (claims.normaliser == Normaliser::none)
-      return {skipped(claim, "its weights are not normalised, and e^1600 is no float")};
+      return {skipped(claim, "its weights are not normalised, and e^1600 is not a float")};
     HeadData<float> head = one.head.cast<float>();
     head.Q.rowwise().normalize();
     head.K.rowwise().normalize();

@@ -36,7 +36,7 @@ options::parsed_options parse_config(std::istream& text, const std::string& name
     };
     if (number > most_lines) refuse(fmt::format("more than {} lines", most_lines));
     if (line.size() > longest_line) refuse(fmt::format("a line of {} characters", line.size()));
-    if (!is_text(line)) refuse("this is no text");
+    if (!is_text(line)) refuse("this is not text");
     // Line by line, because Boost's messages do not name the line. Its sections have no meaning here.
     const size_t first = line.find_first_not_of(" \t\r");
     if (first != std::string::npos && line[first] == '[') refuse("sections are not known");

@@ -46,7 +46,7 @@ Sized sized(const JsonObject& file, RecipeSize size) {
   if (!file.find("sizes")) return values;
   const JsonObject sizes = file.object("sizes");
   for (const std::string& name : sizes.keys()) {
-    if (!is_identifier(name)) sizes.refuse(name, "is no name; expected letters, digits and _");
+    if (!is_identifier(name)) sizes.refuse(name, "is not a name; expected letters, digits and _");
     const JsonObject one = sizes.object(name);
     one.require_known("a size", {size_names.begin(), size_names.end()});
     one.at("smoke");
@@ -244,7 +244,7 @@ Panel panel_of(const JsonObject& table) {
 DeclaredFigure figure_of(const JsonObject& table) {
   table.require_known("a figure", {"name", "title", "caption", "panels"});
   DeclaredFigure figure{table.place(), table.text("name"), table.text("title"), table.text("caption"), {}};
-  if (!is_name(figure.name)) table.refuse("name", "is no name; expected letters, digits, '-' and '_'");
+  if (!is_name(figure.name)) table.refuse("name", "is not a name; expected letters, digits, '-' and '_'");
   for (const JsonObject& panel : table.objects("panels"))
     figure.panels.push_back(
         {panel.place(), panel_of(panel), panel.find("cells") ? selection_of(panel.object("cells"), {}) : Selection{}});

@@ -133,7 +133,7 @@ NpyHeader read_npy_header(EntryReader& reader, const std::string& where) {
   const std::string_view magic(reinterpret_cast<const char*>(start), 6);
   const int major = start[6], minor = start[7];
   if (magic != "\x93NUMPY" || major < 1 || major > 3 || minor != 0)
-    throw Misuse(fmt::format("{} is no npy array of version 1.0, 2.0 or 3.0; write it with numpy.savez", where));
+    throw Misuse(fmt::format("{} is not an npy array of version 1.0, 2.0 or 3.0; write it with numpy.savez", where));
   unsigned char bytes[4] = {};
   reader.read(std::span(bytes).first(major == 1 ? 2 : 4));
   size_t length = 0;

@@ -130,12 +130,12 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool number_integer(number_integer_t) override { return refuse("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override { return refuse("a number that is no integer"); }
+  bool number_float(number_float_t, const string_t&) override { return refuse("a number that is not an integer"); }
   bool null() override { return refuse("null"); }
   bool boolean(bool) override { return refuse("a truth value"); }
   bool binary(binary_t&) override { return refuse("binary data"); }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    throw Misuse(fmt::format("{}: the header is no JSON at its byte {}; write the file again", file_, position));
+    throw Misuse(fmt::format("{}: the header is not JSON at its byte {}; write the file again", file_, position));
   }
 
  private:
@@ -191,7 +191,7 @@ std::string read_header(File& file, const std::string& name) {
   file.read(header.data(), header.size());
   // The JSON library treats a NUL as the end of its input and would ignore the rest.
   if (!header.starts_with('{') || header.find('\0') != std::string::npos)
-    throw Misuse(fmt::format("{}: the header is no JSON object; expected {{ at byte 8, and text", name));
+    throw Misuse(fmt::format("{}: the header is not a JSON object; expected {{ at byte 8, and text", name));
   return header;
 }
 

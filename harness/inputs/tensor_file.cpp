@@ -119,7 +119,7 @@ AttentionFile read_attention_file(const std::filesystem::path& path) {
   if (v_rows != nk) refuse(fmt::format("k has {} keys and v {} values; expected the same", nk, v_rows));
   if (k_batches != q_batches || v_batches != q_batches) refuse("the batches differ; expected the same");
   if (v_heads != k_heads) refuse("k and v have different heads; expected the same");
-  if (q_heads % k_heads != 0) refuse("the heads of q are no multiple of those of k; expected groups of equal size");
+  if (q_heads % k_heads != 0) refuse("the heads of q are not a multiple of those of k; expected groups of equal size");
   check_finite(file.q, "q", name);
   check_finite(file.k, "k", name);
   check_finite(file.v, "v", name);

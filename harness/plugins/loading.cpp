@@ -62,7 +62,7 @@ void require_same_abi(const fs::path& file) {
   if (!stream) throw Misuse("it cannot be read");
   if (!bytes.starts_with("\x7f"
                          "ELF"))
-    throw Misuse("it is no shared library");
+    throw Misuse("it is not a shared library");
   const size_t found = bytes.find(ATTNBENCH_ABI_PREFIX);
   if (found == std::string::npos)
     throw Misuse(

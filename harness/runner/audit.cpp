@@ -12,6 +12,7 @@
 #include "harness/machine/scratch_folder.hpp"
 #include "harness/runner/backlog.hpp"
 #include "harness/runner/execute.hpp"
+#include "harness/runner/progress.hpp"
 #include "harness/workers/pool.hpp"
 
 namespace attnbench {

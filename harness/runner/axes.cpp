@@ -41,7 +41,7 @@ std::vector<std::string> range_values(const std::string& axis, std::string_view 
 const Axis& swept(const std::vector<Axis>& sweep, const std::string& name, const std::vector<std::string>& zip) {
   const auto found = std::find_if(sweep.begin(), sweep.end(), [&](const Axis& axis) { return axis.name == name; });
   if (found == sweep.end())
-    throw Misuse(fmt::format("--zip {}: '{}' is no axis of this run; expected names that --sweep gives values",
+    throw Misuse(fmt::format("--zip {}: '{}' is not an axis of this run; expected names that --sweep gives values",
                              fmt::join(zip, ","), name));
   return *found;
 }
@@ -84,7 +84,7 @@ Axis parse_axis(const std::string& text) {
     if (end == begin) throw Misuse(fmt::format("--sweep {}: an empty value; expected values between commas", text));
     axis.values.emplace_back(values.substr(begin, end - begin));
     if (const std::string& value = axis.values.back(); looks_like_a_range(value))
-      throw Misuse(fmt::format("--sweep {}: '{}' is no value; a range reads {}={}:{}:x2", text, value, axis.name,
+      throw Misuse(fmt::format("--sweep {}: '{}' is not a value; a range reads {}={}:{}:x2", text, value, axis.name,
                                value.substr(0, value.find_first_of("-.")), value.substr(value.find_last_of("-.") + 1)));
     begin = end + 1;
   }

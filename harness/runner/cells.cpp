@@ -133,7 +133,7 @@ std::vector<Cells::Part> Cells::by(const std::vector<std::string>& columns) cons
     for (const std::string& column : columns) {
       const auto value = found.find(column);
       if (value == found.end())
-        throw std::logic_error(fmt::format("'{}' is no size or parameter of {} on {}", column,
+        throw std::logic_error(fmt::format("'{}' is not a size or parameter of {} on {}", column,
                                            found.at("method").get<std::string>(),
                                            found.at("input").get<std::string>()));
       const std::string words = value->is_string() ? value->get<std::string>() : value->dump();

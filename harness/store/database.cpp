@@ -73,7 +73,7 @@ void require_results_header(const fs::path& path, const SQLite::Database& databa
   constexpr std::string_view magic("SQLite format 3\0", 16);
   if (!header.starts_with(magic))
     throw Misuse(
-        fmt::format("'{}' is no results file (no SQLite database); expected one that attnbench wrote, or a "
+        fmt::format("'{}' is not a results file (no SQLite database); expected one that attnbench wrote, or a "
                     "path where none is yet; it is left untouched: give another path",
                     path.string()));
   const std::string_view fields = header;

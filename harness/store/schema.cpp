@@ -111,7 +111,7 @@ void require_our_tables(const std::filesystem::path& path, SQLite::Database& dat
   const std::string foreign = foreign_part(database);
   if (foreign.empty()) return;
   throw Misuse(fmt::format(
-      "'{0}' is no results file as attnbench makes them: {1}; expected the tables of schema {2} and nothing "
+      "'{0}' is not a results file as attnbench makes them: {1}; expected the tables of schema {2} and nothing "
       "else; nothing in it was run and it is left untouched: `sqlite3 '{0}' .schema` shows it; restore a "
       "copy, or give another path",
       path.string(), foreign, schema_version));

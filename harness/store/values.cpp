@@ -62,7 +62,7 @@ std::vector<std::string> misfits(SQLite::Database& database) {
       const std::int64_t found =
           database.execAndGet(fmt::format("SELECT count(*) FROM {} WHERE {}", table, misfit(column))).getInt64();
       if (found > 0)
-        problems.push_back(fmt::format("{}.{}: {} values are not of the column's type, or are no text in UTF-8", table,
+        problems.push_back(fmt::format("{}.{}: {} values are not of the column's type, or are not text in UTF-8", table,
                                        column.name, found));
     }
   }

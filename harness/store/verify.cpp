@@ -83,7 +83,7 @@ void count_endings(SQLite::Database& database, std::map<std::string, Index>& end
 // Describes what is wrong with an array and its stored shape; empty if they agree.
 std::string flaw(const std::string& shape_text, std::span<const char> bytes) {
   const std::optional<Index> elements = elements_of(shape_text);
-  if (!elements) return fmt::format("its shape '{}' is no list of sizes such as [4,64]", shape_text);
+  if (!elements) return fmt::format("its shape '{}' is not a list of sizes such as [4,64]", shape_text);
   if (std::ssize(bytes) != *elements * Index{sizeof(double)})
     return fmt::format("has {} bytes; its shape {} needs {}", bytes.size(), shape_text,
                        *elements * Index{sizeof(double)});

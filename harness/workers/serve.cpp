@@ -47,7 +47,7 @@ Ending ending_of_current_exception() {
   } catch (const std::exception& e) {
     return {Ending::Kind::failed, e.what()};
   } catch (...) {
-    return {Ending::Kind::failed, "threw something that is no std::exception"};
+    return {Ending::Kind::failed, "threw something that is not a std::exception"};
   }
 }
 

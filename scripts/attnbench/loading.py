@@ -108,7 +108,7 @@ def register(cls: Class) -> Class:
     typed into a notebook has none. Raises Misuse.
     """
     if not inspect.isclass(cls):
-        raise Misuse(f"register: {cls!r} is no class")
+        raise Misuse(f"register: {cls!r} is not a class")
     if _opening:
         return cls
     entry = _entry(cls)

@@ -81,7 +81,7 @@ def _class_of_module(plugin: str, anew: bool) -> Opened:
     if not inspect.isclass(cls):
         raise Misuse(f"module {name} ({module.__file__}) has no class '{wanted}'")
     if not module.__file__:
-        raise Misuse(f"module {name} is no file; give the module that defines {wanted}")
+        raise Misuse(f"module {name} is not a file; give the module that defines {wanted}")
     return Opened(str(Path(module.__file__).resolve()), name, [cls])
 
 

@@ -99,7 +99,7 @@ def linear_attention(queries: Tensor, keys: Tensor, v: Tensor, o: Options) -> Te
     heads, n, features = queries.shape
     whole = n // o.chunk * o.chunk
     if whole != n:
-        raise ValueError(f"n = {n} is no multiple of the chunk {o.chunk}")
+        raise ValueError(f"n = {n} is not a multiple of the chunk {o.chunk}")
     q = queries.view(heads, -1, o.chunk, features)
     k = keys.view(heads, -1, o.chunk, features)
     values = v.view(heads, -1, o.chunk, v.shape[-1])
@@ -146,7 +146,7 @@ def nystrom(t: Tensors, o: Options) -> Tensor:
     heads, n, d = q.shape
     m = min(int(o.get("landmarks", "64")), n)
     if n % m:
-        raise ValueError(f"n = {n} is no multiple of {m} landmarks")
+        raise ValueError(f"n = {n} is not a multiple of {m} landmarks")
     ql, kl = (x.view(heads, m, n // m, d).mean(2) for x in (q, k))
     between = torch.softmax(torch.bmm(ql, kl.transpose(1, 2)), -1)
     norms = between.sum(1).amax(-1) * between.sum(2).amax(-1)
@@ -180,7 +180,7 @@ def local(t: Tensors, o: Options) -> Tensor:
     w = int(o.get("window", "64"))
     heads, n, d = t["q"].shape
     if n % w:
-        raise ValueError(f"n = {n} is no multiple of the window {w}")
+        raise ValueError(f"n = {n} is not a multiple of the window {w}")
     chunks, beside = n // w, 1 if o.causal else 2
     pad = (0, 0, w, 0 if o.causal else w)
     keys, values = (torch.nn.functional.pad(t[name], pad).unfold(1, (1 + beside) * w, w) for name in "kv")

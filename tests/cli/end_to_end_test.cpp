@@ -307,7 +307,7 @@ TEST_CASE("bad tensor files are refused by attend and leave no output behind", "
   };
   refused("empty.safetensors", "", "empty.safetensors");
   refused("short.safetensors", std::string("\xff\xff\xff\xff\0\0\0\0{}", 10), "short.safetensors");
-  refused("nozip.npz", "PK this is no zip", "nozip.npz");
+  refused("nozip.npz", "PK this is not a zip", "nozip.npz");
   NamedTensors tensors{
       {"q", random_tensor("q", {4, 3})}, {"k", random_tensor("k", {4, 2})}, {"v", random_tensor("v", {4, 3})}};
   write_safetensors(folder / "sizes.safetensors", tensors, Precision::f64);

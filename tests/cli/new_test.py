@@ -99,8 +99,8 @@ class NewTest(unittest.TestCase):
             (["projection", "mine", "--python"], "--python is of methods, inputs and experiments"),
             (["method", "mine", "--python", "--family", "sparse"], "has no --family"),
             (["input", "gaussian"], "is taken by"),
-            (["input", "My_Input"], "is no name"),
-            (["input", "a/b"], "is no name"),
+            (["input", "My_Input"], "is not a name"),
+            (["input", "a/b"], "is not a name"),
             (["input", "there", "-o", str(self.folder)], "is there already"),
             (["input", "mine", "-o", str(self.folder / "there.cpp")], "cannot be written"),
         ):

@@ -84,7 +84,7 @@ TEST_CASE("a zip of unknown axes or of different lengths is refused", "[unit]") 
   const auto misuse = [](std::vector<Axis> sweep, std::vector<Texts> zip) {
     return misuse_of([&] { expand(request({"performer"}, std::move(sweep), std::move(zip))); });
   };
-  CHECK(contains(misuse({{"n", {"16", "32"}}}, {{"n", "m"}}), "--zip n,m: 'm' is no axis of this run"));
+  CHECK(contains(misuse({{"n", {"16", "32"}}}, {{"n", "m"}}), "--zip n,m: 'm' is not an axis of this run"));
   CHECK(contains(misuse({{"n", {"16", "32"}}, {"m", {"8"}}}, {{"n", "m"}}), "n has 2 values and m has 1"));
   CHECK(contains(misuse({{"n", {"16"}}, {"m", {"8"}}, {"d", {"4"}}}, {{"n", "m"}, {"n", "d"}}),
                  "'n' is in another --zip already"));
@@ -222,7 +222,7 @@ TEST_CASE("a file of options that is none is refused with its line", "[unit]") {
   CHECK(contains(misuse_of_config(std::string("\x7f"
                                               "ELF\0\1\2",
                                               7)),
-                 "my.cfg, line 1: this is no text"));
+                 "my.cfg, line 1: this is not text"));
   CHECK(contains(misuse_of_config(start + "seed = 1\nseed = 2\n"), "seed"));
   CHECK(contains(misuse_of_config(start + "causal = maybe\n"), "causal"));
   CHECK(contains(misuse_of_config("method = softmax\n"), "no experiment given"));
@@ -233,7 +233,7 @@ TEST_CASE("a file of options that is none is refused with its line", "[unit]") {
   CHECK(contains(with_file(folder / "absent.cfg"), "there is no such file"));
   CHECK(contains(with_file(folder / "."), "is a folder"));
   std::ofstream(folder / "binary.cfg", std::ios::binary) << std::string("\0\1\2\3", 4);
-  CHECK(contains(with_file(folder / "binary.cfg"), "binary.cfg, line 1: this is no text"));
+  CHECK(contains(with_file(folder / "binary.cfg"), "binary.cfg, line 1: this is not text"));
 }
 
 TEST_CASE("options that look like the placeholders of Boost's messages are refused like others", "[unit]") {

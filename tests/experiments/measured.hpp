@@ -15,7 +15,7 @@ struct Measured {
   // Of a scalar; an array has no one number.
   double operator[](const std::string& metric) const {
     const auto& numbers = values.at(metric);
-    if (numbers.size() != 1) throw std::logic_error(metric + " is no scalar");
+    if (numbers.size() != 1) throw std::logic_error(metric + " is not a scalar");
     return numbers[0];
   }
 };

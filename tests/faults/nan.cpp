@@ -17,7 +17,7 @@ const bool in_an_array = add(ExperimentEntry{
              .formula = "none",
              .reference = "none",
              .cost = "none"},
-    .parameters = {Parameter::integer("place", 0, "of what is no number; beyond the array: there is none", 0)},
+    .parameters = {Parameter::integer("place", 0, "of what is not a number; beyond the array: there is none", 0)},
     .metrics = {{"before", "1", "1"}, {"numbers", "1", "8 of them"}},
     .headline = {.metric = "numbers", .label = "numbers"},
     .run =

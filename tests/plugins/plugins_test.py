@@ -241,7 +241,7 @@ class PluginsTest(unittest.TestCase):
         for file, code, said in (
             (str(self.folder / "none.so"), 2, "there is no such file"),
             (str(SOURCES / "methods.cpp"), 2, "expected a shared library"),
-            (str(text), 2, "it is no shared library"),
+            (str(text), 2, "it is not a shared library"),
             (plugin("no_plugin"), 2, "no plugin"),
             (plugin("other_headers"), 2, "headers: 0123456789abcdef of attnbench 0.0.1, where this program has"),
             (

@@ -240,7 +240,7 @@ class ClassTest(unittest.TestCase):
             attnbench.register(type("Softmax", (Mean,), {}))
         with self.assertRaisesRegex(attnbench.Misuse, "class Nothing is of no kind: a method has attend"):
             attnbench.register(type("Nothing", (), {}))
-        with self.assertRaisesRegex(attnbench.Misuse, "is no class"):
+        with self.assertRaisesRegex(attnbench.Misuse, "is not a class"):
             attnbench.register(3)  # type: ignore[type-var]
 
     def test_what_a_class_has_no_form_of_is_said(self) -> None:

@@ -394,7 +394,7 @@ TEST_CASE("a file that is no recipe is refused with its line, what it has and wh
            {below, R"("below": 1, "of": {"run": "error"})", "line 15", {"no run", "did you mean errors?"}},
            {below, R"("below": 1, "of": {"m": 12})", "line 15", {"none of the 8 cells"}},
            {R"("cell")", R"("m")", "line 15", {"'of' leaves 4 cells", "'each'"}},
-           {R"("cell")", R"(["method", "input", "codes"])", "line 15", {"'codes' is no size or parameter"}},
+           {R"("cell")", R"(["method", "input", "codes"])", "line 15", {"'codes' is not a size or parameter"}},
            {R"("cell")", R"(["method", "input"], "over": {"projection": "iid"})", "line 15", {"none of"}},
            {R"("cell")", R"("cell", "take": "median of turns")", "line 15", {"measures no time"}},
            {R"("cell")", R"("cell", "take": "exact")", "line 15", {"32 replicates"}}}) {

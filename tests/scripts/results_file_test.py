@@ -72,10 +72,10 @@ class Refusals(InTemporaryDirectory):
 
     def test_json_that_is_none_or_of_another_kind_is_refused_although_its_digest_agrees(self) -> None:
         for table, column, what in (
-            ("run", "environment", "the environment of a run is no JSON object"),
-            ("cell", "parameters", "the parameters of a cell is no JSON object"),
-            ("reproduction", "cells", "the cells of a reproduction is no JSON list"),
-            ("verdict", "compared", "the comparisons of a verdict is no JSON list"),
+            ("run", "environment", "the environment of a run is not a JSON object"),
+            ("cell", "parameters", "the parameters of a cell is not a JSON object"),
+            ("reproduction", "cells", "the cells of a reproduction is not a JSON list"),
+            ("verdict", "compared", "the comparisons of a verdict is not a JSON list"),
         ):
             wrong = "[]" if "object" in what else "{}"
             for text in ("", "{", wrong, "[" * 100_000):

@@ -85,7 +85,7 @@ TEST_CASE("every kind of loss is found", "[unit]") {
   }
   SECTION("a shape") {
     change = "UPDATE measurement SET shape = '2,2' WHERE replicate = 2 AND metric = 'rows'";
-    expected = "its shape '2,2' is no list of sizes";
+    expected = "its shape '2,2' is not a list of sizes";
   }
   SECTION("a scalar's shape") {
     change = "UPDATE measurement SET shape = '[3]' WHERE metric = 'error'";

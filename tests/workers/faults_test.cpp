@@ -237,7 +237,7 @@ TEST_CASE("each fault ends its own cell with its reason, and the others' rows ar
       {"segfault", "crashed        SIGSEGV while measuring"},
       {"abort", "crashed        SIGABRT while measuring; its last output: a failed assertion"},
       {"throw", "failed         no such number"},
-      {"throw-int", "failed         threw something that is no std::exception"},
+      {"throw-int", "failed         threw something that is not a std::exception"},
       {"hold:megabytes=400", "out of memory  limit 300 MB, peak "},
       {"allocate", "out of memory  "},  // seen, or refused where the runner is slower than the method
       {"allocate-at-once", "out of memory  an allocation was refused (limit 300 MB, peak "},
