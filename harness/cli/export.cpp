@@ -45,7 +45,6 @@ int run(const std::vector<std::string>& arguments) {
   if (format == "json") request.format = ExportRequest::Format::json;
   for (const auto& condition : where) request.where.push_back(parse_condition(condition));
   const Store store = Store::open_existing(file);
-  std::ios::sync_with_stdio(false);
   store.export_table(std::cout, request);
   std::cout.flush();
   if (!std::cout) throw std::runtime_error("export: standard output could not be written");

@@ -49,6 +49,13 @@ int run(const std::vector<std::string>& arguments) {
   if (!left.empty())
     std::cout << fmt::format("\nalso in this file: {}; --where experiment=NAME shows one of them\n", left);
   if (printed > 0) return 0;
+  std::string foreign;
+  for (const auto& [experiment, cells] : by_experiment)
+    if (!catalogue("experiments").has(experiment)) foreign += (foreign.empty() ? "" : ", ") + experiment;
+  if (metric.empty() && !foreign.empty())
+    throw Misuse(fmt::format("show: '{}' has cells of {}, which comes from a plugin; add its --plugin, or say which "
+                             "--metric to show",
+                             file, foreign));
   if (metric.empty())
     throw Misuse(fmt::format("show: no experiment of '{}' has its first metric; --metric names another", file));
   std::vector<std::string> known;

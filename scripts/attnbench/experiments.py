@@ -112,4 +112,4 @@ class ExperimentDeclaration(Entry):
                 raise TypeError(
                     f"measure(applied) returned a {type(value).__name__} as {name}; expected a number or numbers"
                 )
-        return [(name, units[name], np.ascontiguousarray(value, dtype=np.float64)) for name, value in said.items()]
+        return [(name, units[name], np.array(value, dtype=np.float64, order="C")) for name, value in said.items()]

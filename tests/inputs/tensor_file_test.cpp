@@ -241,16 +241,16 @@ TEST_CASE("safetensors headers that lie about their length are refused", "[unit]
   }
   CHECK(contains(refused(encoded(1000, 8) + whole.substr(8)), "a header of 1000 bytes"));
   CHECK(contains(refused(std::string(8, '\xff') + whole.substr(8)), "a header of 18446744073709551615 bytes"));
-  CHECK(contains(refused(encoded(0, 8) + whole.substr(8)), "no JSON object"));
+  CHECK(contains(refused(encoded(0, 8) + whole.substr(8)), "not a JSON object"));
   CHECK(contains(refused(whole + "more"), "the end of the file"));
 }
 
 TEST_CASE("safetensors headers of another form are refused", "[unit]") {
-  CHECK(contains(refusal("{\"q\":", 0), "no JSON at its byte"));
-  CHECK(contains(refusal("{} trailing", 0), "no JSON at its byte"));
-  CHECK(contains(refusal(std::string("{}\0{}", 5), 0), "no JSON object"));
-  CHECK(contains(refusal("{\"\xff\":1}", 0), "no JSON at its byte"));
-  CHECK(contains(refusal("[]", 0), "no JSON object"));
+  CHECK(contains(refusal("{\"q\":", 0), "not JSON at its byte"));
+  CHECK(contains(refusal("{} trailing", 0), "not JSON at its byte"));
+  CHECK(contains(refusal(std::string("{}\0{}", 5), 0), "not a JSON object"));
+  CHECK(contains(refusal("{\"\xff\":1}", 0), "not JSON at its byte"));
+  CHECK(contains(refusal("[]", 0), "not a JSON object"));
   CHECK(contains(refusal(R"({"q":1})", 0), "a number at 'q'"));
   CHECK(contains(refusal(R"({"q":null})", 0), "null at 'q'"));
   CHECK(contains(refusal(R"({"q":{}})", 0), "lacks one of"));
@@ -264,8 +264,8 @@ TEST_CASE("safetensors headers of another form are refused", "[unit]") {
   CHECK(contains(refusal(tensor_header("F65", "[1]", "[0,8]"), 8), "unknown dtype 'F65'"));
   CHECK(contains(refusal(tensor_header("F64", "\"1\"", "[0,8]"), 8), "a text at 'q'"));
   CHECK(contains(refusal(tensor_header("F64", "[-1]", "[0,8]"), 8), "a negative number"));
-  CHECK(contains(refusal(tensor_header("F64", "[1.0]", "[0,8]"), 8), "no integer"));
-  CHECK(contains(refusal(tensor_header("F64", "[99999999999999999999]", "[0,8]"), 8), "no integer"));
+  CHECK(contains(refusal(tensor_header("F64", "[1.0]", "[0,8]"), 8), "not an integer"));
+  CHECK(contains(refusal(tensor_header("F64", "[99999999999999999999]", "[0,8]"), 8), "not an integer"));
   CHECK(contains(refusal(tensor_header("F64", "[9999999999999999999]", "[0,8]"), 8), "too large"));
   CHECK(contains(refusal(tensor_header("F64", "[[1]]", "[0,8]"), 8), "a list at 'q'"));
   CHECK(contains(refusal(tensor_header("F64", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,8]"), 8), "16 axes"));
@@ -341,8 +341,8 @@ TEST_CASE("archives whose entries are no arrays, twice there, or of another comp
     return misuse([&] { read_tensors(path); });
   };
   CHECK(contains(refused({{"q.npy", "short"}}, ZIP_CM_STORE), "cut short"));
-  CHECK(contains(refused({{"q.npy", "no array in here"}}, ZIP_CM_STORE), "no npy array"));
-  CHECK(contains(refused({{"q.npy", "\x93NUMPY" + std::string("\4\0", 2) + good}}, ZIP_CM_STORE), "no npy array"));
+  CHECK(contains(refused({{"q.npy", "no array in here"}}, ZIP_CM_STORE), "not an npy array"));
+  CHECK(contains(refused({{"q.npy", "\x93NUMPY" + std::string("\4\0", 2) + good}}, ZIP_CM_STORE), "not an npy array"));
   CHECK(contains(refused({{"q.npy", "\x93NUMPY" + std::string("\2\0", 2) + std::string(40, '\xff')}}, ZIP_CM_STORE),
                  "header of 4294967295 bytes"));
   // Names are as long as each other, so that one may be made the other in the bytes: libzip itself writes none twice.
@@ -435,8 +435,8 @@ TEST_CASE("attention files whose tensors do not belong together are refused", "[
         {{"q", numbered({q_heads, 3, 2})}, {"k", numbered({k_heads, 5, 2})}, {"v", numbered({v_heads, 5, 4})}});
   };
   CHECK(contains(with_heads(4, 2, 4), "different heads"));
-  CHECK(contains(with_heads(4, 3, 3), "no multiple"));
-  CHECK(contains(with_heads(2, 4, 4), "no multiple"));
+  CHECK(contains(with_heads(4, 3, 3), "not a multiple"));
+  CHECK(contains(with_heads(2, 4, 4), "not a multiple"));
   CHECK(contains(
       attention_refusal({{"q", numbered({2, 1, 3, 2})}, {"k", numbered({1, 1, 5, 2})}, {"v", numbered({1, 1, 5, 4})}}),
       "batches differ"));

@@ -146,8 +146,8 @@ class PluginsTest(unittest.TestCase):
         self.assertIn("1. of-mine is below 2 [Doe 2026", self.done("describe", "of-mine", *beside))
         words = ["reproduce", "of-mine", "more-of-mine", "--quick", "--results", self.results]
         made = self.done(*words, "-o", str(self.folder / "page"), *beside)
-        self.assertRegex(made, r"of-mine +2 run")
-        self.assertRegex(made, r"more-of-mine +0 run +2 there already")
+        self.assertRegex(made, r"of-mine +1 PASS +2 run")
+        self.assertRegex(made, r"more-of-mine +1 PASS +0 run +2 there already")
         self.assertIn("2 PASS; 0 not as expected", made)
         cited = self.done("report", "--cite", self.results, *beside)
         self.assertIn("@article{doe, title = {A title}, year = 2026, eprint = {2601.00001}}\n", cited)
@@ -201,7 +201,7 @@ class PluginsTest(unittest.TestCase):
         lines = []
         for more in ([], ["--method", "zero-twin", "--plugin", plugin("replaces_uniform")]):
             self.done(*words, *more, "--results", self.results)
-            exported = self.done("export", self.results).splitlines()
+            exported = self.done("export", self.results, "--arrays").splitlines()
             lines.append([line for line in exported if line.startswith("attention-error,uniform,")])
             Path(self.results).unlink()
         self.assertGreater(len(lines[0]), 30)

@@ -103,7 +103,8 @@ TEST_CASE("the largest ranges and steps neither overflow nor fill the memory", "
 
 TEST_CASE("every malformed axis is refused with what was given and what was expected", "[unit]") {
   const std::string axis = "expected AXIS=VALUES", empty = "an empty value", number = "is not a number",
-                    range = "first:last:xFACTOR or first:last:+STEP", bounds = "expected 0 <= first <= last";
+                    integers = "ranges are of integers", range = "first:last:xFACTOR or first:last:+STEP",
+                    bounds = "expected 0 <= first <= last";
   const std::vector<std::pair<std::string, std::string>> all = {
       {"", axis},
       {"m", axis},
@@ -129,8 +130,8 @@ TEST_CASE("every malformed axis is refused with what was given and what was expe
       {"m=2:1:x2", bounds},
       {"m=-1:2:+1", bounds},
       {"m=0:4:x2", bounds},
-      {"m=1.5:3:+1", number},
-      {"m=1:3:+0.5", number},
+      {"m=1.5:3:+1", integers},
+      {"m=1:3:+0.5", integers},
       {"m=1:1e3:x2", number},
       {"m=a:b:x2", number},
       {"m=1:2:x2:x2", number},

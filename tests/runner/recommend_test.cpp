@@ -127,7 +127,7 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   refused("--input gausian", "did you mean gaussian?");
   refused("--input file:absent.safetensors", "absent.safetensors");
   refused("--methods perfomer", "performer");
-  refused("--methods linear,,local", "with commas between");
+  refused("--methods linear,,local", "an empty spec");
   refused("--methods softmax", "no candidate is left");
   refused("--methods linformer --causal", "every projected key mixes all tokens");
   refused("--causal --bidirectional", "exclude each other");
@@ -152,7 +152,7 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   CHECK(contains(timed.text, "1 candidates: 1 timed, 0 err too much"));
   CHECK(contains(timed.text, "meets limits"));
   CHECK(program(lenient).text == timed.text);
-  const auto nothing = program(request + " --max-memory 1");
+  const auto nothing = program(request + " --max-memory 1B");
   CHECK(nothing.code == 1);
   CHECK(nothing.text.starts_with("nothing surely has an error of at most 0.05 and at most 1 B of memory"));
 }

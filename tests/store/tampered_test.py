@@ -79,7 +79,7 @@ def setUpModule() -> None:
         ["reproduce", "causal-rank", "--smoke", "-o", Path(SCRATCH.name) / "page"],
     ):
         made = attnbench(*words, "--results", whole())
-        if made.returncode != 0:
+        if made.returncode != ("nystrom" in words):  # 1: its only cell is skipped
             raise AssertionError(made.stdout + made.stderr)
 
 

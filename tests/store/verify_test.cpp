@@ -203,7 +203,7 @@ TEST_CASE("damaged bytes are a problem, and no results file is a misuse", "[unit
   overwrite(path, bytes.substr(0, 4096 + 17));
   CHECK_FALSE(verify(path).problems.empty());
   overwrite(path, "text");
-  CHECK(contains(misuse_of([&] { verify(path); }), "no results file"));
+  CHECK(contains(misuse_of([&] { verify(path); }), "is not a results file"));
   CHECK(contains(misuse_of([&] { verify(folder / "absent.db"); }), "absent.db"));
 }
 
