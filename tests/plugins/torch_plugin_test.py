@@ -39,6 +39,21 @@ class TorchPluginTest(unittest.TestCase):
         self.assertRegex(made.stdout, r"gradients +PASS")
         self.assertNotIn("Warning", made.stderr)
 
+    def test_tensors_of_all_heads(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "mine.py").write_text(
+            "import torch\n\n\nclass Sdpa:\n    tensors = batched = True\n\n"
+            "    claims = {'exact_when': 'half=false is softmax'}\n\n"
+            "    def __init__(self, half=False):\n        self.factor = 0.5 if half else 1.0\n\n"
+            "    def attend(self, q, k, v, causal):\n"
+            "        attend = torch.nn.functional.scaled_dot_product_attention\n"
+            "        return attend(q[None], k[None], v[None], is_causal=causal, scale=self.factor)[0]\n"
+        )
+        made = attnbench("check", "sdpa", "--plugin", str(folder / "mine.py"), "--python", sys.executable)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        for claim in ("exact-when", "heads", "gradients"):
+            self.assertRegex(made.stdout, rf"{claim} +PASS")
+
     def test_gradients_that_a_graph_lacks_are_found(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         text = (
