@@ -362,8 +362,8 @@ class CompletionTest(Folder):
         self.assertEqual(self.words("run", "rank", "--input", "gau"), ["gaussian"])
         self.assertIn("--replicates", self.words("run", "--rep"))
         self.assertIn("m=", self.words("run", "rank", "-m", "performer", "--sweep", ""))
-        self.assertEqual(self.words("describe", "effective_ra"), ["effective_rank"])
-        self.assertEqual(self.words("show", "x.db", "--metric", "effective_ra"), ["effective_rank"])
+        self.assertEqual(self.words("describe", "effective_rank_"), ["effective_rank_squared"])
+        self.assertEqual(self.words("show", "x.db", "--metric", "effective_rank_"), ["effective_rank_squared"])
         self.assertEqual(self.words("reproduce", "sign-"), ["sign-fix"])
         self.assertEqual(self.words("list", "exp"), ["experiments"])
         self.assertEqual(self.words("run", "rank", "--results", ""), [])  # the shell completes files
