@@ -26,7 +26,7 @@ Shape causal_example() {
 }
 
 void print_line(const std::string& label, const std::string& text) {
-  if (!text.empty()) std::cout << fmt::format("  {:<12}{}\n", label, wrapped(text, terminal_width(), 14, 14));
+  if (!text.empty()) std::cout << fmt::format("  {:<12}{}\n", label, wrapped(text, text_width(), 14, 14));
 }
 
 std::string allowed(const Parameter& p) {
@@ -60,7 +60,7 @@ void print_parameters(const std::vector<Parameter>& parameters, bool published, 
     any = true;
     const std::string text =
         fmt::format("{} [default {}; {}]", p.help, p.default_value.empty() ? "none" : p.default_value, allowed(p));
-    std::cout << fmt::format("  {:<14}{}\n", p.name, wrapped(text, terminal_width(), 16, 16));
+    std::cout << fmt::format("  {:<14}{}\n", p.name, wrapped(text, text_width(), 16, 16));
   }
 }
 
@@ -246,7 +246,7 @@ int run(const std::vector<std::string>& arguments) {
       std::cout << "\nmetrics\n";
       for (const auto& metric : find<ExperimentEntry>(params.name()).metrics)
         std::cout << fmt::format("  {:<34}{}\n", metric.name,
-                                 wrapped(fmt::format("[{}] {}", metric.unit, metric.text), terminal_width(), 36, 36));
+                                 wrapped(fmt::format("[{}] {}", metric.unit, metric.text), text_width(), 36, 36));
     }
     std::cout << "\n";
   }

@@ -32,7 +32,7 @@ void print(const Catalogue& entries, bool markdown) {
   for (const auto& name : names) width = std::max(width, name.size());
   for (const auto& name : names)
     std::cout << fmt::format("  {:<{}}  {}\n", name, width,
-                             wrapped(entries.description(name).summary, terminal_width(), width + 4, width + 4));
+                             wrapped(entries.description(name).summary, text_width(), width + 4, width + 4));
 }
 
 // Each metric once, with the experiments that measure it.
@@ -48,7 +48,7 @@ void print_metrics(bool markdown) {
     else
       std::cout << fmt::format(
           "  {:<34}  {}\n", name,
-          wrapped(fmt::format("[{}] {} ({})", metric.unit, metric.text, where), terminal_width(), 38, 38));
+          wrapped(fmt::format("[{}] {} ({})", metric.unit, metric.text, where), text_width(), 38, 38));
   }
 }
 

@@ -131,13 +131,13 @@ void print_topics(const Tally& tally) {
   for (const auto& [ruling, count] : tally.rulings) std::cout << "  " << to_string(ruling);
   std::cout << "\n";
   for (const auto& [topic, counts] : tally.topics) {
-    std::cout << fmt::format("{:<{}}  {:>7}", topic, std::max<size_t>(11, width), counts.recipes);
+    std::string line = fmt::format("{:<{}}  {:>7}", topic, std::max<size_t>(11, width), counts.recipes);
     for (const auto& [ruling, all] : tally.rulings) {
       const auto here = counts.rulings.find(ruling);
       const std::string number = here == counts.rulings.end() ? "" : std::to_string(here->second);
-      std::cout << fmt::format("  {:>{}}", number, to_string(ruling).size());
+      line += fmt::format("  {:>{}}", number, to_string(ruling).size());
     }
-    std::cout << "\n";
+    std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
   }
   std::cout << "\n";
 }

@@ -45,6 +45,10 @@ size_t terminal_lines() {
   return rows ? std::max(least_lines, rows) : 40;
 }
 
+size_t text_width() {
+  return isatty(STDOUT_FILENO) != 0 || number_of("COLUMNS") ? terminal_width() : std::string::npos;
+}
+
 std::string bold(const std::string& text) {
   const char *no_colour = std::getenv("NO_COLOR"), *kind = std::getenv("TERM");
   const bool plain = isatty(STDOUT_FILENO) == 0 || (no_colour && *no_colour) || (kind && kind == std::string("dumb"));

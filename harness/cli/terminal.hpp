@@ -9,6 +9,8 @@ namespace attnbench {
 // Characters of a line and lines of the screen: COLUMNS and LINES, or those of the terminal; 100 and 40 without one.
 size_t terminal_width();
 size_t terminal_lines();
+// Characters of a line of text that other programs may read line by line: without a terminal nothing is broken.
+size_t text_width();
 
 constexpr std::string_view bold_begins = "\x1b[1m", bold_ends = "\x1b[0m";
 // The text in bold if standard output is a terminal and NO_COLOR is not set (no-color.org).

@@ -334,6 +334,12 @@ class HelpTest(Folder):
                     made = run(*words, "--help")  # the words are parsed before --help answers
                     self.assertEqual(made.returncode, 0, example + made.stderr)
 
+    def test_lists_are_broken_for_a_terminal_alone(self) -> None:
+        entries = self.done("list", "methods").splitlines()
+        self.assertEqual(len(entries), 40)  # the heading, and a line for each
+        self.assertGreater(max(map(len, entries)), 90)
+        self.assertLessEqual(max(map(len, on_terminal("list", "methods", NO_COLOR="1").splitlines())), 70)
+
     def test_help_is_as_wide_as_the_terminal(self) -> None:
         for columns in (60, 120):
             text = on_terminal("run", "--help", columns=columns, NO_COLOR="1")
@@ -362,8 +368,8 @@ class CompletionTest(Folder):
         self.assertEqual(self.words("run", "rank", "--input", "gau"), ["gaussian"])
         self.assertIn("--replicates", self.words("run", "--rep"))
         self.assertIn("m=", self.words("run", "rank", "-m", "performer", "--sweep", ""))
-        self.assertEqual(self.words("describe", "effective_rank_"), ["effective_rank_squared"])
-        self.assertEqual(self.words("show", "x.db", "--metric", "effective_rank_"), ["effective_rank_squared"])
+        self.assertEqual(self.words("describe", "effective_ra"), ["effective_rank", "effective_rank_squared"])
+        self.assertEqual(self.words("show", "x.db", "--metric", "numerical_r"), self.words("describe", "numerical_r"))
         self.assertEqual(self.words("reproduce", "sign-"), ["sign-fix"])
         self.assertEqual(self.words("list", "exp"), ["experiments"])
         self.assertEqual(self.words("run", "rank", "--results", ""), [])  # the shell completes files

@@ -39,7 +39,7 @@ struct File {
       const double r = static_cast<double>(replicate);
       store.record(run, cell_of("attention-error", "performer:m=16", R"({"features":"positive","m":16})"), replicate,
                    {}, 1, {scalar("error", 1 + r), {"rows", "1", {2}, {7, 8}}});
-      store.record(run, cell_of("attention-error", "performer", R"({"features":"positive","m":64})"), replicate, {}, 1,
+      store.record(run, cell_of("attention-error", "performer", R"({"features":"positive","m":256})"), replicate, {}, 1,
                    {scalar("error", 3 + r), scalar("bias", 0.5)});
     }
     store.record(run, cell_of("attention-error", "local:window=8", R"({"window":8})"), 0,
@@ -78,10 +78,10 @@ TEST_CASE("the table has scalars and one column for each parameter, empty where 
   const json rows = file.rows({.where = {{"experiment", "attention-error"}}});
   CHECK(column(rows, "method") == Texts{R"("local:window=8")", R"("performer")", R"("performer")", R"("performer")",
                                         R"("performer")", R"("performer:m=16")", R"("performer:m=16")"});
-  CHECK(column(rows, "m") == Texts{"null", "64", "64", "64", "64", "16", "16"});
+  CHECK(column(rows, "m") == Texts{"null", "256", "256", "256", "256", "16", "16"});
   CHECK(column(rows, "window") == Texts{"8", "null", "null", "null", "null", "null", "null"});
   CHECK(column(rows, "features")[1] == R"("positive")");
-  CHECK(column(rows, "value") == Texts{"null", "0.5", "3.0", "0.5", "4.0", "1.0", "2.0"});
+  CHECK(column(rows, "value") == Texts{"null", "0.5", "3", "0.5", "4", "1", "2"});
   for (const char* absent : {"parameters", "index", "command", "values"}) CHECK_FALSE(rows[0].contains(absent));
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("a timing's samples are their median, and other arrays are left out un
   const File file;
   const json timings = file.rows({.where = {{"experiment", "speed"}}});
   CHECK(column(timings, "metric") == Texts{R"("iterations")", R"("seconds")"});
-  CHECK(column(timings, "value") == Texts{"9.0", "2.0"});
+  CHECK(column(timings, "value") == Texts{"9", "2"});
   CHECK(file.rows({.where = {{"experiment", "speed"}}, .arrays = true}).size() == 6);
   CHECK(file.rows({.where = {{"m", "16"}, {"experiment", "attention-error"}}, .arrays = true}).size() == 6);
 }
@@ -105,16 +105,16 @@ TEST_CASE("conditions select cells by columns, by parameters and by specs in any
   using Found = std::set<std::string>;
   CHECK(selected({{"method", "performer:m=16"}}) ==
         Found{"attention-error performer:m=16", "rank:values=8 performer:m=16"});
-  // 64 is the default, which the spec leaves out.
-  CHECK(selected({{"method", "favor:m=64"}}) == Found{"attention-error performer", "speed performer"});
+  // 256 is the default, which the spec leaves out.
+  CHECK(selected({{"method", "favor:m=256"}}) == Found{"attention-error performer", "speed performer"});
   CHECK(selected({{"method", "performer"}}).size() == 4);
   CHECK(selected({{"m", "16.0"}, {"experiment", "rank"}}) == Found{"rank:values=8 performer:m=16"});
-  CHECK(selected({{"m", "16"}, {"m", "64"}, {"causal", "true"}, {"experiment", "attention-error"}}) ==
+  CHECK(selected({{"m", "16"}, {"m", "256"}, {"causal", "true"}, {"experiment", "attention-error"}}) ==
         Found{"attention-error performer", "attention-error performer:m=16"});
   CHECK(selected({{"experiment", "rank:values=8"}}) == Found{"rank:values=8 performer:m=16"});
   const auto refused = [&](std::vector<CellCondition> where) { return misuse_of([&] { selected(where); }); };
   CHECK_THAT(refused({{"windw", "8"}}), ContainsSubstring("has a column or a parameter 'windw'; did you mean window?"));
-  CHECK_THAT(refused({{"m", "17"}}), ContainsSubstring("there are 16, 64"));
+  CHECK_THAT(refused({{"m", "17"}}), ContainsSubstring("there are 16, 256"));
   CHECK_THAT(refused({{"method", "preformer"}}), ContainsSubstring("local:window=8, performer, performer:m=16"));
   CHECK_THAT(refused({{"experiment", "speed"}, {"m", "16"}}), ContainsSubstring("--where m=16"));
   CHECK_THAT(misuse_of([] { parse_condition("m"); }), ContainsSubstring("expected NAME=VALUE"));
@@ -154,9 +154,9 @@ TEST_CASE("a wide table has a row for each replicate and a column for each metri
         "machine,features,m,window,replicate,ending,reason,bias,error\n"
         "attention-error,local:window=8,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,18446744073709551615,0,,,,8,0,crashed,"
         "why,,\n"
-        "attention-error,performer,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,18446744073709551615,0,,positive,64,,0,done,,"
+        "attention-error,performer,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,18446744073709551615,0,,positive,256,,0,done,,"
         "0.5,3\n"
-        "attention-error,performer,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,18446744073709551615,0,,positive,64,,1,done,,"
+        "attention-error,performer,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,18446744073709551615,0,,positive,256,,1,done,,"
         "0.5,4\n"
         "attention-error,performer:m=16,gaussian,64,64,16,16,1,0,-1,f64,2,0.5,18446744073709551615,0,,positive,16,,0,"
         "done,,,1\n"
