@@ -251,12 +251,12 @@ class PythonPluginTest(unittest.TestCase):
         self.assertEqual(made.returncode, code, made.stdout[-3000:] + made.stderr[-3000:])
         return made.stdout
 
-    def rows(self) -> list[dict[str, str]]:
-        return list(csv.DictReader(io.StringIO(self.done("export", self.results))))
+    def rows(self, *words: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(self.done("export", self.results, *words))))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
-        for row in self.rows():
+        for row in self.rows("--arrays"):
             if row["metric"] == metric:
                 found.setdefault(row["method"], []).append(float(row["value"]))
         return found
