@@ -68,10 +68,10 @@ const Family& family_of(const std::string& word) {
 
 void require_free_name(const Kind& kind, const std::string& name) {
   if (!std::regex_match(name, std::regex("[a-z][a-z0-9]*(-[a-z0-9]+)*")))
-    throw Misuse(
-        fmt::format("new {}: '{}' is not a name; expected words of small letters and digits, joined by hyphens, such as "
-                    "my-{}",
-                    kind.name, name, kind.name));
+    throw Misuse(fmt::format(
+        "new {}: '{}' is not a name; expected words of small letters and digits, joined by hyphens, such as "
+        "my-{}",
+        kind.name, name, kind.name));
   for (const char* plural : kind.plurals) {
     const auto names = catalogue(plural).names();
     if (std::find(names.begin(), names.end(), name) != names.end())

@@ -53,9 +53,10 @@ int run(const std::vector<std::string>& arguments) {
   for (const auto& [experiment, cells] : by_experiment)
     if (!catalogue("experiments").has(experiment)) foreign += (foreign.empty() ? "" : ", ") + experiment;
   if (metric.empty() && !foreign.empty())
-    throw Misuse(fmt::format("show: '{}' has cells of {}, which comes from a plugin; add its --plugin, or say which "
-                             "--metric to show",
-                             file, foreign));
+    throw Misuse(
+        fmt::format("show: '{}' has cells of {}, which comes from a plugin; add its --plugin, or say which "
+                    "--metric to show",
+                    file, foreign));
   if (metric.empty())
     throw Misuse(fmt::format("show: no experiment of '{}' has its first metric; --metric names another", file));
   std::vector<std::string> known;

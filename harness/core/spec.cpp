@@ -63,8 +63,8 @@ Spec parse_spec(std::string_view text) {
   if (spec.name.empty()) throw Misuse(fmt::format("spec '{}' has no name; expected name:key=value,...", text));
   if (!is_name(spec.name))
     throw Misuse(
-        fmt::format("spec '{}': '{}' is not a name; expected letters, digits, - and _, then ':' and key=value pairs", text,
-                    spec.name));
+        fmt::format("spec '{}': '{}' is not a name; expected letters, digits, - and _, then ':' and key=value pairs",
+                    text, spec.name));
   if (colon == std::string_view::npos) return spec;
   for (const auto part : split_arguments(text.substr(colon + 1), text)) {
     if (part.empty())

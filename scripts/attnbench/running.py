@@ -152,7 +152,11 @@ def run(
             words += [word for x in _several(value) for word in (option, x)]
     entries = [
         (kind, entry)
-        for kind, given in (("experiment", experiment), ("input", () if inputs is None else inputs), ("method", methods))
+        for kind, given in (
+            ("experiment", experiment),
+            ("input", () if inputs is None else inputs),
+            ("method", methods),
+        )
         for entry in ([given] if isinstance(given, (str, type)) else given)
     ]
     with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(entries) as specs:

@@ -1,5 +1,6 @@
 // BibTeX files beside plugins.
 #include "harness/core/bibliography.hpp"
+
 #include "harness/errors/error.hpp"
 #include "tests/fuzz/bounded.hpp"
 
