@@ -16,7 +16,7 @@ TEST_CASE("describe says where a method departs from its paper", "[end-to-end]")
                          {"performer:features=saderf", {"features=saderf adds 1e-4"}},
                          {"routing", {"layer norm", "one cluster of all tokens is exact"}},
                          {"sinkhorn", {"mass", "before the sweeps converge", "psi is the mean over a block"}},
-                         {"combine:[sinkhorn:blocks=4],[local]", {"before the sweeps converge"}}}) {
+                         {"per-head:[sinkhorn:blocks=4],[local]", {"before the sweeps converge"}}}) {
     INFO(spec);
     const auto answer = program("describe '" + spec + "'");
     CHECK(answer.code == 0);
