@@ -201,9 +201,10 @@ void JsonObject::require_known(const std::string& what, const std::vector<std::s
 
 std::string JsonObject::text(const std::string& key) const {
   const auto* list = at(key).as<JsonValue::List>();
-  const bool words = list ? std::all_of(list->begin(), list->end(),
-                                        [](const JsonValue& line) { return line.as<std::string>() != nullptr; })
-                          : at(key).as<std::string>() != nullptr;
+  const bool words =
+      list ? std::all_of(list->begin(), list->end(),
+                         [](const JsonValue& line) { return !line.as<JsonValue::List>() && !line.as<JsonObject>(); })
+           : at(key).as<std::string>() != nullptr;
   if (!words) refuse(key, fmt::format("is {}; expected a string", at(key).kind()));
   std::string all = at(key).text(" ");
   if (all.empty()) refuse(key, "is empty; expected words");

@@ -27,7 +27,7 @@ class JsonObject {
   // Throws Misuse for a key that is not among these. what: names the object in the message, such as "a statement".
   void require_known(const std::string& what, const std::vector<std::string>& known) const;
 
-  // Not empty. A long text may be a list of strings, which are joined by spaces.
+  // Not empty. A long text may be a list of strings and numbers, which are joined by spaces.
   std::string text(const std::string& key) const;
   std::string text_or(const std::string& key, std::string otherwise) const;
   double number(const std::string& key) const;  // finite
