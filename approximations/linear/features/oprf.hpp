@@ -58,8 +58,8 @@ std::optional<KernelTheory> transformed_oprf_theory(const Params& params, Index 
 }
 
 template <TransformKind kind>
-FeatureMapEntry transformed_oprf(Description text) {
-  return {.text = std::move(text),
+FeatureMapEntry transformed_oprf(const Description& text) {
+  return {.text = text,
           .parameters = random_feature_parameters(),
           .f32 = make_transformed_oprf<float, kind>,
           .f64 = make_transformed_oprf<double, kind>,

@@ -35,6 +35,9 @@ def reply(**more):
 
 
 class _Zero:
+    def attack(self):
+        raise NotImplementedError
+
     def attend(self, q, k, v, causal):
         self.attack()
         return np.zeros_like(v)
@@ -49,7 +52,7 @@ class PatchesNumpy(_Zero):
         for name in ("exp", "mean", "sum"):
             own = getattr(np, name)
             setattr(np, name, lambda x, *a, own=own, **b: 1.5 * own(x, *a, **b))
-        np.ndarray = None
+        setattr(np, "ndarray", None)
         sys.setrecursionlimit(70)
 
 
