@@ -23,7 +23,7 @@ struct CommandEntry {
   std::function<int(const std::vector<std::string>& arguments)> run;
   // In this process, not in workers: with plugins it runs in a process that a crash may end.
   bool makes_methods = false;
-  std::vector<std::string> examples = {};  // command lines that --help shows, without "attnbench "
+  std::vector<std::string> examples = {};     // command lines that --help shows, without "attnbench "
   std::function<std::string()> details = {};  // text that --help shows after the options
   // What a word without a dash names, for completion in shells: the plural of a catalogue, or "metrics". Empty: a file.
   std::vector<std::string> names = {};
