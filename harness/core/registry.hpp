@@ -18,11 +18,11 @@ namespace attnbench {
 // The texts of `list` and `describe`. One line each, except the formula.
 struct Description {
   std::string name;
-  std::string summary;    // one line
-  std::string formula;    // the mathematics, plain text
-  std::string reference;  // paper and equation
-  std::string cost;       // time and memory, in n, d, dv and the parameters
-  std::string family;     // limits what a parameter may name: "linear", "sparse" ...
+  std::string summary;                    // one line
+  std::string formula;                    // the mathematics, plain text
+  std::string reference;                  // paper and equation
+  std::string cost;                       // time and memory, in n, d, dv and the parameters
+  std::string family;                     // limits what a parameter may name: "linear", "sparse" ...
   std::vector<std::string> aliases = {};  // lower-case names that a user may type instead; nothing else shows them
 };
 

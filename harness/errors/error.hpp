@@ -25,8 +25,8 @@ class NumericallyInvalid : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "; did you mean a, b?" with the names nearest to the given one, or "; known: ..." if none is near. Of `others`, such as
-// aliases, the message names only those that are near.
+// "; did you mean a, b?" with the names nearest to the given one, or "; known: ..." if none is near. Of `others`, such
+// as aliases, the message names only those that are near.
 std::string nearest_names(const std::string& given, std::span<const std::string> known,
                           std::span<const std::string> others = {});
 
