@@ -26,7 +26,7 @@ Shape causal_example() {
 }
 
 void print_line(const std::string& label, const std::string& text) {
-  if (!text.empty()) std::cout << fmt::format("  {:<12}{}\n", label, wrapped(text, text_width(), 14, 14));
+  if (!text.empty()) std::cout << fmt::format("  {:<11} {}\n", label, wrapped(text, text_width(), 14, 14));
 }
 
 std::string allowed(const Parameter& p) {
