@@ -123,6 +123,13 @@ void require_integrity(const fs::path& path, SQLite::Database& database) {
   if (log_left) sqlite3_db_config(database.getHandle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
 }
 
+// A run that is killed while it writes the tables leaves a file that has our header, and a journal by which SQLite
+// takes the tables back: the file is then empty, as before that run. A log cannot exist yet.
+bool is_taken_back(const fs::path& path, SQLite::Database& database) {
+  if (size_or_zero(path.string() + "-journal") > 0) database.execAndGet("SELECT count(*) FROM sqlite_master");
+  return size_or_zero(path) == 0;
+}
+
 // SQLite would delete a log without its database, and the results in it.
 void require_no_orphaned_log(const fs::path& path) {
   if (write_ahead_log_size(path) > 0)
@@ -234,7 +241,7 @@ SQLite::Database open_for_writing(const fs::path& given, std::chrono::millisecon
     require_regular_file(path, type);
   else
     create_folder_of(path);
-  const bool filled = size_or_zero(path) > 0;
+  bool filled = size_or_zero(path) > 0;
   if (!filled) require_no_orphaned_log(path);
   return explained(path, [&] {
     const int create = exists ? 0 : SQLite::OPEN_CREATE;
@@ -245,6 +252,7 @@ SQLite::Database open_for_writing(const fs::path& given, std::chrono::millisecon
     if (sqlite3_db_readonly(database.getHandle(), "main") == 1)
       throw SQLite::Exception("no write permission", SQLITE_READONLY);
     database.setBusyTimeout(static_cast<int>(wait.count()));
+    if (filled) filled = !is_taken_back(path, database);
     if (filled) require_integrity(path, database);
     require_or_create_schema(path, database);
     database.exec("PRAGMA foreign_keys = ON");
@@ -290,6 +298,11 @@ SQLite::Database open_for_verifying(const fs::path& given, std::chrono::millisec
     trust_nothing(database);
     require_results_header(path, database);
     database.setBusyTimeout(static_cast<int>(wait.count()));
+    if (is_taken_back(path, database))
+      throw Misuse(
+          fmt::format("'{}' is empty: a run was killed before it recorded anything; expected a results file; run it "
+                      "again, or give another path",
+                      path.string()));
     require_integrity(path, database);
     require_our_schema(path, database.execAndGet("PRAGMA application_id").getInt64(),
                        database.execAndGet("PRAGMA user_version").getInt64());

@@ -9,13 +9,16 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <vector>
 
 #include "harness/random/streams.hpp"
+#include "harness/store/database.hpp"
 #include "harness/store/verify.hpp"
 #include "tests/catch.hpp"
+#include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
 using namespace attnbench;
@@ -119,6 +122,31 @@ class SmallDisk {
 };
 
 }  // namespace
+
+TEST_CASE("a run that is killed while it makes the tables leaves a file that the next run begins anew", "[unit]") {
+  const Folder folder;
+  // The header of a journal: no page to restore, and a database of 0 pages before.
+  // https://sqlite.org/fileformat.html, 3.
+  std::string journal("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8);
+  for (const unsigned number : {0u, 1u, 0u, 512u, 4096u})  // pages, nonce, pages before, sector, size of a page
+    for (const int shift : {24, 16, 8, 0}) journal += static_cast<char>(number >> shift & 0xff);
+  journal.resize(512, '\0');
+  const auto killed = [&](const char* name) {
+    const fs::path path = folder / name;
+    open_for_writing(path);  // the tables, without a log
+    std::ofstream(path.string() + "-journal", std::ios::binary) << journal;
+    return path;
+  };
+  const fs::path again = killed("again.db");
+  {
+    Store store(again);
+    store.begin_run("attnbench run", "{}");
+  }
+  CHECK(verify(again).problems.empty());
+  const fs::path read = killed("read.db");
+  CHECK_THAT(misuse_of([&] { Store::open_existing(read); }),
+             Catch::Contains("a run was killed before it recorded anything"));
+}
 
 // 50 kills at moments drawn evenly from the time that a whole run takes; a run that ends before its moment is compared
 // and started over. A wrong resume shows in the exported rows, a torn file in what verify says.
