@@ -35,7 +35,7 @@ inline Work linear_cost(const FeatureMapEntry& map, const Params& params, const 
 
 // Blocks of query and key features, and at most 8 partial sums (S, z), of which one third exist at the same time.
 inline double linear_memory(Index features, const Shape& shape) {
-  return static_cast<double>(features * (2 * 256 + 3 * shape.dv)) * bytes_of(shape.precision);
+  return static_cast<double>(features * (Index{2} * 256 + 3 * shape.dv)) * bytes_of(shape.precision);
 }
 
 }  // namespace attnbench
