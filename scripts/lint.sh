@@ -59,6 +59,7 @@ fi
 if [ ${#sources[@]} -gt 0 ]; then
   python=$(/usr/bin/python3 -c "import sysconfig; print(sysconfig.get_path('include'))")
   printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P 2 bash -c 'found=$(clang-tidy-14 --quiet "$1" -- -std=c++20 -I. \
-    -isystem /usr/include/eigen3 -isystem "$0" -DATTNBENCH_SOURCE_TREE="\"\"" -DATTNBENCH_PYTHON="\"\"" 2>&1) ||
+    -isystem /usr/include/eigen3 -isystem "$0" -DATTNBENCH_SOURCE_TREE="\"\"" -DATTNBENCH_VERSION="\"\"" \
+    -DATTNBENCH_PYTHON="\"\"" 2>&1) ||
     { printf "%s\n" "$found"; exit 1; }' "$python"
 fi

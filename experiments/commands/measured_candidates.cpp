@@ -50,7 +50,7 @@ Estimate mean_of_few(const Samples& samples, double error_rate) {
 }
 
 // The method with its budget at the default: the same for all budgets of one method.
-std::string idea_of(Params method) {
+std::string idea_of(const Params& method) {
   for (const Parameter& parameter : method.declared())
     if (parameter.budget) return method.with(parameter.name, parameter.default_value).spec();
   return method.spec();

@@ -161,7 +161,7 @@ std::vector<BibliographyEntry> parse_bibliography(std::string_view text, const s
 
 Bibliography bibliography() {
   namespace fs = std::filesystem;
-  const fs::path root = source_tree();
+  const fs::path& root = source_tree();
   Bibliography all;
   for (const char* part : {"approximations", "experiments", "harness"}) {
     if (!fs::exists(root / part))

@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <map>
 
 #include "harness/experiment/cell_row.hpp"
@@ -22,7 +23,7 @@ namespace {
 bool is_time(const std::string& unit) { return unit == "s" || unit.ends_with("/s"); }
 
 // SQLite keeps no sign of a zero that is a scalar.
-bool same(double a, double b) { return std::memcmp(&a, &b, sizeof(a)) == 0 || a == b; }
+bool same(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || a == b; }
 
 // A metric that differs, with the stored value and the new one.
 struct Differing {
