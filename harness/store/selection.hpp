@@ -48,6 +48,7 @@ inline constexpr StoredColumn cell_columns[] = {
     {"machine", "text", "where it was timed; empty where that cannot change the numbers"},
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving a JSON value throws nothing
 struct StoredCell {
   std::int64_t id = 0;
   std::string key, source_version;

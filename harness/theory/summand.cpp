@@ -5,7 +5,7 @@
 namespace attnbench {
 
 std::optional<KernelTheory> average_of_summands(std::string target, Index m, const EnsembleLaw& law,
-                                                SummandMoments moments) {
+                                                const SummandMoments& moments) {
   if (!law.known()) return std::nullopt;
   if (!law.gaussian) target = "the mean under rows that are not normal, near " + target;
   KernelTheory theory{

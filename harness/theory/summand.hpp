@@ -20,6 +20,6 @@ struct SummandMoments {
 // Var of the mean of m summands = Var X / m + P Cov(X_1, X_2) / m^2, P ordered dependent pairs (methods.md B). nullopt
 // if the ensemble's law is not known.
 std::optional<KernelTheory> average_of_summands(std::string target, Index m, const EnsembleLaw& law,
-                                                SummandMoments moments);
+                                                const SummandMoments& moments);
 
 }  // namespace attnbench
