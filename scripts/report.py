@@ -237,7 +237,7 @@ def _select(label: str, name: str, values: list[str]) -> str:
 def _verdict_row(recipe: Recipe, verdict: Verdict, methods: list[str]) -> str:
     unexpected = recipe.unexpected(verdict)
     outcomes = [verdict.outcome, *(["not as expected"] if unexpected else [])]
-    expected = "–" if recipe.smoke or verdict.expected == "AMBIGUOUS" else verdict.expected
+    expected = "–" if recipe.smoke or verdict.expected == "OPEN" else verdict.expected
     seconds = f"{recipe.reproduction.seconds:.1f}" if recipe.reproduction else "–"
     return (
         f'<tr data-outcome="{escape("|".join(outcomes))}" data-source="{escape(verdict.source_words)}" '

@@ -58,11 +58,11 @@ class Verdict:
     """One row of table `verdict`: a recipe's statement and the outcome that its numbers give."""
 
     recipe: str
-    outcome: str  # PASS, FAIL, AMBIGUOUS, CONDITIONAL, or MEASURED where the source gives no threshold
+    outcome: str  # HOLDS, REFUTED, OPEN, DEPENDS, or MEASURED where the source gives no threshold
     statement: str
     numbers: str
     region: str = ""  # where it holds and where it fails; empty: everywhere, or nowhere
-    expected: str = "AMBIGUOUS"  # an outcome; AMBIGUOUS: nothing is known in advance
+    expected: str = "OPEN"  # an outcome; OPEN: nothing is known in advance
     source: str = ""  # empty: this project's own finding
     quotation: str = ""  # the source's own words
     paraphrase: str = ""  # of the source, if its words could not be verified
@@ -79,7 +79,7 @@ class Verdict:
     @property
     def contradicts(self) -> bool:
         """Whether the verdict is decided and differs from the expected outcome."""
-        decided = not {"AMBIGUOUS", "MEASURED"} & {self.outcome, self.expected}
+        decided = not {"OPEN", "MEASURED"} & {self.outcome, self.expected}
         return decided and self.outcome != self.expected
 
 

@@ -43,7 +43,7 @@ double most_bytes(const std::string& text) {
   return bytes;
 }
 
-const char* word(Fit fit) { return fit == Fit::meets ? "meets limits" : fit == Fit::misses ? "misses" : "AMBIGUOUS"; }
+const char* word(Fit fit) { return fit == Fit::meets ? "meets limits" : fit == Fit::misses ? "misses" : "UNDECIDED"; }
 
 void print_row(const Candidate& c, const Needs& needs) {
   std::cout << fmt::format("{:<34}  {:<32}{:<30}{:>9}{:>10}  {}\n", c.method, c.error.text(),

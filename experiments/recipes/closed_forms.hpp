@@ -15,7 +15,7 @@ std::string name_of(const Cells& one);
 // the error looks small would favour small errors.
 std::string draws_of_a_pair(Index draws);
 
-// relative_mse over relative_mse_theory, cell by cell: PASS when every interval holds 1 and none is wider than the
+// relative_mse over relative_mse_theory, cell by cell: HOLDS when every interval holds 1 and none is wider than the
 // resolution. Cells whose error comes from draws that are too rare to be sampled are left out, and counted.
 Finding on_closed_forms(const Recipe& recipe, const Cells& cells, double resolution);
 

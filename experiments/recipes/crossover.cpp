@@ -81,7 +81,7 @@ void write(Recipe& recipe) {
                                 "features (m = 64 and m = 4 d). Each method at each d is judged by itself",
        .threshold = "2: within a factor of two of a count of operations that leaves memory and exponentials "
                     "out",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "it depends on the engines, which a count of operations does not know"},
       [=] {
         std::vector<Region> regions;
@@ -101,7 +101,7 @@ void write(Recipe& recipe) {
            "heads are four times as wide; features four times as many as channels stand for such heads here",
        .threshold = "between 1/sqrt(2) and sqrt(2): nearer to 16 d than to 8 d or 32 d on a scale of factors. The "
                     "source says from where on, so a crossover much below it refutes the number as much as one above",
-       .expected = Ruling::fail,
+       .expected = Ruling::refuted,
        .because = "m = 4 d dense features take fewer FLOPs from n = 8 d on, half of the rule"},
       [=] {
         const auto rule = [](const Crossing& one) { return 16.0 * static_cast<double>(one.d); };
@@ -120,7 +120,7 @@ void write(Recipe& recipe) {
            "code and attention",
        .threshold = "between 1/2 and 2: a measured crossover is reproduced when it is met within a factor of "
                     "two, from either side",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "another machine and other code"},
       [=] {
         const auto rule = [](const Crossing& one) {

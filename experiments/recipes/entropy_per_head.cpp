@@ -70,7 +70,7 @@ void judge_broad(Recipe& recipe, const Cells& all) {
                      ", of each of the model's 12 heads. The statement holds when one head lies below the threshold. "
                      "The source looked at BERT, which is not causal, and at words",
        .threshold = "0.1, the source's",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "another model: 4 layers of 3 heads, on bytes"},
       [=] {
         std::vector<Comparison> heads;
@@ -104,7 +104,7 @@ void judge_layers(Recipe& recipe, const Cells& all) {
                      "the same of layers 2 and 3, text by text; " +
                      sample_of(all) + ". The source looked at BERT",
        .threshold = "1: equally broad",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "another model: the source has 12 layers"},
       [=] {
         return all_above(

@@ -109,7 +109,7 @@ void judge_mean_of_values(Recipe& recipe, const Measured& all) {
                                        all.candidates.size()),
        .threshold = "1: the error of the mean of V, which needs neither queries nor keys. A head holds where one "
                     "candidate surely errs less, and fails where every candidate surely errs more",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=, &recipe] {
         const double rate = recipe.error_rate(all.candidates.size() * all.heads.size());

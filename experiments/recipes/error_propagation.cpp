@@ -163,7 +163,7 @@ void write(Recipe& recipe) {
            "directions) Nystroemformer. The source says that errors can propagate, not that they always grow; " +
            both_ways,
        .threshold = "1: no growth",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "the paper says \"can easily\"; later layers add to the tokens as well"},
       [=, &recipe] { return judge_growth(recipe, all); });
   recipe.judge(
@@ -181,7 +181,7 @@ void write(Recipe& recipe) {
            fmt::format("m = {}", fmt::join(all.budgets, " and ")) +
            "), causal. The source speaks of the stability of training; nothing is trained here with either; " + one_way,
        .threshold = "1: equal errors",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "trigonometric features have the smaller variance where logits are small (logits over 32), "
                   "and the larger one where weights are near 0"},
       [=, &recipe] { return below_where(1, against(recipe, all, causal, positive, trigonometric)); });

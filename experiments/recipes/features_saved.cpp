@@ -122,7 +122,7 @@ void write(Recipe& recipe) {
                                "by the standard deviation of the entries of Q and K, which the source does not state. "
                                "The source speaks of the error of the attention matrix",
        .threshold = "1: as many features",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "trigonometric errors vanish with |q - k| and grow as exp(|q - k|^2)"},
       [=, &recipe] {
         std::vector<Region> regions;

@@ -78,7 +78,7 @@ void judge_gradients(Recipe& recipe, const Cells& errors) {
                      "the denominator of row i. The paper derives the equations for the numerators and does not claim "
                      "that they are the gradients of the whole attention",
        .threshold = resolved,
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "values do not move the denominators, queries and keys do"},
       [=, &recipe] {
         std::vector<Region> regions;

@@ -174,7 +174,7 @@ Finding grows_as(const Recipe& recipe, const GrowthLaw& law, const std::vector<C
     finding.compared.push_back({curves[i].name + ", exponent", "", of_curves[i].value, of_curves[i].interval.low,
                                 of_curves[i].interval.high, static_cast<long>(of_curves[i].count)});
   if (!apart.empty()) {
-    finding.ruling = Ruling::ambiguous;
+    finding.ruling = Ruling::open;
     finding.numbers += fmt::format(
         "; the lengths of {} were measured in different sessions, so that a drift of the "
         "machine in between would be in the exponent",

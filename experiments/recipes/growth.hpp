@@ -41,7 +41,7 @@ struct GrowthLaw {
 // n log n is 2.17 from 4096 on.
 extern const GrowthLaw linear_growth, n_log_n_growth, n_root_n_growth, quadratic_growth;
 
-// PASS if every doubling of every curve lies within the law. A block holds one turn of each length, so the interval
+// HOLDS if every doubling of every curve lies within the law. A block holds one turn of each length, so the interval
 // includes a slow drift of the machine. Curves whose lengths were measured in different sessions are not judged. The
 // numbers are the exponents of time and of FLOPs over the last three lengths.
 Finding grows_as(const Recipe& recipe, const GrowthLaw& law, const std::vector<Curve>& curves,

@@ -90,7 +90,7 @@ void judge_laws(Recipe& recipe, const Cells& all) {
                      "; independent normal tokens and tokens correlated by 0.9 with their neighbours (ar1); each must "
                      "hold with every map. The source speaks of a model's keys, whose channels are not independent",
        .threshold = same,
-       .expected = Ruling::fail,
+       .expected = Ruling::refuted,
        .because = "a weight is then a sum over d independent channels, which scatters about its mean as "
                   "d^-1/2. The post speaks of trained keys, whose channels are not independent"},
       [=] {
@@ -103,7 +103,7 @@ void judge_laws(Recipe& recipe, const Cells& all) {
                 .definition = defined + "; queries and keys around 16 random centres that they share (clustered); all "
                                         "maps must hold. The source speaks of a model's keys",
                 .threshold = same,
-                .expected = Ruling::ambiguous,
+                .expected = Ruling::open,
                 .because = "clusters raise some weights and more channels even them out"},
                [=] { return below_where(1, by_law({"clustered"})); });
   recipe.judge({.text = fmt::format("How far linear attention with keys of d = {} is from average pooling, on normal, "

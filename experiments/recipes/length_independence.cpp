@@ -109,7 +109,7 @@ void write(Recipe& recipe) {
                 .quotation = claim,
                 .definition = measured,
                 .threshold = reason,
-                .expected = Ruling::ambiguous,
+                .expected = Ruling::open,
                 .because = "the supremum over the two spheres bounds the error at any n; in few dimensions the pairs "
                            "come near to it, in many the error may climb still"},
                rule(trig));
@@ -118,7 +118,7 @@ void write(Recipe& recipe) {
                "entry of exp(q.k) takes grows more slowly than ln n",
        .definition = measured + ". Performer's Theorem 4 is of trigonometric features",
        .threshold = reason,
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "the supremum exists as well, and is at pairs that point along one projection vector: in many "
                   "dimensions few pairs come near to it"},
       rule(positive));

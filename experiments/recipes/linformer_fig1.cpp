@@ -118,7 +118,7 @@ void state_spectra(Recipe& recipe) {
                      "median over texts; below 1 where the last layer is more skewed. With the causal mask and without",
        .threshold =
            "1: equal shares. The source's models have 12 and 24 layers and no mask, this one 4 and a causal mask",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "nothing is known of a model with 4 layers"},
       [=, &recipe] {
         std::vector<Region> regions;
@@ -135,7 +135,7 @@ void state_spectra(Recipe& recipe) {
            ", causal: a layer's mean over its three heads after training, over that of the model before training, text "
            "by text, the median over texts; below 1 where training makes the spectra less skewed",
        .threshold = "1: equal shares",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=, &recipe] {
         std::vector<Region> regions;

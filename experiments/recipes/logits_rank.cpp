@@ -74,7 +74,7 @@ void judge_ranks(Recipe& recipe, const Ranks& ranks) {
            "size d = {}; Gaussian Q and K with entries of standard deviation 1, no mask, the median over {} draws",
            fmt::join(ranks.key_sizes, ", "), texts),
        .threshold = "0.5: ranks are whole numbers, so at least half of the matrices are of rank n",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "d = 1 is of rank n exactly, with singular values that fall faster than rounding shows"},
       [=] {
         std::vector<Region> regions;
@@ -180,7 +180,7 @@ void bottleneck(Recipe& recipe) {
                                             "head errs less than the mean of V",
                                             fmt::join(ranks, ", ")),
        .threshold = "the mean of V, which takes no logits at all. " + equal_errors,
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "the paper says that there is a threshold, and not where it is for logits of a trained model"},
       [=, &recipe] {
         const double rate = recipe.error_rate(heads.size() * ranks.size());

@@ -76,7 +76,7 @@ void write(Recipe& recipe) {
             for (const auto& [replicate, rate] : rates) hits += rate * static_cast<double>(draws);
             Estimate less_law = share_of(std::llround(hits), draws * std::ssize(rates),
                                          recipe.error_rate(with_law.size() * angles.size()));
-            if (rates.empty()) return Finding{Ruling::ambiguous, "a cell has no number"};
+            if (rates.empty()) return Finding{Ruling::open, "a cell has no number"};
             const double law = here.scalar("collision_rate_theory").begin()->second;
             less_law.value -= law;
             less_law.interval = {less_law.interval.low - law, less_law.interval.high - law};

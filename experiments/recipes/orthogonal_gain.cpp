@@ -174,7 +174,7 @@ void judge_trig(Recipe& recipe, const Cells& bracketed) {
            "(kernel-error), measured at q = -k, on both sides of the distance at which the closed forms cross. The "
            "source proves the gain for positive features, and says that for others it was known for large d",
        .threshold = "1: equal errors",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "the closed form of the covariance of two rows changes its sign"},
       [=, &recipe] {
         std::vector<Region> regions;

@@ -129,7 +129,7 @@ void write(Recipe& recipe) {
                many, many / 2) +
            where,
        .threshold = "1: equal errors",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "relative to a weight, errors grow as exp |q + k|^2 of positive features and exp |q - k|^2 of "
                   "trigonometric ones: trigonometric features are better while logits are small"},
       [=] {
@@ -146,7 +146,7 @@ void write(Recipe& recipe) {
            "= 64, medians over at least 128 inputs and draws. No paper claims this: it is our own question",
            many, n),
        .threshold = "1: the mean of V, which looks at no key",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "no paper compares the two"},
       [=] {
         return against(laws, {{"", positive(many), "uniform"}});

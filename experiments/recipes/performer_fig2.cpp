@@ -98,14 +98,14 @@ void judge_order(Recipe& recipe, const Cells& map, const Specs& lengths, const S
                        "to 180 degrees. The source claims wide angles alone",
                        equal, lengths.front(), lengths[lengths.size() / 2], lengths.back()),
        .threshold = "1: equal errors",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "by the closed forms the order changes at one angle"},
       [=] {
         std::vector<std::string> where, numbers;
         Finding all;
         for (const auto& length : {lengths.front(), lengths[lengths.size() / 2], lengths.back()}) {
           const Finding one = by_angle(map, length, numerator, all_angles);
-          all.ruling = where.empty() || one.ruling == all.ruling ? one.ruling : Ruling::conditional;
+          all.ruling = where.empty() || one.ruling == all.ruling ? one.ruling : Ruling::depends;
           where.push_back(
               fmt::format("at length {}: {}", length, one.region.empty() ? to_string(one.ruling) : one.region));
           numbers.push_back(fmt::format("at length {}: {}", length, one.numbers));

@@ -86,7 +86,7 @@ void judge_maps(Recipe& recipe, const Cells& cells, const Specs& budgets, Index 
                      "inputs and draws, by the scale (standard deviation of the entries of Q and K, with V of 1), "
                      "which the source does not state",
        .threshold = "1: equal errors",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "the closed forms of the kernel estimates cross as |q - k| grows; the figure's inputs are "
                   "not small"},
       [=, &recipe] {
@@ -108,7 +108,7 @@ void judge_maps(Recipe& recipe, const Cells& cells, const Specs& budgets, Index 
            "same input, the median over 32 inputs and draws. A setting, one kind of features at one scale (standard "
            "deviation of the entries of Q and K), holds where the ratio is below 1 at each m",
        .threshold = "1: the error of attention that attends to nothing",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because =
            "errors of random features grow as exp(|q + k|^2) or exp(|q - k|^2), that of the mean of V is bounded"},
       [=, &recipe] {

@@ -88,7 +88,7 @@ void state_budgets(Recipe& recipe, const Cells& all, const Specs& budgets, Index
                         "the omegas of -|k - omega|^2 / 2, over that of Performer with positive features of the same "
                         "omegas, orthogonal and of norm sqrt(d)"),
        .threshold = "1: equal errors",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=, &recipe] { return below_where(1, over_budgets(recipe, all, budgets, over_codes, fixed)); });
   recipe.judge(
@@ -97,7 +97,7 @@ void state_budgets(Recipe& recipe, const Cells& all, const Specs& budgets, Index
            of("attention whose query features are exp(omega.q) and whose key features are the softmax over the omegas "
               "of -|k - omega|^2 / 2, random orthogonal omegas of norm sqrt(d), over that of the mean of V"),
        .threshold = "1: equal errors",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=, &recipe] { return below_where(1, over_budgets(recipe, all, budgets, over_codes, "uniform")); });
   recipe.judge(
@@ -113,7 +113,7 @@ void state_budgets(Recipe& recipe, const Cells& all, const Specs& budgets, Index
               "keys (another draw of the law, another text of the model), over that with calibration keys drawn at "
               "random as codes, which is a kinder choice than the omegas of the source, random normal vectors"),
        .threshold = equal_errors + "; the source gives no number",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "Su speaks of random vectors as codes; codes that are keys are better than these, so that k-means, "
                   "which lowers the distance of keys to their codes, need not gain everywhere"},
       [=, &recipe] { return errs_less_where(over_budgets(recipe, all, budgets, "vq", random_codes)); });
@@ -132,7 +132,7 @@ void state_softening(Recipe& recipe, const Cells& hard, const Cells& soft, const
            "inputs and draws, or texts. An input holds where one width surely errs less",
            codes, fmt::join(widths, ", "), recipe.sized<Index>(64, 256, 1024), recipe.sized<Index>(2, texts)),
        .threshold = "1: equal errors. An input fails only if every width errs more",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=, &recipe] {
         std::vector<Region> regions;

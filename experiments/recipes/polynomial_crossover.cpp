@@ -81,7 +81,7 @@ void write(Recipe& recipe) {
            "by D. Softmax is this project's tiled one; one head, dv = d = D, float, one thread, no mask, n = 64 to "
            "2048 (at full size 32 to 8192), D = 16 and 32 (at full size also 64)",
        .threshold = "1: n = D^2, the published condition for operations, here asked of time",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "both take equally many operations at half of D^2, but their code runs at different speeds"},
       [=, &recipe] {
         std::vector<Region> regions;

@@ -118,7 +118,7 @@ void judge_biases(Recipe& recipe, const Cells& cells) {
            "counts here. The quotation is about directions and norms alone; for the 1e-4, the 1e-3 and the stabilisers "
            "the statement is our own",
        .threshold = "0, which every interval must hold, with intervals narrower than +-0.05",
-       .expected = Ruling::fail,
+       .expected = Ruling::refuted,
        .because = "an epsilon, norms that depend on Q, a maximum that is not restored and directions that are not "
                   "uniform each move the expectation"},
       [=, &recipe] {
@@ -200,7 +200,7 @@ void judge_limits(Recipe& recipe, const Measured& measured, const std::vector<do
                      "large errors and asks for the cause",
        .threshold = "0.1: nine tenths of the distance from the mean of V are lost. As the scale doubles, the ratio "
                     "falls through every such threshold",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "features are exponentials: as their spread grows, all but a few fall below the 1e-4"},
       [=, &recipe] {
         return below_where(0.1,
@@ -228,7 +228,7 @@ void judge_limits(Recipe& recipe, const Measured& measured, const std::vector<do
            setting +
            ". The maximum of W x is taken of each query over its features, and of keys over all keys and features",
        .threshold = "0.01: far above the rounding of float, and far from 1, where all keys have underflowed",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "exactly they are the same; in float exp(-|k|^2/2) underflows when |k| is large"},
       [=, &recipe] {
         return below_where(0.01,

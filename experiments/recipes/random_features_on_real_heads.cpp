@@ -132,7 +132,7 @@ void write(Recipe& recipe) {
        .definition = definition + ". Of these numbers the greatest over heads is judged, for each factor of the "
                                   "logits. A factor fails only where, on some head, all estimators surely err more",
        .threshold = "1: the mean of V, which looks at no key",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "by the closed forms the error grows as exp |q + k|^2 / m, so large logits are out of reach; "
                   "of small ones both errors shrink alike, and the number of features decides"},
       [=, &recipe] {

@@ -183,7 +183,7 @@ void write(Recipe& recipe) {
                               "largest), the median over draws or texts, which must lie below on every input; " +
                               where,
                 .threshold = "0.5: ranks are whole numbers, so at least half of the matrices are of rank n",
-                .expected = Ruling::ambiguous,
+                .expected = Ruling::open,
                 .because = "the exponential can raise the rank; how much of it rounding leaves is not known"},
                [=, &recipe] { return judge_softmax(recipe, all); });
   recipe.judge(
@@ -201,7 +201,7 @@ void write(Recipe& recipe) {
                        all.judged) +
            where,
        .threshold = "1: equal ranks",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "where softmax is nearly uniform its effective rank is near 1, and the noise of the "
                   "features has more"},
       [=, &recipe] { return judge_features(recipe, all); });

@@ -216,7 +216,7 @@ void write(Recipe& recipe) {
                                             : fmt::format("each of {} heads", all.with_methods.size())),
        .threshold = "0: no relation. The source speaks of the rank; that it means the effective rank is our "
                     "reading, since under a mask every rank is full",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "sharper logits make one matrix sparser and of higher rank; whether heads and methods line "
                   "up is not known"},
       [=, &recipe] {

@@ -93,7 +93,7 @@ void write(Recipe& recipe) {
                        "entries and large d: a failure at large |q + k|^2 is a matter of its o(), not of the theorem",
                        sizes.back()),
        .threshold = "1: the theorem's bound",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "1 - SMREG / SM is about |q + k|^4 / (4 d): below the bound where |q + k|^4 < 8 d^(2/3)"},
       [=] {
         std::vector<Region> regions;

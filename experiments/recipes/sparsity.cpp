@@ -172,7 +172,7 @@ void judge_against_softmax(Recipe& recipe, const Runs& runs) {
                      "and k, ReLU, ReLU^2 and cosFormer, as their papers have them; an input holds if all five do; " +
                      where,
        .threshold = "1: as dense as softmax",
-       .expected = Ruling::ambiguous,
+       .expected = Ruling::open,
        .because = "dense where channels average out; of raw q and k exponentials amplify as softmax does"},
       [=] { return above_where(1, over_softmax(inputs, as_published, of_all)); });
   recipe.judge(
@@ -180,7 +180,7 @@ void judge_against_softmax(Recipe& recipe, const Runs& runs) {
            "Performer's rows with 256 random features have a smaller effective support than those of softmax attention",
        .definition = "the effective support of Performer's rows over that of softmax attention; " + where,
        .threshold = "1: as dense as softmax",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "noise adds to what concentrates a row, and cannot where softmax has few keys already"},
       [=] { return below_where(1, over_softmax(inputs, {"performer"}, of_one)); });
 }

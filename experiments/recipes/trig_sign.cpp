@@ -80,7 +80,7 @@ void judge_signs(Recipe& recipe, const Cells& matrices, Index n) {
                      "fraction_nonpositive_normalisers), " +
                      inputs,
        .threshold = fmt::format("half a row of {}: above it, one row at least", n),
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "the variance grows as exp(|q - k|^2) and the row's sum does not"},
       [=] { return above_where(0.5 / static_cast<double>(n), by_scale("fraction_nonpositive_normalisers"), "scale"); });
   recipe.judge({.text = "How large a share of attention weights trigonometric features estimate below zero, at "
@@ -117,7 +117,7 @@ void judge_pair(Recipe& recipe, const Cells& pairs, const Specs& angles) {
            "variance of trigonometric features where exp(q.k) is small, that is at large angles",
            replicates_for_means),
        .threshold = "1: equal errors",
-       .expected = Ruling::conditional,
+       .expected = Ruling::depends,
        .because = "by the closed forms the order changes at one angle"},
       [=, &recipe] {
         std::vector<Region> regions;

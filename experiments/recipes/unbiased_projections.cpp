@@ -97,7 +97,7 @@ void judge_all(Recipe& recipe, const Cells& cells) {
                      "along (1, ..., 1) and along e1, with the rows of Q from Householder QR as it is, times norms of "
                      "chi(d). The docstring claims uniform directions, from which unbiased estimates would follow",
        .threshold = "0, which both intervals must hold, with intervals narrower than +-0.05",
-       .expected = Ruling::fail,
+       .expected = Ruling::refuted,
        .because = "Householder QR gives the first entries of Q one sign (Mezzadri 2007): directions are not "
                   "uniform"},
       [=] { return all_contain(0, 0.05, biases(raw_qr, directions)); });

@@ -44,12 +44,12 @@ const char* word(Of outcome) {
     case Of::differs:
       return "DIFFERS";
     case Of::ambiguous:
-      return "AMBIGUOUS";
+      return "UNDECIDED";
   }
   throw std::logic_error("an unknown outcome");
 }
 
-// "12 SAME, 0 BETTER, 1 WORSE, 0 DIFFERS, 2 AMBIGUOUS"
+// "12 SAME, 0 BETTER, 1 WORSE, 0 DIFFERS, 2 UNDECIDED"
 template <class Of>
 std::string text_of(std::map<Of, size_t>& counts) {
   std::string text;
@@ -136,7 +136,7 @@ void print_metric(std::span<const ComparedMetric> problems, bool all) {
   for (const auto& m : problems) ++counts[m.outcome];
   const bool preferred = preference_of(problems[0].metric, problems[0].unit) != Preference::none;
   std::cout << fmt::format(
-      "{} ({}{}): {}{} AMBIGUOUS, {} SAME\n", problems[0].metric, problems[0].unit, direction(problems[0]),
+      "{} ({}{}): {}{} UNDECIDED, {} SAME\n", problems[0].metric, problems[0].unit, direction(problems[0]),
       preferred ? fmt::format("A wins at {} of {}, B at {}, ", counts[Outcome::worse], problems.size(),
                               counts[Outcome::better])
                 : "",

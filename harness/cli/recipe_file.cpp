@@ -303,16 +303,16 @@ DeclaredRule rule_of(const JsonObject& table) {
 }
 
 Ruling ruling_of(const JsonObject& table, bool reports) {
-  static const std::vector<std::pair<std::string, Ruling>> rulings{{"pass", Ruling::pass},
-                                                                   {"fail", Ruling::fail},
-                                                                   {"ambiguous", Ruling::ambiguous},
-                                                                   {"conditional", Ruling::conditional}};
+  static const std::vector<std::pair<std::string, Ruling>> rulings{{"holds", Ruling::holds},
+                                                                   {"refuted", Ruling::refuted},
+                                                                   {"open", Ruling::open},
+                                                                   {"depends", Ruling::depends}};
   if (reports) {
     if (table.find("expected"))
       table.refuse("expected", "belongs to a rule that decides, and 'report' decides nothing; leave it out");
     return Ruling::measured;
   }
-  const std::string given = table.text_or("expected", "pass");
+  const std::string given = table.text_or("expected", "holds");
   std::vector<std::string> names;
   for (const auto& [name, ruling] : rulings) {
     if (name == given) return ruling;

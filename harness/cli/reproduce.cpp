@@ -50,14 +50,14 @@ std::string source_of(const Statement& statement) {
 // The smallest sizes only show that everything runs.
 bool claims(RecipeSize size) { return size != RecipeSize::smoke; }
 
-// Prints "PASS        statement (region)", and below it the numbers that decided and the statement's source.
+// Prints "HOLDS     statement (region)", and below it the numbers that decided and the statement's source.
 void print(const Verdict& verdict, RecipeSize size) {
   const auto& [statement, finding] = verdict;
   const std::string region = finding.region.empty() ? "" : fmt::format(": {}", finding.region);
-  std::cout << fmt::format("  {:<12}{}{}\n", to_string(finding.ruling), statement.text, region);
-  std::cout << fmt::format("{:14}{}\n{:14}[{}]\n", "", finding.numbers, "", source_of(statement));
+  std::cout << fmt::format("  {:<10}{}{}\n", to_string(finding.ruling), statement.text, region);
+  std::cout << fmt::format("{:12}{}\n{:12}[{}]\n", "", finding.numbers, "", source_of(statement));
   if (claims(size) && contradicts_expectation(verdict))
-    std::cout << fmt::format("{:14}NOT AS EXPECTED: the statement was expected to be {}\n", "",
+    std::cout << fmt::format("{:12}NOT AS EXPECTED: the statement was expected to be {}\n", "",
                              to_string(statement.expected));
 }
 
@@ -156,7 +156,7 @@ void print(const Tally& tally) {
   print_lines(tally.not_done, most_listed);
 }
 
-// "rank  3 PASS, 1 CONDITIONAL  120 run  4.2 s"
+// "rank  3 HOLDS, 1 DEPENDS  120 run  4.2 s"
 void print_line(const Reproduction& done, const RunSummary& total) {
   std::cout << fmt::format(
       "{:<30}{:<36}{:>5} run {:>5} there already  {:>6.1f} s{}{}\n", done.recipe, words_of([&] {
@@ -190,7 +190,7 @@ int run_command(const std::vector<std::string>& words) {
       "explain", options::bool_switch(&only_explain),
       "print each statement with its quotation, definition, threshold and expectation, and run nothing")(
       "seeds", options::value(&variation.seeds)->value_name("K")->default_value(1),
-      "make each verdict with so many seeds: one that flips is AMBIGUOUS")(
+      "make each verdict with so many seeds: one that flips is OPEN")(
       "set", options::value(&settings)->value_name("NAME=VALUE"),
       "a parameter wherever a recipe leaves it as it is by default, such as scale=0.7 (repeatable)")(
       "results", options::value(&results)->value_name("FILE")->default_value("results/attnbench.db"), "results file")(

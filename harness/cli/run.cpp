@@ -80,7 +80,7 @@ void print_endings(const RunSummary& summary) {
 
 void print_ambiguous(const RunSummary& summary, double relative) {
   if (summary.ambiguous.empty()) return;
-  std::cout << fmt::format("{} cells are AMBIGUOUS: the cap came before {:.3g} of the value\n",
+  std::cout << fmt::format("{} cells are UNDECIDED: the cap came before {:.3g} of the value\n",
                            summary.ambiguous.size(), relative);
   for (size_t i = 0; i < std::min(most_listed, summary.ambiguous.size()); ++i)
     std::cout << "  " << summary.ambiguous[i] << "\n";

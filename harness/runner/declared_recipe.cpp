@@ -191,7 +191,7 @@ Finding every_number_at_most(const DeclaredStatement& declared, const std::vecto
   Finding finding = all_at_most(all);
   if (without > 0) {
     finding.numbers += fmt::format("; {} of {} cells have no such number", without, cells.size());
-    if (finding.ruling == Ruling::pass) finding.ruling = Ruling::ambiguous;
+    if (finding.ruling == Ruling::holds) finding.ruling = Ruling::open;
   }
   return finding;
 }

@@ -68,7 +68,7 @@ struct DeclaredStatement {
   std::optional<Selection> over = {};  // what the numbers are divided by; it agrees with `of` in every column of `each`
   std::string over_metric = {};        // empty: the same metric
   std::vector<std::string> each = {};  // one comparison for each combination of values in these columns, or each_cell
-  // below and above: the statement may hold for some values of these columns only, which makes it CONDITIONAL. They
+  // below and above: the statement may hold for some values of these columns only, which makes it DEPENDS. They
   // need not be among `each`.
   std::vector<std::string> where = {};
   bool any = false;         // where: one comparison of a region below the bound is enough

@@ -62,7 +62,7 @@ const Comparison& greatest(const std::vector<Comparison>& all, double (*number)(
 double low_end(const Estimate& e) { return e.interval.low; }
 double high_end(const Estimate& e) { return e.interval.high; }
 
-const Finding nothing_measured{Ruling::ambiguous, "nothing was measured"};
+const Finding nothing_measured{Ruling::open, "nothing was measured"};
 
 Estimate negative(const Estimate& e) { return {-e.value, {-e.interval.high, -e.interval.low}, e.count}; }
 
@@ -78,10 +78,10 @@ Ruling ruling_of_all_below(double bound, const std::vector<Comparison>& all, siz
   const auto place = [&](const Comparison& c) { return static_cast<size_t>(&c - all.data()); };
   const Comparison& failed = greatest(all, low_end);
   decides = place(failed);
-  if (failed.estimate.above(bound)) return Ruling::fail;
+  if (failed.estimate.above(bound)) return Ruling::refuted;
   const Comparison& closest = greatest(all, high_end);
   decides = place(closest);
-  return closest.estimate.below(bound) ? Ruling::pass : Ruling::ambiguous;
+  return closest.estimate.below(bound) ? Ruling::holds : Ruling::open;
 }
 
 Finding found(double bound, const std::vector<Comparison>& comparisons, bool below) {
@@ -91,8 +91,8 @@ Finding found(double bound, const std::vector<Comparison>& comparisons, bool bel
                               : ruling_of_all_below(-bound, negative(comparisons), decides);
   const Comparison& decided = comparisons[decides];
   std::string numbers = named(decided) + of(comparisons.size());
-  if (ruling == Ruling::pass && comparisons.size() > 1) numbers = "nearest to the bound, " + numbers;
-  if (ruling == Ruling::ambiguous) numbers += what_would_decide(decided.estimate, bound);
+  if (ruling == Ruling::holds && comparisons.size() > 1) numbers = "nearest to the bound, " + numbers;
+  if (ruling == Ruling::open) numbers += what_would_decide(decided.estimate, bound);
   return {ruling, numbers, "", compared_of(bound, comparisons, below)};
 }
 
@@ -278,11 +278,11 @@ Finding found_where(const Bound& bound, const std::vector<Region>& regions, cons
   }
   const size_t holds = count[Judged::holds], mixed = count[Judged::mixed],
                fails = count[Judged::fails] + count[Judged::equal];  // equal counts as not less
-  finding.ruling = holds == regions.size()                 ? Ruling::pass
-                   : fails == regions.size()               ? Ruling::fail
-                   : mixed > 0 || (holds > 0 && fails > 0) ? Ruling::conditional
-                                                           : Ruling::ambiguous;
-  if (finding.ruling != Ruling::pass && count[Judged::fails] < regions.size())
+  finding.ruling = holds == regions.size()                 ? Ruling::holds
+                   : fails == regions.size()               ? Ruling::refuted
+                   : mixed > 0 || (holds > 0 && fails > 0) ? Ruling::depends
+                                                           : Ruling::open;
+  if (finding.ruling != Ruling::holds && count[Judged::fails] < regions.size())
     finding.region = boundary(regions, bound, axis).value_or(group_of(regions, bound));
   finding.numbers = numbers_of(regions, below);
   return finding;
@@ -295,9 +295,9 @@ Finding all_above(double bound, const std::vector<Comparison>& comparisons) { re
 
 Finding all_between(double low, double high, const std::vector<Comparison>& comparisons) {
   const Finding below = all_below(high, comparisons), above = all_above(low, comparisons);
-  if (below.ruling == Ruling::fail) return below;
-  if (above.ruling != Ruling::pass) return above;
-  if (below.ruling != Ruling::pass) return below;
+  if (below.ruling == Ruling::refuted) return below;
+  if (above.ruling != Ruling::holds) return above;
+  if (below.ruling != Ruling::holds) return below;
   Finding both = below;
   if (comparisons.size() > 1)
     both.numbers = fmt::format("upper bound: {}; lower bound: {}", below.numbers, above.numbers);
@@ -326,13 +326,13 @@ Finding all_contain(double value, double resolution, const std::vector<Compariso
   const auto widest = *std::max_element(comparisons.begin(), comparisons.end(),
                                         [&](const auto& x, const auto& y) { return half(x) < half(y); });
   if (!holds(farthest)) {
-    finding.ruling = Ruling::fail;
+    finding.ruling = Ruling::refuted;
     finding.numbers = named(farthest) + of(comparisons.size());
   } else if (!(half(widest) <= resolution)) {
     finding.numbers = fmt::format("all intervals hold it, but the widest is wider than +-{:g}: {}{}", resolution,
                                   named(widest), of(comparisons.size()));
   } else {
-    finding.ruling = Ruling::pass;
+    finding.ruling = Ruling::holds;
     finding.numbers =
         fmt::format("farthest off, {}{}; widest interval, {}", named(farthest), of(comparisons.size()), named(widest));
   }
@@ -351,10 +351,10 @@ Finding some_below(double bound, const std::vector<Comparison>& candidates) {
       std::count_if(candidates.begin(), candidates.end(), [&](const Comparison& c) { return c.estimate.below(bound); });
   Finding finding{.compared = compared_of(bound, candidates, true)};
   if (below > 0) {
-    finding.ruling = Ruling::pass;
+    finding.ruling = Ruling::holds;
     finding.numbers = fmt::format("{} of {} candidates; surest, {}", below, candidates.size(), named(surest));
   } else if (least_low.estimate.above(bound)) {
-    finding.ruling = Ruling::fail;
+    finding.ruling = Ruling::refuted;
     finding.numbers = fmt::format("none of {} candidates; nearest, {}", candidates.size(), named(least_low));
   } else {
     finding.numbers = fmt::format("no candidate of {} is surely below; surest, {}", candidates.size(), named(surest)) +
@@ -371,7 +371,7 @@ Finding all_at_most(const std::vector<Bounded>& all) {
       *std::max_element(all.begin(), all.end(), [&](const auto& x, const auto& y) { return excess(x) < excess(y); });
   const bool holds = std::all_of(all.begin(), all.end(), [](const Bounded& b) { return b.value <= b.bound; });
   const auto broken = std::count_if(all.begin(), all.end(), [](const Bounded& b) { return !(b.value <= b.bound); });
-  Finding finding{holds ? Ruling::pass : Ruling::fail,
+  Finding finding{holds ? Ruling::holds : Ruling::refuted,
                   fmt::format("{}, {}: {:.6g}, bound {:.6g}, of {} compared", holds ? "nearest to its bound" : "worst",
                               worst.what, worst.value, worst.bound, all.size())};
   if (!holds && all.size() > 1) finding.numbers += fmt::format("; {} beyond their bounds", broken);
@@ -431,7 +431,7 @@ std::vector<Verdict> agreed(const std::vector<std::vector<Verdict>>& by_seed) {
     for (const auto& [ruling, which] : seeds)
       words.push_back(
           fmt::format("{} with seed{} {}", to_string(ruling), which.size() > 1 ? "s" : "", fmt::join(which, ", ")));
-    finding.ruling = Ruling::ambiguous;
+    finding.ruling = Ruling::open;
     finding.numbers = fmt::format("{}; with the first: {}", fmt::join(words, ", "), finding.numbers);
   }
   return all;

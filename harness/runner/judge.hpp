@@ -1,5 +1,5 @@
 // The rules by which a recipe judges a statement. Each takes estimates whose intervals share the verdict's error rate
-// and returns PASS, FAIL, AMBIGUOUS (the intervals do not decide) or CONDITIONAL (it holds in some settings only).
+// and returns HOLDS, REFUTED, OPEN (the intervals do not decide) or DEPENDS (it holds in some settings only).
 #pragma once
 
 #include <optional>
@@ -23,15 +23,15 @@ struct Comparison {
   Estimate estimate;
 };
 
-// PASS when all estimates lie below the bound, FAIL when one lies above it. The finding gives the numbers of the
+// HOLDS when all estimates lie below the bound, REFUTED when one lies above it. The finding gives the numbers of the
 // comparison whose interval is nearest to the bound, or of the one that failed or decided least.
 Finding all_below(double bound, const std::vector<Comparison>& comparisons);
 Finding all_above(double bound, const std::vector<Comparison>& comparisons);
-// PASS when all intervals lie between the bounds, FAIL when one lies outside.
+// HOLDS when all intervals lie between the bounds, REFUTED when one lies outside.
 Finding all_between(double low, double high, const std::vector<Comparison>& comparisons);
-// PASS when all intervals contain the value and none is wider than +-resolution, FAIL when one excludes the value.
+// HOLDS when all intervals contain the value and none is wider than +-resolution, REFUTED when one excludes the value.
 Finding all_contain(double value, double resolution, const std::vector<Comparison>& comparisons);
-// Whether some candidate lies below the bound. PASS when one surely does. FAIL when *all* surely lie above it, which
+// Whether some candidate lies below the bound. HOLDS when one surely does. REFUTED when *all* surely lie above it, which
 // the least lower end decides. The intervals must hold for all candidates at once.
 Finding some_below(double bound, const std::vector<Comparison>& candidates);
 
@@ -40,7 +40,7 @@ struct Bounded {
   std::string what;
   double value, bound;
 };
-// PASS when every value is at most its bound, FAIL when one is not. The finding gives the numbers of the greatest
+// HOLDS when every value is at most its bound, REFUTED when one is not. The finding gives the numbers of the greatest
 // violation, or of the value nearest to its bound.
 Finding all_at_most(const std::vector<Bounded>& all);
 
@@ -53,7 +53,7 @@ struct Region {
   std::optional<double> coordinate = {};  // its place on an axis, if the regions have one
   Rule rule = Rule::all;                  // some: one comparison below the bound is enough
 };
-// In which regions the comparisons lie below the bound. PASS: in every region. FAIL: in none. CONDITIONAL: it surely
+// In which regions the comparisons lie below the bound. HOLDS: in every region. REFUTED: in none. DEPENDS: it surely
 // holds in some and surely fails in others. If regions with coordinates hold on one side and fail on the other, the
 // finding gives the boundary, interpolated on logarithmic scales and named by `axis`. For more than four regions
 // without coordinates it gives counts, with the names of up to six. Every comparison is kept.
@@ -70,7 +70,7 @@ Finding above_where(double bound, const std::vector<Region>& regions, const std:
 Finding values_of(const std::vector<Comparison>& comparisons, const std::vector<double>& thresholds = {});
 
 // Combines a recipe's verdicts with several seeds into one verdict per statement. A statement that the seeds do not
-// decide alike is AMBIGUOUS, and its numbers say which seeds gave which ruling. Seeds are counted from 1.
+// decide alike is OPEN, and its numbers say which seeds gave which ruling. Seeds are counted from 1.
 std::vector<Verdict> agreed(const std::vector<std::vector<Verdict>>& by_seed);
 
 }  // namespace attnbench

@@ -25,10 +25,10 @@ struct Claims {
 };
 
 Ruling verdict_outcome(const std::string& word) {
-  for (const auto outcome : {Ruling::pass, Ruling::fail, Ruling::ambiguous, Ruling::conditional, Ruling::measured})
+  for (const auto outcome : {Ruling::holds, Ruling::refuted, Ruling::open, Ruling::depends, Ruling::measured})
     if (to_string(outcome) == word) return outcome;
   throw Misuse(
-      fmt::format("a verdict is '{}'; expected PASS, FAIL, AMBIGUOUS, CONDITIONAL or MEASURED: the results "
+      fmt::format("a verdict is '{}'; expected HOLDS, REFUTED, OPEN, DEPENDS or MEASURED: the results "
                   "file is damaged or of another program",
                   word));
 }
@@ -51,7 +51,7 @@ Claims read_claims(const std::filesystem::path& path) {
 
 Of outcome_of(const ComparedClaim& claim) {
   if (claim.a == claim.b) return Of::same;
-  if (claim.a == Ruling::ambiguous || claim.b == Ruling::ambiguous) return Of::ambiguous;
+  if (claim.a == Ruling::open || claim.b == Ruling::open) return Of::ambiguous;
   return claim.b == claim.expected ? Of::better : claim.a == claim.expected ? Of::worse : Of::differs;
 }
 

@@ -6,14 +6,14 @@ namespace attnbench {
 
 std::string to_string(Ruling ruling) {
   switch (ruling) {
-    case Ruling::pass:
-      return "PASS";
-    case Ruling::fail:
-      return "FAIL";
-    case Ruling::ambiguous:
-      return "AMBIGUOUS";
-    case Ruling::conditional:
-      return "CONDITIONAL";
+    case Ruling::holds:
+      return "HOLDS";
+    case Ruling::refuted:
+      return "REFUTED";
+    case Ruling::open:
+      return "OPEN";
+    case Ruling::depends:
+      return "DEPENDS";
     case Ruling::measured:
       return "MEASURED";
   }
@@ -22,7 +22,7 @@ std::string to_string(Ruling ruling) {
 
 bool contradicts_expectation(const Verdict& verdict) {
   const Ruling found = verdict.finding.ruling, expected = verdict.statement.expected;
-  return found != Ruling::ambiguous && found != Ruling::measured && expected != Ruling::ambiguous && found != expected;
+  return found != Ruling::open && found != Ruling::measured && expected != Ruling::open && found != expected;
 }
 
 }  // namespace attnbench

@@ -7,7 +7,8 @@
 namespace attnbench {
 
 // measured: the source gives no threshold, so the value is reported and nothing is decided.
-enum class Ruling { pass, fail, ambiguous, conditional, measured };
+// open: the intervals do not decide. depends: it holds in some settings only.
+enum class Ruling { holds, refuted, open, depends, measured };
 std::string to_string(Ruling ruling);
 
 // A statement, as written down before anything runs.
@@ -18,7 +19,7 @@ struct Statement {
   std::string paraphrase = {};     // the source's meaning, if its words could not be verified
   std::string definition = {};     // which number of which measurement is compared with which
   std::string threshold = {};      // the bound and the reason for it
-  Ruling expected = Ruling::pass;  // ambiguous: nothing is known in advance
+  Ruling expected = Ruling::holds;  // open: nothing is known in advance
   std::string because = {};        // why that outcome is expected
 };
 
@@ -31,7 +32,7 @@ struct Compared {
 };
 
 struct Finding {
-  Ruling ruling = Ruling::ambiguous;
+  Ruling ruling = Ruling::open;
   std::string numbers = {};             // the numbers that decided, in one sentence
   std::string region = {};              // where the statement holds and where it fails; empty: the same everywhere
   std::vector<Compared> compared = {};  // every comparison

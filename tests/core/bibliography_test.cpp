@@ -140,8 +140,8 @@ TEST_CASE("a store says which methods and sources there are to cite", "[unit]") 
   for (const Index n : {64, 128})
     for (const char* method : {"softmax", "linear"}) store.record(run, cell(method, n), 0, {}, 0.1, {});
   store.put_reproduction({.recipe = "r",
-                          .verdicts = {{{.text = "s", .source = "a source"}, {Ruling::pass, "1"}},
-                                       {{"without one"}, {Ruling::pass, "2"}}}});
+                          .verdicts = {{{.text = "s", .source = "a source"}, {Ruling::holds, "1"}},
+                                       {{"without one"}, {Ruling::holds, "2"}}}});
   const auto [methods, sources] = citable(folder / "results.db");
   CHECK(methods == std::set<std::string>{"linear", "softmax"});
   CHECK(sources == std::set<std::string>{"a source"});

@@ -146,9 +146,9 @@ class PluginsTest(unittest.TestCase):
         self.assertIn("1. of-mine is below 2 [Doe 2026", self.done("describe", "of-mine", *beside))
         words = ["reproduce", "of-mine", "more-of-mine", "--quick", "--results", self.results]
         made = self.done(*words, "-o", str(self.folder / "page"), *beside)
-        self.assertRegex(made, r"of-mine +1 PASS +2 run")
-        self.assertRegex(made, r"more-of-mine +1 PASS +0 run +2 there already")
-        self.assertIn("2 PASS; 0 not as expected", made)
+        self.assertRegex(made, r"of-mine +1 HOLDS +2 run")
+        self.assertRegex(made, r"more-of-mine +1 HOLDS +0 run +2 there already")
+        self.assertIn("2 HOLDS; 0 not as expected", made)
         cited = self.done("report", "--cite", self.results, *beside)
         self.assertIn("@article{doe, title = {A title}, year = 2026, eprint = {2601.00001}}\n", cited)
         self.assertIn("% Roe 2026, arXiv:2601.00002\n", cited)

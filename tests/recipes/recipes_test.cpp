@@ -198,7 +198,7 @@ TEST_CASE("every interval that a recipe asks for can exist, at every size", "[re
         INFO(verdict.statement.text);
         CHECK_FALSE(verdict.finding.numbers.empty());
         CHECK(verdict.finding.numbers.size() < 2000);  // the rest is in `compared`
-        if (verdict.finding.ruling == Ruling::conditional) CHECK_FALSE(verdict.finding.region.empty());
+        if (verdict.finding.ruling == Ruling::depends) CHECK_FALSE(verdict.finding.region.empty());
       }
     }
 }

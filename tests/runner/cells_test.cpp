@@ -70,13 +70,13 @@ TEST_CASE("a measurement is read of one cell, once it has run", "[unit]") {
     CHECK(one.arrays("pair_bias", 2) == std::vector<std::vector<double>>{{0, 1}, {10, 11}, {20, 21}});
     CHECK(one.element("pair_bias", 2, 1) == Samples{{0, 1}, {1, 11}, {2, 21}});
     CHECK_THROWS_AS(all.scalar("relative_bias"), std::logic_error);
-    return Finding{Ruling::pass};
+    return Finding{Ruling::holds};
   });
   const MadeUp tens([](const Cell&, const std::string&) {
     return
         [](Index replicate, size_t place) { return 10 * static_cast<double>(replicate) + static_cast<double>(place); };
   });
-  CHECK(recipe.verdicts(tens).at(0).finding.ruling == Ruling::pass);
+  CHECK(recipe.verdicts(tens).at(0).finding.ruling == Ruling::holds);
 }
 
 TEST_CASE("stored measurements are those of the planned replicates, or none", "[unit]") {

@@ -170,7 +170,7 @@ TEST_CASE("compare says who wins where, and what two files judge otherwise", "[e
   INFO(won.text);
   CHECK(won.code == 0);
   CHECK(contains(won.text, "A = performer:m=8\nB = linear\n"));
-  CHECK(contains(won.text, "output_mse (1, less is better): A wins at 0 of 2, B at 2, 0 AMBIGUOUS, 0 SAME"));
+  CHECK(contains(won.text, "output_mse (1, less is better): A wins at 0 of 2, B at 2, 0 UNDECIDED, 0 SAME"));
   CHECK(contains(won.text, "B BETTER"));
   const auto refused = [&](const std::string& arguments, const std::string& expected) {
     const auto outcome = program("compare " + arguments);
@@ -212,11 +212,11 @@ TEST_CASE("compare tells a claim that got worse from one that is no longer decid
   const auto changed = program("compare " + before + " " + worse);
   INFO(changed.text);
   CHECK(changed.code == 1);
-  CHECK(contains(changed.text, "WORSE      PASS -> FAIL (expected PASS)  r: S"));
+  CHECK(contains(changed.text, "WORSE      HOLDS -> REFUTED (expected HOLDS)  r: S"));
   const auto undecided = program("compare " + before + " " + open);
   INFO(undecided.text);
   CHECK(undecided.code == 3);
-  CHECK(contains(undecided.text, "AMBIGUOUS"));
+  CHECK(contains(undecided.text, "UNDECIDED"));
 }
 TEST_CASE("recommend names a method whose float and double disagree", "[end-to-end]") {
   const Folder folder;

@@ -34,14 +34,14 @@ void write(Recipe& recipe) {
                                 .replicates = replicates});
   recipe.figure("f", "title", "caption",
                 {{.title = "panel", .cells = all.input("gaussian"), .y = "relative_bias", .ratio_to = iid}});
-  // PASS with one half of all seeds and FAIL with the other, as a verdict on nothing would be.
+  // HOLDS with one half of all seeds and REFUTED with the other, as a verdict on nothing would be.
   const Cells cell = all.method(iid).input("gaussian");
   recipe.judge({.text = "the first bias is below 0"}, [=] {
     const double first = cell.scalar("relative_bias").at(0);
-    return Finding{first < 0 ? Ruling::pass : Ruling::fail, std::to_string(first)};
+    return Finding{first < 0 ? Ruling::holds : Ruling::refuted, std::to_string(first)};
   });
   recipe.judge({.text = "there are replicates", .source = "counting"}, [=] {
-    return Finding{Ruling::pass, std::to_string(cell.scalar("relative_bias").size())};
+    return Finding{Ruling::holds, std::to_string(cell.scalar("relative_bias").size())};
   });
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a verdict that flips with the seed is ambiguous, and its cells are th
   CHECK(once.size == "smoke");
   CHECK(once.command == "attnbench reproduce coin --smoke");
   CHECK(once.verdicts[1].statement.source == "counting");
-  CHECK(once.verdicts[0].finding.ruling != Ruling::ambiguous);
+  CHECK(once.verdicts[0].finding.ruling != Ruling::open);
 
   total = {};
   const Reproduction often = reproduced(store, {.seeds = 12}, total);  // alike by chance: 2^-11
@@ -106,8 +106,8 @@ TEST_CASE("a verdict that flips with the seed is ambiguous, and its cells are th
   CHECK(total.ran == 11 * 4 * replicates);
   CHECK(often.cells.size() == 12 * 4);
   CHECK(often.command == "attnbench reproduce coin --smoke --seeds 12");
-  CHECK(often.verdicts[0].finding.ruling == Ruling::ambiguous);
-  CHECK(often.verdicts[1].finding.ruling == Ruling::pass);
+  CHECK(often.verdicts[0].finding.ruling == Ruling::open);
+  CHECK(often.verdicts[1].finding.ruling == Ruling::holds);
 }
 
 TEST_CASE("a forecast is of what is missing, once for all recipes and again for every seed", "[unit]") {

@@ -16,7 +16,7 @@ from markdown_text import ROOT
 
 REFERENCE = ROOT / "results/reference"
 BEGIN, END = "<!-- numbers: results/reference/verdicts.csv -->\n", "<!-- end of numbers -->"
-OUTCOMES = ("PASS", "FAIL", "CONDITIONAL", "MEASURED", "AMBIGUOUS")
+OUTCOMES = ("HOLDS", "REFUTED", "DEPENDS", "MEASURED", "OPEN")
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 Verdict = dict[str, str]
@@ -88,9 +88,9 @@ class Readme(unittest.TestCase):
     def test_it_counts_the_verdicts(self) -> None:
         counts = collections.Counter(verdict["outcome"] for verdict in self.verdicts)
         self.assertIn(
-            f"[All {len(self.verdicts)} statements](results/reference/verdicts.md): {counts['PASS']} PASS, "
-            f"{counts['CONDITIONAL']} CONDITIONAL, {counts['FAIL']} FAIL, {counts['MEASURED']} MEASURED, "
-            f"{counts['AMBIGUOUS']} AMBIGUOUS.",
+            f"[All {len(self.verdicts)} statements](results/reference/verdicts.md): {counts['HOLDS']} HOLDS, "
+            f"{counts['DEPENDS']} DEPENDS, {counts['REFUTED']} REFUTED, {counts['MEASURED']} MEASURED, "
+            f"{counts['OPEN']} OPEN.",
             self.words(),
         )
 
@@ -113,19 +113,19 @@ class Readme(unittest.TestCase):
     def test_a_wrong_number_an_outcome_that_is_not_it_and_another_recipe_are_found(self) -> None:
         verdict = {
             "recipe": "decode",
-            "outcome": "PASS",
+            "outcome": "HOLDS",
             "numbers": "5013 (4931 to 5149)",
             "region": "",
             "statement": "3,072",
         }
         for about, numbers, recipe, outcome, expected in (
-            ("3,072 tokens", "5013", "decode", "PASS", True),
-            ("", "5014", "decode", "PASS", False),
-            ("", "5013 and 5014", "decode", "PASS", False),
-            ("3,073 tokens", "5013", "decode", "PASS", False),
-            ("", "5013", "decode", "FAIL", False),
-            ("", "5013", "time", "PASS", False),
-            ("", "3,072", "decode", "PASS", False),
+            ("3,072 tokens", "5013", "decode", "HOLDS", True),
+            ("", "5014", "decode", "HOLDS", False),
+            ("", "5013 and 5014", "decode", "HOLDS", False),
+            ("3,073 tokens", "5013", "decode", "HOLDS", False),
+            ("", "5013", "decode", "REFUTED", False),
+            ("", "5013", "time", "HOLDS", False),
+            ("", "3,072", "decode", "HOLDS", False),
         ):
             with self.subTest(about=about, numbers=numbers, recipe=recipe, outcome=outcome):
                 self.assertEqual(supports(verdict, Row(recipe, outcome, about, numbers)), expected)

@@ -19,8 +19,8 @@ import results
 class Page(InTemporaryDirectory):
     def test_verdicts_stand_at_the_head_of_their_recipe(self) -> None:
         store = self.example(
-            results.Verdict("recipe", "CONDITIONAL", "first claim: at a", "1"),
-            results.Verdict("recipe", "FAIL", "second <claim>", "2 & 3"),
+            results.Verdict("recipe", "DEPENDS", "first claim: at a", "1"),
+            results.Verdict("recipe", "REFUTED", "second <claim>", "2 & 3"),
         )
         self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
         page = (self.directory / "page" / "index.html").read_text()
@@ -28,7 +28,7 @@ class Page(InTemporaryDirectory):
         section = page[page.index('id="recipe-recipe"') :]
         places = [section.index(words) for words in in_order]
         self.assertEqual(places, sorted(places))
-        self.assertIn('<span class="outcome fail">FAIL</span>', page)
+        self.assertIn('<span class="outcome refuted">REFUTED</span>', page)
 
     def test_the_page_is_whole_and_asks_for_nothing(self) -> None:
         store = self.example()

@@ -49,7 +49,7 @@ class Digests(unittest.TestCase):
 class Refusals(InTemporaryDirectory):
     def refusal(self, change: Callable[[sqlite3.Connection], object], sealed: bool = True) -> str:
         """The message about a file after the change, with digests of what it then holds."""
-        path = self.example(results.Verdict("recipe", "PASS", "s", "n")).path
+        path = self.example(results.Verdict("recipe", "HOLDS", "s", "n")).path
         with closing(sqlite3.connect(path)) as connection:
             change(connection)
             if sealed:
@@ -93,7 +93,7 @@ class Refusals(InTemporaryDirectory):
             "UPDATE cell SET method = 'other'",
             "UPDATE run SET environment = '{}'",
             "UPDATE figure SET json = replace(json, 'mse', 'MSE')",
-            "UPDATE verdict SET outcome = 'FAIL'",
+            "UPDATE verdict SET outcome = 'REFUTED'",
             "UPDATE reproduction SET size = 'full'",
             "DELETE FROM reproduction",
         ):

@@ -86,11 +86,11 @@ class Reading(InTemporaryDirectory):
                 self.assertEqual(len(results.select(cells, where)), count)
 
     def test_a_recipe_that_two_files_judge_has_the_verdicts_of_the_last(self) -> None:
-        for name, outcomes in (("a.db", ["PASS", "FAIL"]), ("b.db", ["AMBIGUOUS"])):
+        for name, outcomes in (("a.db", ["HOLDS", "REFUTED"]), ("b.db", ["OPEN"])):
             with self.store(name) as store:
                 store.verdicts(*(results.Verdict("recipe", outcome, "", "") for outcome in outcomes), size="quick")
         read = results.read([self.directory / "a.db", self.directory / "b.db"])
-        self.assertEqual([verdict.outcome for verdict in read.verdicts], ["AMBIGUOUS"])
+        self.assertEqual([verdict.outcome for verdict in read.verdicts], ["OPEN"])
 
 
 if __name__ == "__main__":

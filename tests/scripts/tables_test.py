@@ -19,14 +19,14 @@ import tables
 import verdicts
 
 NEGATIVE = results.Verdict(
-    "bold*claim", "FAIL", "half of a_b | c", "50 % & 2^3 ≤ {9}", expected="PASS", source="A et al.\n2020, $x$"
+    "bold*claim", "REFUTED", "half of a_b | c", "50 % & 2^3 ≤ {9}", expected="HOLDS", source="A et al.\n2020, $x$"
 )
 
 
 class Verdicts(InTemporaryDirectory):
     def judged(self, size: str) -> results.Results:
         with self.store(f"{size}.db") as store:
-            conditional = results.Verdict("bold*claim", "CONDITIONAL", "Faster", "1", "n > 8", "CONDITIONAL", "B")
+            conditional = results.Verdict("bold*claim", "DEPENDS", "Faster", "1", "n > 8", "DEPENDS", "B")
             store.verdicts(NEGATIVE, conditional, size=size)
         return results.read([store.path])
 
@@ -34,7 +34,7 @@ class Verdicts(InTemporaryDirectory):
         rows = list(csv.DictReader(io.StringIO(verdicts.as_csv(self.judged("quick")))))
         self.assertEqual([row["contradicts"] for row in rows], ["yes", "no"])
         self.assertEqual(rows[0]["source"], NEGATIVE.source)
-        self.assertEqual((rows[1]["region"], rows[1]["expected"], rows[1]["size"]), ("n > 8", "CONDITIONAL", "quick"))
+        self.assertEqual((rows[1]["region"], rows[1]["expected"], rows[1]["size"]), ("n > 8", "DEPENDS", "quick"))
 
     def test_no_cell_is_a_formula_and_no_text_commands_a_terminal(self) -> None:
         for text in ("=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "-", "+inf2"):
@@ -74,7 +74,7 @@ class Verdicts(InTemporaryDirectory):
         self.judged("quick")
         path = str(self.directory / "quick.db")
         for words, begin in (
-            ([], "2 verdicts: 1 CONDITIONAL"),
+            ([], "2 verdicts: 1 DEPENDS"),
             (["--format", "latex"], "% 2 verdicts"),
             (["--format", "csv"], "recipe,size,outcome"),
         ):

@@ -185,7 +185,7 @@ TEST_CASE("cells of several source versions stay apart and are counted", "[unit]
 TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit]") {
   const Folder folder;
   for (const auto& [name, year, outcome] :
-       {std::tuple{"old.db", "2025", Ruling::fail}, {"new.db", "2026", Ruling::pass}}) {
+       {std::tuple{"old.db", "2025", Ruling::refuted}, {"new.db", "2026", Ruling::holds}}) {
     {
       Store store(folder / name);
       store.put_figure("r", "f", 0, std::string("{\"of\":") + year + "}");

@@ -578,8 +578,8 @@ TEST_CASE("verdicts replace those of the same recipe", "[unit]") {
   const fs::path path = folder / "results.db";
   Store store(path);
   store.put_reproduction(
-      {.recipe = "a", .verdicts = {{{"old"}, {Ruling::fail, "1"}}, {{"older"}, {Ruling::pass, "2"}}}});
-  store.put_reproduction({.recipe = "b", .verdicts = {{{"of b"}, {Ruling::ambiguous, ""}}}});
+      {.recipe = "a", .verdicts = {{{"old"}, {Ruling::refuted, "1"}}, {{"older"}, {Ruling::holds, "2"}}}});
+  store.put_reproduction({.recipe = "b", .verdicts = {{{"of b"}, {Ruling::open, ""}}}});
   store.put_reproduction({.recipe = "a",
                           .size = "quick",
                           .command = "attnbench reproduce a",
@@ -591,9 +591,9 @@ TEST_CASE("verdicts replace those of the same recipe", "[unit]") {
                                          .paraphrase = "p",
                                          .definition = "d",
                                          .threshold = "t",
-                                         .expected = Ruling::fail,
+                                         .expected = Ruling::refuted,
                                          .because = "b"},
-                                        {.ruling = Ruling::conditional,
+                                        {.ruling = Ruling::depends,
                                          .numbers = "3",
                                          .region = "holds at x",
                                          .compared = {{"c", "holds", 1, 0.5, infinity, 32}}}}}});
@@ -601,9 +601,9 @@ TEST_CASE("verdicts replace those of the same recipe", "[unit]") {
   CHECK(reader
             .execAndGet("SELECT group_concat(recipe || position || outcome || statement || numbers, ';') FROM "
                         "(SELECT * FROM verdict ORDER BY recipe, position)")
-            .getString() == "a0CONDITIONALnew3;b0AMBIGUOUSof b");
+            .getString() == "a0DEPENDSnew3;b0OPENof b");
   CHECK(reader.execAndGet("SELECT region || '|' || expected || '|' || source FROM verdict WHERE recipe = 'a'")
-            .getString() == "holds at x|FAIL|Fig. 2");
+            .getString() == "holds at x|REFUTED|Fig. 2");
   CHECK(reader
             .execAndGet("SELECT quotation || paraphrase || definition || threshold || because FROM verdict WHERE "
                         "recipe = 'a'")

@@ -37,7 +37,7 @@ ALTERED = {
     "WHERE array IS NOT NULL",
     "a deleted measurement": "DELETE FROM measurement WHERE metric = (SELECT max(metric) FROM measurement)",
     "a figure": "UPDATE figure SET json = replace(json, 'a', 'b')",
-    "a verdict": "UPDATE verdict SET outcome = 'PASS', numbers = '1'",
+    "a verdict": "UPDATE verdict SET outcome = 'HOLDS', numbers = '1'",
 }
 UNREADABLE = {
     "a text that is not UTF-8": "UPDATE cell SET method = CAST(x'ff' AS TEXT)",

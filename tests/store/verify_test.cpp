@@ -112,7 +112,7 @@ TEST_CASE("every altered value is found, by its place", "[unit]") {
                             .size = "quick",
                             .command = "attnbench reproduce r",
                             .cells = {"k"},
-                            .verdicts = {{{"it holds"}, {Ruling::fail, "1"}}, {{"as well"}, {Ruling::pass, "2"}}}});
+                            .verdicts = {{{"it holds"}, {Ruling::refuted, "1"}}, {{"as well"}, {Ruling::holds, "2"}}}});
   }
   const std::string uniform = "altered: kernel-error:draws=8 uniform gaussian n=64 replicate ";
   const auto [change, place] = GENERATE_COPY(
@@ -151,7 +151,7 @@ TEST_CASE("every altered value is found, by its place", "[unit]") {
                  "WHERE cell = 1",
                  uniform + "0"),
       std::tuple("UPDATE figure SET json = '[]'", std::string("altered: figure r/f")),
-      std::tuple("UPDATE verdict SET outcome = 'PASS' WHERE position = 0",
+      std::tuple("UPDATE verdict SET outcome = 'HOLDS' WHERE position = 0",
                  std::string("altered: recipe r, or one of its verdicts")),
       std::tuple("DELETE FROM verdict WHERE position = 1", std::string("altered: recipe r, or one of its verdicts")),
       std::tuple("UPDATE reproduction SET size = 'full'", std::string("altered: recipe r, or one of its verdicts")),

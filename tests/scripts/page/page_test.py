@@ -61,9 +61,9 @@ def make_store(path: Path) -> None:
     )
     with closing(sqlite3.connect(path)) as store, store:
         store.execute("UPDATE reproduction SET size = 'quick'")
-        store.execute("UPDATE verdict SET outcome = 'AMBIGUOUS'")
+        store.execute("UPDATE verdict SET outcome = 'OPEN'")
         store.execute(
-            "UPDATE verdict SET outcome = 'FAIL', expected = 'PASS', source = 'A & B' "
+            "UPDATE verdict SET outcome = 'REFUTED', expected = 'HOLDS', source = 'A & B' "
             "WHERE recipe = 'causal-rank' AND position = 0"
         )
         for remainder, value in enumerate((1e-5, -3, 0.25, -0.5, 20)):  # which texts have in another order
@@ -199,8 +199,8 @@ class Reading(InBrowser):
         self.open()
         marks = "[...document.querySelectorAll('table.verdicts .unexpected')]"
         (row,) = self.js(f"{marks}.map(mark => mark.closest('tr').innerText)")
-        self.assertIn("FAIL", row)
-        self.assertIn("PASS", row)
+        self.assertIn("REFUTED", row)
+        self.assertIn("HOLDS", row)
         self.assertIn("A & B", row)
 
     def test_a_smoke_run_is_compared_with_nothing(self) -> None:
@@ -282,8 +282,8 @@ class Filtering(InBrowser):
         self.open()
         count = self.query("SELECT count(*) FROM verdict")[0][0]
         for name, value, where in (
-            ("outcome", "FAIL", "outcome = 'FAIL'"),
-            ("outcome", "not as expected", "outcome = 'FAIL'"),
+            ("outcome", "REFUTED", "outcome = 'REFUTED'"),
+            ("outcome", "not as expected", "outcome = 'REFUTED'"),
             ("source", "A & B", "source = 'A & B'"),
             ("tested", "vq", "recipe = 'decode'"),
         ):
