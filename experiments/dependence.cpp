@@ -9,7 +9,7 @@ namespace {
 void measure(const Task& task, Recorder& record) {
   const Cell& cell = task.cell;
   if (!find<InputEntry>(cell.input.name()).has_calibration)
-    throw Skip(cell.input.spec() + " has one head alone: there is none to take queries, keys and values from");
+    throw Skip(cell.input.spec() + " has a single head; another one is needed to take queries, keys and values from");
   const auto head = draw_cell_head(cell, task.replicate, 0, Purpose::measured),
              other = draw_cell_head(cell, task.replicate, 0, Purpose::calibration);
   const auto method = task.method<double>(0, task.replicate);

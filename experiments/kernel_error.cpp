@@ -156,7 +156,7 @@ void measure(const Task& task, Recorder& record) {
   const bool estimable = sample.estimable();
   if (!estimable)
     record.note("variance not estimable with " + std::to_string(sample.drawn()) + " draws" +
-                (theory->variance ? "; its closed form stands alone" : ""));
+                (theory->variance ? "; only its closed form is there" : ""));
 
   std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
   Moments biases, variances, target_biases, theories, shares, softmax_biases, to_softmax, to_softmax_theory;

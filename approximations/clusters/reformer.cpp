@@ -231,12 +231,12 @@ const bool registered = add(method<Reformer>({
          Parameter::integer("rounds", 4, "rounds of hashing; attention is over the union", 1, 1024).as_budget(),
          Parameter::integer("chunk", 64, "tokens a chunk: candidates are a token's own chunk and the one before", 1),
          Parameter::choice("chunks", "auto",
-                           "cut from the sorted order, or anew in every bucket, which is exactly causal; auto: anew "
+                           "cut from the sorted order, or again in every bucket, which is exactly causal; auto: again "
                            "under a causal mask",
                            {"auto", "sorted", "bucket"}),
          Parameter::flag("bucket_mask", true, "false: tokens of other buckets in the two chunks are candidates as well")
              .as_published(),
-         Parameter::choice("combine", "exact", "uniform: the mean of the rounds, whatever weight they found",
+         Parameter::choice("combine", "exact", "uniform: the plain mean of the rounds, without their weights",
                            {"exact", "uniform"})
              .as_published()},
     .claims =

@@ -80,7 +80,7 @@ InputTransform fit_transform(const Head<double>& head, TransformKind kind, bool 
 const Head<double>& calibration_of(const Draw& draw, const std::string& what) {
   if (!draw.calibration)
     throw Misuse(draw.params.spec() + ": " + what +
-                 " is learnt from a head, and there is none; give one to learn from");
+                 " is learnt from a head, and no head was given; give one to learn from");
   return *draw.calibration;
 }
 

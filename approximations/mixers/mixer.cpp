@@ -131,7 +131,7 @@ const bool registered = add(method<MlpMixer>({
         [](const Params&, const Shape& shape) {
           return Claims{.no_form = no_form(shape),
                         .linear_in_V = false,
-                        .no_attention_matrix = "GELU and LN of V stand between tokens: out is not a matrix times V"};
+                        .no_attention_matrix = "GELU and LN of V come between tokens, so out is not a matrix times V"};
         },
     .memory =
         [](const Params& params, const Shape& shape) {

@@ -23,9 +23,9 @@ void skip_beyond_memory(double bytes, const std::string& what) {
 std::string no_weights_for_rows(const Shape& shape) {
   const Index last = shape.nq - 1 + shape.mask.offset;
   if (last >= shape.nk)
-    return fmt::format("its weights belong to the {} positions of the keys, and a row stands at {}", shape.nk, last);
+    return fmt::format("its weights belong to the {} positions of the keys, and a row has position {}", shape.nk, last);
   if (!shape.mask.causal && shape.mask.offset < 0)
-    return fmt::format("its weights belong to positions from 0 on, and a row stands at {}", shape.mask.offset);
+    return fmt::format("its weights belong to positions from 0 on, and a row has position {}", shape.mask.offset);
   return "";
 }
 

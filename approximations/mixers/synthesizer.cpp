@@ -89,7 +89,7 @@ const bool registered = add(method<Synthesizer>({
           std::vector<std::string> all{
               "its weights are drawn, not trained: its output says what such a mixer costs and "
               "what rank it has, not what it learns"};
-          if (of_positions_alone(params)) all.push_back("A is the same whatever the tokens are");
+          if (of_positions_alone(params)) all.push_back("A does not depend on the tokens");
           return all;
         },
 }));

@@ -126,7 +126,7 @@ const bool registered = add(method<HeavyHitter>({
                           "step, with another result",
              .aliases = {"h2o"}},
     .parameters = {Parameter::integer("heavy", 64, "tokens kept for the attention that they got", 0).as_budget(),
-                   Parameter::integer("recent", 64, "last tokens kept whatever they got, the row's own included", 1)},
+                   Parameter::integer("recent", 64, "last tokens, always kept, the row's own included", 1)},
     .claims =
         [](const Params&, const Shape& shape) {
           return Claims{.row_stochastic = true,

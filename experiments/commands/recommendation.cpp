@@ -38,7 +38,7 @@ std::string praise(const Candidate& best, const std::vector<Candidate>& rivals) 
   std::erase_if(others, [&](const Candidate& c) { return c.method == best.method; });
   return fmt::format("{} is the best answer: {} of exact softmax's time at an error of {}{}{}", best.method,
                      best.time.text(), best.error.text(), best.bytes ? ", with " + memory_size(*best.bytes) : "",
-                     others.empty() ? "" : "; time does not tell it from " + names_of(others) + ", which err no less");
+                     others.empty() ? "" : "; as fast within the noise, with no smaller error: " + names_of(others));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ void judge_constant_cost(Recipe& recipe, const Cells& steps) {
                "attention with 1 + elu, Performer, vector quantisation without sweeps that improve its codebook (vq), "
                "sink-window, heavy-hitter (where listed) and the mean of V (uniform)",
                first),
-       .threshold = "none: that a constant cost overtakes a growing one somewhere is no finding, but the position is. "
+       .threshold = "none: a constant cost overtakes a growing one somewhere in any case; the position is the finding. "
                     "Positions below 256 and below 1024 are counted for the reader",
        .expected = Ruling::measured,
        .because = "it depends on what a step costs: 4 F d operations with F features against 4 t d at t"},

@@ -34,7 +34,7 @@ void judge_sufficient(Recipe& recipe, const Cells& all, const std::vector<Index>
                        "queries and keys, once their absolute values (half-normal); each must hold at every d",
                        fmt::join(narrow, ", "), n,
                        all.method(relu).input(normal).where({{"d", narrow.front()}}).all().front().replicates),
-       .threshold = "half of one row of the n: less is no row",
+       .threshold = "half of one row of the n: a smaller share means that no row is empty",
        .expected = Ruling::depends,
        .because = "a query without a positive channel has the similarity 0 to every key: at d channels 2^-d of the "
                   "normal ones, few at the widths of models"},

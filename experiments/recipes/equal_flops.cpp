@@ -77,7 +77,7 @@ void draw(Recipe& recipe, const Measured& all) {
   recipe.figure("error-at-equal-flops", "Error against cost on heads of the byte-level model",
                 fmt::format("Heads of the byte-level model with its causal mask, n = {}, d = dv = 64; medians over {} "
                             "texts at a quarter of softmax's FLOPs, over 4 texts at 1/16, 1/8 and 1/2. Methods without "
-                            "a budget stand where they are; vertical line: softmax. Dotted: the mean of V, and the k "
+                            "a budget stay at their own cost; vertical line: softmax. Dotted: the mean of V, and the k "
                             "largest weights of each row at the cost of attention to k keys that are given, which no "
                             "method knows beforehand. Mixers have weights that were drawn, not trained.",
                             all.n, recipe.sized<Index>(2, texts)),

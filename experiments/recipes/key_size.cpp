@@ -214,7 +214,7 @@ void write(Recipe& recipe) {
   }
   recipe.figure(
       "key-size", "Effective support against key size",
-      fmt::format("n = {}, bidirectional, entries of Q and K of unit variance whatever d; means over 32 inputs "
+      fmt::format("n = {}, bidirectional, entries of Q and K of unit variance at every d; means over 32 inputs "
                   "with 95 % intervals. At 1 every row is the mean of V.",
                   request.n[0]),
       panels);

@@ -81,8 +81,8 @@ void write(Recipe& recipe) {
   const auto counted = [&](const std::string& of, Index from, Index to, const std::string& widths) {
     const double none = std::log(static_cast<double>(from)) / std::log(static_cast<double>(to));
     return fmt::format(
-        "the square of the ratio of {0} at n = {2} to that at n = {1}, divided by ln {2} / ln {1}: {3:.2f} is no "
-        "growth, 1 is growth as ln n. Errors fall as m^-1/2, so that the square says how many times as many features "
+        "the square of the ratio of {0} at n = {2} to that at n = {1}, divided by ln {2} / ln {1}: {3:.2f} means "
+        "no growth, 1 growth as ln n. Errors fall as m^-1/2, so that the square says how many times as many features "
         "the longer sequence takes for the same error. m = 64 orthogonal vectors, {4}, queries and keys uniform on a "
         "sphere of radius 2 before their scaling by d^-1/4, no mask; medians over {5} inputs and draws",
         of, from, to, none, widths, request.replicates);

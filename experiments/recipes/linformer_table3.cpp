@@ -123,7 +123,7 @@ void write(Recipe& recipe) {
            "1.7 (k = 128) and 1.5 (k = 256) at n = 512, 14 to 2.3 (k = 128 to 2048) at n = 4096",
        .threshold = "none: of attention alone no number is published",
        .expected = Ruling::measured,
-       .because = "that there is a saving is no question: Linformer has no n x n matrix"},
+       .because = "Linformer surely saves memory, because it has no n x n matrix"},
       [=] {
         std::vector<Comparison> savings;
         for (const Row& row : rows) {

@@ -113,7 +113,7 @@ void write(Recipe& recipe) {
            "FLOPs by formulas of a layer (projections, attention, feed-forward part) of the published regular model "
            "with Performer, h = 8, d = 64, feed-forward width 2048, m = 256, no mask, over those of the same layer "
            "with attention that returns V, n = 512 to 32768. The source speaks of measured speed and memory",
-       .threshold = "\"nearly\" is no number: 1.1, 1.2 and 1.5 are there to be read off",
+       .threshold = "none: \"nearly\" gives no number, so shares below 1.1, 1.2 and 1.5 are counted",
        .expected = Ruling::measured,
        .because = "by the formulas it is 1 + h (4 m d + 4 m (d + 1)) / (24 D^2) = 1.17 at any length"},
       [=] {

@@ -153,7 +153,7 @@ void judge_errors(Recipe& recipe, const Cells& cells, const std::vector<double>&
            n, cells.all().front().replicates),
        .threshold = "no source gives one: the values, and how many lie below 0.9, 1 and 1.1",
        .expected = Ruling::measured,
-       .because = "an error is no test of these: a bias towards the mean of V lowers it where the method is worse than "
+       .because = "an error does not test these: a bias towards the mean of V lowers it where the method is worse than "
                   "the mean of V"},
       [=, &recipe] {
         Specs inputs = laws(scales);

@@ -133,7 +133,7 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
         refuse(fmt::format("one of {}", fmt::join(p.choices, ", ")));
       return value;
     case Parameter::Kind::text:
-      if (!brackets_balance(value)) refuse("text whose brackets balance, so that it can stand in a spec");
+      if (!brackets_balance(value)) refuse("text whose brackets balance, so that a spec can hold it");
       return value;
     case Parameter::Kind::entry: {
       const auto names = names_in(p.catalogue, p.family);

@@ -15,13 +15,13 @@ std::string memory_size(double bytes) {
   return fmt::format("{:.3g} {}", bytes, units[unit]);
 }
 
-void refuse_beyond_memory(double bytes, const std::string& what, const std::string& mend) {
+void refuse_beyond_memory(double bytes, const std::string& what, const std::string& remedy) {
   constexpr double always_granted = 16e6;  // to ask the system takes as long as a small cell
   if (bytes <= always_granted) return;
   const double available = available_memory();
   if (bytes > available)
     throw Misuse(fmt::format("{} would take {} of memory and {} is available; {}", what, memory_size(bytes),
-                             memory_size(available), mend));
+                             memory_size(available), remedy));
 }
 
 }  // namespace attnbench

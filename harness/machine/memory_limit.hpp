@@ -8,7 +8,7 @@ namespace attnbench {
 // "1.5 GB", "2.1 TB": three digits, decimal units.
 std::string memory_size(double bytes);
 
-// Throws Misuse "<what> would take X of memory and Y is available; <mend>" when bytes exceed what is available.
-void refuse_beyond_memory(double bytes, const std::string& what, const std::string& mend);
+// Throws Misuse "<what> would take X of memory and Y is available; <remedy>" when bytes exceed what is available.
+void refuse_beyond_memory(double bytes, const std::string& what, const std::string& remedy);
 
 }  // namespace attnbench

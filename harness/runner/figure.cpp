@@ -124,7 +124,7 @@ Figure figure_of_run(const RunRequest& request) {
     panels.back()["where"] = {{"experiment", experiment.name()}, {"input", spec}};
   }
   const Description section{
-      .name = "runs", .summary = "Runs", .formula = "What attnbench run has measured into this results file."};
+      .name = "runs", .summary = "Runs", .formula = "Measurements of attnbench run in this results file."};
   return {fmt::format("{}-{}", experiment.name(), axes[0]),
           text_of(section, entry.text.summary, "All methods of the results file with this experiment and input.",
                   std::move(panels))};

@@ -77,7 +77,7 @@ class Differences {
     return axes;
   }
 
-  // What names the row of a cell: its method, and whatever else differs beside the axis.
+  // The name of a cell's row: its method, and all else that differs beside the axis.
   std::vector<std::string> row_of(const StoredCell& cell, const std::string& axis) const {
     std::vector<std::string> row{without(cell.column("method"), axis)};
     for (const char* spec : {"input", "experiment"})

@@ -30,7 +30,7 @@ inline constexpr StoredColumn clock_columns[] = {
 
 // A row for each number. A replicate that has none of the metrics has one row without a value, and a replicate that
 // lacks a metric which `metrics` names has a row without a value for it. Rows are sorted by content, so that equal
-// results give equal text in whatever order they ran.
+// results give equal text in any order of the runs.
 struct ExportRequest {
   enum class Format { csv, json };
 

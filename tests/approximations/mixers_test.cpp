@@ -291,8 +291,8 @@ TEST_CASE("rows where there are no weights are refused with the reason", "[metho
   const TestHead problem = gaussian_problem({.nq = 30, .nk = 20, .d = 3, .dv = 4}, 0.8);
   for (const char* spec : {"synthesizer", "gmlp"}) {
     INFO(spec);
-    CHECK_THROWS_WITH(drawn(spec, problem), ContainsSubstring("a row stands at 29"));
-    CHECK_THROWS_WITH(drawn(spec, problem, {.offset = -10}), ContainsSubstring("a row stands at -10"));
+    CHECK_THROWS_WITH(drawn(spec, problem), ContainsSubstring("a row has position 29"));
+    CHECK_THROWS_WITH(drawn(spec, problem, {.offset = -10}), ContainsSubstring("a row has position -10"));
     const Mask early{.causal = true, .offset = -12}, late{.causal = true, .offset = -10};
     const auto method = drawn(spec, problem, early);
     CHECK(contains(misuse_of([&] { attend(*method, problem.head, late); }), "drawn for 0 to 17"));

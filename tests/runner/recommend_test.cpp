@@ -63,7 +63,7 @@ TEST_CASE("of those that time does not tell apart the one with the least error i
   CHECK(best_of({fastest, tied, slower}) == "tied");
   CHECK(best_of({slower, fastest}) == "fastest");
   CHECK(contains(recommend({fastest, tied, slower}, exact, one_percent).sentence,
-                 "time does not tell it from fastest, which err"));
+                 "as fast within the noise, with no smaller error: fastest"));
 }
 
 TEST_CASE("memory is a limit of softmax as well, and then what meets it need not be faster", "[unit]") {

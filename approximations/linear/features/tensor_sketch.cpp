@@ -51,7 +51,7 @@ Hashes drawn(const Draw& draw) {
   if (buckets) {
     const auto h = buckets->array();
     if (!(h >= 0 && h < static_cast<double>(m) && h == h.floor()).all())
-      throw Misuse(draw.params.spec() + ": an injected bucket is none; expected whole numbers from 0 to " +
+      throw Misuse(draw.params.spec() + ": an injected value is not a bucket; expected whole numbers from 0 to " +
                    std::to_string(m - 1));
     return {*buckets, *signs};
   }
