@@ -39,7 +39,7 @@ from pdf_fonts import share_subsets
 from query import add_query, query
 from redraw import images, redraw_script
 from results import Figure, Misuse, Results, natural_order, read
-from style import IN_PAPER, REPORT, Layout
+from style import DARK, IN_PAPER, REPORT, Layout
 from tables import csv_text
 
 share_subsets()
@@ -98,7 +98,20 @@ def _saved(picture: plt.Figure, ending: str, title: str) -> bytes:
     buffer = io.BytesIO()
     save = getattr(CANVASES[ending](picture), f"print_{ending}")
     save(buffer, metadata={**METADATA[ending], "Title": title})
-    return with_palettes(buffer.getvalue()) if ending == "svg" else buffer.getvalue()
+    return with_dark_colours(with_palettes(buffer.getvalue())) if ending == "svg" else buffer.getvalue()
+
+
+def with_dark_colours(svg: bytes) -> bytes:
+    """The SVG with a style sheet that shows it with light ink on dark paper where the reader prefers that, as a page or a
+    code host shows it. Programs for print ignore it."""
+    rules = "".join(
+        f'[style*="{name}: {light}"]{{{name}:{dark}!important}}'
+        for light, dark in DARK.items()
+        for name in ("fill", "stroke")
+    )
+    sheet = f"<style>@media screen and (prefers-color-scheme: dark){{{rules}}}</style>\n"
+    head = svg.index(b"<g id=")
+    return svg[:head] + sheet.encode() + svg[head:]
 
 
 def draw_all(

@@ -1,9 +1,8 @@
-#!/usr/bin/python3
-"""Write one self-contained HTML page from results files, with its figures as SVG, PDF and CSV beside it.
+"""Write a page from results files: index.html, with its figures as SVG, PDF and CSV and its data beside it.
 
-Verdicts and figures work without JavaScript. With it, readers can filter the verdicts, and see every cell of the
-results in a plot and a table. The page loads nothing from the network. Equal results give an equal page. Prints the
-page's path.
+The page loads nothing from the network. Claims, figures and tables work without JavaScript. With it, readers can filter
+the claims, enlarge figures, and see every cell of the results in a plot and a table. Equal results give an equal page.
+Prints the page's path.
 """
 
 from __future__ import annotations
@@ -25,28 +24,35 @@ from typing import Any
 
 import pandas as pd
 from bundle import bundle
-from inline_svg import NAMES, inline_svg, with_classes
+from literature import Judged, badge, badges, literature
 from plot import Drawn, chosen_figures, draw_all, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
-from style import DARK_COLOURS
-from summaries import packed, packed_summaries
+from style import COLOURS, DARK, FAINT, GRID, INK, PAPER
+from summaries import packed_summaries
 
 PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # style, markup and scripts of the page
-SCRIPTS = ("fragment.js", "unpack.js", "verdicts.js", "cells.js", "table.js", "points.js", "explorer.js", "start.js")
-DARK_PAPER = {"ink": "#e8e6e3", "faint": "#a8a8a3", "rule": "#34383d", "paper": "#16191d"}
+# The scripts of the page, in the order in which they need each other.
+SCRIPTS = tuple(
+    f"{name}.js" for name in "fragment loading verdicts figures cells table points explorer start".split()
+)
+# The page defines these colours by name: its scripts draw with them in light and in dark.
+NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
+SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
+CARDS = 4
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe of the results: its figures, its verdicts, and the cells that these use."""
+    """A recipe of the results: its figures, its statements, and the cells that these use."""
 
     name: str
     drawings: list[Drawn]
-    verdicts: list[Verdict]
+    judged: list[Judged]
     reproduction: Reproduction | None
     cells: list[str]  # keys
+    topic: str  # the experiment that most of its cells ask
 
     @property
     def title(self) -> str:
@@ -54,16 +60,11 @@ class Recipe:
 
     @property
     def anchor(self) -> str:
-        return f"recipe-{_anchor(self.name)}"
+        return _recipe_anchor(self.name)
 
     @property
     def smoke(self) -> bool:
-        """Whether it ran at smoke sizes, which show only that everything runs: no verdict is compared with what is
-        expected."""
         return self.reproduction is not None and self.reproduction.size == "smoke"
-
-    def unexpected(self, verdict: Verdict) -> bool:
-        return verdict.contradicts and not self.smoke
 
     def first(self, key: str) -> str:
         """The first non-empty value of an optional key in the descriptions of its figures."""
@@ -72,27 +73,37 @@ class Recipe:
 
 def page(results: Results, drawings: list[Drawn]) -> str:
     """The whole page. With fewer drawings than the results have figures, only the recipes of the drawings are on it."""
-    recipes = _recipes(results, drawings)
-    sections, classes = with_classes("\n".join(map(_recipe, recipes)))
-    script = f'"use strict";\n{"".join(map(_part, SCRIPTS))}'
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
+    recipes = _recipes(results, drawings, methods)
+    judged = [one for recipe in recipes for one in recipe.judged]
+    script = f'"use strict";\n{"".join(map(_part, SCRIPTS))}'
     return Template(_part("page.html")).substitute(
-        light=_variables((name, colour) for colour, name in NAMES.items()),
-        dark=_variables([*DARK_PAPER.items(), *((f"series-{i}", c) for i, c in enumerate(DARK_COLOURS))]),
-        style=f"{_part('style.css')}{classes}",
-        summary=escape(_summary(results)),
-        contents=_contents(results),
-        recipe_list=_recipe_list(recipes),
+        light=_variables(NAMES.items()),
+        dark=_variables((name, DARK[colour]) for name, colour in NAMES.items()),
+        style=_part("style.css"),
+        summary=_summary(results),
+        contents=_contents(results, bool(judged), recipes),
         notices=_notices(results, recipes),
-        verdicts=_verdicts(recipes, methods),
-        recipes=sections,
+        cards=_cards(recipes),
+        literature=literature(judged) if judged else _nothing(recipes, len(methods)),
+        figures=_figures(recipes),
         cells=_part("cells.html") if len(results.cells) else "",
         methods=_methods(results, recipes, methods),
         endings=_endings(results),
         runs=_runs(results),
-        script_hashes=f"{_hash_of(script)} {_hash_of(get_plotlyjs())}",
-        scripts=_scripts(results, recipes, script),
+        script_hash=_hash_of(script),
+        scripts=f"<script>{script}</script>",
     )
+
+
+def data_files(results: Results, drawings: list[Drawn]) -> dict[str, bytes]:
+    """The files that the page's scripts load when a reader asks for the plot of cells: the summaries, and Plotly."""
+    if len(results.cells) == 0:
+        return {}
+    methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
+    cells = {recipe.name: recipe.cells for recipe in _recipes(results, drawings, methods)}
+    packed = json.dumps(packed_summaries(results, cells))
+    return {"cells.js": f"const packedCells = {packed};\n".encode(), "plotly.js": get_plotlyjs().encode()}
 
 
 def _part(name: str) -> str:
@@ -100,45 +111,45 @@ def _part(name: str) -> str:
 
 
 def _hash_of(script: str) -> str:
-    """As a content security policy names it: the browser runs the page's own scripts, and none that a results file
-    might bring."""
+    """As a content security policy names it: the browser runs the page's own script and what that loads, and none that a
+    results file might bring."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _scripts(results: Results, recipes: list[Recipe], script: str) -> str:
-    """The page's scripts, and the packed data that they unpack when needed: the summaries of cells, and Plotly."""
-    if len(results.cells) == 0:
-        return ""
-    cells = {recipe.name: recipe.cells for recipe in recipes}
-    return (
-        f'<script type="text/plain" id="packed-cells">{packed_summaries(results, cells)}</script>\n'
-        f'<script type="text/plain" id="packed-plotly">{packed(get_plotlyjs())}</script>\n'
-        f"<script>{script}</script>"
-    )
-
-
-def _recipes(results: Results, drawings: list[Drawn]) -> list[Recipe]:
+def _recipes(results: Results, drawings: list[Drawn], methods: pd.Series[str]) -> list[Recipe]:
     drawn = {
         recipe: list(group) for recipe, group in itertools.groupby(drawings, key=lambda drawn: drawn.figure.recipe)
     }
     names = set(drawn)
     if len(drawings) == len(results.figures):
         names |= {verdict.recipe for verdict in results.verdicts} | set(results.reproductions)
-    recipes = []
+    experiments = results.cells["experiment"].map(lambda spec: split_spec(spec)[0])
+    verdicts: dict[str, list[Verdict]] = {}
+    for verdict in results.verdicts:
+        verdicts.setdefault(verdict.recipe, []).append(verdict)
+    recipes, number = [], itertools.count(1)
     for name in sorted(names):
-        reproduction = results.reproductions.get(name)
+        made = results.reproductions.get(name)
         panels = [panel for drawing in drawn.get(name, []) for panel in drawing.figure.description["panels"]]
-        figures = [panel.get("cells", []) for panel in panels]
+        cells = sorted({*(made.cells if made else []), *itertools.chain(*(panel.get("cells", []) for panel in panels))})
+        tested = sorted(set(methods.reindex(cells).dropna()))
+        asked = [str(panel.get("where", {}).get("experiment", "")) for panel in panels]
+        topics = Counter([*experiments.reindex(cells).dropna(), *(split_spec(spec)[0] for spec in asked if spec)])
         recipes.append(
             Recipe(
                 name,
                 drawn.get(name, []),
-                [verdict for verdict in results.verdicts if verdict.recipe == name],
-                reproduction,
-                sorted({*(reproduction.cells if reproduction else []), *itertools.chain(*figures)}),
+                [Judged(v, made, _recipe_anchor(name), tested, next(number)) for v in verdicts.get(name, [])],
+                made,
+                cells,
+                topics.most_common(1)[0][0] if topics else "closed forms",
             )
         )
     return recipes
+
+
+def _recipe_anchor(name: str) -> str:
+    return f"recipe-{_anchor(name)}"
 
 
 def _variables(pairs: Iterable[tuple[str, str]]) -> str:
@@ -146,13 +157,20 @@ def _variables(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _summary(results: Results) -> str:
+    """How much was measured, where and when, in a line."""
     done = int((results.replicates["ending"] == "done").sum())
-    words = [
-        f"{_count(len(results.cells), 'cell')}, {_count(len(results.replicates), 'replicate')}, {done:,} of them done"
-    ]
+    words = [f"{_count(len(results.cells), 'cell')}, {_count(done, 'replicate')} done"]
+    if done < len(results.replicates):
+        words[-1] += f" of {len(results.replicates):,}"
     if results.superseded:
         words.append(f"{_count(results.superseded, 'cell')} of older source versions left out")
-    return "; ".join(words) + "."
+    environments = [environment for environment in results.runs["environment"] if environment]
+    models = {str(environment.get("cpu", {}).get("model", "")) for environment in environments} - {""}
+    words += sorted(models)
+    if len(results.runs):
+        days = sorted({str(started)[:10] for started in results.runs["started"]})
+        words.append(days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
+    return escape("; ".join(words)) + "."
 
 
 def _count(number: int, noun: str) -> str:
@@ -163,19 +181,14 @@ def _anchor(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-") or "section"
 
 
-def _contents(results: Results) -> str:
-    links = [("verdicts", "Verdicts")]
+def _contents(results: Results, judged: bool, recipes: list[Recipe]) -> str:
+    links = [("literature", "The literature" if judged else "Statements")]
+    if any(recipe.drawings for recipe in recipes):
+        links.append(("figures", "Figures"))
     if len(results.cells):
         links += [("cells", "Explore the cells"), ("methods", "Methods")]
     links += [("endings", "Not done"), ("runs", "Runs and environment")]
     return "\n".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in links)
-
-
-def _recipe_list(recipes: list[Recipe]) -> str:
-    if not recipes:
-        return ""
-    links = "\n".join(f'<li><a href="#{recipe.anchor}">{escape(recipe.title)}</a></li>' for recipe in recipes)
-    return f"<details><summary>{_count(len(recipes), 'recipe')}</summary><ol>\n{links}\n</ol></details>"
 
 
 def _notices(results: Results, recipes: list[Recipe]) -> str:
@@ -196,135 +209,71 @@ def _notices(results: Results, recipes: list[Recipe]) -> str:
     return "\n".join(f'<p class="notice" role="note">{notice}</p>' for notice in notices)
 
 
-def _verdicts(recipes: list[Recipe], methods: pd.Series[str]) -> str:
-    """The table of all verdicts, and its filters."""
-    judged = [(recipe, verdict) for recipe in recipes for verdict in recipe.verdicts]
-    if not judged:
-        return _nothing(recipes, len(methods))
-    tested = {recipe.name: sorted(set(methods.reindex(recipe.cells).dropna())) for recipe in recipes}
-    outcomes = Counter(verdict.outcome for _, verdict in judged)
-    unexpected = sum(recipe.unexpected(verdict) for recipe, verdict in judged)
-    words = [_by_outcome(outcomes)]
-    words += [f"{unexpected} not as expected"] if not all(recipe.smoke for recipe in recipes) else []
-    rows = "\n".join(_verdict_row(recipe, verdict, tested[recipe.name]) for recipe, verdict in judged)
-    return (
-        '<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>\n'
-        f"<p>{_count(len(judged), 'verdict')}: {', '.join(words)}.</p>\n"
-        '<form class="controls" id="verdict-form" hidden>'
-        f"{_select('Outcome', 'outcome', [*sorted(outcomes), *(['not as expected'] if unexpected else [])])}"
-        f"{_select('Source', 'source', sorted({verdict.source_words for _, verdict in judged}))}"
-        f"{_select('Method', 'tested', sorted({*itertools.chain(*tested.values())}))}"
-        '<label>Text <input name="text" type="search" autocomplete="off"></label>'
-        '<p><button type="button" data-reset>Reset</button> '
-        '<span id="verdict-words" role="status" aria-live="polite"></span></p>'
-        "</form>\n"
-        '<table class="verdicts"><caption>Verdicts</caption><thead><tr><th scope="col">Outcome</th>'
-        '<th scope="col">Statement, and the numbers that decide</th><th scope="col">Source</th>'
-        '<th scope="col">Expected</th><th scope="col">Evidence</th><th scope="col">Seconds</th></tr></thead>'
-        f"<tbody>\n{rows}\n</tbody></table></section>"
-    )
-
-
-def _by_outcome(outcomes: Counter[str]) -> str:
-    return ", ".join(f"{count} {escape(outcome)}" for outcome, count in sorted(outcomes.items()))
-
-
-def _select(label: str, name: str, values: list[str]) -> str:
-    options = "".join(f"<option>{escape(value)}</option>" for value in values)
-    return f'<label>{label} <select name="{name}"><option value="">any</option>{options}</select></label>'
-
-
-def _verdict_row(recipe: Recipe, verdict: Verdict, methods: list[str]) -> str:
-    unexpected = recipe.unexpected(verdict)
-    outcomes = [verdict.outcome, *(["not as expected"] if unexpected else [])]
-    expected = "–" if recipe.smoke or verdict.expected == "OPEN" else verdict.expected
-    seconds = f"{recipe.reproduction.seconds:.1f}" if recipe.reproduction else "–"
-    return (
-        f'<tr data-outcome="{escape("|".join(outcomes))}" data-source="{escape(verdict.source_words)}" '
-        f'data-tested="{escape("|".join(methods))}">'
-        f"<td>{_outcome(recipe, verdict)}</td>"
-        f"<td>{_statement(verdict)}</td>"
-        f'<td class="source" data-label="Source">{escape(verdict.source_words)}</td>'
-        f'<td data-label="Expected">{escape(expected)}</td>'
-        f'<td data-label="Evidence"><a href="#{recipe.anchor}">{escape(recipe.name)}</a> '
-        f'<a href="{_cells_link("recipe", recipe.name)}" aria-label="Cells of {escape(recipe.name)}">cells</a></td>'
-        f'<td class="number" data-label="Seconds, of the recipe">{seconds}</td></tr>'
-    )
-
-
-def _outcome(recipe: Recipe, verdict: Verdict) -> str:
-    mark = '<span class="unexpected">not as expected</span>' if recipe.unexpected(verdict) else ""
-    return f'<span class="outcome {escape(verdict.outcome.lower())}">{escape(verdict.outcome)}</span>{mark}'
-
-
-def _statement(verdict: Verdict) -> str:
-    region = f' <span class="region">({escape(verdict.region)})</span>' if verdict.region else ""
-    return f'{escape(verdict.statement)}{region} <span class="numbers">{escape(verdict.numbers)}</span>'
-
-
 def _cells_link(kind: str, name: str) -> str:
     """A link within the page to the cells of a recipe, a method, ...; the page's script shows them."""
     return f"#cells={kind}:{escape(name)}"
 
 
+def _cards(recipes: list[Recipe]) -> str:
+    """The questions of the first screen, each with a figure, an answer and its number. If no recipe asks one, the first
+    figures."""
+    drawn = [recipe for recipe in recipes if recipe.drawings]
+    asked = [(recipe.first("headline"), recipe.drawings[0], recipe.judged[:1]) for recipe in drawn]
+    asked = [card for card in asked if card[0]]
+    first: list[tuple[str, Drawn, list[Judged]]] = [(_title(d), d, []) for recipe in drawn for d in recipe.drawings]
+    cards = "\n".join(_card(*card) for card in (asked or first)[:CARDS])
+    return f'<section class="cards" aria-label="At a glance">\n{cards}\n</section>' if cards else ""
+
+
+def _card(heading: str, drawn: Drawn, judged: list[Judged]) -> str:
+    answer = "".join(
+        f'<p>{badge(one.verdict.outcome)} <a href="#{one.anchor}">{escape(one.verdict.statement)}</a></p>'
+        f'<p class="numbers">{escape(one.verdict.numbers)}</p>'
+        for one in judged
+    )
+    link = f'<a href="#figure-{_anchor(drawn.stem)}">{_picture(drawn)}</a>'
+    return f'<article class="card"><h2>{escape(heading)}</h2>{link}{answer}</article>'
+
+
+def _figures(recipes: list[Recipe]) -> str:
+    """The figures by topic, which is the experiment that they measure."""
+    if not recipes:
+        return ""
+    topics = sorted({recipe.topic for recipe in recipes})
+    links = ", ".join(f'<a href="#topic-{_anchor(topic)}">{escape(_heading(topic))}</a>' for topic in topics)
+    parts = [f'<section aria-labelledby="figures"><h2 id="figures">Figures</h2>\n<p class="topics">{links}</p></section>']
+    for topic in topics:
+        inside = "\n".join(_recipe(recipe) for recipe in recipes if recipe.topic == topic)
+        anchor = f"topic-{_anchor(topic)}"
+        parts.append(
+            f'<section class="topic" aria-labelledby="{anchor}"><h2 id="{anchor}">{escape(_heading(topic))}</h2>\n'
+            f"{inside}</section>"
+        )
+    return "\n".join(parts)
+
+
+def _heading(topic: str) -> str:
+    """ "kernel-error" is "Kernel error"."""
+    words = topic.replace("-", " ")
+    return words[:1].upper() + words[1:]
+
+
 def _recipe(recipe: Recipe) -> str:
     statement = recipe.first("statement")
     parts = [
-        f'<section aria-labelledby="{recipe.anchor}">',
-        f'<h2 id="{recipe.anchor}">{escape(recipe.title)}</h2>',
+        f'<section class="recipe" aria-labelledby="{recipe.anchor}">',
+        f'<h3 id="{recipe.anchor}">{escape(recipe.title)}</h3>',
     ]
     if statement:
         parts.append(f'<p class="statement">{escape(statement)}</p>')
-    if recipe.verdicts:
-        parts += ['<dl class="verdicts">', *(_verdict(recipe, verdict) for verdict in recipe.verdicts), "</dl>"]
+    if recipe.judged:
+        claims = "".join(
+            f'<li>{badge(one.verdict.outcome)} <a href="#{one.anchor}">{escape(one.verdict.statement)}</a></li>'
+            for one in recipe.judged
+        )
+        parts.append(f'<ul class="claims">{claims}</ul>')
     parts.append(_how_to_run(recipe))
     return "\n".join([*parts, *map(_figure, recipe.drawings), "</section>"])
-
-
-def _verdict(recipe: Recipe, verdict: Verdict) -> str:
-    source = f' <span class="source">[{escape(verdict.source_words)}]</span>'
-    return (
-        f"<div><dt>{_outcome(recipe, verdict)}</dt>"
-        f"<dd>{_statement(verdict)}{source}{_explanation(verdict)}{_compared(verdict)}</dd></div>"
-    )
-
-
-def _explanation(verdict: Verdict) -> str:
-    """The source's statement and how it was judged, in a collapsed element."""
-    expected = f"{verdict.expected}, because {verdict.because}" if verdict.because else ""
-    quoted = f"<blockquote>{escape(verdict.quotation)}</blockquote>" if verdict.quotation else ""
-    rows = [
-        ("The source says", quoted or escape(verdict.paraphrase)),
-        ("Measured", escape(verdict.definition)),
-        ("Threshold", escape(verdict.threshold)),
-        ("Expected", escape(expected)),
-    ]
-    words = "".join(f"<p><b>{name}.</b> {text}</p>" for name, text in rows if text)
-    return f'<details class="explanation"><summary>How it was judged</summary>{words}</details>' if words else ""
-
-
-def _compared(verdict: Verdict) -> str:
-    """Every comparison behind the verdict, in a collapsed element."""
-    compared = json.loads(verdict.compared)
-    if len(compared) < 2:
-        return ""
-    rows = "".join(
-        f'<tr><td>{escape(one["what"])}</td><td>{escape(one["side"])}</td>'
-        f'<td class="number">{_number(one["value"])}</td>'
-        f'<td class="number">{_number(one["low"])}</td><td class="number">{_number(one["high"])}</td>'
-        f'<td class="number">{escape(str(one["count"]))}</td></tr>'
-        for one in compared
-    )
-    return (
-        f'<details class="explanation"><summary>{len(compared)} comparisons</summary><div class="wide"><table><thead><tr>'
-        '<th scope="col">Setting</th><th scope="col">Side</th><th scope="col">Value</th><th scope="col">from</th>'
-        f'<th scope="col">to</th><th scope="col">Samples</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
-    )
-
-
-def _number(value: float | None) -> str:
-    """JSON has null for infinite values and NaN."""
-    return "–" if value is None else f"{value:.4g}"
 
 
 def _how_to_run(recipe: Recipe) -> str:
@@ -339,9 +288,21 @@ def _how_to_run(recipe: Recipe) -> str:
     return f'<p class="run" id="{link[1:]}">{words}</p>'
 
 
+def _title(drawn: Drawn) -> str:
+    return str(drawn.figure.description.get("title") or drawn.figure.name)
+
+
+def _picture(drawn: Drawn) -> str:
+    """The figure as an image that is loaded when it scrolls into view and keeps its room until then."""
+    width, height = re.findall(rb'viewBox="0 0 (\S+) (\S+)"', drawn.files["svg"])[0]
+    words = f"{_title(drawn)}. {drawn.figure.description.get('caption', '')}".strip()
+    sides = " ".join(
+        f'{name}="{float(side) * SCREEN_SCALE * 4 / 3:.0f}"' for name, side in (("width", width), ("height", height))
+    )
+    return f'<img src="{drawn.stem}.svg" alt="{escape(words)}" {sides} loading="lazy" decoding="async">'
+
+
 def _figure(drawn: Drawn) -> str:
-    description = drawn.figure.description
-    title = escape(str(description.get("title") or drawn.figure.name))
     files = " ".join(
         f'<a href="{drawn.stem}.{ending}" download>{words}</a>'
         for ending, words in (("csv", "CSV"), ("svg", "SVG"), ("pdf", "PDF"))
@@ -351,18 +312,19 @@ def _figure(drawn: Drawn) -> str:
         f'<p class="missing">{escape(str(where))}: <code>{escape(why)}</code></p>' for where, why in missing
     )
     return (
-        f'<figure id="figure-{_anchor(drawn.stem)}">\n<h3>{title}</h3>\n{inline_svg(drawn)}\n'
-        f"<figcaption><p>{escape(str(description.get('caption', '')))}</p>{empty}"
+        f'<figure id="figure-{_anchor(drawn.stem)}">\n<h4>{escape(_title(drawn))}</h4>\n'
+        f'<a class="picture" href="{drawn.stem}.svg">{_picture(drawn)}</a>\n'
+        f"<figcaption><p>{escape(str(drawn.figure.description.get('caption', '')))}</p>{empty}"
         f'<p class="files">{files}</p></figcaption>\n</figure>'
     )
 
 
 def _nothing(recipes: list[Recipe], cells: int) -> str:
     """The section that replaces the verdicts if there are none."""
-    has = "There are no results yet" if not cells else "The results have cells, but no verdict"
+    has = "There are no results yet" if not cells else "The results have cells, but no statement was judged"
     has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (
-        f'<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2><p class="statement">{has}. They come '
+        f'<section aria-labelledby="literature"><h2 id="literature">Statements</h2><p class="statement">{has}. They come '
         "with the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
     )
 
@@ -398,8 +360,8 @@ def _method(name: str, cells: pd.DataFrame, recipes: list[Recipe]) -> str:
     ]
     evidence = []
     for recipe in recipes:
-        words = _by_outcome(Counter(verdict.outcome for verdict in recipe.verdicts))
-        evidence.append(f'<li><a href="#{recipe.anchor}">{escape(recipe.title)}</a>{words and f": {words}"}</li>')
+        counts = badges(Counter(one.verdict.outcome for one in recipe.judged))
+        evidence.append(f'<li><a href="#{recipe.anchor}">{escape(recipe.title)}</a> {counts}</li>')
     return (
         f'<details id="method={escape(name)}"><summary><code>{escape(name)}</code> '
         f"{_count(cells['method'].nunique(), 'spec')}, {_count(len(cells), 'cell')}</summary>\n"
@@ -520,6 +482,7 @@ def main() -> int:
         results = read(options.results)
         drawings = draw_all(results, chosen_figures(results, options.figure))
         files = {name: content for drawn in drawings for name, content in drawn.named_files().items()}
+        files |= data_files(results, drawings)
         if options.bundle:
             files |= bundle(results, options.output)
         # Write the page last, so that the files it links to exist.

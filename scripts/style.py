@@ -7,9 +7,11 @@ from typing import Any
 
 INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
 # Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), which keeps them distinct in grey. The first few are far
-# apart. The page maps each to its partner on a dark background.
+# apart. A dark background has their partners.
 COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
 DARK_COLOURS = ("#94c8fe", "#de6e46", "#ffc1c9", "#936e03", "#63cd7e", "#c684e3", "#0d969c", "#d8e5ff")
+# By a colour of a figure, its partner in figures and pages on a dark background.
+DARK = {INK: "#e8e6e3", FAINT: "#a8a8a3", GRID: "#34383d", PAPER: "#16191d", **dict(zip(COLOURS, DARK_COLOURS))}
 # Seven markers and five line styles: these numbers are coprime with that of the colours, so 280 series look different.
 # References and endings use dots and crosses.
 MARKERS = ("o", "s", "^", "D", "v", "P", "*")
@@ -48,7 +50,7 @@ STYLE: dict[str, Any] = {
     "text.parse_math": False,
     "axes.unicode_minus": True,
     "text.hinting": "no_hinting",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "figure.facecolor": PAPER,
     "axes.facecolor": "none",

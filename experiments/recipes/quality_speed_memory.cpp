@@ -68,6 +68,7 @@ void draw(Recipe& recipe, const std::vector<Setting>& settings) {
                       .area_label = "peak memory of a call beyond inputs and output",
                       .upside_down = true,
                       .y_most = 2});
+  recipe.headline("Is it fast, and what does that cost?");
   recipe.figure("quality-speed-memory", "Quality against speed, memory as the circle",
                 fmt::format("Every method at 1/{:g} of softmax's FLOPs, or as it is when it has no budget and costs no "
                             "more than softmax; d = dv = 64. Errors in double: medians over {} texts (heads of the "

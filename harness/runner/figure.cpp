@@ -55,24 +55,25 @@ nlohmann::json description_of(const Panel& p) {
 }
 
 std::string text_of(const Description& section, const std::string& title, const std::string& caption,
-                    nlohmann::json panels) {
+                    nlohmann::json panels, const std::string& headline = {}) {
   return nlohmann::json{{"title", title},
                         {"caption", caption},
                         {"recipe_title", section.summary},
                         {"statement", section.formula},
+                        {"headline", headline},
                         {"panels", std::move(panels)}}
       .dump();
 }
 }  // namespace
 
 Figure figure(std::string name, const Description& section, std::string title, std::string caption,
-              const std::vector<Panel>& panels) {
+              const std::vector<Panel>& panels, const std::string& headline) {
   auto list = nlohmann::json::array();
   for (const Panel& panel : panels) {
     list.push_back(description_of(panel));
     list.back()["cells"] = panel.cells.keys();
   }
-  return {std::move(name), text_of(section, title, caption, std::move(list))};
+  return {std::move(name), text_of(section, title, caption, std::move(list), headline)};
 }
 
 Figure figure_of_run(const RunRequest& request) {

@@ -1,7 +1,8 @@
 // The cells of the results: selection, filters and rows of numbers.
 
 const loadCells = once(async () => {
-  const store = JSON.parse(await unpacked("packed-cells"));
+  await loadScript("cells.js");
+  const store = JSON.parse(await unpacked(packedCells));
   for (const name of ["mean", "low", "high", "median", "median_low", "median_high"])
     store.rows[name] = Float64Array.from(store.rows[name], value => value === null ? NaN : Number(value));
   const {columns, cells} = store;

@@ -34,6 +34,7 @@ function addCells() {
 }
 
 addVerdicts();
+addFigures();
 addCells();
 addEventListener("hashchange", restoreFragment);
 // Runs after the browser has gone to the fragment, which takes the focus.

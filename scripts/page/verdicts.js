@@ -1,21 +1,28 @@
-// The filters of the table of verdicts.
+// The filters of the literature's statements. A paper with a match opens, and one without is hidden.
 
 function addVerdicts() {
   const form = document.getElementById("verdict-form");
   if (!form) return;
-  const rows = [...document.querySelectorAll("table.verdicts tbody tr")];
+  const claims = [...document.querySelectorAll(".claim")];
+  const papers = [...document.querySelectorAll(".paper")];
   const words = document.getElementById("verdict-words");
+  const titles = new Map(papers.map(paper => [paper, paper.querySelector(".name").textContent.toLowerCase()]));
   addView(form, form.closest("section"), () => {
     const {outcome, source, tested, text} = form.elements;
     const any = (list, wanted) => !wanted || list.split("|").includes(wanted);
     const wanted = text.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
-    for (const row of rows) {
-      const content = row.textContent.toLowerCase();
-      row.hidden = !(any(row.dataset.outcome, outcome.value) && any(row.dataset.tested, tested.value) &&
-        (!source.value || row.dataset.source === source.value) && wanted.every(word => content.includes(word)));
-      shown += !row.hidden;
+    for (const claim of claims) {
+      const content = `${claim.textContent} ${titles.get(claim.parentElement)}`.toLowerCase();
+      claim.hidden = !(any(claim.dataset.outcome, outcome.value) && any(claim.dataset.tested, tested.value) &&
+        (!source.value || claim.dataset.source === source.value) && wanted.every(word => content.includes(word)));
+      shown += !claim.hidden;
     }
-    words.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} shown`;
+    const filtered = shown < claims.length;
+    for (const paper of papers) {
+      paper.hidden = !paper.querySelector(".claim:not([hidden])");
+      paper.open = filtered && !paper.hidden;
+    }
+    words.textContent = filtered ? `${shown} of ${claims.length} shown` : "";
   });
 }
