@@ -358,7 +358,7 @@ def _figure(drawn: Drawn) -> str:
 
 
 def _nothing(recipes: list[Recipe], cells: int) -> str:
-    """The section that replaces the verdicts if there are none."""
+    """The section in place of the verdicts of a report without any."""
     has = "There are no results yet" if not cells else "The results have cells, but no verdict"
     has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (

@@ -228,7 +228,7 @@ class Place {
   std::vector<Index> shape_, place_;
 };
 
-// What a selection of cells measures, found before the first line is written.
+// The cells of an export with their parameters and metrics, found before the first line is written.
 struct Contents {
   std::vector<StoredCell> cells;
   std::vector<std::string> parameters;  // of any cell

@@ -160,7 +160,7 @@ class InBrowser(unittest.TestCase):
         return set(json.loads(self.query("SELECT cells FROM reproduction WHERE recipe = ?", recipe)[0][0]))
 
     def traces(self, name: str = "") -> list[Any]:
-        """What Plotly draws: [name, number of points] of every trace."""
+        """The traces that Plotly draws: [name, number of points] each."""
         return [
             trace
             for trace in self.js("document.getElementById('plot').data.map(t => [t.name, t.x.length])")
@@ -525,7 +525,7 @@ class BadInput(InBrowser):
         self.assertIn("'=1+1", cells)
         self.assertNotIn("=1+1", cells)
         self.assertEqual(BROWSER.get_log("browser"), [])
-        # The browser runs no script that is not the page's own, whatever becomes part of it.
+        # The browser runs only the page's own scripts, even if others become part of the page.
         self.js("document.body.insertAdjacentHTML('beforeend', arguments[0])", image)
         script = "(() => { const s = document.createElement('script'); s.textContent = arguments[0]; "
         self.js(f"{script} document.body.append(s); }})()", owns)
