@@ -402,7 +402,7 @@ class Table {
     written_.insert(metric);
   }
 
-  // The line of a wide table, or lines without a value for what is lacking.
+  // Writes the line of a wide table, or lines without a value for metrics that the replicate lacks.
   void finish_replicate() {
     std::string fields;
     if (request_.wide) {
