@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_]\w*")
 INNER_NAMESPACE = re.compile(r"^namespace \w+::\w+ \{$", re.MULTILINE)
-# Comments, strings, members and parts of std: their words mean the same whatever stands before the file.
+# Comments, strings, members and parts of std: text before the file does not change what their words mean.
 NOT_LOOKED_UP = re.compile(r'//.*|"(?:[^"\\\n]|\\.)*"|(?:\.|->|std::)[A-Za-z_]\w*')
 
 

@@ -182,7 +182,7 @@ def _compared(verdict: Verdict) -> str:
         for one in compared
     )
     return (
-        f'<details class="compared"><summary>{len(compared)} comparisons</summary><div class="wide"><table><thead><tr>'
+        f'<details class="compared"><summary>{len(compared)} comparisons</summary><div class="wide"><table aria-label="Comparisons"><thead><tr>'
         '<th scope="col">Setting</th><th scope="col">Side</th><th scope="col">Value</th><th scope="col">from</th>'
         f'<th scope="col">to</th><th scope="col">Samples</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
     )

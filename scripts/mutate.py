@@ -51,7 +51,7 @@ class Outcome:
 
 @contextmanager
 def planted(mutation: Mutation, root: Path) -> Iterator[None]:
-    """The file with the mistake; afterwards the file has its bytes again, whatever happened."""
+    """Plants the mistake in the file. Afterwards, also after an error, the file has its bytes again."""
     path = root / mutation.file
     original = path.read_bytes()
     try:

@@ -4,7 +4,7 @@
     id = "intervals-normal-quantile"         # unique in the whole catalogue
     file = "harness/statistics/intervals.cpp"
     mistake = "the interval of a mean takes the normal quantile, not Student's"
-    before = "t_quantile(1 - error / 2, n - 1)"  # stands exactly once in the file
+    before = "t_quantile(1 - error / 2, n - 1)"  # exactly once in the file
     after = "normal_quantile(1 - error / 2)"
     tests = ["an interval of the mean is Student's"]  # each must go red
     only = "nystrom"                         # optional: of tests over all methods, only for specs with this text

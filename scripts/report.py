@@ -34,9 +34,7 @@ from summaries import packed_summaries
 PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # style, markup and scripts of the page
 # The scripts of the page, in the order in which they need each other.
-SCRIPTS = tuple(
-    f"{name}.js" for name in "fragment loading verdicts figures cells table points explorer start".split()
-)
+SCRIPTS = tuple(f"{name}.js" for name in "fragment loading verdicts figures cells table points explorer start".split())
 # The page defines these colours by name: its scripts draw with them in light and in dark.
 NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
@@ -111,8 +109,8 @@ def _part(name: str) -> str:
 
 
 def _hash_of(script: str) -> str:
-    """As a content security policy names it: the browser runs the page's own script and what that loads, and none that a
-    results file might bring."""
+    """As a content security policy names it: the browser runs the page's own scripts, and none that a results file might
+    bring."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
@@ -165,7 +163,7 @@ def _summary(results: Results) -> str:
     if results.superseded:
         words.append(f"{_count(results.superseded, 'cell')} of older source versions left out")
     environments = [environment for environment in results.runs["environment"] if environment]
-    models = {str(environment.get("cpu", {}).get("model", "")) for environment in environments} - {""}
+    models = {str(environment.get("processor", {}).get("model", "")) for environment in environments} - {""}
     words += sorted(models)
     if len(results.runs):
         days = sorted({str(started)[:10] for started in results.runs["started"]})
@@ -241,7 +239,9 @@ def _figures(recipes: list[Recipe]) -> str:
         return ""
     topics = sorted({recipe.topic for recipe in recipes})
     links = ", ".join(f'<a href="#topic-{_anchor(topic)}">{escape(_heading(topic))}</a>' for topic in topics)
-    parts = [f'<section aria-labelledby="figures"><h2 id="figures">Figures</h2>\n<p class="topics">{links}</p></section>']
+    parts = [
+        f'<section aria-labelledby="figures"><h2 id="figures">Figures</h2>\n<p class="topics">{links}</p></section>'
+    ]
     for topic in topics:
         inside = "\n".join(_recipe(recipe) for recipe in recipes if recipe.topic == topic)
         anchor = f"topic-{_anchor(topic)}"
@@ -320,7 +320,7 @@ def _figure(drawn: Drawn) -> str:
 
 
 def _nothing(recipes: list[Recipe], cells: int) -> str:
-    """The section that replaces the verdicts if there are none."""
+    """The section in place of the statements of a report without any."""
     has = "There are no results yet" if not cells else "The results have cells, but no statement was judged"
     has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
     return (

@@ -122,7 +122,7 @@ class Results:
     # Every panel asks for these, and a store has many more rows than a panel.
 
     def of_metric(self, metric: str) -> pd.DataFrame:
-        """The measurements of one metric; empty if there are none."""
+        """The measurements of one metric; empty if nothing recorded it."""
         return self._by_metric.get(metric, self.measurements.iloc[:0])
 
     @cached_property

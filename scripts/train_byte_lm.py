@@ -137,7 +137,7 @@ def joined(files: dict[str, bytes]) -> NDArray[np.uint8]:
 
 
 def bigram_bits(training: NDArray[np.uint8], held_out: NDArray[np.uint8]) -> float:
-    """Held-out bits per byte of the add-one bigram model: a network that is no better has learnt nothing."""
+    """Held-out bits per byte of the add-one bigram model: a network that needs as many has learnt nothing."""
     counts = np.ones((256, 256))
     np.add.at(counts, (training[:-1], training[1:]), 1)
     log_p = np.log2(counts / counts.sum(axis=1, keepdims=True))

@@ -26,8 +26,8 @@ void add_change(const Params& start, const Parameter& parameter, const std::stri
   add_variants(changed, seen, variants);
 }
 
-// To a feature map an ensemble is a matrix W, and whoever shares it a choice of seed: both are varied with one map of
-// each form, positive (exponents) and trig (values). Other maps have their defaults.
+// A feature map sees of an ensemble only a matrix W, and of `share` only another seed. Both parameters are therefore
+// varied with one map of each form, positive (exponents) and trig (values). Other maps have their defaults.
 bool varies_elsewhere(const Params& params, const std::string& parameter) {
   if (parameter != "projection" && parameter != "share") return false;
   return params.text("features") != "positive" && params.text("features") != "trig";

@@ -1,6 +1,5 @@
-// What the tests of the methods run over: every registered method in variants that its own entry spells out, on heads
-// of awkward sizes, under every kind of mask. A method or feature map that is registered later is in the list by
-// itself.
+// The cases of the tests of methods: every registered method in variants that its own entry spells out, on heads of
+// awkward sizes, under every kind of mask. The list includes every method and feature map as soon as it is registered.
 #pragma once
 
 #include <fmt/format.h>
@@ -89,7 +88,7 @@ void for_each_case(const Body& body) {
       }
 }
 
-// attend into memory that held NaN: whatever is not written is seen.
+// attend into memory that held NaN, which shows every number that it does not write.
 template <class T>
 Matrix<T> attend(const Approximation<T>& method, const HeadData<T>& head, Mask mask, int threads = 1) {
   Matrix<T> out = Matrix<T>::Constant(head.Q.rows(), head.V.cols(), std::numeric_limits<T>::quiet_NaN());

@@ -1,4 +1,4 @@
-// What a Misuse says, for tests that check that it names what was given and what was expected.
+// The message of a Misuse, for tests that check that it names what was given and what was expected.
 #pragma once
 
 #include <string>

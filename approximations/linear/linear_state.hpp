@@ -30,8 +30,8 @@ class FeatureBlock {
 
   // Raises scales (LinearState::scale) to the largest of the first `count` keys.
   void raise(std::vector<T>& scale, Index count) const;
-  // The first key, from `begin` on, with an exponent that exceeds its scale by more than `most`; if there is none, the
-  // number of keys.
+  // The first key, from `begin` on, with an exponent that exceeds its scale by more than `most`; the number of keys if
+  // no key has one.
   Index first_above(const std::vector<T>& scale, T most, Index begin) const;
   // Divides keys by the exponentials of these scales and sets the keys from `count` on to 0. Adds the column sums to
   // column_sum, unless it is empty.

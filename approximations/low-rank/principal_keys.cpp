@@ -58,8 +58,8 @@ class PrincipalKeys final : public Approximation<T>, public Factored<T> {
     Matrix<T> C, keys;  // count x d each: E = C k^T, and E k
   };
 
-  // In double for every T. Drops components that are no larger than the rounding error of the largest one; the first
-  // component always stays.
+  // In double for every T. Drops components up to the size of the rounding error of the largest one, but never the
+  // first component.
   Components components_of(Context& context, const In<T>& K) const {
     const Matrix<double> keys = K.template cast<double>();
     const auto [sigma, W] = right_singular_vectors(triangular_factor(keys));

@@ -18,7 +18,7 @@ std::string why_no_form(const Params& method, const Shape& shape) {
   return find<MethodEntry>(method.name()).claims(method, shape).no_form;
 }
 
-// The budget parameter that the spec does not set; null if there is none.
+// The budget parameter that the spec does not set; null if the method has no budget or the spec sets it.
 const Parameter* open_budget(const Params& method, const Spec& spec) {
   for (const Parameter& parameter : method.declared()) {
     const auto stated = [&](const auto& argument) { return argument.first == parameter.name; };

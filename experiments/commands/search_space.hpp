@@ -14,8 +14,9 @@ struct SearchSpace {
 };
 
 // methods: specs; empty: every registered one but softmax and per-head. If a spec leaves its budget (Parameter::budget)
-// open, powers of two are tried: the six most expensive ones among those that cost at most half of softmax's FLOPs. If
-// there are none, or the method has no budget, the spec is used unchanged. Throws Misuse for invalid specs.
+// open, powers of two are tried: the six most expensive ones among those that cost at most half of softmax's FLOPs. The
+// spec is used unchanged if no power of two is that cheap or if the method has no budget. Throws Misuse for invalid
+// specs.
 SearchSpace search_space(const std::vector<std::string>& methods, const Shape& shape);
 
 }  // namespace attnbench

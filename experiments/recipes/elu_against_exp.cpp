@@ -177,7 +177,7 @@ std::vector<Panel> panels(const Runs& runs) {
 void write(Recipe& recipe) {
   const Runs runs = run(recipe);
   recipe.figure("elu-against-exp", "1 + elu and the exponential",
-                fmt::format("Left: relative difference of the two maps; below 0 there is none. Then that of the "
+                fmt::format("Left: relative difference of the two maps, which are equal below 0. Then that of the "
                             "attention matrices that they make of raw q and k, n = {}, d = 64, bidirectional, means "
                             "over 32 inputs (8 for the shares of positive entries) with 95 % intervals; uniform is the "
                             "mean of V, as far from the attention of "

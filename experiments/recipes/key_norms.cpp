@@ -1,6 +1,6 @@
 // Whether the factors exp(-|x|^2/2) of positive features matter.
 //   without that of the query      the same attention for the same vectors: it cancels in the normalisation
-//   without that of the key        the same if all keys have one norm; else, for m -> infinity (methods.md A11),
+//   without that of the key        the same if all keys have one norm; otherwise, for m -> infinity (methods.md A11),
 //                                  softmax(q.k + |k|^2/2)
 // For entries of N(0, s^2) the standard deviation of |k|^2/2 is s^2 / sqrt(2) at every d.
 #include <fmt/format.h>

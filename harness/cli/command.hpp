@@ -25,7 +25,7 @@ struct CommandEntry {
   bool makes_methods = false;
   std::vector<std::string> examples = {};     // command lines that --help shows, without "attnbench "
   std::function<std::string()> details = {};  // text that --help shows after the options
-  // What a word without a dash names, for completion in shells: the plural of a catalogue, or "metrics". Empty: a file.
+  // Names that complete a word without a dash in a shell: the plural of a catalogue, or "metrics". Empty: file names.
   std::vector<std::string> names = {};
 };
 

@@ -110,7 +110,7 @@ Words values_of(const std::string& option, const std::string& typed, const Words
   return {};
 }
 
-// What the last of these words may become. The words are those after `attnbench`.
+// The completions of the last of these words. The words are those after `attnbench`.
 Words completions(const Words& line) {
   const std::string typed = line.empty() ? "" : line.back();
   Words all;

@@ -132,7 +132,7 @@ class Inserting {
 
 const std::vector<std::string> columns_of_specs{"method", "input", "experiment"};
 
-// The columns of a selection with their values; `own` are keys that are none.
+// The columns of a selection with their values. Keys in `own` are not columns.
 Selection selection_of(const JsonObject& table, const std::vector<std::string>& own) {
   Selection selection{.run = table.text_or("run", "")};
   for (const std::string& key : table.keys()) {
@@ -303,10 +303,8 @@ DeclaredRule rule_of(const JsonObject& table) {
 }
 
 Ruling ruling_of(const JsonObject& table, bool reports) {
-  static const std::vector<std::pair<std::string, Ruling>> rulings{{"holds", Ruling::holds},
-                                                                   {"refuted", Ruling::refuted},
-                                                                   {"open", Ruling::open},
-                                                                   {"depends", Ruling::depends}};
+  static const std::vector<std::pair<std::string, Ruling>> rulings{
+      {"holds", Ruling::holds}, {"refuted", Ruling::refuted}, {"open", Ruling::open}, {"depends", Ruling::depends}};
   if (reports) {
     if (table.find("expected"))
       table.refuse("expected", "belongs to a rule that decides, and 'report' decides nothing; leave it out");

@@ -15,7 +15,7 @@ class AllHeads {
                       std::span<Matrix<T>> outputs) const = 0;
 };
 
-// What an instance derives from, beside Approximation, if it can be joined with those of other heads.
+// Second base class, beside Approximation, of instances that can be joined with those of other heads.
 template <class T>
 class Joinable {
  public:

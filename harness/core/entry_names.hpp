@@ -12,7 +12,7 @@ namespace attnbench {
 // Whether a spec can write it as the name of an entry or of a parameter: letters, digits, - and _, at least one.
 bool is_name(std::string_view text);
 
-// What `--sweep` varies of the problem itself. No parameter has such a name.
+// The names under which `--sweep` varies the problem itself. No parameter has such a name.
 const std::vector<std::string>& problem_axes();
 
 // Throws Misuse, which says which name breaks which rule. An entry and each of its parameters has a name that a spec

@@ -60,7 +60,7 @@ class Catalogue {
   void set_files(const std::string& name, std::vector<std::string> files);
 
  private:
-  const std::string* entry_name(const std::string& name_or_alias) const;  // null if there is none
+  const std::string* entry_name(const std::string& name_or_alias) const;  // null if unknown
 
   std::string kind_, plural_;
   std::map<std::string, Stored> entries_;
@@ -71,7 +71,7 @@ class Catalogue {
 std::map<std::string, Catalogue*>& catalogues();
 // Names registered twice: "kind name (first file, second file)".
 std::vector<std::string>& duplicate_registrations();
-// The catalogue of that plural. Throws std::logic_error if there is none (a defect, not misuse).
+// The catalogue of that plural. Throws std::logic_error for an unknown one (a defect, not misuse).
 const Catalogue& catalogue(const std::string& plural);
 
 // Entry has text (Description), parameters (vector<Parameter>) and static constexpr kind, plural.

@@ -95,7 +95,7 @@ struct Timing {
   // Adds measurements to those of the turns.
   std::function<void(const Task&, const Member&, Recorder&)> record = {};
   // Makes another implementation of the same computation as `ours`, which takes turns as well. Returns null if none was
-  // requested. Throws Skip if there is none for this cell; the reason becomes a note.
+  // requested. Throws Skip if this cell has no such implementation; the reason becomes a note.
   std::function<std::unique_ptr<TimedCall>(const Task&, TimedCall& ours)> peer = {};
 };
 

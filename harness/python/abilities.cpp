@@ -53,7 +53,7 @@ class PythonKernel final : public Kernel<T> {
   PyObject* instance_;
 };
 
-// What decoder(shape) returned: an object with step(q, k, v), bytes() and, if it likes, prefill(q, k, v).
+// Calls the object that decoder(shape) returned. It has step(q, k, v), bytes() and optionally prefill(q, k, v).
 template <class T>
 class PythonDecoder final : public Decoder<T> {
  public:

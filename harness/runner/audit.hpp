@@ -34,7 +34,7 @@ struct Audit {
 // measures time throws Misuse. A file without a done replicate of the request throws Misuse as well.
 Audit audit(const RunRequest& request, const std::vector<Cell>& cells, const Store& store, const Limits& limits);
 
-// For a terminal: the table of differences, or one line that says that there are none. results: the file.
+// For a terminal: the table of differences, or one line that says that nothing differs. results: the file.
 std::string text_of(const Audit& audit, const std::string& results);
 
 }  // namespace attnbench

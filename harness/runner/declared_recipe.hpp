@@ -56,7 +56,7 @@ enum class Taken {
   exact             // the only number: nothing is drawn
 };
 
-// In place of columns: every cell is a comparison of its own. What it is divided by is another metric of that cell.
+// In place of columns: every cell is a comparison of its own. Its divisor is another metric of that cell.
 inline const std::vector<std::string> each_cell{"cell"};
 
 struct DeclaredStatement {

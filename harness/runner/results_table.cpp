@@ -48,7 +48,7 @@ std::string without(const std::string& spec, const std::string& parameter) {
   return to_string(parsed);
 }
 
-// What differs between the cells, and so what may name rows and columns.
+// The columns and parameters that differ between the cells. Only these may name rows and columns of the table.
 class Differences {
  public:
   explicit Differences(const std::vector<const CellSamples*>& cells) {
@@ -114,7 +114,7 @@ class Differences {
   bool same_rows_ = true, same_columns_ = true;
 };
 
-// The axis with most values in one row; empty if there is none.
+// The axis with most values in one row; empty if nothing may be an axis.
 std::string axis_of(const std::vector<const CellSamples*>& cells, const Differences& differences) {
   std::string best;
   size_t most = 1;

@@ -17,11 +17,11 @@ struct ShownMetric {
   std::string label = {};  // says in words or symbols what the metric is
 };
 
-// Columns are the values of the axis that has most of them: a size, or a parameter that is a number. Whatever else
-// differs between the cells names the rows. Of cells that differ only in the version of their sources, the newest one
-// counts. A number is the mean over replicates, or the median over the blocks of a timing, with the halves of its 95 %
-// interval. A cell without a number shows how it ended. Rows and columns that do not fit are counted below the
-// table. Empty if no cell of the experiment has the metric or ended otherwise than done.
+// Columns are the values of the axis that has most of them: a size, or a parameter that is a number. Everything
+// else that differs between the cells names the rows. Of cells that differ only in the version of their sources, the
+// newest one counts. A number is the mean over replicates, or the median over the blocks of a timing, with the halves
+// of its 95 % interval. A cell without a number shows how it ended. Rows and columns that do not fit are counted below
+// the table. Empty if no cell of the experiment has the metric or ended otherwise than done.
 std::string results_table(const ShownMetric& shown, const std::vector<CellSamples>& cells, const TableRoom& room);
 
 }  // namespace attnbench

@@ -1,9 +1,9 @@
 // The digests of a results file: which rows each covers, and the SQL that computes it. Private to harness/store.
 //
-// A digest notices a flipped bit and an altered, exchanged or moved value. It is no signature: who knows this file can
-// compute it as well. It is 16 hexadecimal digits: hash_bytes of every 64 bytes of the values, hash_bytes of every 64
-// bytes of these hashes, and so on until one hash is left. Computed that way, NumPy hashes a file with arrays of
-// megabytes in a second (scripts/results_file.py).
+// A digest notices a flipped bit and an altered, exchanged or moved value. It is not a signature: anyone who knows this
+// file can compute it as well. It is 16 hexadecimal digits: hash_bytes of every 64 bytes of the values, hash_bytes of
+// every 64 bytes of these hashes, and so on until one hash is left. Computed that way, NumPy hashes a file with arrays
+// of megabytes in a second (scripts/results_file.py).
 #pragma once
 
 #include <SQLiteCpp/Database.h>

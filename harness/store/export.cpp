@@ -228,7 +228,7 @@ class Place {
   std::vector<Index> shape_, place_;
 };
 
-// What a selection of cells measures, found before the first line is written.
+// The cells of an export with their parameters and metrics, found before the first line is written.
 struct Contents {
   std::vector<StoredCell> cells;
   std::vector<std::string> parameters;  // of any cell
@@ -402,7 +402,7 @@ class Table {
     written_.insert(metric);
   }
 
-  // The line of a wide table, or lines without a value for what is lacking.
+  // Writes the line of a wide table, or lines without a value for metrics that the replicate lacks.
   void finish_replicate() {
     std::string fields;
     if (request_.wide) {

@@ -28,7 +28,7 @@ struct StoredColumn {
   std::string_view meaning;
 };
 
-// What identifies a cell, beside its parameters.
+// The columns that identify a cell, beside its parameters.
 inline constexpr StoredColumn cell_columns[] = {
     {"experiment", "text", "the question asked: name and options"},
     {"method", "text", "spec of the method"},

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The longest known path that the given one ends with, at the boundary of a name; null if there is none.
+// The longest known path that the given one ends with, at the boundary of a name; null if no path matches.
 const std::string* known_path(const Sources& sources, const std::string& file) {
   const std::string given = "/" + fs::path(file).lexically_normal().generic_string();
   const std::string* longest = nullptr;

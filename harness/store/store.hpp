@@ -47,7 +47,7 @@ struct CellRow {
   std::string machine = {};  // where it was timed: timings on two machines are two cells; empty for statistics
 };
 
-// The key of a timing cell on one machine: the hash of everything else, and that of the machine.
+// The key of a timing cell on one machine: the hash of all its other fields, and that of the machine.
 std::string key_on(const std::string& key, const std::string& machine);
 
 class Store {
@@ -55,7 +55,7 @@ class Store {
   // Opens or creates a results file. Throws Misuse when the path cannot be written, holds another kind of file (which
   // stays untouched), or has another schema.
   explicit Store(const std::filesystem::path& path);
-  // Opens an existing results file of this schema for reading. Throws Misuse if there is none.
+  // Opens an existing results file of this schema for reading. Throws Misuse if the path has no such file.
   static Store open_existing(const std::filesystem::path& path);
   ~Store();
   Store(Store&&) noexcept;

@@ -8,8 +8,8 @@ namespace {
 
 bool between(int byte, int low, int high) { return low <= byte && byte <= high; }
 
-// The length of the character at the beginning of bytes, which is not empty; 0 if no character stands there (The
-// Unicode Standard, table 3-7).
+// The length of the character that begins `bytes`, which is not empty; 0 if they do not begin with one (The Unicode
+// Standard, table 3-7).
 size_t character_length(std::string_view bytes) {
   const auto at = [&](size_t i) { return i < bytes.size() ? int{static_cast<unsigned char>(bytes[i])} : 0; };
   const auto continued = [&](size_t from, size_t to) {

@@ -13,14 +13,14 @@ std::string to_string(Ruling ruling);
 
 // A statement, as written down before anything runs.
 struct Statement {
-  std::string text;                // the claim that is judged, in one sentence
-  std::string source = {};         // paper and section; empty: a finding of this project that no paper claims
-  std::string quotation = {};      // the source's own words, verbatim
-  std::string paraphrase = {};     // the source's meaning, if its words could not be verified
-  std::string definition = {};     // which number of which measurement is compared with which
-  std::string threshold = {};      // the bound and the reason for it
+  std::string text;                 // the claim that is judged, in one sentence
+  std::string source = {};          // paper and section; empty: a finding of this project that no paper claims
+  std::string quotation = {};       // the source's own words, verbatim
+  std::string paraphrase = {};      // the source's meaning, if its words could not be verified
+  std::string definition = {};      // which number of which measurement is compared with which
+  std::string threshold = {};       // the bound and the reason for it
   Ruling expected = Ruling::holds;  // open: nothing is known in advance
-  std::string because = {};        // why that outcome is expected
+  std::string because = {};         // why that outcome is expected
 };
 
 // One of the numbers that a finding is based on.

@@ -37,7 +37,7 @@ class Worker {
   using Reply = std::variant<Message, Ending>;
   std::optional<Reply> look();
   // Turns a reply into the outcome of a cell. Adds the last output to a failure, and the limit to an out-of-memory
-  // ending. A reply that is no outcome ends the worker.
+  // ending. A reply without an outcome ends the worker.
   UnitOutcome outcome(Reply reply);
 
   double resident() const { return resident_bytes(process_.id()); }

@@ -65,7 +65,7 @@ try:
 
     import numpy as _numpy  # noqa: F401
 except ImportError as _error:
-    if sys.orig_argv[1:3] == ["-m", "attnbench.worker"]:  # whoever started it wants one line
+    if sys.orig_argv[1:3] == ["-m", "attnbench.worker"]:  # the runner that started it wants one line
         print(f"attnbench: {_why_not(_error)}", file=sys.stderr, flush=True)
         os._exit(2)
     raise ImportError(f"attnbench: {_why_not(_error)}") from None

@@ -5,7 +5,7 @@ from typing import Any, Callable, Mapping, Sequence
 from numpy.typing import NDArray
 
 class Misuse(ValueError):
-    """What was asked for cannot be: what was given, what was expected, how to mend it."""
+    """The request is invalid. The message says what was given, what was expected and how to fix it."""
 
 class NumericallyInvalid(ArithmeticError):
     """A method gave NaN or infinity."""
@@ -25,7 +25,7 @@ def register(declaration: Any, again: bool) -> None:
 def set_loader(load: Callable[[str], None]) -> None: ...
 def set_spoilt(spoilt: Callable[[], bool]) -> None: ...
 def set_plugins(files: list[str], interpreter: str) -> None:
-    """What workers of this process load."""
+    """Sets the plugins that workers of this process load."""
 
 def plugins() -> list[str]: ...
 def load_library(file: str) -> None: ...

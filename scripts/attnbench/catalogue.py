@@ -1,4 +1,4 @@
-"""What there is, and what is known of it."""
+"""All registered entries, and the facts that are known of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Theory(NamedTuple):
 
 
 def theory(spec: str | type, q: ArrayLike, k: ArrayLike, *, scaled: bool = False) -> Theory | None:
-    """What closed forms say of the estimates of exp(q_p.k_p), [pairs, d] each. None: nothing is known.
+    """Closed forms for the estimates of exp(q_p.k_p), [pairs, d] each. None: no closed form is known.
 
     scaled: q and k are times d^-1/4 already. Raises Misuse.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """What `check` found. True when it passed; prints a line a claim."""
+    """The results of `check`. True if it passed; prints one line for each claim."""
 
     def __init__(self, found: dict[str, Any], text: str) -> None:
         self.outcome: str = found["outcome"]
@@ -31,7 +31,7 @@ class Report:
         return all(row["outcome"] not in ("FAIL", "UNDECIDED") for row in self.rows)
 
     def failures(self) -> list[dict[str, Any]]:
-        """The rows of what failed."""
+        """The rows of failed claims."""
         return [row for row in self.rows if row["outcome"] == "FAIL"]
 
     def frame(self) -> pandas.DataFrame:
@@ -52,7 +52,7 @@ class Report:
 def check(*methods: str | type, seed: int = 1, error_rate: float = 1e-6, threads: int = 1) -> Report:
     """Tests all that specs, or classes, claim, as `attnbench check` does.
 
-    error_rate: the chance that any statistical test fails when all claims hold. Raises Misuse for what is no method.
+    error_rate: the chance that any statistical test fails when all claims hold. Raises Misuse for anything but methods.
     """
     if not methods:
         raise _native.Misuse("check: give specs or classes of methods")

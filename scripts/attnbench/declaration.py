@@ -1,4 +1,4 @@
-"""What a class says of itself as a method, as the harness asks for it."""
+"""A class's description of itself as a method, in the form that the harness reads."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Declaration(Entry):
         return checked
 
     def claims(self, values: dict[str, Any], shape: tuple[Any, ...]) -> dict[str, Any]:
-        """What it claims for these parameters and this shape."""
+        """The claims of the class for these parameters and this shape."""
         if self._claims is None:
             return {}
         if isinstance(self._claims, Mapping):
@@ -191,7 +191,7 @@ class Declaration(Entry):
         return None if self._memory is None else float(self._memory(values, Shape(*shape)))
 
     def kernel_mean(self, values: dict[str, Any], q: Any, k: Any) -> float:
-        """What the kernel estimates, of one pair of vectors."""
+        """The number that the kernel estimates for one pair of vectors."""
         return float(np.exp(q @ k)) if self._mean is None else float(self._mean(values, q, k))
 
     def kernel_variance(self, values: dict[str, Any], q: Any, k: Any) -> float:
@@ -248,7 +248,7 @@ class Declaration(Entry):
         return said
 
     def state(self, instance: Any) -> dict[str, Any]:
-        """What an instance has drawn or fitted, as 2-D arrays of float64."""
+        """The numbers that an instance has drawn or fitted, as 2-D arrays of float64."""
         function = getattr(instance, "state", None)
         if not callable(function) or inspect.isclass(instance):
             return {}

@@ -25,7 +25,7 @@ def is_entry(cls: type) -> bool:
 
 
 def entry_of(cls: type[Any], file: str, module: str = "") -> Entry:
-    """The entry that a class makes. Raises Misuse for what is wrong with it."""
+    """The entry that a class makes. Raises Misuse if the class is not valid."""
     bases = ((Input, InputDeclaration), (Experiment, ExperimentDeclaration))
     kinds: list[type[Entry]] = [kind for base, kind in bases if issubclass(cls, base)]
     kinds += [Declaration] if computes_attention(cls) else []

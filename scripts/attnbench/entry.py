@@ -35,7 +35,7 @@ def own(cls: type, base: type, name: str) -> Any:
 
 
 class Entry:
-    """What every kind of entry says of itself. What the extension module reads is public."""
+    """The description that every kind of entry gives of itself. The extension module reads the public attributes."""
 
     kind: str
     """"method", "input" or "experiment\""""
@@ -81,7 +81,7 @@ class Entry:
                 self._all_parameters = True
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 continue
-            # A keyword with a plain default is a parameter as it stands.
+            # A keyword with a plain default is a parameter.
             plain = isinstance(p.default, (bool, int, float, str, Parameter))
             if p.name not in self.constructor and p.name not in declared and plain:
                 declared[p.name] = p.default

@@ -1,4 +1,4 @@
-"""What Python raised, in one line."""
+"""A Python exception in one line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def one_line(error: BaseException, trace: TracebackType | None = None, file: str
         text += f"; {sys.executable} has no such package: install it there, or name another interpreter with --python"
     elif "read-only" in text:
         text += "; q, k, v and x are the caller's: copy what is to be changed"
-    # What the project's own Python says needs no place, and Misuse no name.
+    # Messages of the project's own exceptions need neither a place nor the exception's name.
     if name in ("Misuse", "Skip"):
         return text
     place = _place(error, trace if trace is not None else error.__traceback__, file)

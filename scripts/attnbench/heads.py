@@ -153,7 +153,7 @@ def state(
     calibration: Sequence[ArrayLike] | None = None,
     scaled: bool = False,
 ) -> dict[str, Array]:
-    """What a method draws and learns for these heads, by name; `attend(..., state=...)` takes it back.
+    """The arrays that a method draws and learns for these heads, by name. `attend(..., state=...)` takes them back.
 
     float64, [rows, columns] for q of two axes and [heads, rows, columns] otherwise, for the first batch. v: by default k.
     Empty for a method that draws and learns nothing. Otherwise as `attend`.

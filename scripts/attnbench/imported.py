@@ -28,7 +28,7 @@ def imported_files(file: str, module: str = "") -> list[str]:
 
     module: the name by which the file itself is imported, if it is. The modules of its package then count wherever they
     lie. The source is read, not run: an import inside a function counts, and so does a module that was imported before.
-    Empty for what is no file.
+    Empty if `file` is not a file.
     """
     own = module.partition(".")[0]
     found: set[str] = set()

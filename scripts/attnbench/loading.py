@@ -61,7 +61,7 @@ def share_symbols() -> None:
 
 
 def set_plugins(plugins: Iterable[str]) -> None:
-    """What workers of this process load: the plugins whose files are still there."""
+    """Sets the plugins that workers of this process load: those whose files are still there."""
     _native.set_plugins([plugin for plugin in plugins if _is_there(plugin)], sys.executable)
 
 
@@ -80,11 +80,11 @@ def import_folders(plugins: Iterable[str]) -> list[str]:
 def load(plugin: str | os.PathLike[str]) -> list[str]:
     """Loads a plugin into this process and those of `run`; returns the names of its entries in Python.
 
-    plugin: a .py or .so file, a folder (a package, or the files in it), or "package.module:Class". One in Python that was
-    loaded before is loaded anew, and its entries replaced. Raises Misuse for what is no plugin.
+    plugin: a .py or .so file, a folder (a package, or the files in it), or "package.module:Class". A plugin in Python
+    that was loaded before is loaded again, and its entries are replaced. Raises Misuse for anything but a plugin.
     """
     before = _native.plugins()
-    _native.set_plugins([os.fspath(plugin)], sys.executable)  # refuses what is none
+    _native.set_plugins([os.fspath(plugin)], sys.executable)  # refuses anything but a plugin
     given = _native.plugins()
     set_plugins([*before, *given])
     names: list[str] = []

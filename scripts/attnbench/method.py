@@ -1,4 +1,4 @@
-"""What a method in Python may use: none of it is needed."""
+"""Classes that a method in Python may use. A method needs none of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Method:
     """
 
     exponents: bool = False
-    """What features_q and features_k give are logarithms of features: they are stabilised and exponentiated for you."""
+    """features_q and features_k return logarithms of features; the engine stabilises and exponentiates them."""
 
     def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
         """[n, d], [n, d], [n, dv] to [n, dv]. Without `causal`, q may have another number of rows than k and v."""
@@ -110,12 +110,12 @@ class Method:
         raise NotImplementedError
 
     def state(self) -> Mapping[str, Array]:
-        """What was drawn or fitted: 2-D arrays by name."""
+        """The drawn or fitted 2-D arrays by name."""
         return {}
 
 
 class Empty:
-    """What a call costs when it does nothing: the interpreter's own time."""
+    """Does nothing, so that a call costs the interpreter's own time."""
 
     def attend(self, *arrays: Array) -> None:
         return None

@@ -16,7 +16,7 @@ PLUGIN = "attnbench_plugin_"  # begins the name of the module of a plugin that i
 
 
 class Opened(NamedTuple):
-    """What a plugin has."""
+    """The source and the classes of a plugin."""
 
     file: str
     """its source: of a package, that of __init__.py"""
@@ -27,7 +27,7 @@ class Opened(NamedTuple):
 
 
 def opened(plugin: str, wanted: Callable[[type], bool], anew: bool) -> Opened:
-    """Runs or imports a plugin. anew: a module that was imported before is imported once more. Raises Misuse."""
+    """Runs or imports a plugin. `anew`: a module that was imported before is imported again. Raises Misuse."""
     if ":" in plugin:
         return _class_of_module(plugin, anew)
     if Path(plugin).is_dir():

@@ -23,7 +23,7 @@ Values = Sequence[Any] | str | int | float
 
 @contextmanager
 def _workers_environment() -> Iterator[None]:
-    """What the program sets for LAPACK before it starts: one thread, and kernels for this processor.
+    """Gives workers the variables that the program sets for LAPACK: one thread, and kernels for this processor.
 
     OpenBLAS before 0.3.22 does not know recent ones, and falls to a fifth of their speed.
     """

@@ -26,11 +26,11 @@ def _others_run() -> bool:
 
 def main() -> None:
     os.environ["ATTNBENCH_WORKER"] = "1"
-    sys.stdout = sys.stderr  # what methods print is none of the results
-    # The program's own ways with these; the interpreter's would wait for Python to run again.
+    sys.stdout = sys.stderr  # methods may print, but stdout is for results
+    # The program's own handlers; the interpreter's would run only when Python code runs again.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    # torch.from_numpy on read-only arrays, which is as it should be.
+    # torch.from_numpy warns of read-only arrays, but these are meant to be read-only.
     warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
     _native.set_loader(load_in_worker)
     _native.set_spoilt(_others_run)

@@ -2,7 +2,7 @@
 # Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
 # to PyTorch (when /usr/bin/python3 has it: apt-get install python3-torch), threads, exponents, memory, decoding, gradients,
 # spectra.
-#   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file that is made anew (default results/bench.db)
+#   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file, which is replaced (default results/bench.db)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

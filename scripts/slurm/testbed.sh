@@ -2,7 +2,7 @@
 # A private Slurm on this machine, for tests and for trying things out: no root services, everything in one folder.
 #   scripts/slurm/testbed.sh start DIR [NODES=3] [CPUS=1]     then: export SLURM_CONF=DIR/slurm.conf
 #   scripts/slurm/testbed.sh stop DIR       cancels what is queued and ends the daemons that were started there, by pid
-# Nodes are n1, n2, ...; there are no cgroups, so a task can use every core whatever it was granted. DIR must be short:
+# Nodes are n1, n2, ...; there are no cgroups, so a task can use cores that it was not granted. DIR must be short:
 # munge's socket in it is a Unix socket, whose path has at most 107 characters.
 set -euo pipefail
 

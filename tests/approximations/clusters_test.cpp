@@ -70,7 +70,7 @@ TEST_CASE("Reformer's rounds come to the softmax over the union of what they fin
   for (const Mask& mask : {Mask{}, Mask{.causal = true}, Mask{.keys = 90}}) {
     INFO(to_string(mask));
     CHECK(error_of(method, method, problem, mask) < tolerance);
-    // What libraries do instead: the mean of the rounds, and no mask between buckets.
+    // Libraries take the mean of the rounds, and no mask between buckets.
     CHECK(error_of(method + ",combine=uniform", method, problem, mask) > seen);
     CHECK(error_of(method + ",bucket_mask=false", method, problem, mask) > seen);
   }
@@ -273,7 +273,7 @@ TEST_CASE("softmax moves by half of what its logits move by, at most", "[methods
 
 namespace {
 
-// What libraries make of sorted blocks: P10, every sorted block is the sum of all of them; P16, sorted values are the
+// Mistakes of libraries in sorted blocks. P10: every sorted block is the sum of all of them. P16: sorted values are the
 // sorted keys.
 enum class Bug { none, no_op_sort, values_are_keys };
 

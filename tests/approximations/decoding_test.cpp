@@ -92,7 +92,7 @@ TEST_CASE("what a decoder keeps is what its method says", "[methods]") {
   CHECK(bytes_of("uniform", positions) == std::vector<size_t>(4, sum));
 }
 
-// methods.md H: a state of F (dv + 1) numbers, whatever the position. A scale for each feature may stand beside it.
+// methods.md H: a state has F (dv + 1) numbers at every position. It may have a scale for each feature beside them.
 TEST_CASE("states of linear attention do not grow", "[methods]") {
   for_each_decoder([](const Case& one) {
     if (find<MethodEntry>(one.params.name()).text.family != "linear" && one.params.name() != "soft-vq") return;

@@ -33,7 +33,7 @@ Matrix<double> matrix_of(const std::string& spec, const TestHead& problem, Mask 
 
 double difference(const Matrix<double>& a, const Matrix<double>& b) { return (a - b).cwiseAbs().maxCoeff(); }
 
-// What the method puts in place of exp(q.k), all pairs.
+// The weights of the method in place of exp(q.k), for all pairs.
 Matrix<double> weights_of(const std::string& spec, const TestHead& problem) {
   const auto method = draw_method<double>(Params("methods", spec), problem.shape, problem);
   Matrix<double> block(problem.shape.nq, problem.shape.nk);

@@ -2,8 +2,8 @@
 // and means and mean squared errors of their kernels through the code that methods run (methods.md A5 to A11, J4, J5,
 // J17 to J21).
 //
-// Each family of scores has an error rate of 1e-3 over three base seeds together. What is to be found is stated beside
-// the draw counts and planted.
+// Each family of scores has an error rate of 1e-3 over three base seeds together. The least effect that a test
+// must find is stated beside the draw counts and planted.
 #include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
@@ -268,7 +268,7 @@ TEST_CASE("maclaurin and tensor-sketch features are finite in float at norms of 
   TestHead problem = small_problem();
   problem.head.Q = with_norms(problem.head.Q, 1000);
   problem.head.K = with_norms(problem.head.K, 1000);
-  problem.head.K.bottomRows(1) /= 1000;  // the scale is that of the longest key, wherever it stands
+  problem.head.K.bottomRows(1) /= 1000;  // the longest key sets the scale, also if it is not the last
   for (const char* features : {"maclaurin,degrees=poisson,rate=10", "maclaurin", "tensor-sketch,degree=16"}) {
     INFO(features);
     const auto method = draw_method<float>(performer(std::string("m=64,features=") + features), problem.shape, problem);

@@ -32,7 +32,7 @@ Matrix<double> with_norms(Matrix<double> X, double norm) {
   return X;
 }
 
-// What rounding may do to a weight of positive features, relative to itself: the exponents of query and key are dot
+// The largest relative rounding error of a weight of positive features: the exponents of query and key are dot
 // products of length d, each off by d eps |omega| |x|, and half squared norms.
 template <class T>
 double exponent_rounding(const Tensors& state, const HeadData<double>& head) {

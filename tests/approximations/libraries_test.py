@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What published libraries compute, through the program: their projection given as --state, their switches as parameters.
+"""The program computes what published libraries compute, given their projection as --state and their switches as
+parameters.
 
 Each library's features are written here as its code computes them, in float32 (anchors: Google's and lucidrains'
 FAVOR+, HKUNLP's, HazyResearch's, fast-transformers' hyperbolic one, the generalised ReLU kernel), and the kernel

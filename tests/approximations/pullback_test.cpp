@@ -1,5 +1,5 @@
 // The gradients that feature maps pull back, against central differences of what they map: every map that a registered
-// method holds, with whatever moves or scales its inputs.
+// method holds, with every shift and scale of its inputs.
 //
 // Along a direction E of standard normal numbers, f = sum_f d_block_f block_f + d_log_scale log_scale of one token is
 // taken at x +- hE, h = 1e-5. Of the sum of the absolute terms of f, rounding changes some 100 eps, which the quotient
@@ -98,7 +98,7 @@ double worst_pullback(const FeatureMap<double>& map) {
 struct Drawn {
   Params params;
   std::unique_ptr<Approximation<double>> method;
-  const FeatureMap<double>* map;  // null: it is no linear attention
+  const FeatureMap<double>* map;  // null without linear attention
 };
 
 Drawn drawn(const Params& variant) {

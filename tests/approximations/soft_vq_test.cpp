@@ -1,5 +1,5 @@
-// Soft vector quantisation at the ends where it is something else, and the gradient of its feature map. methods.md D,
-// J 30.
+// Soft vector quantisation in the limits where it is vq or the mean of V, and the gradient of its feature map.
+// methods.md D, J 30.
 #include <cmath>
 
 #include "approximations/codebook/soft_codes.hpp"

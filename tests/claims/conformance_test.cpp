@@ -25,7 +25,7 @@ Names failing(const Subject& planted) {
   return names;
 }
 
-// Everything of another instance. What is planted overrides a part.
+// Forwards to another instance. A planted mistake overrides a part.
 template <class T>
 class Wrapped : public Approximation<T> {
  public:

@@ -89,7 +89,7 @@ TEST_CASE("experiments on attention matrices leave out, with the reason, what ha
   CHECK(measured("sparsity", "synthesizer").has("entropy"));
 }
 
-// Power: what is planted here stood in published code or is one slip away.
+// Power: each planted mistake was in published code or is one slip away from correct code.
 namespace {
 
 // Re(F X F^-1) = C X C + S X S.

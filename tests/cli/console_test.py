@@ -32,7 +32,7 @@ def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def on_terminal(*words: str, columns: int = 70, **environment: str) -> str:
-    """What the program prints on a terminal of that width."""
+    """The output of the program on a terminal of that width."""
     main, other = pty.openpty()
     ioctl(other, TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LINES")}

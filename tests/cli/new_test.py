@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""What `attnbench new` writes compiles, is registered and holds.
+"""The files that `attnbench new` writes compile, register their entries, and pass their tests.
 
-Run as tests/cli/new_test.py PROGRAM SAMPLES PROGRAM_WITH_SAMPLES. SAMPLES has every template as CMake instantiated it, which PROGRAM_WITH_SAMPLES was built with.
+Run as tests/cli/new_test.py PROGRAM SAMPLES PROGRAM_WITH_SAMPLES. SAMPLES has every template as CMake instantiated it.
+PROGRAM_WITH_SAMPLES was built with these.
 """
 
 from __future__ import annotations

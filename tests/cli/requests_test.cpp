@@ -1,5 +1,5 @@
-// What is typed and what a request then means: axes that move together, shards, files of options, limits, what is
-// missing and what it will take.
+// The meaning of a typed request: axes that move together, shards, files of options, limits, the replicates that are
+// missing and the time that they will take.
 
 #include <fstream>
 #include <numeric>

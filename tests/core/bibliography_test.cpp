@@ -1,4 +1,4 @@
-// What is cited has its BibTeX: every number at arXiv that an entry of any catalogue names.
+// Every number at arXiv that an entry of any catalogue cites has its BibTeX.
 #include "harness/core/bibliography.hpp"
 
 #include <algorithm>

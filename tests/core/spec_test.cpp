@@ -1,5 +1,5 @@
-// Specs, parameters and registries: one string names one configuration, and whatever is no configuration is a Misuse
-// that says what was given and what was expected.
+// Specs, parameters and registries: one string names one configuration. Any other string is a Misuse that says what
+// was given and what was expected.
 #include "harness/core/spec.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What compares a method with another one, or with a softmax of tilted logits: identities hold to rounding, what is not
-// one is told from one, and known differences are measured.
+// Experiments that compare a method with another one, or with a softmax of tilted logits. Identities hold to rounding,
+// methods that are not identical differ by more, and known differences are measured.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -83,7 +83,7 @@ TEST_CASE("logits of a rank: all of it leaves no error, less leaves what Eckart 
     const auto whole = measured("logits-of-rank:rank=4", "softmax", "gaussian", shape);
     CHECK(whole["relative_logits_error"] < tolerance);
     CHECK(whole["relative_output_error"] < tolerance);
-    // |S - S_1|^2 = |S|^2 - sigma_1^2, whatever the mask.
+    // |S - S_1|^2 = |S|^2 - sigma_1^2 under every mask.
     const auto first = measured("logits-of-rank:rank=1", "softmax", "gaussian", shape);
     const auto all = measured("rank:of=logits", "softmax", "gaussian", shape);
     const double share = all["spectral_norm"] / all["frobenius_norm"];

@@ -1,4 +1,4 @@
-// What experiments record is what they declare: every metric by its name and in its unit.
+// Experiments record the metrics that they declare, each by its name and in its unit.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -43,7 +43,7 @@ bool contains(const Units& declared, const std::string& metric, const std::strin
   });
 }
 
-// What one replicate records; nothing where the experiment refuses or skips the cell.
+// The measurements of one replicate; nullopt if the experiment refuses or skips the cell.
 std::optional<std::vector<Measurement>> recorded(const Cell& cell) {
   const auto& entry = find<ExperimentEntry>(cell.experiment.name());
   try {

@@ -1,5 +1,5 @@
-// What is measured of rows: streamed against the whole matrix, memory, rows that are no distribution, retrieval, and
-// Gaussian logits, whose entropy is known.
+// Measures of rows: streamed against the whole matrix, memory, rows that are not distributions, retrieval, and Gaussian
+// logits, whose entropy is known.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,4 +1,4 @@
-// Gives what is no number: a method, and an experiment at one place of an array.
+// A method that returns NaN, and an experiment that records NaN at one place of an array.
 #include <limits>
 
 #include "harness/experiment/experiment.hpp"

@@ -1,4 +1,4 @@
-// Throws what is no std::exception.
+// Throws an int, which does not derive from std::exception.
 #include "tests/faults/fault.hpp"
 
 namespace attnbench {

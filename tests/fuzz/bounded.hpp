@@ -1,4 +1,4 @@
-// What a fuzz target holds a parser to, beside the sanitizers: no allocation above a constant times the input's size,
+// Checks of a parser in fuzz targets, beside the sanitizers: no allocation above a constant times the input's size,
 // and properties of what it returns. Breaking either ends the program, so that libFuzzer keeps the input.
 #pragma once
 

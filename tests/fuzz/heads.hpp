@@ -1,5 +1,5 @@
-// What both tensor formats share: each tensor has as many numbers as its shape says, and each head is inside its
-// tensor.
+// Properties that both tensor formats share: each tensor has as many numbers as its shape says, and each head is inside
+// its tensor.
 #pragma once
 
 #include "harness/errors/error.hpp"

@@ -21,7 +21,7 @@ void read_zip(const std::string& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, size_t size) {
-  // An axis has up to 100,000 values, whatever the length of "1:100000:+1": 32 bytes each, twice while they grow.
+  // Even a text as short as "1:100000:+1" makes 100,000 values, the most: 32 bytes each, twice while they grow.
   const AllocationBound bound((size_t{8} << 20) + 64 * size);
   const std::string text(text_of(data, size));
   const std::function<void()> readers[] = {

@@ -224,7 +224,7 @@ TEST_CASE("sphere: norms are the radius, cosines have their moments", "[unit]") 
   CHECK(std::abs(mean_score(exponentials, hypergeometric(1.2 * c), hypergeometric(2 * c) - mean * mean)) > z_limit);
 }
 
-// The number of entries above 0 is binomial; the magnitudes are those of a normal variate, whatever the signs.
+// The number of entries above 0 is binomial; the magnitudes are those of a normal variate, for any signs.
 TEST_CASE("signs: so many entries are above 0, and squares are those of the Gaussian", "[unit]") {
   constexpr Index n = 2000, d = 16;
   for (const double positive : {0.0, 0.25, 0.5, 1.0}) {

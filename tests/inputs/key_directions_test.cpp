@@ -20,7 +20,7 @@ Matrix<double> normal(const std::string& name, Index rows, Index columns) {
   return standard_normal(generator, rows, columns);
 }
 
-// Uncorrelated columns of very different sizes, then mixed: directions that are no axes.
+// Uncorrelated columns of very different sizes, then mixed: directions other than the axes.
 Matrix<double> skewed(const std::string& name, Index rows, Index columns) {
   Matrix<double> X = normal(name, rows, columns);
   for (Index j = 0; j < columns; ++j) X.col(j) *= std::pow(0.5, static_cast<double>(j));

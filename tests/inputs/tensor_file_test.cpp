@@ -1,5 +1,5 @@
 // The readers of tensor files: every number comes back exactly, every malformed file is refused with its reason, and no
-// bytes whatever make a reader crash or throw anything but Misuse.
+// bytes make a reader crash or throw anything but Misuse.
 #include "harness/inputs/tensor_file.hpp"
 
 #include <fmt/format.h>

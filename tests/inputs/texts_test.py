@@ -113,7 +113,7 @@ class TextsTest(unittest.TestCase):
         self.results = str(Path(self.enterContext(tempfile.TemporaryDirectory())) / "results.db")
 
     def measured(self, metric: str, *words: str) -> dict[int, Array]:
-        """What a run measured, by replicate."""
+        """The measurements of a run by replicate."""
         made = attnbench("run", *words, "--results", self.results)
         self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
         with sqlite3.connect(self.results) as file:

@@ -1,7 +1,7 @@
 // The project's byte-level transformer in C++ against its captures, and the input `model` before training.
 //
-// What the captures are compared with: both they and the stored weights are float16, whose rounding changes a number by
-// at most 2^-11 of it (root mean square about 2^-12). A product with rounded weights and its own rounding add up to
+// The tolerance of the captures: both they and the stored weights are float16, whose rounding changes a number by at
+// most 2^-11 of it (root mean square about 2^-12). A product with rounded weights and its own rounding add up to
 // 2^-10 at most in the Frobenius norm; what earlier layers add is damped by LayerNorm and averaging (measured: 2.4e-4
 // in layer 0 to 4.0e-4 in layer 3, so 2^-10 = 9.8e-4 leaves a factor of two). The planted errors are off by more than
 // 0.02, twenty times the bound.

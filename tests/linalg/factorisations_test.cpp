@@ -1,4 +1,4 @@
-// What LAPACK returns, in the order and orientation that the header says.
+// LAPACK's results come in the order and orientation that the header says.
 #include "harness/linalg/factorisations.hpp"
 
 #include "harness/errors/error.hpp"

@@ -89,7 +89,7 @@ TEMPLATE_TEST_CASE("products of strided views of any shape are those of plain lo
     const Matrix<T> zero = Matrix<T>::Zero(a, b);
     Context context;
 
-    C.view().setConstant(std::numeric_limits<T>::quiet_NaN());  // what stood in C before must not matter
+    C.view().setConstant(std::numeric_limits<T>::quiet_NaN());  // old numbers in C must not matter
     multiply<T>(context, A.view(), B.view(), C.view());
     CHECK(C.view() == by_loops<T>(A.view(), false, B.view(), false, zero));
 
@@ -131,8 +131,8 @@ TEMPLATE_TEST_CASE("views name the rows and corners of another matrix's memory",
 }
 
 // Eigen's packets do not reach zero in double (exp(-inf) is 5.6e-309) and, with AVX-512, overflow 0.35 early in float:
-// accuracy is asked for where results are normal numbers, and beyond that the side only. What the engines exponentiate
-// is never positive.
+// the test asks for accuracy where results are normal numbers, and beyond that only the side. The engines exponentiate
+// no positive numbers.
 TEMPLATE_TEST_CASE("exponentials are within four units in the last place, and on the right side beyond", "[unit]",
                    float, double) {
   using T = TestType;

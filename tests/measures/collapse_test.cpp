@@ -127,7 +127,7 @@ TEST_CASE("Dobrushin's coefficient: closed values, contraction, and products", "
 TEST_CASE("the order of convergence: 1 for exponential, p for powers, nothing where nothing falls", "[unit]") {
   std::vector<double> halved{1.0}, cubed{0.7};
   for (int l = 0; l < 6; ++l) halved.push_back(halved.back() / 2);
-  for (int l = 0; l < 4; ++l) cubed.push_back(0.5 * cubed.back() * cubed.back() * cubed.back());  // whatever constant
+  for (int l = 0; l < 4; ++l) cubed.push_back(0.5 * cubed.back() * cubed.back() * cubed.back());  // c = 0.5
   for (const double floor : {0.0, 0.02, 0.04, 0.1, 0.2})
     CHECK(order_of_convergence(halved, floor).value() == Approx(1).epsilon(slack));
   for (const double floor : {0.0, 1e-20, 1e-6})  // 0.7, 0.17, 0.0025, 8e-9, 2e-25

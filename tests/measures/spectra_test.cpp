@@ -133,7 +133,7 @@ TEST_CASE("what factors that cancel lose is what their terms say", "[unit]") {
 }
 
 TEST_CASE("a matrix of rank one has its singular values as soon as any other", "[unit]") {
-  // Its bidiagonal form ends in numbers below 1e-308, whatever the scale it has itself.
+  // Its bidiagonal form ends in numbers below 1e-308 at every scale of the matrix.
   for (const double entry : {1.0 / 300, 1e-290, 1e290}) {
     const auto sigma = singular_values(Matrix<double>::Constant(300, 300, entry));
     CHECK(std::abs(sigma[0] / (300 * entry) - 1) <= 300 * epsilon);
@@ -192,8 +192,8 @@ SpectrumEstimate estimated(const LinearMap& map, Matrix<double> probes, Index re
 }  // namespace
 
 TEST_CASE("probes that span everything equally give the traces themselves, deflated or not", "[unit]") {
-  // The mean over z = sqrt(n) e_j is the trace, whatever is taken out, but for half of a bracket, which is at most a
-  // half of a standard error: t-intervals are four of these wide.
+  // For every deflation, the mean over z = sqrt(n) e_j is the trace to within half of a bracket, which is at most half
+  // of a standard error: t-intervals are four of these wide.
   for (const Matrix<double>& A : {attention(40, 40, 1, false), attention(40, 40, 1, true), attention(50, 30, 2, false),
                                   attention(30, 50, 2, false), geometric(30, 0.8)})
     for (const Index k : {1, 6}) {

@@ -256,7 +256,7 @@ double distance_to_top(const Params& params, const Tensors& state, const HeadDat
     std::sort(logit.begin(), logit.end(), std::greater<>());
     const Real size = std::sqrt(dot(groups.centroids, c, groups.centroids, c)) * longest;
     const Real gap = logit[static_cast<size_t>(top - 1)] - logit[static_cast<size_t>(top)];
-    // Equal ones are told apart by their places, whatever the rounding.
+    // Equal logits are ordered by their places, which rounding does not change.
     if (gap > 0)
       closest = std::min(closest, gap / (2 * static_cast<Real>(head.Q.cols() + 1) * static_cast<Real>(eps) * size));
   }

@@ -41,7 +41,7 @@ Weights taylor_weights(const Params& params, const HeadData<double>& head) {
   return weights;
 }
 
-// methods.md C: relu(q).relu(k) cos(pi (i - j) / 2M), M the positions that rows and keys stand on.
+// methods.md C: relu(q).relu(k) cos(pi (i - j) / 2M), M the number of positions of rows and keys.
 Weights cosformer_weights(const HeadData<double>& head, Mask mask) {
   const Index nq = head.Q.rows(), nk = head.K.rows();
   const Index M = std::max(nk, nq + mask.offset) - std::min<Index>(0, mask.offset);

@@ -8,7 +8,7 @@ namespace attnbench::oracle {
 
 namespace {
 
-// What a feature map is given: queries and keys, one a row.
+// The arguments of a feature map: queries and keys, one a row.
 struct Inputs {
   Table q, k;
 };

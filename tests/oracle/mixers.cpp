@@ -39,7 +39,7 @@ Table two_layers(const Tensors& state, const std::string& suffix, const Matrix<d
   return Y;
 }
 
-// softmax(B) V; row i stands at position i + offset, and the state begins at the first that is not negative.
+// softmax(B) V; row i has position i + offset, and the state begins at the first position that is not negative.
 Answer synthesizer(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
   const Index nq = head.Q.rows(), nk = head.K.rows();
   const auto row = [&](Index i) { return mask.offset >= 0 ? i : i + mask.offset; };

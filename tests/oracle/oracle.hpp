@@ -1,6 +1,6 @@
 // Every method a second time, as loops over single numbers in extended precision, written from methods.md and from
 // nothing in approximations/. Slow, O(n^2 F), and right at logits where double would overflow: weights carry their
-// exponent beside them. What was drawn or learnt (projections, codebooks) is read from the method's own state.
+// exponent beside them. Drawn or learnt numbers (projections, codebooks) are read from the method's own state.
 //
 // A new method gets its transcription in a file of this folder (transcription.hpp), a feature map one line in the
 // tables of feature_maps.cpp.
@@ -24,7 +24,7 @@ struct Answer {
   std::vector<double> condition;
 };
 
-// Whether there is a transcription of that method, whatever feature map it uses.
+// Whether that method has a transcription, regardless of its feature map.
 bool transcribes(const std::string& method);
 // The feature map of this spec that has no transcription; nothing when there is one or none is needed.
 std::optional<std::string> unknown_features(const Params& params);
@@ -37,9 +37,10 @@ struct Estimate {
 };
 std::optional<Estimate> kernel(const Params& params, const Tensors& state, const HeadData<double>& head);
 
-// Whether the output jumps somewhere, so that a rounding error is seen whatever its size, and how near the head is to
-// it, over what a relative rounding error of eps may move: above 1, the same decisions are taken.
+// Whether the output jumps somewhere, so that a rounding error of any size may show.
 bool jumps(const Params& params);
+// The distance of the head from the nearest jump, divided by how far a relative rounding error of eps may move it.
+// Above 1, rounding changes no decision.
 double distance_to_jump(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask,
                         double eps);
 

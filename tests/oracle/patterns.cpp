@@ -1,4 +1,4 @@
-// Patterns that are sets of pairs. methods.md F. Row i stands at position p = i + offset.
+// Patterns that are sets of pairs. methods.md F. Row i has position p = i + offset.
 #include <algorithm>
 
 #include "tests/oracle/transcription.hpp"

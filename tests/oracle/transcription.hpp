@@ -1,4 +1,4 @@
-// What transcriptions are written with, and how a method gets one: a file in this folder that adds itself.
+// Tools for transcriptions. A method gets one by a file in this folder that adds itself:
 //   const bool registered = add({.method = "local", .attention = local});
 // Loops over single numbers in extended precision, written from methods.md and from nothing in approximations/.
 #pragma once

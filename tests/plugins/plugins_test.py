@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Plugins in C++: built as a user builds them, against an installed attnbench, and used by the installed program.
 
-Run as tests/plugins/plugins_test.py BUILD_FOLDER. What they break costs a cell or gives one message, and nothing else is lost.
+A plugin that breaks costs a cell or gives one message, and nothing else is lost. Run as tests/plugins/plugins_test.py
+BUILD_FOLDER.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ ABILITIES = SOURCES.parents[1] / "mistakes/abilities.py"
 BUILD = Path()
 ATTEND = "    def attend(self, q, k, v, causal):\n        return v\n"
 
-# What each file that is no plugin is refused with, behind its path.
+# Files that are not plugins, and the message that refuses each, behind its path.
 REFUSED = {
     "syntax_error": ("class Mine:\n    def attend(self q):\n", r"SyntaxError: .* \(syntax_error.py:2\)"),
     "not_python": ("\x00\x01\x02", r"(SyntaxError|ValueError): source code .*null bytes"),
@@ -583,7 +583,7 @@ class PythonPluginTest(unittest.TestCase):
 
 
 class TranscriptionTest(unittest.TestCase):
-    """What proves the formula of a method that has attend alone."""
+    """The transcription proves the formula of a method that has only attend."""
 
     def checked(self, attend: str, more: str = "") -> str:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -983,7 +983,7 @@ class FormsTest(unittest.TestCase):
 
 
 class ParametersTest(unittest.TestCase):
-    """Keywords of the constructor are parameters as they stand, with their types."""
+    """Keywords of the constructor become parameters with their names and types."""
 
     def test_keywords_of_the_constructor(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -244,7 +244,7 @@ TEST_CASE("another seed, head, replicate or ensemble has other rows, the same ha
                                         registered_rows(ensemble, 1, 0, 8, 4, 1),
                                         registered_rows(ensemble == "iid" ? "orthogonal" : "iid", 1, 0, 8, 4)})
       CHECK((other.array() != rows.array()).all());
-    CHECK((rows.topRows(4).array() != rows.bottomRows(4).array()).all());  // blocks are drawn anew
+    CHECK((rows.topRows(4).array() != rows.bottomRows(4).array()).all());  // each block is drawn separately
   }
 }
 

@@ -1,4 +1,4 @@
-// What the recipes on rank say beside their numbers: counterexamples, and the rank correlation that they judge with.
+// Facts that the recipes on rank state beside their numbers: counterexamples, and the rank correlation that they use.
 #include <boost/random/normal_distribution.hpp>
 #include <cmath>
 #include <numbers>

@@ -178,7 +178,7 @@ TEST_CASE("a recipe file's rules are judged as those of recipes in C++", "[recip
           {orthogonal + over + each + R"("between": [0.05, 0.2])", fail, ratios},
           {orthogonal + over + each + R"("between": [0.03, 0.1])", fail, ratios},
           {orthogonal + over + each + R"("contains": 0.15625, "within": 0.1)", fail, ratios},
-          // What `over` sets itself, it sets in place of the column of `each`.
+          // A column that `over` sets itself replaces the column of `each`.
           {R"("of": {"input": "gaussian"}, "each": ["projection", "m"], "over": {"projection": "iid", "input": "gaussian"}, "below": 2)",
            pass,
            {10. / 64, 10. / 256, 1, 1}},

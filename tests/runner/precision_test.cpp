@@ -146,7 +146,7 @@ double coverage(const char* name, double deviation, int sequences, Stops&& stops
   return static_cast<double>(covered) / sequences;
 }
 
-// What precision.hpp promises: at least 90 %. With 4,000 sequences a rule that covers 91.5 %, the least that was found
+// precision.hpp promises at least 90 %. With 4,000 sequences a rule that covers 91.5 %, the least that was found
 // over deviations 0.1 to 1 and rel-ci 0.02 to 0.2, goes below with probability 4e-4, and one that covers 87 % stays
 // above with probability 1e-8.
 constexpr double promised = 0.90;

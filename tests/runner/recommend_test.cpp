@@ -1,4 +1,4 @@
-// What is recommended, from planted numbers; which budgets are looked at; and the commands that choose and compare.
+// Recommendations from planted numbers, the budgets that are tried, and the commands that choose and compare.
 #include <fmt/format.h>
 
 #include "experiments/commands/recommendation.hpp"
@@ -135,7 +135,7 @@ TEST_CASE("recommend measures once, answers again from the store, and refuses wh
   refused("--input gaussian --input model:layer=0,head=0", "heads of different shapes");
   CHECK_FALSE(std::filesystem::exists(folder / "r.db"));
 
-  // The identity of V is far off on independent tokens: exact softmax, whatever the clock says.
+  // The identity of V is far off on independent tokens, so that exact softmax wins at all measured times.
   const std::string request = "recommend -n 64 --methods identity,performer:features=trig,m=8" + results;
   const auto first = program(request);
   INFO(first.text);
@@ -227,7 +227,7 @@ TEST_CASE("recommend names a method whose float and double disagree", "[end-to-e
                    "2> /dev/null", ATTNBENCH_FAULTY)
         .text;
   };
-  // Its weights have one sign, so nothing cancels: speed calls it invalid, and it is no candidate.
+  // Its weights have one sign, so nothing cancels: speed calls it invalid, which excludes it.
   CHECK(contains(recommended("gated:mistake=2"),
                  "1 could not be measured; the first: gated:mistake=2 invalid: float differs from double by 5.0e-02"));
   CHECK(contains(rounding_warning("trig", 0.011), "trig: float differs from double by 1.1e-02 of the output's norm"));

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What scripts/capture_qkv.py writes is what a PyTorch model's attention sees. Run as tests/scripts/capture_test.py PROGRAM.
+"""scripts/capture_qkv.py writes what a PyTorch model's attention sees. Run as tests/scripts/capture_test.py PROGRAM.
 
 Exact attention by `attnbench attend` over the captured heads must be the model's own. Without torch: exit code 77.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of scripts/compose.py: where the panels, the legend and the title of a figure stand, and how series look.
+"""Tests of scripts/compose.py: the places of the panels, the legend and the title of a figure, and the look of series.
 
 Run as tests/scripts/compose_test.py; needs no attnbench.
 """

@@ -47,7 +47,7 @@ class Catalogue(unittest.TestCase):
         self.assertEqual(expected - parents, set(), f"folders without a record in {FOLDER}")
 
     def test_each_file_of_the_catalogue_is_of_one_folder(self) -> None:
-        """So that whoever adds a mistake knows where."""
+        """So that the folder of a mistake says which file its record goes to."""
         for path in (ROOT / FOLDER).rglob("*.toml"):
             folder = path.relative_to(ROOT / FOLDER).with_suffix("")
             self.assertTrue((ROOT / folder).is_dir(), f"{path}: there is no folder {folder}")

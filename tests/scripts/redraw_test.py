@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of scripts/redraw.py and redraw_template.py: the script that draws a figure anew from its CSV file.
+"""Tests of scripts/redraw.py and redraw_template.py: the script that draws a figure again from its CSV file.
 
 Run as tests/scripts/redraw_test.py; needs no attnbench.
 """
@@ -27,7 +27,7 @@ import style
 
 
 def points_in(axes: Any) -> list[tuple[float, float]]:
-    """Where markers of series stand."""
+    """The coordinates of markers of series."""
     marked = [line for line in axes.lines if line.get_marker() in style.MARKERS and len(line.get_xdata()) > 0]
     return sorted((float(x), float(y)) for line in marked for x, y in zip(*line.get_data()))
 

@@ -17,16 +17,18 @@ import results
 
 
 class Page(InTemporaryDirectory):
-    def test_verdicts_stand_at_the_head_of_their_recipe(self) -> None:
+    def test_statements_lead_their_recipe_and_their_paper(self) -> None:
         store = self.example(
             results.Verdict("recipe", "DEPENDS", "first claim: at a", "1"),
             results.Verdict("recipe", "REFUTED", "second <claim>", "2 & 3"),
         )
         self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
         page = (self.directory / "page" / "index.html").read_text()
-        in_order = ("It holds", "first claim: at a", "second &lt;claim&gt;", "2 &amp; 3", "<figure")
-        section = page[page.index('id="recipe-recipe"') :]
-        places = [section.index(words) for words in in_order]
+        recipe = page[page.index('id="recipe-recipe"') :]
+        places = [recipe.index(words) for words in ("It holds", "first claim: at a", "second &lt;claim&gt;", "<figure")]
+        self.assertEqual(places, sorted(places))
+        paper = page[page.index('class="paper"') : page.index('id="recipe-recipe"')]
+        places = [paper.index(words) for words in ("this project", "first claim", "second &lt;claim&gt;", "2 &amp; 3")]
         self.assertEqual(places, sorted(places))
         self.assertIn('<span class="outcome refuted">REFUTED</span>', page)
 
@@ -36,14 +38,14 @@ class Page(InTemporaryDirectory):
         self.assertEqual(code, 0)
         self.assertEqual(out.strip(), str(self.directory / "page" / "index.html"))
         page = Path(out.strip()).read_text()
-        self.assertIsNone(re.search(r"https?://|<link|src=|@import", page))
+        self.assertIsNone(re.search(r"https?://|<link|<script src=|@import", page))
         ids = re.findall(r'\bid="([^"]*)"', page)
         self.assertEqual(len(ids), len(set(ids)))
         self.assertLessEqual(set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)), set(ids))
         for words in (
             "The recipe",
             "It holds &amp; more.",
-            'aria-label="Title of curves. A &lt;caption&gt; \\1."',
+            'alt="Title of curves. A &lt;caption&gt; \\1."',
             "signal 11",
             "attnbench run none",
             "attnbench run &lt;x&gt;",
@@ -51,7 +53,7 @@ class Page(InTemporaryDirectory):
             'href="recipe.curves.csv"',
         ):
             self.assertIn(words, page)
-        for link in re.findall(r'href="([^"#]+)"', page):
+        for link in re.findall(r'(?:href|src)="([^"#]+)"', page):
             self.assertTrue((self.directory / "page" / link).exists(), link)
 
     def test_an_empty_store_says_how_to_fill_it(self) -> None:

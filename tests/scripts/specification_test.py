@@ -58,7 +58,7 @@ def cited(words: str) -> list[str]:
 
 
 def references(file: str, text: str) -> Iterator[Reference]:
-    """What the comments of one file cite. A mention of the file as a whole cites nothing."""
+    """The places that the comments of one file cite. A mention of the file as a whole cites nothing."""
     for mention in MENTION.finditer(text):
         words = LINE_BREAK.sub(" ", text[mention.end() : mention.end() + 300])
         found, line = cited(words), text.count("\n", 0, mention.start()) + 1

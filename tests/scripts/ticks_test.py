@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of scripts/ticks.py: where the ticks of an axis stand, and what is written at them.
+"""Tests of scripts/ticks.py: the places of an axis's ticks, and their labels.
 
 Run as tests/scripts/ticks_test.py; needs no attnbench.
 """

@@ -353,9 +353,8 @@ TEST_CASE("what breaks the rule for means is missed more often than its rate say
   CHECK(missed_means(averages(two_modes(0.1), 1), many, averages_at(1e-4)) > 5 * many * 1e-4);
 }
 
-// 100 000 samples of 32 a law. The interval [x7, x26] misses with 5.35e-4 exactly, whatever the law is: 53.5 samples,
-// and seven Poisson counts lie in 18 to 95 but for a probability of 1e-6. Planted: [x8, x25]
-// misses 210 times.
+// 100 000 samples of 32 a law. The interval [x7, x26] misses with 5.35e-4 exactly under every law: 53.5 samples, and
+// seven Poisson counts lie in 18 to 95 but for a probability of 1e-6. Planted: [x8, x25] misses 210 times.
 TEST_CASE("medians are judged wrongly as seldom as the binomial law says, for every law", "[statistics]") {
   constexpr size_t n = 32;
   for (const Law& law : laws()) {

@@ -1,5 +1,5 @@
-// What befalls a results file: kills, a full disk, a folder that cannot be written, two runs at once. The real program
-// is driven; nothing may be lost, done twice or half written.
+// Dangers to a results file: kills, a full disk, a folder that cannot be written, two runs at once. The tests drive the
+// real program; it must lose nothing, do nothing twice and leave nothing half written.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>

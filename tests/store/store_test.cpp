@@ -1,5 +1,5 @@
-// The results file: what is recorded comes back, once; what is no results file stays as it is; exports do not depend on
-// the order of running.
+// The results file: recorded rows come back, once; any other file stays as it is; exports do not depend on the order of
+// running.
 #include "harness/store/store.hpp"
 
 #include <SQLiteCpp/Column.h>
@@ -349,7 +349,7 @@ TEST_CASE("a killed run leaves whole replicates, and a damaged file keeps its lo
   const auto run = store.begin_run("a", "{}");
   for (Index i = 0; i < 20; ++i)
     store.record(run, cell("uniform"), i, {}, 1, {{"array", "1", {500}, std::vector<double>(500)}});
-  // What lies on the disk before closing is what a kill leaves.
+  // A kill leaves what is on the disk before closing.
   const std::string file = bytes_of(path), log = bytes_of(folder / "results.db-wal");
   REQUIRE(log.size() > file.size());
   overwrite(copy, file);
@@ -486,7 +486,7 @@ TEST_CASE("text with commas, quotes and line breaks is quoted, in CSV and in JSO
                {});
   const std::string text = csv(store);
   CHECK(contains(text, ",\"performer:m=256,share=head\","));
-  // The byte that is no UTF-8 became U+FFFD when it was recorded.
+  // The byte outside UTF-8 became U+FFFD when it was recorded.
   CHECK(contains(text, ",crashed,\"said \"\"no\"\",\r\nthen \x01 died: \xEF\xBF\xBD\",,,,\n"));
   CHECK(parsed(store)[0]["reason"] == "said \"no\",\r\nthen \x01 died: \xEF\xBF\xBD");
 }

@@ -1,5 +1,5 @@
-// What theory says of several weights at once: cross-covariances of the summands, and with them the error and the bias
-// of the normalised output (methods.md A4, J 6 and 7); and the maps that learn from a head (A6, J 1 and 2).
+// Theory of several weights at once: cross-covariances of the summands, and with them the error and the bias of the
+// normalised output (methods.md A4, J 6 and 7); and the maps that learn from a head (A6, J 1 and 2).
 //
 // Each family of scores has an error rate of 1e-3 over three base seeds together; the least effect is stated and
 // planted.

@@ -1,5 +1,5 @@
-// What runs on several threads at once gives the same bits as on one. Compiled with the thread sanitizer these say that
-// no two threads touch the same memory unordered: every registered method, by every path that it offers, and every
+// Several threads give the same bits as one. Compiled with the thread sanitizer, these tests show that no two threads
+// touch the same memory unordered: every registered method, by every path that it offers, and every
 // experiment of statistics over cells that share what is exact.
 #include <array>
 #include <thread>

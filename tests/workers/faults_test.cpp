@@ -100,7 +100,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// What is exported, in its order, of the lines that the filter lets through.
+// The exported lines that the filter lets through, in their order.
 template <class Filter>
 std::vector<std::string> exported(const Place& folder, const std::string& results, Filter&& filter) {
   std::vector<std::string> lines;

@@ -1,4 +1,4 @@
-// What runner and workers say to each other, and who does which unit.
+// The messages between runner and workers, and which worker takes which unit.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -34,11 +34,11 @@ struct Asked {
 using Answer = std::optional<double>;
 using Numbers = std::function<Answer(const Asked&)>;
 
-// What a recipe must say of one statement.
+// The ruling that a recipe must give on one statement.
 struct Known {
   std::string statement;  // the words that it begins with
   Ruling ruling;
-  // What is compared, in the recipe's order: one number for each comparison, or one that all have; empty: as it is.
+  // The compared numbers in the recipe's order: one for each comparison, or one that all have. Empty: not tested.
   std::vector<double> values = {};
 };
 

@@ -1,4 +1,4 @@
-// An input, an experiment, a projection and two feature maps: whatever has a registry can come from a plugin.
+// An input, an experiment, a projection and two feature maps: entries of every registry can come from a plugin.
 #include "harness/core/feature_map.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
@@ -6,7 +6,7 @@
 namespace attnbench {
 namespace {
 
-// elu(x) + 1 as the program's own: what calling it through a plugin costs shows beside that.
+// elu(x) + 1 as the program's own; the difference in time is the cost of calling it through a plugin.
 template <class T>
 class EluTwin final : public FeatureMap<T> {
  public:

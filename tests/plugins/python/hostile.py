@@ -11,7 +11,7 @@ import numpy as np
 
 
 def cbor(value):
-    """What attnbench's messages are written in; the sizes of all items take eight bytes."""
+    """The encoding of attnbench's messages. The sizes of all items take eight bytes."""
     if isinstance(value, int):
         return b"\x1b" + struct.pack(">Q", value)
     if isinstance(value, str):

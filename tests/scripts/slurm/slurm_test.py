@@ -152,7 +152,7 @@ class Sweeps(unittest.TestCase):
 
         def ended() -> bool:
             # The ids were given out again: nodes where the first holder still ran refuse the second and are drained,
-            # and its task is held. Nodes are the administrator's to mend, held tasks those of --resubmit.
+            # and its task is held. The administrator repairs nodes; --resubmit handles held tasks.
             for node in output("sinfo", "--noheader", "--Node", "--states=drained", "--format=%N").split():
                 output("scontrol", "update", f"nodename={node}", "state=resume")
             queue = submission.queue()
