@@ -100,12 +100,14 @@ void print_ensembles(const Params& params) {
   }
 }
 
-// Inputs beside Q, K and V: what a method needs, or what an input provides.
-void print_needs(const char* title, const std::vector<Need>& needs) {
-  for (const Need& need : needs)
-    print_line(title,
-               fmt::format("{} ({}){}{}", need.name, words_of(need), need.meaning.empty() ? "" : ": ", need.meaning) +
-                   (need.values == Need::Values::positions ? "; 0 to n - 1 unless an input gives them" : ""));
+// Inputs beside Q, K and V: what a method needs, or what an input provides. counted: positions need not be given.
+void print_needs(const char* title, const std::vector<Need>& needs, bool counted) {
+  for (const Need& need : needs) {
+    std::string text = fmt::format("{} ({})", need.name, words_of(need));
+    if (!need.meaning.empty()) text += ": " + need.meaning;
+    if (counted && need.values == Need::Values::positions) text += "; 0 to n - 1 unless an input gives them";
+    print_line(title, text);
+  }
 }
 
 // The names by which `attend --state` takes tensors, with their sizes for a small head that fitted methods learn from.
@@ -247,8 +249,8 @@ int run(const std::vector<std::string>& arguments) {
     print_parameters(
         params.declared(), true,
         "what published libraries do instead (no claim holds for it; attnbench check SPEC says which break)");
-    if (plural == "methods") print_needs("needs", needs_of(params));
-    if (plural == "inputs") print_needs("provides", find<InputEntry>(params.name()).provides);
+    if (plural == "methods") print_needs("needs", needs_of(params), true);
+    if (plural == "inputs") print_needs("provides", find<InputEntry>(params.name()).provides, false);
     if (plural == "methods") print_claims(params);
     if (plural == "recipes") print_recipe(find<RecipeEntry>(spec.name));
     if (plural == "experiments") {

@@ -10,9 +10,16 @@ namespace attnbench {
 namespace {
 
 void add_needs(const Params& method, std::vector<Need>& needs) {
-  for (const Need& need : find<MethodEntry>(method.name()).needs)
-    if (std::none_of(needs.begin(), needs.end(), [&](const Need& other) { return other.name == need.name; }))
+  for (const Need& need : find<MethodEntry>(method.name()).needs) {
+    const auto same = std::find_if(needs.begin(), needs.end(), [&](const Need& o) { return o.name == need.name; });
+    if (same == needs.end())
       needs.push_back(need);
+    else if (words_of(*same) != words_of(need))
+      throw Misuse(
+          fmt::format("{} needs '{}' of shape {}, and another part of this spec of shape {}; they cannot be "
+                      "combined",
+                      method.spec(), need.name, words_of(need), words_of(*same)));
+  }
   for (const Parameter& p : method.declared()) {
     if (p.catalogue != MethodEntry::plural) continue;
     if (p.kind == Parameter::Kind::entry) add_needs(method.nested(p.name), needs);

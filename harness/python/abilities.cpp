@@ -43,7 +43,7 @@ class PythonKernel final : public Kernel<T> {
   void call(const Head<T>& head, Out<T> block) const {
     in_python(declared_->file, [&] {
       const py::object q = view(head.Q), k = view(head.K);
-      const py::tuple extras = declared_->template extras<T>(head.extra, head.K.rows());
+      const py::tuple extras = declared_->template extras<T>(head, head.K.rows());
       copy_result(py::object(py::handle(instance_).attr("kernel")(q, k, *extras)), block, "kernel(q, k)");
       require_released(q, "kernel", "q");
       require_released(k, "kernel", "k");
@@ -79,7 +79,7 @@ class PythonDecoder final : public Decoder<T> {
     }
     in_python(declared_->file, [&] {
       const py::object q = view(tokens.Q), k = view(tokens.K), v = view(tokens.V);
-      py::handle(object_).attr("prefill")(q, k, v, *declared_->template extras<T>(tokens.extra, tokens.K.rows()));
+      py::handle(object_).attr("prefill")(q, k, v, *declared_->template extras<T>(tokens, tokens.K.rows()));
       require_all_released("prefill", q, k, v);
     });
   }
@@ -89,7 +89,7 @@ class PythonDecoder final : public Decoder<T> {
       Handing handing;
       const py::object q = view(token.Q), k = view(token.K), v = view(token.V);
       const py::object step = py::handle(object_).attr("step");
-      const py::tuple extras = declared_->template extras<T>(token.extra, 1);
+      const py::tuple extras = declared_->template extras<T>(token, 1);
       std::vector<PyObject*> arguments{nullptr, q.ptr(), k.ptr(), v.ptr()};
       for (const py::handle extra : extras) arguments.push_back(extra.ptr());
       const size_t count = (arguments.size() - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET;
@@ -147,7 +147,7 @@ class PythonGradients final : public Differentiable<T> {
       {
         const py::tuple all = py::handle(declared_->object)
                                   .attr("gradients")(py::handle(instance_), q, k, v, mask.causal, g,
-                                                     *declared_->template extras<T>(head.extra, keys));
+                                                     *declared_->template extras<T>(head, keys));
         copy_result(py::object(all[0]), gradients.Q, "the first of gradients(q, k, v, causal, g)");
         copy_result(py::object(all[1]), row_block(gradients.K, 0, keys), "the second of gradients(q, k, v, causal, g)");
         copy_result(py::object(all[2]), row_block(gradients.V, 0, keys), "the third of gradients(q, k, v, causal, g)");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/needs.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
 
@@ -95,21 +96,21 @@ PyObject* Declared::make(const Draw& draw) const {
 }
 
 template <class T>
-py::tuple Declared::extras(const Extras* given, Index keys) const {
+py::tuple Declared::extras(const Head<T>& head, Index keys) const {
   py::tuple arrays(needs.size());
   for (size_t i = 0; i < needs.size(); ++i) {
-    const Extra& extra = given->at(needs[i].name);
+    const Extra axes = extra_of(needs[i], {});
+    const Matrix<double>& whole = head.needed(needs[i].name);
     const auto seen = [&](Extra::Axis axis, Index size) { return axis == Extra::Axis::keys ? keys : size; };
     const Matrix<T> numbers =
-        extra.numbers.topLeftCorner(seen(extra.rows, extra.numbers.rows()), seen(extra.columns, extra.numbers.cols()))
-            .template cast<T>();
+        whole.topLeftCorner(seen(axes.rows, whole.rows()), seen(axes.columns, whole.cols())).template cast<T>();
     arrays[i] = copied<T>(numbers);
   }
   return arrays;
 }
 
-template py::tuple Declared::extras<float>(const Extras*, Index) const;
-template py::tuple Declared::extras<double>(const Extras*, Index) const;
+template py::tuple Declared::extras<float>(const Head<float>&, Index) const;
+template py::tuple Declared::extras<double>(const Head<double>&, Index) const;
 
 Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& head, Mask mask) const {
   Matrix<double> out = Matrix<double>::Zero(head.Q.rows(), head.V.cols());
@@ -119,7 +120,7 @@ Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& hea
     const auto instance = py::reinterpret_steal<py::object>(make(draw));
     const py::object result =
         instance.attr("transcription")(view(head.Q), view(row_block(head.K, 0, keys)), view(row_block(head.V, 0, keys)),
-                                       mask.causal, *extras<double>(head.extra, keys));
+                                       mask.causal, *extras<double>(head, keys));
     copy_result<double>(result, out, "transcription(q, k, v, causal)");
   });
   return out;

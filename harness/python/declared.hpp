@@ -47,7 +47,7 @@ struct Declared {
   // The arrays of `needs` for a head, in their order and in T, without the keys from `keys` on. The caller must hold
   // the interpreter's lock.
   template <class T>
-  pybind11::tuple extras(const Extras* given, Index keys) const;
+  pybind11::tuple extras(const Head<T>& head, Index keys) const;
   // Calls transcription(self, q, k, v, causal) of an instance of that draw, without the keys that are padding.
   Matrix<double> transcription(const Draw& draw, const Head<double>& head, Mask mask) const;
   // Returns `known`, overridden by the claims that the class makes itself.

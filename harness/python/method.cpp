@@ -90,7 +90,7 @@ class PythonHeads final : public AllHeads<T> {
   // The further inputs, heads x rows x columns each.
   py::tuple stacked_extras(std::span<const HeadData<T>> heads, Index keys) const {
     std::vector<py::tuple> of_heads;
-    for (const HeadData<T>& head : heads) of_heads.push_back(declared_->template extras<T>(&head.extra, keys));
+    for (const HeadData<T>& head : heads) of_heads.push_back(declared_->template extras<T>(head.view(), keys));
     py::tuple all(declared_->needs.size());
     for (size_t i = 0; i < all.size(); ++i) {
       py::list arrays;
@@ -131,7 +131,7 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
     in_python(declared_->file, [&] {
       Handing handing;
       const py::object q = view(head.Q), k = view(row_block(head.K, 0, keys)), v = view(row_block(head.V, 0, keys));
-      const py::tuple extras = declared_->template extras<T>(head.extra, keys);
+      const py::tuple extras = declared_->template extras<T>(head, keys);
       const Arguments arguments = arguments_of(*declared_, q, k, v, mask.causal, extras);
       handing.over();
       auto result = py::reinterpret_steal<py::object>(

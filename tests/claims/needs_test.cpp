@@ -101,7 +101,8 @@ Report checked(const std::string& spec) {
 
 Names failing(const std::string& spec) {
   Names names;
-  for (const Result& result : checked(spec).subjects[0].results)
+  const Report report = checked(spec);
+  for (const Result& result : report.subjects[0].results)
     if (result.outcome == Outcome::fail) names.insert(result.claim);
   return names;
 }
@@ -128,7 +129,7 @@ TEST_CASE("every claim is tested of a method that needs more than Q, K and V", "
 TEST_CASE("a method that reads the weight of a later, a padded or another key is found", "[unit]") {
   CHECK(failing("weighted:mistake=1").contains("causal"));
   CHECK(failing("weighted:mistake=2").contains("padding"));
-  CHECK(failing("weighted:mistake=3") == Names{"formula"});
+  CHECK(failing("weighted:mistake=3") == Names{"formula", "second-paths"});  // a part of the head has another first key
 }
 
 TEST_CASE("what a base needs is given to it, cut to the block that its wrapper asks for", "[unit]") {
@@ -177,6 +178,13 @@ TEST_CASE("what is given is checked against the shape that is needed", "[unit]")
   given.erase("weight");
   CHECK_THROWS_WITH(extras_of(weighted, shape, given),
                     "weighted needs 'weight' of shape n x 1 = 3 x 1, and the test does not give it; give weight");
+  MethodEntry other = find<MethodEntry>("uniform");
+  other.text = {.name = "weighted-pairs"};
+  other.needs = {{.name = "weight", .rows = "nq", .columns = "n"}};
+  add(std::move(other));
+  CHECK(misuse_of([&] { needs_of(Params("methods", "per-head:[weighted],[weighted-pairs]")); }) ==
+        "weighted-pairs needs 'weight' of shape nq x n, and another part of this spec of shape n x 1; they cannot be "
+        "combined");
   CHECK_THAT(misuse_of([&] { size_of(Need{.name = "gate", .rows = "m"}, shape); }),
              ContainsSubstring("need 'gate' has an axis 'm'; expected n (one a key)"));
 }

@@ -459,7 +459,7 @@ TEST_CASE("a shorter head has the first gates of its file", "[unit]") {
   write_safetensors(folder / "heads.safetensors",
                     {{"q", numbered({5, 2})}, {"k", numbered({5, 2})}, {"v", numbered({5, 4})}, {"gate", gate}},
                     Precision::f64);
-  const Params input("inputs", "file:path=" + (folder / "heads.safetensors").string());
+  const Params input("inputs", "file:path=" + (folder / "heads.safetensors"));
   InputRequest request{.nq = 2, .nk = 3, .d = 2, .dv = 4, .streams = Streams(1)};
   CHECK(draw_head(input, request).extra.empty());
   request.needs = {{.name = "gate"}};
