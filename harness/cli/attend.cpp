@@ -207,9 +207,8 @@ int run(const std::vector<std::string>& words) {
   visible.add_options()("spec", options::value(&arguments.spec), "method spec")(
       "input", options::value(&arguments.input)->value_name("FILE|SPEC"),
       ".safetensors or .npz with q, k, v: [n, d], [heads, n, d] or [batch, heads, n, d]; or an input as run takes it: "
-      "file:heads.npz,head=3, model:head=all, gaussian. What the method needs beside them (describe SPEC) is in the "
-      "file "
-      "by name: [rows, columns] for all heads, or with the axes of q")(
+      "file:heads.npz,head=3, model:head=all, gaussian. Tensors that the method needs beside them (describe SPEC) are "
+      "in the file by name: [rows, columns] for all heads, or with the axes of q")(
       "output", options::value(&arguments.output)->value_name("FILE"),
       ".safetensors to write: out, and attention and kernel when asked")(
       "causal", options::bool_switch(&arguments.causal), "row i sees no later token")(

@@ -96,8 +96,8 @@ int audit_command(const RunArguments& arguments, const std::vector<Cell>& cells)
   return 130;
 }
 
-// The numbers of this run's cells, as `attnbench show` prints them. A table of very many cells would take gigabytes (7 GB
-// for a million) to show the few that fit a terminal.
+// The numbers of this run's cells, as `attnbench show` prints them. A table of very many cells would take gigabytes (7
+// GB for a million) to show the few that fit a terminal.
 void print_table(const RunRequest& request, const std::vector<Cell>& cells, const std::string& results) {
   constexpr size_t most = 20'000;
   if (cells.size() > most) {

@@ -34,7 +34,7 @@ struct AttentionFile {
   Index batches = 1, heads = 1, key_heads = 1;
   Index nq = 0, nk = 0, d = 0, dv = 0;
   Tensor q, k, v;
-  // What the file has of a method's needs: [rows, columns] for all heads, or with the leading axes of q or of k.
+  // The tensors in the file that a method needs: [rows, columns] for all heads, or with the leading axes of q or of k.
   std::map<std::string, std::pair<Need, Tensor>> extra;
 
   // One head, not scaled: views into this object.

@@ -492,7 +492,7 @@ TEST_CASE("what features imply is tested where a test fits, and is said to be im
   // Softmax is no product of features: the same claims are tested, and nothing implies them.
   CHECK((one(lines("softmax"), "row-sums").outcome == Outcome::pass &&
          one(lines("softmax"), "row-sums").implied.empty()));
-  // A claim that fails stays a failure, whatever implies it.
+  // A claim that fails stays a failure, even where something implies it.
   const Subject negative = altered<OneNegativeEntry>("performer:m=64");
   const Result failed = one(checked(negative, 2e4).subjects[0], "non-negative");
   CHECK((failed.outcome == Outcome::fail && !failed.implied.empty()));
