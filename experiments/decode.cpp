@@ -21,8 +21,8 @@ Index reach_of(Index n) { return std::max<Index>(2 * most_steps, n / 100); }
 Index first_position(Index n) { return std::max<Index>(0, n - reach_of(n) / 2); }
 
 template <class T>
-Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
-  return {row_block(head.Q, first, count), row_block(head.K, first, count), row_block(head.V, first, count)};
+HeadPart<T> tokens(const HeadData<T>& head, Index first, Index count) {
+  return HeadPart<T>::tokens(head.view(), first, count);
 }
 
 // The heads of a cell: the tokens that are there at first, and those that the steps decode.
@@ -42,7 +42,9 @@ struct Tokens {
         for (Index i = 0; i < Y.rows(); ++i) Y.row(i) = X.row(i % n);
         return Y;
       };
-      heads.push_back({extended(drawn.Q), extended(drawn.K), extended(drawn.V)});
+      std::vector<Index> again(static_cast<size_t>(first + reach_of(n)));
+      for (size_t i = 0; i < again.size(); ++i) again[i] = static_cast<Index>(i) % n;
+      heads.push_back({extended(drawn.Q), extended(drawn.K), extended(drawn.V), part_of(drawn.extra, again, again)});
     }
   }
 
@@ -66,7 +68,7 @@ class Walk final : public TimedCall {
   void call() override {
     task_.context.for_blocks(static_cast<Index>(decoders_.size()), 1, [&](Context& context, Index h, Index) {
       const auto i = static_cast<size_t>(h);
-      decoders_[i]->step(tokens(given_.heads[i], position_, 1), context, outputs_[i]);
+      decoders_[i]->step(tokens(given_.heads[i], position_, 1).view(), context, outputs_[i]);
     });
     ++position_;
   }
@@ -96,7 +98,7 @@ class Walk final : public TimedCall {
       decoders_.push_back(methods_[h]->decoder(shape));
       if (!decoders_.back())
         throw Skip(task_.cell.method.spec() + " has no decoder: it attends to a whole sequence only");
-      decoders_.back()->prefill(tokens(given_.heads[h], 0, position), task_.context);
+      decoders_.back()->prefill(tokens(given_.heads[h], 0, position).view(), task_.context);
     }
   }
 
@@ -169,9 +171,10 @@ class Decoding final : public Decoded {
   // Row n of causal attention, from the same draw.
   Matrix<double> row_in_double() const {
     const Index last = given_.n;
-    const Head<T> seen = tokens(given_.heads[0], 0, last + 1);
+    const HeadPart<T> part = tokens(given_.heads[0], 0, last + 1);
+    const Head<T> seen = part.view();
     const HeadData<double> head{seen.Q.template cast<double>(), seen.K.template cast<double>(),
-                                seen.V.template cast<double>()};
+                                seen.V.template cast<double>(), *seen.extra};
     const Tensors state = methods_[0]->state();
     const auto method = make_approximation<double>({.shape = task_.cell.problem.shape,
                                                     .params = task_.cell.method,
@@ -191,7 +194,7 @@ class Decoding final : public Decoded {
     single.mask = {.causal = true, .offset = last};
     const auto& entry = find<MethodEntry>(task_.cell.method.name());
     if (entry.claims(task_.cell.method, single).no_form.empty()) {
-      method->attend({row_block(head.Q, last, 1), head.K, head.V}, single.mask, task_.context, row);
+      method->attend(HeadPart<double>(head.view(), last, 1, 0, last + 1).view(), single.mask, task_.context, row);
       return row;
     }
     Matrix<double> all(last + 1, head.V.cols());  // it attends to as many queries as keys only

@@ -79,9 +79,12 @@ EmbeddedTokens DepthLayers::tokens(Purpose purpose) const {
 std::vector<Matrix<double>> DepthLayers::states(Context& context, LayerParts parts, Purpose purpose,
                                                 const Choose& choose) const {
   const double scale = std::sqrt(task_.cell.problem.logit_scale) * std::pow(static_cast<double>(shape_.d), -0.25);
+  const Extras extra = extras_for(task_.cell.method, shape_, {}, "a layer of a transformer", [](const Need&) {
+    return "run an experiment on single heads, such as attention-error";
+  });
   return hidden_states(context, *transformer_, tokens(purpose).X, parts,
                        [&](Index layer, Index head, const HeadData<double>& drawn, Out<double> out) {
-                         const HeadData<double> scaled{scale * drawn.Q, scale * drawn.K, drawn.V};
+                         const HeadData<double> scaled{scale * drawn.Q, scale * drawn.K, drawn.V, extra};
                          choose(layer, head, scaled)->attend(scaled.view(), shape_.mask, context, out);
                        });
 }

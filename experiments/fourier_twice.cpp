@@ -40,7 +40,7 @@ void measure(const Task& task, Recorder& record) {
   const Matrix<double>& V = head.V;
   const auto transformed = [&](const Matrix<double>& X) {
     Matrix<double> out(V.rows(), V.cols());
-    method->attend({head.Q, head.K, X}, task.cell.problem.shape.mask, task.context, out);
+    method->attend({head.Q, head.K, X, &head.extra}, task.cell.problem.shape.mask, task.context, out);
     require_finite<double>(out, "output");
     return out;
   };

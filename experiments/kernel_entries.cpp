@@ -17,7 +17,8 @@ double greatest_error(const Task& task, const Kernel<double>& kernel, const Head
   const Matrix<double> queries = head.Q.middleRows(first, count);
   Matrix<double> block(count, keys);
   std::vector<double> log_rows(static_cast<size_t>(count)), log_columns(static_cast<size_t>(keys));
-  kernel.kernel({queries, head.K, head.V}, task.context, block, log_rows, log_columns);
+  kernel.kernel(HeadPart<double>(head.view(), first, count, 0, keys).view(), task.context, block, log_rows,
+                log_columns);
   const Matrix<double> logits = queries * head.K.transpose();
   const auto& mask = task.cell.problem.shape.mask;
   double greatest = 0;

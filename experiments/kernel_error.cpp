@@ -23,10 +23,14 @@ constexpr double quantiles[] = {0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99};
 HeadData<double> chosen_pairs(const HeadData<double>& head, Index pairs) {
   HeadData<double> chosen{Matrix<double>(pairs, head.Q.cols()), Matrix<double>(pairs, head.K.cols()),
                           Matrix<double>::Zero(pairs, 1)};
+  std::vector<Index> queries, keys;
   for (Index p = 0; p < pairs; ++p) {
-    chosen.Q.row(p) = head.Q.row(p * head.Q.rows() / pairs);
-    chosen.K.row(p) = head.K.row(p * head.K.rows() / pairs);
+    queries.push_back(p * head.Q.rows() / pairs);
+    keys.push_back(p * head.K.rows() / pairs);
+    chosen.Q.row(p) = head.Q.row(queries.back());
+    chosen.K.row(p) = head.K.row(keys.back());
   }
+  chosen.extra = part_of(head.extra, queries, keys);
   return chosen;
 }
 

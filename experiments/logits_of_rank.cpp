@@ -26,7 +26,7 @@ void measure(const Task& task, Recorder& record) {
   const auto& shape = task.cell.problem.shape;
   const HeadData<double>& head = exact->head;
   const KeyDirections best = best_directions(head.Q, head.K, task.cell.experiment.integer("rank"));
-  const HeadData<double> truncated{head.Q * best.of_queries, head.K * best.of_keys, head.V};
+  const HeadData<double> truncated{head.Q * best.of_queries, head.K * best.of_keys, head.V, head.extra};
   Shape of_rank = shape;
   of_rank.d = truncated.Q.cols();
   Matrix<double> output(shape.nq, shape.dv);

@@ -39,6 +39,7 @@ SCRIPTS = tuple(f"{name}.js" for name in "fragment loading verdicts figures cell
 NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
 CARDS = 4
+MOST_CELLS = 100_000  # in the explorer: a browser holds about a kilobyte for each
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def page(results: Results, drawings: list[Drawn]) -> str:
         cards=_cards(recipes),
         literature=literature(judged) if judged else _nothing(recipes, len(methods)),
         figures=_figures(recipes),
-        cells=_part("cells.html") if len(results.cells) else "",
+        cells=_explorer(results),
         methods=_methods(results, recipes, methods),
         endings=_endings(results),
         runs=_runs(results),
@@ -96,12 +97,22 @@ def page(results: Results, drawings: list[Drawn]) -> str:
 
 def data_files(results: Results, drawings: list[Drawn]) -> dict[str, bytes]:
     """The files that the page's scripts load when a reader asks for the plot of cells: the summaries, and Plotly."""
-    if len(results.cells) == 0:
+    if not 0 < len(results.cells) <= MOST_CELLS:
         return {}
     methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
     cells = {recipe.name: recipe.cells for recipe in _recipes(results, drawings, methods)}
     packed = json.dumps(packed_summaries(results, cells))
     return {"cells.js": f"const packedCells = {packed};\n".encode(), "plotly.js": get_plotlyjs().encode()}
+
+
+def _explorer(results: Results) -> str:
+    if len(results.cells) <= MOST_CELLS:
+        return _part("cells.html") if len(results.cells) else ""
+    return (
+        '<section aria-labelledby="cells"><h2 id="cells">Explore the cells</h2>'
+        f"<p>{_count(len(results.cells), 'cell')} are more than the {MOST_CELLS:,} that a browser can show here. "
+        "<code>attnbench show</code> and <code>attnbench export</code> take <code>--where NAME=VALUE</code>.</p></section>"
+    )
 
 
 def _part(name: str) -> str:

@@ -42,7 +42,9 @@ void add_variants(const Params& start, const std::set<std::string>& settled, std
     if (p.kind == Parameter::Kind::choice) values = p.choices;
     if (p.kind == Parameter::Kind::entry)
       for (const auto& name : catalogue(p.catalogue).names())
-        if (p.family.empty() || catalogue(p.catalogue).description(name).family == p.family) values.push_back(name);
+        if (p.catalogue != "methods" ||
+            catalogue("methods").description(name).family == catalogue("methods").description(p.default_value).family)
+          values.push_back(name);  // the other methods that truncated takes are in patterns_test.cpp
     for (const auto& value : values)
       if (value != start.text(p.name)) add_change(start, p, value, settled, variants);
   }

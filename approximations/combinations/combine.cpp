@@ -3,9 +3,10 @@
 //   combine:[pattern],[base],  S_i: the keys that the pattern gives row i
 // A base that estimates a kernel w_ij (performer, linear, vq ...) is corrected before it is normalised:
 //   A_ij = exp(q_i.k_j) / D_i on S_i,  w_ij / D_i elsewhere,  D_i = sum_j w_ij + sum over S_i of (exp(q_i.k_j) - w_ij)
-// No pair is counted twice. top-k with performer is performer with each row's k largest weights corrected.
-// A base with normalised factors L R^T (nystrom, linformer) keeps its total mass on S_i, which is redistributed within
-// S_i in the proportions of softmax (Vyas et al., arXiv:2007.04825, section 3.2.2):
+// The kernel of the base has to be normalised by row sums, as softmax is: with another normaliser w_ij is of another
+// scale than exp(q.k). No pair is counted twice. top-k with performer is performer with each row's k largest weights
+// corrected. A base with normalised factors L R^T (nystrom, linformer) keeps its total mass on S_i, which is
+// redistributed within S_i in the proportions of softmax (Vyas et al., arXiv:2007.04825, section 3.2.2):
 //   A_ij = (sum over S_i of (L R^T)_il) exp(q_i.k_j) / sum over S_i of exp(q_i.k_l) on S_i,  (L R^T)_ij elsewhere
 // O(pattern + base) time: the base's attention, plus its weights on the pattern, computed for 64 rows at a time.
 #include <algorithm>
@@ -24,12 +25,12 @@ const MethodEntry& entry_of(const Params& params) { return find<MethodEntry>(par
 
 void check(const Params& params) {
   const auto parts = params.all_nested("parts");
-  const bool two = parts.size() == 2;
-  if (!two || entry_of(parts[0]).text.family != "sparse" || entry_of(parts[1]).text.family == "sparse")
+  if (parts.size() != 2)
     throw Misuse(
-        params.spec() + ": " + (two ? "not in that order" : std::to_string(parts.size()) + " specs") +
-        "; expected two, a sparse pattern and then what it corrects, as in combine:[local:window=8],[performer]");
+        params.spec() + ": " + std::to_string(parts.size()) +
+        " specs; expected two, a sparse pattern and then what it corrects, as in combine:[local:window=8],[performer]");
   for (const Params& one : parts) entry_of(one).check(one);
+  require_row_sums(parts[1], "combine");
 }
 
 Params part(const Params& params, size_t place) {
@@ -40,7 +41,7 @@ Params part(const Params& params, size_t place) {
 // The union of the keys that some rows see, with the head's rows of K and V for these keys.
 template <class T>
 struct Gathered {
-  Gathered(const Head<T>& head, const std::vector<std::vector<Index>>& keys_of_rows) {
+  Gathered(const Head<T>& head, Index first, const std::vector<std::vector<Index>>& keys_of_rows) {
     for (const auto& of_row : keys_of_rows) keys.insert(keys.end(), of_row.begin(), of_row.end());
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -50,11 +51,16 @@ struct Gathered {
       K.row(static_cast<Index>(j)) = head.K.row(keys[j]);
       V.row(static_cast<Index>(j)) = head.V.row(keys[j]);
     }
+    if (!head.extra || head.extra->empty()) return;
+    std::vector<Index> rows(keys_of_rows.size());
+    std::iota(rows.begin(), rows.end(), first);
+    extra = part_of(*head.extra, rows, keys);
   }
   Index place(Index key) const { return std::lower_bound(keys.begin(), keys.end(), key) - keys.begin(); }
 
   std::vector<Index> keys;
   Matrix<T> K, V;
+  Extras extra;  // of these rows and keys
 };
 
 // The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the gathered keys. `on`
@@ -74,7 +80,8 @@ class Combine final : public Approximation<T>, public Rows<T> {
     base_ = make_approximation<T>(draw.with(of_base));
     if (!pattern_->pattern())
       throw Misuse("combine: " + of_pattern.spec() +
-                   " has no pattern of keys; expected one, such as local or top-k, first");
+                   " declares no pattern of keys; expected one that does, such as local or top-k, and then what it "
+                   "corrects, as in combine:[local:window=8],[performer]");
     const bool content_only = find<MethodEntry>(of_base.name()).claims(of_base, draw.shape).permutation_equivariant;
     corrects_kernel_ = base_->kernel() && content_only;
     if (!corrects_kernel_ && (!base_->factored() || draw.shape.mask.causal))
@@ -90,7 +97,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
     const Whole whole = of_whole(head, mask, context);
     context.for_blocks(head.Q.rows(), block_rows, [&](Context& single, Index begin, Index count) {
       const auto keys = keys_of_rows(head, mask, begin, count, single);
-      const Gathered<T> gathered(head, keys);
+      const Gathered<T> gathered(head, begin, keys);
       const auto corrections = corrections_of(head, whole, begin, keys, gathered, single);
       Matrix<T> factors = Matrix<T>::Zero(count, gathered.K.rows());
       auto block = row_block(out, begin, count);
@@ -115,7 +122,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
     base_->rows()->attention_rows(head, mask, first, context, A);
     const auto keys = keys_of_rows(head, mask, first, A.rows(), context);
     const auto corrections =
-        corrections_of(head, of_whole(head, mask, context), first, keys, Gathered<T>(head, keys), context);
+        corrections_of(head, of_whole(head, mask, context), first, keys, Gathered<T>(head, first, keys), context);
     for (Index i = 0; i < A.rows(); ++i) {
       const auto row = static_cast<size_t>(i);
       A.row(i) *= corrections[row].scale;
@@ -159,7 +166,7 @@ class Combine final : public Approximation<T>, public Rows<T> {
     if (width > 0) {
       multiply_transposed<T>(context, Q, gathered.K, logits);
       if (corrects_kernel_) {
-        base_->kernel()->kernel({Q, gathered.K, gathered.V, head.extra}, context, weights, log_rows, log_columns);
+        base_->kernel()->kernel({Q, gathered.K, gathered.V, &gathered.extra}, context, weights, log_rows, log_columns);
       } else {
         Matrix<T> R(width, whole.R.cols());
         for (Index j = 0; j < width; ++j) R.row(j) = whole.R.row(gathered.keys[static_cast<size_t>(j)]);

@@ -6,11 +6,15 @@
 namespace attnbench {
 
 inline Claims linear_claims(const FeatureMapEntry& map, const Params& params, const Shape& shape) {
-  return {.row_stochastic = !map.may_vanish,
-          .non_negative = map.non_negative,
-          .permutation_equivariant = true,
-          .causal_exact = true,
-          .rank_at_most = map.features(params, shape.d)};
+  Claims claims{.row_stochastic = !map.may_vanish,
+                .non_negative = map.non_negative,
+                .permutation_equivariant = true,
+                .causal_exact = true,
+                .rank_at_most = map.features(params, shape.d),
+                .implied = {{"rank", "the number of its features"}}};
+  if (claims.row_stochastic) claims.implied["row-sums"] = "the division by row sums of its features' products";
+  if (claims.non_negative) claims.implied["non-negative"] = "features that are not negative";
+  return claims;
 }
 
 // The cost of mapping `tokens` tokens to features.

@@ -43,11 +43,13 @@ ClaimResults test(const Subject& subject, const Probe& one, std::uint64_t seed) 
     far.K.row(j) *= T(-30);
     far.V.row(j).array() += T(1e6);
     if (own_row < one.shape.nq) far.Q.row(own_row) *= T(-30);
+    move_extras(far.extra, subject.params, j, j + 1, own_row, std::min(own_row + 1, one.shape.nq));
     compare("token", far);
     // A stabiliser that is a maximum over all keys moves when keys shrink. A single far token may lie below it
     // and leave it unchanged.
     HeadData<T> shrunk = head;
     shrunk.K.middleRows(j, n - j) *= T(0.5);
+    move_extras(shrunk.extra, subject.params, j, n, own_row, one.shape.nq);
     compare("tokens from", shrunk);
   }
   return results;

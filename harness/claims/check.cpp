@@ -59,6 +59,21 @@ ClaimResults test_structural_claims(const Subject& subject, const CheckSettings&
   return all;
 }
 
+// Says of each claim that holds by construction by what it does.
+void mark_implied(const Subject& subject, ClaimResults& results) {
+  Shape shape{.nq = 64, .nk = 64, .d = 8, .dv = 5};
+  try {
+    shape.mask.causal = !subject.claims(subject.params, shape).no_form.empty();
+    for (const auto& [claim, by] : subject.claims(subject.params, shape).implied)
+      for (Result& result : results) {
+        if (result.claim != claim) continue;
+        result.implied = by;
+        if (result.outcome == Outcome::skipped) result.outcome = Outcome::implied;
+      }
+  } catch (const std::exception&) {  // each claim asked for the claims as well, and failed with the reason
+  }
+}
+
 std::string warning_of(const Subject& subject, const ClaimResults& results) {
   const auto outcome_of = [&](const char* claim) { return deciding(of_claim(results, claim)).outcome; };
   if (outcome_of("second-paths") == Outcome::fail)
@@ -113,6 +128,7 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
     const ClaimResults kernel =
         guarded("unbiased", [&] { return test_kernel_claims(plans[s], report.threshold, settings.work, context); });
     one.results.insert(one.results.end(), kernel.begin(), kernel.end());
+    mark_implied(subjects[s], one.results);
     one.warning = warning_of(subjects[s], one.results);
     report.subjects.push_back(std::move(one));
     if (done) done(report.subjects.back());

@@ -35,7 +35,7 @@ ClaimResults test_work(const Subject& subject, const Probes&, std::uint64_t seed
     return {
         failed(claim, fmt::format("it declares {:g} FLOPs and {:g} exponentials at n = 512; expected numbers from 0",
                                   said.flops, said.exps))};
-  const Probe one = gaussian_probe(shape, seed);
+  const Probe one = gaussian_probe(subject.params, shape, seed);
   const auto method = Drawing(subject, subject.params, shape, seed, shape.nk).draw<float>(0);
   const HeadData<float> head = one.head.cast<float>();
   Matrix<float> out(shape.nq, shape.dv);
@@ -69,7 +69,7 @@ ClaimResults test_memory(const Subject& subject, const Probes&, std::uint64_t se
     return {failed(claim, fmt::format("it declares {:g} bytes at n = {}; expected a number from 0", said, n))};
   const Shape shape = square(subject, n, 64);
   const auto method = Drawing(subject, subject.params, shape, seed, n).draw<float>(0);
-  const HeadData<float> head = gaussian_probe(shape, seed).head.cast<float>();
+  const HeadData<float> head = gaussian_probe(subject.params, shape, seed).head.cast<float>();
   Matrix<float> out = Matrix<float>::Zero(shape.nq, shape.dv);
   Context context;
   method->attend(head.view(), shape.mask, context, out);  // LAPACK keeps what it allocates on its first call

@@ -13,20 +13,16 @@ namespace {
 
 constexpr const char* claim = "decoder";
 
-template <class T>
-Head<T> tokens(const HeadData<T>& head, Index first, Index count) {
-  return {row_block(head.Q, first, count), row_block(head.K, first, count), row_block(head.V, first, count)};
-}
-
 // Rows from `prompt` on, decoded into memory that held NaN.
 template <class T>
 Matrix<T> decoded(const Approximation<T>& method, const Probe& one, const HeadData<T>& head, Index prompt) {
   const auto decoder = method.decoder(one.shape);
   Context context;
-  if (prompt > 0) decoder->prefill(tokens(head, 0, prompt), context);
+  const auto tokens = [&](Index first, Index count) { return HeadPart<T>::tokens(head.view(), first, count); };
+  if (prompt > 0) decoder->prefill(tokens(0, prompt).view(), context);
   Matrix<T> out = Matrix<T>::Constant(head.Q.rows() - prompt, head.V.cols(), std::numeric_limits<T>::quiet_NaN());
   for (Index t = prompt; t < head.Q.rows(); ++t)
-    decoder->step(tokens(head, t, 1), context, row_block(out, t - prompt, 1));
+    decoder->step(tokens(t, 1).view(), context, row_block(out, t - prompt, 1));
   return out;
 }
 
@@ -37,10 +33,11 @@ Result compare_two_prompts(const Approximation<double>& method, const Probe& one
   const auto decoder = method.decoder(one.shape);
   Context context;
   Matrix<double> out(1, one.shape.dv);
-  decoder->prefill(tokens(one.head, 0, n / 3), context);
-  decoder->step(tokens(one.head, n / 3, 1), context, out);
-  decoder->prefill(tokens(one.head, n / 3 + 1, n - 2 - n / 3), context);
-  decoder->step(tokens(one.head, n - 1, 1), context, out);
+  const auto tokens = [&](Index first, Index count) { return HeadPart<double>::tokens(one.head.view(), first, count); };
+  decoder->prefill(tokens(0, n / 3).view(), context);
+  decoder->step(tokens(n / 3, 1).view(), context, out);
+  decoder->prefill(tokens(n / 3 + 1, n - 2 - n / 3).view(), context);
+  decoder->step(tokens(n - 1, 1).view(), context, out);
   return compare_rows(claim, "the last row after two prompts, " + one.name(), out, whole.bottomRows(1),
                       {condition.back()}, size_of(one.head.V), double_tolerance);
 }
@@ -48,13 +45,13 @@ Result compare_two_prompts(const Approximation<double>& method, const Probe& one
 // Two decoders of one instance take turns with different heads.
 Result compare_turns(const Approximation<double>& method, const Probe& one) {
   const HeadData<double>& head = one.head;
-  const HeadData<double> other{-head.Q, head.Q, head.V};
+  const HeadData<double> other{-head.Q, head.Q, head.V, head.extra};
   const auto first = method.decoder(one.shape), second = method.decoder(one.shape);
   Context context;
   Matrix<double> row(1, one.shape.dv), mixed(one.shape.nq, one.shape.dv);
   for (Index t = 0; t < one.shape.nq; ++t) {
-    first->step(tokens(head, t, 1), context, row_block(mixed, t, 1));
-    second->step(tokens(other, t, 1), context, row);
+    first->step(HeadPart<double>::tokens(head.view(), t, 1).view(), context, row_block(mixed, t, 1));
+    second->step(HeadPart<double>::tokens(other.view(), t, 1).view(), context, row);
   }
   return compared(claim, "numbers that another decoder of the instance changes, " + one.name(),
                   differing_numbers(mixed, decoded(method, one, head, 0)), 0);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "harness/core/needs.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -41,7 +43,10 @@ Drawing::Drawing(const Subject& subject, Params params, const Shape& shape, std:
       params_(std::move(params)),
       shape_(shape),
       seed_(seed),
-      calibration_(calibration_head(calibration_tokens, shape.d, seed)) {}
+      calibration_(calibration_head(calibration_tokens, shape.d, seed)) {
+  calibration_.extra = drawn_extras(
+      params_, {.nq = calibration_tokens, .nk = calibration_tokens, .d = shape.d, .dv = calibration_.V.cols()}, seed);
+}
 
 template <class T>
 std::unique_ptr<Approximation<T>> Drawing::make(Streams streams, Index head, Index replicate,
@@ -108,12 +113,12 @@ std::string Probe::name() const {
   return text;
 }
 
-Probe gaussian_probe(const Shape& shape, std::uint64_t seed) {
+Probe gaussian_probe(const Params& method, const Shape& shape, std::uint64_t seed) {
   const auto held_by_float = [](const Matrix<double>& X) { return X.cast<float>().cast<double>().eval(); };
   return {shape,
           {held_by_float(0.8 * normal(seed, "Q", shape.nq, shape.d)),
            held_by_float(0.8 * normal(seed, "K", shape.nk, shape.d)),
-           held_by_float(normal(seed, "V", shape.nk, shape.dv))}};
+           held_by_float(normal(seed, "V", shape.nk, shape.dv)), drawn_extras(method, shape, seed)}};
 }
 
 Probes probes_of(const Subject& subject, std::uint64_t seed) {
@@ -126,7 +131,7 @@ Probes probes_of(const Subject& subject, std::uint64_t seed) {
           {.nq = longer, .nk = longer, .d = d, .dv = dv, .mask = {.causal = true}},
           {.nq = queries, .nk = longer, .d = d, .dv = dv, .mask = {.causal = true, .offset = longer - queries}}}) {
       if (!subject.claims(subject.params, shape).no_form.empty()) continue;
-      made.push_back(gaussian_probe(shape, seed));
+      made.push_back(gaussian_probe(subject.params, shape, seed));
       Drawing(subject, subject.params, shape, seed).draw<double>(0);
     }
     return made;
@@ -151,6 +156,24 @@ std::optional<Probe> under(const Subject& subject, const Probe& one, Mask mask) 
     return std::nullopt;
   }
   return other;
+}
+
+void move_extras(Extras& extras, const Params& method, Index key, Index last_key, Index query, Index last_query) {
+  for (const Need& need : needs_of(method)) {
+    Extra& extra = extras.at(need.name);
+    const auto move = [&](auto entries) {
+      if (need.values == Need::Values::normal) entries *= -30;
+      if (need.values == Need::Values::uniform) entries = 1 - entries;
+      if (need.values == Need::Values::positions) entries += 1000;
+    };
+    const auto move_along = [&](Extra::Axis axis, const auto& block) {
+      if (axis == Extra::Axis::keys) move(block(key, last_key - key));
+      if (axis == Extra::Axis::queries) move(block(query, last_query - query));
+    };
+    auto numbers = extra.numbers.array();
+    move_along(extra.rows, [&](Index first, Index count) { return numbers.middleRows(first, count); });
+    move_along(extra.columns, [&](Index first, Index count) { return numbers.middleCols(first, count); });
+  }
 }
 
 template <class T>
@@ -213,7 +236,7 @@ std::vector<double> row_conditions(const Approximation<double>& method, const Pr
   const Matrix<double> out = attended(method, one.head, one.shape.mask);
   const double unit = change * one.head.V.cwiseAbs().maxCoeff();
   for (int repetition = 0; repetition < 3; ++repetition) {
-    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), changed(one.head.V)};
+    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), changed(one.head.V), one.head.extra};
     const Matrix<double> moved = attended(method, other, one.shape.mask) - out;
     for (Index i = 0; i < out.rows(); ++i)
       condition[static_cast<size_t>(i)] =

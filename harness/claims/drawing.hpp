@@ -55,12 +55,17 @@ struct Probe {
 
 using Probes = std::vector<Probe>;
 
-Probe gaussian_probe(const Shape& shape, std::uint64_t seed);
+// With what the method needs beside Q, K and V.
+Probe gaussian_probe(const Params& method, const Shape& shape, std::uint64_t seed);
 // One length below and one above the 64 rows of a causal chunk; causal with and without earlier keys. A subject that
 // refuses so few tokens gets 600. Passes on the subject's Misuse or Skip at that size.
 Probes probes_of(const Subject& subject, std::uint64_t seed);
 // The same sizes and numbers under another mask, or nothing if the subject has no form for it or refuses its few keys.
 std::optional<Probe> under(const Subject& subject, const Probe& one, Mask mask);
+
+// Moves the entries of keys [key, last_key) and of queries [query, last_query) in a method's further inputs, within the
+// values that each may take.
+void move_extras(Extras& extras, const Params& method, Index key, Index last_key, Index query, Index last_query);
 
 // Calls attend on memory filled with NaN, so that unwritten entries are noticed.
 template <class T>

@@ -5,6 +5,7 @@
 
 #include "harness/claims/structural.hpp"
 #include "harness/core/all_heads.hpp"
+#include "harness/core/needs.hpp"
 
 namespace attnbench {
 
@@ -19,7 +20,10 @@ ClaimResults test_heads(const Subject& subject, const Probes& probes, std::uint6
     const auto together = all_heads<double>(methods);
     if (!together) return {skipped(claim, "it takes one head a call")};
     const HeadData<double>& head = one.head;
-    const std::vector<HeadData<double>> heads{head, {-head.Q, head.K, 2 * head.V}, {head.Q, -head.K, -head.V}};
+    const std::vector<HeadData<double>> heads{
+        head,
+        {-head.Q, head.K, 2 * head.V, drawn_extras(subject.params, one.shape, seed + 1)},
+        {head.Q, -head.K, -head.V, drawn_extras(subject.params, one.shape, seed + 2)}};
     std::vector<Matrix<double>> outputs(
         count, Matrix<double>::Constant(one.shape.nq, one.shape.dv, std::numeric_limits<double>::quiet_NaN()));
     Context context;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/needs.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -71,7 +73,9 @@ KernelPlan plan_at(Drawing drawing, const KernelTheory& theory, std::uint64_t se
   pairs.append(variance_pairs(d, seed));
   const Index first_exact = pairs.size();
   pairs.append(opposite_and_equal_pairs(d, seed));
-  KernelPlan plan{.drawing = std::move(drawing), .pairs = std::move(pairs)};
+  const Index count = pairs.size();
+  Extras extras = drawn_extras(drawing.params(), {.nq = count, .nk = count, .d = d, .dv = 1}, seed);
+  KernelPlan plan{.drawing = std::move(drawing), .pairs = std::move(pairs), .extras = std::move(extras)};
   for (Index p = 0; p < plan.pairs.size(); ++p) {
     const Pair pair = plan.pairs[p];
     const double mean = theory.mean(pair);
@@ -94,13 +98,13 @@ KernelPlan plan_at(Drawing drawing, const KernelTheory& theory, std::uint64_t se
 }
 
 // K of pairs [0, values.size()) in one call: maps of published libraries depend on all keys of a call.
-void kernel_on_pairs(const Approximation<double>& method, const Pairs& pairs, std::span<double> values) {
+void kernel_on_pairs(const Approximation<double>& method, const KernelPlan& plan, std::span<double> values) {
   const auto count = static_cast<Index>(values.size());
-  const Matrix<double> no_values(count, 0);
+  const Matrix<double> no_values(plan.pairs.size(), 0);
   std::vector<double> log_scale(values.size());
   Context context;
-  method.kernel()->diagonal({row_block(pairs.Q, 0, count), row_block(pairs.K, 0, count), no_values}, context, values,
-                            log_scale);
+  const auto some = HeadPart<double>::tokens({plan.pairs.Q, plan.pairs.K, no_values, &plan.extras}, 0, count);
+  method.kernel()->diagonal(some.view(), context, values, log_scale);
   for (size_t p = 0; p < values.size(); ++p) values[p] *= std::exp(log_scale[p]);
 }
 
@@ -124,7 +128,7 @@ std::vector<Moments> sample(const KernelPlan& plan, Index begin, Index draws, Co
     auto& moments = batches[static_cast<size_t>(first / batch)];
     std::vector<double> values(static_cast<size_t>(pairs));
     for (Index i = first; i < first + count; ++i) {
-      kernel_on_pairs(*plan.drawing.draw<double>(begin + i), plan.pairs, values);
+      kernel_on_pairs(*plan.drawing.draw<double>(begin + i), plan, values);
       for (size_t t = 0; t < moments.size(); ++t) moments[t].add(statistic(plan, plan.tests[t], values));
     }
   });
@@ -231,7 +235,7 @@ ClaimResults test_exact(const KernelPlan& plan) {
   ClaimResults results;
   std::vector<double> worst(plan.exact.size()), values(static_cast<size_t>(plan.pairs.size()));
   for (Index i = 0; i < exact_draws; ++i) {
-    kernel_on_pairs(*plan.drawing.draw<double>(i), plan.pairs, values);
+    kernel_on_pairs(*plan.drawing.draw<double>(i), plan, values);
     for (size_t e = 0; e < worst.size(); ++e) {
       const auto p = static_cast<size_t>(plan.exact[e]);
       worst[e] = worse(worst[e], std::abs(values[p] - plan.mean[p]) / plan.scale[p]);

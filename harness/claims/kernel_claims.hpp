@@ -29,6 +29,7 @@ struct KernelTest {
 struct KernelPlan {
   Drawing drawing;
   Pairs pairs;
+  Extras extras;                    // what the method needs beside the pairs, of each
   std::vector<double> mean, scale;  // of each pair: closed form and natural scale
   std::vector<double> variance;     // empty: no closed form
   std::vector<KernelTest> tests;    // statistical

@@ -31,6 +31,7 @@ Result compare_padding(const Drawing& drawing, const Probe& one) {
   const Index padding = one.shape.nk - one.shape.mask.keys;
   head.K.bottomRows(padding) *= T(1e6);
   head.V.bottomRows(padding).setConstant(T(-1e30));
+  move_extras(head.extra, drawing.params(), one.shape.mask.keys, one.shape.nk, one.shape.nq, one.shape.nq);
   return compared("padding",
                   fmt::format("numbers that padded keys and values change, {}, {}", one.name(), precision_name<T>),
                   differing_numbers(attended(*method, head, one.shape.mask), kept), 0);
@@ -45,7 +46,7 @@ ClaimResults test_views(const Subject& subject, const Probes& probes, std::uint6
     const Matrix<double> Q = widened(one.head.Q), K = widened(one.head.K), V = widened(one.head.V);
     Matrix<double> out = widened(Matrix<double>::Constant(one.shape.nq, one.shape.dv, NAN));
     Context context;
-    method->attend({inside(Q), inside(K), inside(V)}, one.shape.mask, context,
+    method->attend({inside(Q), inside(K), inside(V), &one.head.extra}, one.shape.mask, context,
                    {out.data() + before, out.rows(), one.shape.dv, out.cols()});
     // Not bit for bit: where a view begins decides which terms a vector register adds together.
     results.push_back(

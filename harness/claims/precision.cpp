@@ -25,7 +25,7 @@ std::vector<double> movement(const Approximation<double>& exact, const Probe& on
   };
   std::vector<double> most(static_cast<size_t>(out.rows()), 0);
   for (int repetition = 0; repetition < 16; ++repetition) {
-    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), one.head.V};
+    const HeadData<double> other{changed(one.head.Q), changed(one.head.K), one.head.V, one.head.extra};
     const Matrix<double> moved = attended(exact, other, one.shape.mask) - out;
     for (size_t i = 0; i < most.size(); ++i)
       most[i] = std::max(most[i], moved.row(static_cast<Index>(i)).cwiseAbs().maxCoeff());

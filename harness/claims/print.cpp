@@ -11,7 +11,7 @@ namespace attnbench {
 namespace {
 
 std::string numbers_of(const Result& result) {
-  if (result.outcome == Outcome::skipped || (!result.evidence && result.tested.empty())) return "-";
+  if (!tested(result.outcome) || (!result.evidence && result.tested.empty())) return "-";
   if (!result.evidence && result.limit == 0)
     return result.deviation == 0 ? "none" : fmt::format("{:.3g}", result.deviation);
   if (!result.evidence) return fmt::format("{:.1e}, at most {:.1e}", result.deviation, result.limit);
@@ -25,6 +25,8 @@ std::string numbers_of(const Result& result) {
 std::string words_of(const Result& decides, const ClaimResults& results) {
   std::string words = decides.tested;
   if (!decides.reason.empty()) words += (words.empty() ? "" : ": ") + decides.reason;
+  const std::string implied = decides.implied.empty() ? "" : "implied by " + decides.implied;
+  if (decides.outcome == Outcome::implied) return implied + ", not tested: " + words;
   if (decides.outcome == Outcome::skipped) return words;
   if (decides.outcome == Outcome::undecided)
     words += fmt::format("; {:.3g} draws would decide", decides.evidence->draws_to_decide);
@@ -34,12 +36,14 @@ std::string words_of(const Result& decides, const ClaimResults& results) {
     if (r.outcome != decides.outcome) continue;
     if (++like_it <= 3 && &r != &decides && r.outcome == Outcome::fail) also += "; " + r.tested;
   }
-  return words + also + (results.size() == 1 ? "" : fmt::format(" ({} of {} tests)", like_it, results.size()));
+  return words + also + (results.size() == 1 ? "" : fmt::format(" ({} of {} tests)", like_it, results.size())) +
+         (implied.empty() ? "" : "; " + implied);
 }
 
 nlohmann::json json_of(const Result& result) {
   nlohmann::json json{{"claim", result.claim}, {"tested", result.tested}, {"outcome", name_of(result.outcome)}};
   if (!result.reason.empty()) json["reason"] = result.reason;
+  if (!result.implied.empty()) json["implied"] = result.implied;
   if (result.evidence) {
     const auto& e = *result.evidence;
     json["z"] = e.z;
@@ -47,7 +51,7 @@ nlohmann::json json_of(const Result& result) {
     json["interval"] = {e.interval.low, e.interval.high};
     json["draws"] = e.draws;
     if (result.outcome == Outcome::undecided) json["draws_to_decide"] = e.draws_to_decide;
-  } else if (result.outcome != Outcome::skipped) {
+  } else if (tested(result.outcome)) {
     json["deviation"] = result.deviation;
     json["limit"] = result.limit;
   }
@@ -78,9 +82,8 @@ std::string text_of(const SubjectReport& subject) {
 std::string summary_of(const Report& report, double seconds) {
   double fixed = 0;
   for (const SubjectReport& subject : report.subjects)
-    fixed += static_cast<double>(std::count_if(subject.results.begin(), subject.results.end(), [](const Result& r) {
-      return r.outcome != Outcome::skipped && !r.evidence;
-    }));
+    fixed += static_cast<double>(std::count_if(subject.results.begin(), subject.results.end(),
+                                               [](const Result& r) { return tested(r.outcome) && !r.evidence; }));
   return fmt::format(
       "{}: {} {}, {:.0f} statistical tests at a family-wise error rate of {:g} (|z| <= {:.2f}), {:.0f} exact ones, "
       "{:.1f} s\n",

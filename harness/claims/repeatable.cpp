@@ -11,7 +11,8 @@ namespace {
 template <class T>
 void test(const Subject& subject, const Probe& one, std::uint64_t seed, ClaimResults& results) {
   const Drawing drawing(subject, subject.params, one.shape, seed);
-  const HeadData<T> head = one.head.cast<T>(), other = gaussian_probe(one.shape, seed + 1).head.cast<T>();
+  const HeadData<T> head = one.head.cast<T>(),
+                    other = gaussian_probe(subject.params, one.shape, seed + 1).head.cast<T>();
   const auto method = drawing.draw<T>(0), again = drawing.draw<T>(0);
   const Matrix<T> first = attended(*method, head, one.shape.mask);
   const auto compare = [&](const char* what, const Matrix<T>& second) {

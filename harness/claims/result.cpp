@@ -46,6 +46,8 @@ const char* name_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::skipped:
       return "SKIPPED";
+    case Outcome::implied:
+      return "IMPLIED";
     case Outcome::pass:
       return "PASS";
     case Outcome::undecided:

@@ -9,7 +9,8 @@
 
 namespace attnbench {
 
-enum class Outcome { skipped, pass, undecided, fail };  // ordered: with several tests the last outcome decides
+// Ordered: with several tests the last outcome decides. implied: it holds by construction, and was not tested.
+enum class Outcome { skipped, implied, pass, undecided, fail };
 
 // Evidence of a test over draws. effect: the deviation of the mean, in the unit that the test states. interval: of the
 // effect, at the error rate of the whole family.
@@ -25,6 +26,7 @@ struct Result {
   std::string tested;  // "d = 4, m = 10: q + k along +e1"
   Outcome outcome = Outcome::skipped;
   std::string reason = {};                // why it was skipped, or what was wrong besides the numbers
+  std::string implied = {};               // by what the claim holds by construction; empty: it does not
   double deviation = 0, limit = 0;        // of a deterministic test
   std::optional<Evidence> evidence = {};  // of a statistical test
 };
@@ -43,5 +45,7 @@ const Result& deciding(const ClaimResults& results);
 ClaimResults of_claim(const ClaimResults& results, const std::string& claim);
 
 const char* name_of(Outcome outcome);
+// Whether a test was made.
+inline bool tested(Outcome outcome) { return outcome > Outcome::implied; }
 
 }  // namespace attnbench

@@ -18,12 +18,17 @@ Drawing drawing_of(const Subject& subject, const Probe& one, std::uint64_t seed)
   return {subject, subject.params, one.shape, seed};
 }
 
-// Shuffles the first rows by its own algorithm, so that the order is the same with every standard library.
-Matrix<double> reordered(const Matrix<double>& X, Index first_rows, std::uint64_t seed) {
+// The first rows shuffled by its own algorithm, so that the order is the same with every standard library.
+std::vector<Index> other_order(Index rows, Index first_rows, std::uint64_t seed) {
   Generator generator = Streams(seed).stream("check", "order");
-  std::vector<Index> order(static_cast<size_t>(X.rows()));
+  std::vector<Index> order(static_cast<size_t>(rows));
   std::iota(order.begin(), order.end(), Index(0));
   for (auto j = static_cast<size_t>(first_rows) - 1; j > 0; --j) std::swap(order[j], order[generator() % (j + 1)]);
+  return order;
+}
+
+Matrix<double> reordered(const Matrix<double>& X, Index first_rows, std::uint64_t seed) {
+  const auto order = other_order(X.rows(), first_rows, seed);
   Matrix<double> Y(X.rows(), X.cols());
   for (Index j = 0; j < X.rows(); ++j) Y.row(j) = X.row(order[static_cast<size_t>(j)]);
   return Y;
@@ -69,7 +74,7 @@ ClaimResults test_linear(const Subject& subject, const Probes& probes, std::uint
     if (!claims.linear_in_V) return {skipped("linear", "not claimed")};
     const auto method = drawing_of(subject, one, seed).draw<double>(0);
     const auto out_of = [&](const Matrix<double>& V) {
-      return attended(*method, {one.head.Q, one.head.K, V}, one.shape.mask);
+      return attended(*method, {one.head.Q, one.head.K, V, one.head.extra}, one.shape.mask);
     };
     const Matrix<double>& V = one.head.V;
     const Matrix<double> W = reordered(V, V.rows(), seed), sum = 2 * V - 0.5 * W;
@@ -117,8 +122,9 @@ ClaimResults test_permutation(const Subject& subject, const Probes& probes, std:
     const Index visible = mask.visible(one.shape.nq - 1, one.shape.nk);
     if (visible < 2) continue;
     const auto method = drawing_of(subject, one, seed).draw<double>(0);
-    const HeadData<double> other{one.head.Q, reordered(one.head.K, visible, seed),
-                                 reordered(one.head.V, visible, seed)};
+    const HeadData<double> other{
+        one.head.Q, reordered(one.head.K, visible, seed), reordered(one.head.V, visible, seed),
+        part_of(one.head.extra, other_order(one.shape.nq, 1, seed), other_order(one.shape.nk, visible, seed))};
     const Matrix<double> got = attended(*method, other, mask), want = attended(*method, one.head, mask);
     const auto condition = row_conditions(*method, one, claims.non_negative, seed);
     // Under a causal mask only the last row sees all keys that change places.
@@ -148,7 +154,7 @@ ClaimResults test_rank(const Subject& subject, const Probes&, std::uint64_t seed
   if (!bound || *bound >= n)
     return {skipped("rank", fmt::format("a bound of {} is seen in a larger matrix than {} x {} only",
                                         bound.value_or(*claimed), std::min(n, largest), std::min(n, largest)))};
-  const Probe one = gaussian_probe({.nq = n, .nk = n, .d = 8, .dv = 5}, seed);
+  const Probe one = gaussian_probe(subject.params, {.nq = n, .nk = n, .d = 8, .dv = 5}, seed);
   const auto method = drawing_of(subject, one, seed).draw<double>(0);
   Context context;
   Matrix<double> A = attention_matrix(*method, one.head.view(), one.shape.mask, context);

@@ -16,6 +16,17 @@ bool is_built_in(const std::vector<std::string>& files) {
   return std::all_of(files.begin(), files.end(), [&](const auto& file) { return file.starts_with(approximations); });
 }
 
+// Whether the author of this method, or of one inside it, gave none: the costs of a wrapper rest on those of its base.
+bool assumed(const Params& method, bool MethodEntry::*none) {
+  const auto& declared = method.declared();
+  return find<MethodEntry>(method.name()).*none || std::any_of(declared.begin(), declared.end(), [&](const auto& p) {
+           if (p.catalogue != MethodEntry::plural) return false;
+           if (p.kind == Parameter::Kind::entry) return assumed(method.nested(p.name), none);
+           const auto inner = method.all_nested(p.name);
+           return std::any_of(inner.begin(), inner.end(), [&](const Params& one) { return assumed(one, none); });
+         });
+}
+
 }  // namespace
 
 Subject subject_of(const Params& params) {
@@ -29,8 +40,8 @@ Subject subject_of(const Params& params) {
                   .f64 = make_approximation<double>,
                   .memory = entry.memory,
                   .cost = entry.cost,
-                  .memory_assumed = entry.memory_assumed,
-                  .cost_assumed = entry.cost_assumed,
+                  .memory_assumed = assumed(params, &MethodEntry::memory_assumed),
+                  .cost_assumed = assumed(params, &MethodEntry::cost_assumed),
                   .transcription = entry.transcription,
                   .built_in = is_built_in(params.source_files())};
   const auto& declared = params.declared();

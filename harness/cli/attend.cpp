@@ -80,6 +80,8 @@ struct Heads {
   Index batches = 1, heads = 1;
   Index nq = 0, nk = 0, d = 0, dv = 0;
   std::function<HeadData<double>(Index batch, Index head)> scaled;
+  std::string giver = {};
+  std::function<std::string(const Need&)> advice = inputs_that_give;
 };
 
 // A remark if the axes of heads and tokens seem exchanged; else empty. One query of many heads is what decoding gives.
@@ -93,8 +95,8 @@ std::string remark_on_axes(const AttentionFile& file) {
       file.nk);
 }
 
-Heads heads_of_file(const std::string& path) {
-  const auto file = std::make_shared<const AttentionFile>(read_attention_file(path));
+Heads heads_of_file(const std::string& path, const std::vector<Need>& needs) {
+  const auto file = std::make_shared<const AttentionFile>(read_attention_file(path, needs));
   std::cerr << remark_on_axes(*file);
   const double scale = edge_scale(file->d);
   return {.leading = file->leading,
@@ -104,11 +106,23 @@ Heads heads_of_file(const std::string& path) {
           .nk = file->nk,
           .d = file->d,
           .dv = file->dv,
-          .scaled = [=](Index b, Index h) { return scaled_head<double>(file->head(b, h), scale); }};
+          .scaled =
+              [=](Index b, Index h) {
+                HeadData<double> head = scaled_head<double>(file->head(b, h), scale);
+                head.extra = file->extras(b, h);
+                return head;
+              },
+          .giver = path,
+          .advice =
+              [](const Need& need) {
+                return fmt::format("put an array '{}' of shape [{}, {}] beside q, k and v, or one for each head",
+                                   need.name, need.rows, need.columns);
+              }};
 }
 
 // The heads that `attnbench run` would measure in the first replicate, or those that it would learn from.
-Heads heads_of_inputs(const std::vector<std::string>& specs, std::uint64_t seed, Purpose purpose) {
+Heads heads_of_inputs(const std::vector<std::string>& specs, std::uint64_t seed, Purpose purpose,
+                      const std::vector<Need>& needs) {
   std::vector<Params> inputs;
   for (const std::string& spec : specs) inputs.emplace_back("inputs", spec);
   const InputLimits limits = find<InputEntry>(inputs.front().name()).limits(inputs.front());
@@ -118,24 +132,26 @@ Heads heads_of_inputs(const std::vector<std::string>& specs, std::uint64_t seed,
             .nk = size(limits.keys, 1024),
             .d = size(limits.d, 64),
             .dv = size(limits.dv, size(limits.d, 64)),
-            .scaled = {}};
+            .scaled = {},
+            .giver = "the input " + inputs.front().spec()};
   if (all.heads > 1) all.leading = {all.heads};
   all.scaled = [=, nq = all.nq, nk = all.nk, d = all.d, dv = all.dv](Index, Index h) {
-    return draw_head(inputs[static_cast<size_t>(h)],
-                     {.nq = nq, .nk = nk, .d = d, .dv = dv, .streams = Streams(seed), .purpose = purpose});
+    return draw_head(
+        inputs[static_cast<size_t>(h)],
+        {.nq = nq, .nk = nk, .d = d, .dv = dv, .streams = Streams(seed), .purpose = purpose, .needs = needs});
   };
   return all;
 }
 
 // A file without an argument stands for all its heads, so that the results have the axes of its arrays.
-Heads heads_of(const std::string& word, std::uint64_t seed, Purpose purpose) {
+Heads heads_of(const std::string& word, std::uint64_t seed, Purpose purpose, const std::vector<Need>& needs) {
   const std::string spec = input_spec(word);
   const bool path = word.find_first_of("./") != std::string::npos || std::filesystem::exists(word);
-  if (path && spec.find(':') == std::string::npos) return heads_of_file(word);
+  if (path && spec.find(':') == std::string::npos) return heads_of_file(word, needs);
   const Params first("inputs", with_all_heads({spec}).front());
   const auto& arguments = parse_spec(spec).arguments;
-  if (first.name() == "file" && arguments.size() == 1) return heads_of_file(first.text("path"));
-  return heads_of_inputs(with_all_heads({spec}), seed, purpose);
+  if (first.name() == "file" && arguments.size() == 1) return heads_of_file(first.text("path"), needs);
+  return heads_of_inputs(with_all_heads({spec}), seed, purpose, needs);
 }
 
 // Whether the input has other heads for fitted methods to learn from.
@@ -165,8 +181,13 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Head
                  log_columns = numbers(arguments.kernel, heads.nk, 1);
   Context context(allowed_cores(), arguments.rounding);
   std::vector<Tensors> drawn;
-  attend_heads<T>({.method = params, .causal = arguments.causal, .seed = arguments.seed, .states = states}, given,
-                  context,
+  attend_heads<T>({.method = params,
+                   .causal = arguments.causal,
+                   .seed = arguments.seed,
+                   .states = states,
+                   .giver = heads.giver,
+                   .advice = heads.advice},
+                  given, context,
                   {out, attention, kernel, log_rows, log_columns, arguments.write_state.empty() ? nullptr : &drawn});
   if (!arguments.write_state.empty()) write_state(arguments.write_state, params, drawn);
   NamedTensors result{{"out", tensor_of(heads.leading, heads.nq, heads.dv, out)}};
@@ -186,7 +207,8 @@ int run(const std::vector<std::string>& words) {
   visible.add_options()("spec", options::value(&arguments.spec), "method spec")(
       "input", options::value(&arguments.input)->value_name("FILE|SPEC"),
       ".safetensors or .npz with q, k, v: [n, d], [heads, n, d] or [batch, heads, n, d]; or an input as run takes it: "
-      "file:heads.npz,head=3, model:head=all, gaussian")(
+      "file:heads.npz,head=3, model:head=all, gaussian. Tensors that the method needs beside them (describe SPEC) are "
+      "in the file by name: [rows, columns] for all heads, or with the axes of q")(
       "output", options::value(&arguments.output)->value_name("FILE"),
       ".safetensors to write: out, and attention and kernel when asked")(
       "causal", options::bool_switch(&arguments.causal), "row i sees no later token")(
@@ -217,7 +239,8 @@ int run(const std::vector<std::string>& words) {
 
   arguments.rounding = parse_rounding(round);
   const Params params("methods", arguments.spec);
-  const Heads heads = heads_of(arguments.input, arguments.seed, Purpose::measured);
+  const std::vector<Need> needs = needs_of(params);
+  const Heads heads = heads_of(arguments.input, arguments.seed, Purpose::measured, needs);
   refuse_absurd_sizes(heads.nq, heads.nk, heads.d, heads.dv);
   const bool learns = find<MethodEntry>(params.name()).fitted(params) && arguments.state.empty();
   const bool own = learns && arguments.calibrate.empty() && keeps_calibration(arguments.input);
@@ -228,8 +251,8 @@ int run(const std::vector<std::string>& words) {
        find<MethodEntry>(params.name()).caveats(params, {.nq = heads.nq, .nk = heads.nk, .d = heads.d, .dv = heads.dv}))
     std::cerr << "attnbench: note: " << caveat << "\n";
   std::optional<Heads> other;
-  if (!arguments.calibrate.empty()) other = heads_of(arguments.calibrate, arguments.seed, Purpose::calibration);
-  if (own) other = heads_of(arguments.input, arguments.seed, Purpose::calibration);
+  if (!arguments.calibrate.empty()) other = heads_of(arguments.calibrate, arguments.seed, Purpose::calibration, needs);
+  if (own) other = heads_of(arguments.input, arguments.seed, Purpose::calibration, needs);
   const Heads& calibration = other ? *other : heads;
   if (calibration.heads != heads.heads || calibration.d != heads.d)
     throw Misuse(fmt::format("--calibrate {}: {} heads with d = {}; expected {} heads with d = {} as in the input",

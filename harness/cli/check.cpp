@@ -21,7 +21,9 @@ std::string claims() {
     text += fmt::format("  {:<14}{}\n", claim, wrapped(meaning, width, 16, 16));
   return text + "\n" +
          wrapped(
-             "Every claim passes, fails, is undecided (more draws would decide) or skipped with the reason. Effects "
+             "Every claim passes, fails, is undecided (more draws would decide), implied (it holds by construction, "
+             "and no "
+             "test of it fits) or skipped with the reason. Effects "
              "are in units of sqrt(K(q,q) K(k,k)) (unbiased) and of the closed form (variance), with intervals that "
              "hold for all tests together. Exit codes: 0 none fails, 1 one fails, 2 misuse, 3 some are undecided "
              "and none fails.",

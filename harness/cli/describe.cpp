@@ -10,7 +10,7 @@
 #include "harness/cli/pattern_drawing.hpp"
 #include "harness/cli/recipe_file.hpp"
 #include "harness/cli/terminal.hpp"
-#include "harness/core/approximation.hpp"
+#include "harness/core/needs.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/runner/reproduce.hpp"
 
@@ -44,8 +44,7 @@ std::string allowed(const Parameter& p) {
     case Parameter::Kind::text:
       return "text";
     case Parameter::Kind::entry:
-      return "one of the " + p.catalogue + (p.family.empty() ? "" : " (" + p.family + ")") + "; see attnbench list " +
-             p.catalogue;
+      return "one of the " + p.catalogue + "; see attnbench list " + p.catalogue;
     case Parameter::Kind::specs:
       return "specs of " + p.catalogue + ", each in brackets when it has parameters";
   }
@@ -101,6 +100,16 @@ void print_ensembles(const Params& params) {
   }
 }
 
+// Inputs beside Q, K and V: what a method needs, or what an input provides. counted: positions need not be given.
+void print_needs(const char* title, const std::vector<Need>& needs, bool counted) {
+  for (const Need& need : needs) {
+    std::string text = fmt::format("{} ({})", need.name, words_of(need));
+    if (!need.meaning.empty()) text += ": " + need.meaning;
+    if (counted && need.values == Need::Values::positions) text += "; 0 to n - 1 unless an input gives them";
+    print_line(title, text);
+  }
+}
+
 // The names by which `attend --state` takes tensors, with their sizes for a small head that fitted methods learn from.
 void print_state(const Params& params, const MethodEntry& entry) {
   constexpr Index n = 256, d = 16;
@@ -108,7 +117,7 @@ void print_state(const Params& params, const MethodEntry& entry) {
   shape.mask.causal = !entry.claims(params, shape).no_form.empty();
   Generator generator = Streams(1).stream("describe");
   const HeadData<double> head{standard_normal(generator, n, d), standard_normal(generator, n, d),
-                              standard_normal(generator, n, d)};
+                              standard_normal(generator, n, d), drawn_extras(params, shape, 1)};
   const Head<double> calibration = head.view();
   Tensors state;
   try {
@@ -240,6 +249,8 @@ int run(const std::vector<std::string>& arguments) {
     print_parameters(
         params.declared(), true,
         "what published libraries do instead (no claim holds for it; attnbench check SPEC says which break)");
+    if (plural == "methods") print_needs("needs", needs_of(params), true);
+    if (plural == "inputs") print_needs("provides", find<InputEntry>(params.name()).provides, false);
     if (plural == "methods") print_claims(params);
     if (plural == "recipes") print_recipe(find<RecipeEntry>(spec.name));
     if (plural == "experiments") {

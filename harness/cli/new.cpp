@@ -42,7 +42,7 @@ const std::vector<Kind>& kinds() {
       {"projection", {"projections"}, "approximations/linear/projections", "check performer:projection={}"},
       {"input", {"inputs"}, "harness/inputs/laws", "run attention-error --method performer --input {}", true, true},
       {"experiment", {"experiments"}, "experiments", "run {} --method performer --method softmax", true, true},
-      {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke", false}};
+      {"recipe", {"recipes"}, "experiments/recipes", "reproduce {} --smoke", false}};  // in C++
   return all;
 }
 
@@ -116,13 +116,15 @@ void write_new_file(const fs::path& path, const std::string& text) {
 
 int run(const std::vector<std::string>& arguments) {
   std::string word, name, family, output;
-  bool python = false;
+  bool python = false, cpp = false;
   options::options_description visible("options");
   visible.add_options()("kind", options::value(&word), "method, feature-map, projection, input, experiment or recipe")(
       "name", options::value(&name), "its name in specs, such as my-method")(
       "family", options::value(&family)->value_name("FAMILY"),
       "of a method: linear, low-rank, codebook, sparse or mixer")(
       "python", options::bool_switch(&python), "of a method, an input or an experiment: a class in Python")(
+      "cpp", options::bool_switch(&cpp),
+      "of a recipe: a C++ file of the source tree, which can do more than a JSON file")(
       "output,o", options::value(&output)->value_name("FOLDER"), "[where such files are in the source tree]");
   if (!parse_arguments("new", visible, arguments, {{"kind", 1}, {"name", 1}})) return 0;
   if (name.empty()) throw Misuse("new: expected a kind and a name, such as: attnbench new feature-map my-map");
@@ -133,17 +135,24 @@ int run(const std::vector<std::string>& arguments) {
     throw Misuse(
         "new: --python is of methods, inputs and experiments, and has no --family; such as: attnbench new method "
         "my-method --python");
+  const bool recipe = kind.name == std::string("recipe"), json = recipe && !cpp;
+  if (cpp && !recipe) throw Misuse(fmt::format("new {}: --cpp is of recipes; leave it out", word));
   const std::string folder = method && !python ? family_of(family).folder : kind.folder;
   require_free_name(kind, name);
-  // A class in Python is always a plugin: it is written to the folder where the user is.
-  const fs::path place = !output.empty() ? fs::path(output) : python ? fs::path(".") : source_tree() / folder;
-  const fs::path path = place / (replaced(name, "-", "_") + (python ? ".py" : ".cpp"));
+  // Classes in Python and recipe files belong to no source tree: they are written to the folder where the user is.
+  const fs::path place = !output.empty() ? fs::path(output) : python || json ? fs::path(".") : source_tree() / folder;
+  const fs::path path = place / (json ? name + ".recipe.json" : replaced(name, "-", "_") + (python ? ".py" : ".cpp"));
   const std::string file = python   ? word + ".py.in"
+                           : json   ? word + ".json.in"
                            : method ? fmt::format("method.{}.cpp.in", family)
                                     : word + ".cpp.in";
   const std::string text = text_of(source_tree() / "harness/cli/templates" / file);
   write_new_file(path, replaced(replaced(text, "@NAME@", name), "@CLASS@", class_name(name)));
-  const std::string next = fmt::format(fmt::runtime(kind.next), name);
+  const std::string next = fmt::format(fmt::runtime(kind.next), json ? path.string() : name);
+  if (json) {
+    std::cout << fmt::format("{}\nIt runs already; answer its TODOs. Then:\n  attnbench {}\n", path.string(), next);
+    return 0;
+  }
   if (python) {
     std::cout << fmt::format("{}\nIt works already; answer its TODOs. Then:\n  attnbench {} --plugin {}\n",
                              path.string(), next, path.string());
@@ -170,7 +179,7 @@ const bool registered =
                               .formula = "new KIND NAME [--family FAMILY] [-o FOLDER]"},
                      .run = run,
                      .examples = {"new method my-method --family sparse", "new feature-map my-map -o .",
-                                  "new method my-method --python"}});
+                                  "new method my-method --python", "new recipe my-paper"}});
 
 }  // namespace
 }  // namespace attnbench::new_command

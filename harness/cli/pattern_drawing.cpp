@@ -10,7 +10,7 @@
 #include <iostream>
 
 #include "harness/cli/script.hpp"
-#include "harness/core/approximation.hpp"
+#include "harness/core/needs.hpp"
 #include "harness/core/scaling.hpp"
 
 namespace attnbench {
@@ -53,7 +53,8 @@ Drawn keys_of(const Params& params, const PatternDrawing& drawing) {
                     .dv = d,
                     .mask = {.causal = drawing.causal},
                     .precision = Precision::f64};
-  const HeadData<double> head = gaussian_head(drawing.n, "head"), other = gaussian_head(drawing.n, "other head");
+  HeadData<double> head = gaussian_head(drawing.n, "head"), other = gaussian_head(drawing.n, "other head");
+  head.extra = other.extra = drawn_extras(params, shape, seed);
   const Head<double> view = head.view();
   const auto method = make(params, shape, view);
   if (!method->pattern())

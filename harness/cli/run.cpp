@@ -96,8 +96,14 @@ int audit_command(const RunArguments& arguments, const std::vector<Cell>& cells)
   return 130;
 }
 
-// The numbers of this run's cells, as `attnbench show` prints them.
+// The numbers of this run's cells, as `attnbench show` prints them. A table of very many cells would take gigabytes (7
+// GB for a million) to show the few that fit a terminal.
 void print_table(const RunRequest& request, const std::vector<Cell>& cells, const std::string& results) {
+  constexpr size_t most = 20'000;
+  if (cells.size() > most) {
+    std::cout << fmt::format("attnbench show {} --where NAME=VALUE prints a table of some of these cells\n", results);
+    return;
+  }
   std::set<std::string> keys;
   for (const Cell& cell : cells) keys.insert(row_of(cell, request.timing()).key);
   const std::string experiment = parse_spec(request.experiment).name;

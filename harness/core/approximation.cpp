@@ -12,8 +12,7 @@ void Kernel<T>::diagonal(const Head<T>& head, Context& context, std::span<T> val
   for (Index i = 0; i < head.Q.rows(); ++i) {
     const auto place = static_cast<size_t>(i);
     T log_column;
-    kernel({row_block(head.Q, i, 1), row_block(head.K, i, 1), row_block(head.V, i, 1), head.extra}, context, one,
-           log_scale.subspan(place, 1), {&log_column, 1});
+    kernel(HeadPart<T>::tokens(head, i, 1).view(), context, one, log_scale.subspan(place, 1), {&log_column, 1});
     values[place] = one(0, 0);
     log_scale[place] += log_column;
   }
@@ -29,7 +28,7 @@ void Kernel<T>::normalisers(const Head<T>& head, Mask mask, Context& context, st
   for (Index begin = 0; begin < nq; begin += block) {
     const Index count = std::min(block, nq - begin);
     const auto K = corner(memory, count, nk);
-    kernel({row_block(head.Q, begin, count), head.K, head.V, head.extra}, context, K,
+    kernel(HeadPart<T>(head, begin, count, 0, nk).view(), context, K,
            log_scale.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
            {log_columns.data(), static_cast<size_t>(nk)});
     for (Index i = 0; i < count; ++i) {
@@ -86,6 +85,17 @@ const Matrix<double>* Draw::injected(const std::string& name, Index rows, Index 
     throw Misuse(fmt::format("{}: the injected tensor '{}' is {} x {}; expected {} x {}", params.spec(), name,
                              tensor.rows(), tensor.cols(), rows, columns));
   return &tensor;
+}
+
+void require_row_sums(const Params& base, const std::string& user) {
+  // A normaliser does not depend on sizes.
+  const Shape any{.nq = 64, .nk = 64, .d = 16, .dv = 16};
+  const Normaliser given = find<MethodEntry>(base.name()).claims(base, any).normaliser;
+  if (given == Normaliser::row_sums) return;
+  throw Misuse(
+      fmt::format("{}: [{}] has the normaliser {}; expected row_sums, a method that divides its weights by their "
+                  "row sums, such as linear or performer",
+                  user, base.spec(), given == Normaliser::none ? "none" : "l2"));
 }
 
 template <class T>

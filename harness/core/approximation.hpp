@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -157,6 +158,21 @@ struct Claims {
   // "is" ("landmarks=96 is kernelized-attention:scale=2").
   std::string exact_when;
   Normaliser normaliser = Normaliser::row_sums;  // of the weights that kernel() gives
+  // The claims that hold by construction, by the names that `check` gives them, and by what: {"rank", "the number of
+  // its features"}.
+  std::map<std::string, std::string> implied = {};
+};
+
+// An input that a method needs beside Q, K and V, and that an input of the registry or a file may provide.
+struct Need {
+  // How `check` fills it, and every caller that is not given positions: normal numbers, uniform ones between 0 and 1,
+  // or the number of each row from 0, which for queries continues that of the earlier keys.
+  enum class Values { normal, uniform, positions };
+
+  std::string name;                       // "gate"
+  std::string rows = "n", columns = "1";  // n (one a key), nq (one a query), d, dv, or a number
+  Values values = Values::normal;
+  std::string meaning = {};  // one line, for `describe`
 };
 
 // The output of attend, nq x dv, in double by the plain formula and by none of the method's own code. `drawn` is an
@@ -186,6 +202,8 @@ struct MethodEntry {
   // everything that depends on it is left out). nullopt: no kernel is estimated, or no theory is known.
   std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
       [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
+  // The inputs beside Q, K and V that attend reads by Head::needed.
+  std::vector<Need> needs = {};
   // The second path that proves the formula (`check`). Empty: the method gives none.
   Transcription transcription = {};
   // Throws Misuse for values that contradict each other, before anything is drawn.
@@ -195,6 +213,10 @@ struct MethodEntry {
     return std::vector<std::string>();
   };
 };
+
+// Throws Misuse unless attend of that spec divides the weights of its kernel by their row sums. `user`: the method that
+// mixes these weights with others.
+void require_row_sums(const Params& base, const std::string& user);
 
 // Checks the shape, throwing Misuse (sizes) or Skip (no form for that mask), then draws.
 template <class T>

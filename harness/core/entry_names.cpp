@@ -20,14 +20,11 @@ struct Owned {
 };
 using Names = std::map<std::string, Owned>;  // by the parameter's name
 
-bool accepts(const Parameter& p, const std::string& plural, const std::string& family) {
-  return p.kind == Parameter::Kind::entry && p.catalogue == plural && (p.family.empty() || p.family == family);
-}
-
-// The parameters that `key` may bring into a spec, at any depth. `seen`: entries that were visited before.
+// The parameters that `key` may bring into a spec, at any depth. `seen`: entries that were visited before. A method is
+// what a user writes: a spec that names one with a parameter of the same name is refused when it is read.
 void add_below(const Parameter& key, std::set<std::string>& seen, Names& names) {
+  if (key.catalogue == "methods") return;
   for (const auto& name : catalogue(key.catalogue).names()) {
-    if (!key.family.empty() && catalogue(key.catalogue).description(name).family != key.family) continue;
     if (!seen.insert(key.catalogue + " " + name).second) continue;
     for (const Parameter& p : catalogue(key.catalogue).parameters(name)) {
       names.try_emplace(p.name, Owned{key.catalogue, name, key.name});
@@ -36,18 +33,18 @@ void add_below(const Parameter& key, std::set<std::string>& seen, Names& names) 
   }
 }
 
-// The parameters of all entries that may name one of that plural and family. A method is what a user writes: the
-// entries that may name it in turn are left out.
-void add_above(const std::string& plural, const std::string& family, std::set<std::string>& seen, Names& names) {
+// The parameters of all entries that may name one of that plural; not of those that may name a method in turn.
+void add_above(const std::string& plural, std::set<std::string>& seen, Names& names) {
   if (plural == "methods") return;
   for (const auto& [other, entries] : catalogues())
     for (const auto& name : entries->names()) {
       const auto& parameters = entries->parameters(name);
-      const auto key = std::find_if(parameters.begin(), parameters.end(),
-                                    [&](const Parameter& p) { return accepts(p, plural, family); });
+      const auto key = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+        return p.kind == Parameter::Kind::entry && p.catalogue == plural;
+      });
       if (key == parameters.end() || !seen.insert(other + " " + name).second) continue;
       for (const Parameter& p : parameters) names.try_emplace(p.name, Owned{other, name, key->name});
-      add_above(other, entries->description(name).family, seen, names);
+      add_above(other, seen, names);
     }
 }
 
@@ -79,7 +76,7 @@ void refuse_unusable_names(const std::string& plural, const Description& text,
         fmt::format("the name '{}' cannot be written in a spec; expected letters, digits, - and _", text.name));
   Names above;
   std::set<std::string> seen{plural + " " + text.name};
-  add_above(plural, text.family, seen, above);
+  add_above(plural, seen, above);
   Names own, below;
   for (const Parameter& p : parameters) {
     if (!is_name(p.name)) refuse(p.name, "cannot be written in a spec; expected letters, digits, - and _");

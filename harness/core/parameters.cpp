@@ -39,11 +39,9 @@ Parameter Parameter::choice(std::string name, std::string value, std::string hel
 Parameter Parameter::text(std::string name, std::string value, std::string help) {
   return {Kind::text, std::move(name), std::move(value), std::move(help)};
 }
-Parameter Parameter::entry(std::string name, std::string value, std::string help, std::string catalogue,
-                           std::string family) {
+Parameter Parameter::entry(std::string name, std::string value, std::string help, std::string catalogue) {
   Parameter p{Kind::entry, std::move(name), std::move(value), std::move(help)};
   p.catalogue = std::move(catalogue);
-  p.family = std::move(family);
   return p;
 }
 
@@ -69,13 +67,6 @@ template <class Number>
 bool parse_number(const std::string& text, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
-}
-
-std::vector<std::string> names_in(const std::string& plural, const std::string& family) {
-  std::vector<std::string> names;
-  for (const auto& name : catalogue(plural).names())
-    if (family.empty() || catalogue(plural).description(name).family == family) names.push_back(name);
-  return names;
 }
 
 bool brackets_balance(const std::string& text) {
@@ -136,12 +127,10 @@ std::string checked(const std::string& owner, const Parameter& p, const std::str
       if (!brackets_balance(value)) refuse("text whose brackets balance, so that a spec can hold it");
       return value;
     case Parameter::Kind::entry: {
-      const auto names = names_in(p.catalogue, p.family);
-      const std::string name = catalogue(p.catalogue).has(value) ? catalogue(p.catalogue).canonical(value) : value;
-      if (std::find(names.begin(), names.end(), name) == names.end())
+      if (!catalogue(p.catalogue).has(value))
         throw Misuse(fmt::format("{}: unknown {} in {}={}{}", owner, catalogue(p.catalogue).kind(), p.name, value,
-                                 nearest_names(value, names)));
-      return name;
+                                 nearest_names(value, catalogue(p.catalogue).names())));
+      return catalogue(p.catalogue).canonical(value);
     }
     case Parameter::Kind::specs: {
       auto parts = separated(owner, p, value);

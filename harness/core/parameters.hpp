@@ -25,7 +25,6 @@ struct Parameter {
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // Kind::choice
   std::string catalogue = {};  // Kind::entry and specs: the plural of the named entries ("features", "methods", ...)
-  std::string family = {};     // Kind::entry: if not empty, only entries of this family
   std::string word = {};       // Kind::integer and real: a word allowed instead of a number ("auto")
   bool published = false;      // a published library's deviation from the method: no claim holds for it
   bool budget = false;         // the method's budget: more costs more, and should lower the error
@@ -41,8 +40,7 @@ struct Parameter {
   static Parameter choice(std::string name, std::string value, std::string help, std::vector<std::string> choices);
   static Parameter text(std::string name, std::string value, std::string help);
   // A parameter whose value names another entry. That entry's own parameters then belong to the spec as well.
-  static Parameter entry(std::string name, std::string value, std::string help, std::string catalogue,
-                         std::string family = "");
+  static Parameter entry(std::string name, std::string value, std::string help, std::string catalogue);
   // Specs of one or more other entries: every value of the spec without a key, as in per-head:[local:window=8],[vq].
   // Only the first parameter of an entry can be of this kind. The default is written as a user would type it:
   // "[local],[performer]".

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 
 #include "harness/linalg/matrix.hpp"
@@ -35,23 +36,53 @@ inline double bytes_of(Precision precision) { return precision == Precision::f32
 
 using Tensors = std::map<std::string, Matrix<double>>;
 
+// An input of a method beside Q, K and V, such as gates or positions (harness/core/needs.hpp). Each axis has an entry a
+// query, an entry a key, or a number of entries that does not depend on them.
+struct Extra {
+  enum class Axis { queries, keys, fixed };
+  Matrix<double> numbers;
+  Axis rows = Axis::keys, columns = Axis::fixed;
+};
+using Extras = std::map<std::string, Extra>;
+
+// The entries of these queries and keys.
+Extras part_of(const Extras& whole, std::span<const Index> queries, std::span<const Index> keys);
+
 // One head: Q is nq x d, K is nk x d, V is nk x dv. Q and K are scaled by d^-1/4 (methods.md 0), so the weights that
-// softmax normalises are exp(q.k). extra: further inputs by name (gates, positions), or null.
+// softmax normalises are exp(q.k). extra: the inputs that the method needs beside them, or null.
 template <class T>
 struct Head {
   In<T> Q, K, V;
-  const Tensors* extra = nullptr;
+  const Extras* extra = nullptr;
+
+  // An input that MethodEntry::needs names.
+  const Matrix<double>& needed(const std::string& name) const;
 };
 
 // A head that owns its numbers.
 template <class T>
 struct HeadData {
   Matrix<T> Q, K, V;
-  Head<T> view() const { return {Q, K, V}; }
+  Extras extra = {};
+  Head<T> view() const { return {Q, K, V, &extra}; }
   template <class U>
   HeadData<U> cast() const {
-    return {Q.template cast<U>(), K.template cast<U>(), V.template cast<U>()};
+    return {Q.template cast<U>(), K.template cast<U>(), V.template cast<U>(), extra};
   }
+};
+
+// Consecutive queries and keys of a head, with their entries of its further inputs. Refers to the head's Q, K and V.
+template <class T>
+class HeadPart {
+ public:
+  HeadPart(const Head<T>& whole, Index query, Index queries, Index key, Index keys);
+  // The same rows of all three, as a decoder takes them.
+  static HeadPart tokens(const Head<T>& whole, Index first, Index count) { return {whole, first, count, first, count}; }
+  Head<T> view() const { return {Q_, K_, V_, &extra_}; }
+
+ private:
+  In<T> Q_, K_, V_;
+  Extras extra_;
 };
 
 }  // namespace attnbench

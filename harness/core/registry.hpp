@@ -22,7 +22,7 @@ struct Description {
   std::string formula;                    // the mathematics, plain text
   std::string reference;                  // paper and equation
   std::string cost;                       // time and memory, in n, d, dv and the parameters
-  std::string family;                     // limits what a parameter may name: "linear", "sparse" ...
+  std::string family;                     // of methods: "linear", "sparse" ...
   std::string departure;                  // where it does something else than its reference, and why; empty: nowhere
   std::vector<std::string> aliases = {};  // lower-case names that a user may type instead; nothing else shows them
 };

@@ -15,7 +15,7 @@ HeadData<T> scaled_head(const Head<Given>& raw, double factor) {
   const auto times = [](const In<Given>& X, double by) {
     return Matrix<T>((X.template cast<double>() * by).template cast<T>());
   };
-  return {times(raw.Q, factor), times(raw.K, factor), raw.V.template cast<T>()};
+  return {times(raw.Q, factor), times(raw.K, factor), raw.V.template cast<T>(), raw.extra ? *raw.extra : Extras()};
 }
 
 }  // namespace attnbench

@@ -33,13 +33,17 @@ InputRequest input_request(const Cell& cell, Index replicate, Index head, Purpos
           .streams = Streams(cell.seed),
           .head = head,
           .replicate = replicate,
-          .purpose = purpose};
+          .purpose = purpose,
+          .needs = needs_of(cell.method)};
 }
 }  // namespace
 
 HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose) {
   auto drawn = draw_head(cell.input, input_request(cell, replicate, head, purpose), cell.problem.logit_scale);
+  drawn.extra =
+      extras_for(cell.method, cell.problem.shape, drawn.extra, "the input " + cell.input.spec(), inputs_that_give);
   for (Matrix<double>* X : {&drawn.Q, &drawn.K, &drawn.V}) round_to<double>(cell.problem.rounding, *X);
+  for (auto& [name, extra] : drawn.extra) round_to<double>(cell.problem.rounding, extra.numbers);
   return drawn;
 }
 

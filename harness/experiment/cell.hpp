@@ -30,6 +30,7 @@ struct Cell {
 
 // Draws head `head` of a cell's input for one replicate, scales it and rounds it as the problem says. The exact result
 // is computed from the same rounded inputs, so the error of a method does not contain the rounding of its inputs.
+// Throws Skip if the method needs a further input that this one does not give.
 HeadData<double> draw_cell_head(const Cell& cell, Index replicate, Index head, Purpose purpose);
 // The keys at which the queries of the measured head 0 are aimed; empty when the input has no such keys.
 std::vector<Index> needles_of(const Cell& cell, Index replicate);

@@ -31,7 +31,9 @@ const Matrix<double>& Exact::attention() const {
 
 namespace {
 std::string key_of(const Cell& cell, Index replicate) {
-  return cell.input_key() + " replicate=" + std::to_string(replicate);
+  std::string key = cell.input_key() + " replicate=" + std::to_string(replicate);
+  for (const Need& need : needs_of(cell.method)) key += " " + need.name + " " + words_of(need);
+  return key;
 }
 }  // namespace
 

@@ -33,10 +33,12 @@ std::string version_of(const std::filesystem::path& path) {
                      found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
 }
 
-std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path) {
+std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path, const std::vector<Need>& needs) {
   // Two: a model's measured and calibration heads. Files may be as large as memory allows, so we keep no more.
   static LastRead<std::shared_ptr<const AttentionFile>, 2> files;
-  return files.get(version_of(path), [&] { return std::make_shared<const AttentionFile>(read_attention_file(path)); });
+  std::string key = version_of(path);
+  for (const Need& need : needs) key += "\n" + need.name + " " + words_of(need);
+  return files.get(key, [&] { return std::make_shared<const AttentionFile>(read_attention_file(path, needs)); });
 }
 
 std::string content_hash(const std::filesystem::path& path) {
@@ -52,8 +54,12 @@ HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head
         "files of the same sizes, or a smaller n",
         request.nq, request.nk, request.d, request.dv,
         request.purpose == Purpose::measured ? "measured" : "calibration", file.nq, file.nk, file.d, file.dv));
-  const auto [Q, K, V, extra] = file.head(batch, head);
-  return {Q.topRows(request.nq), K.topRows(request.nk), V.topRows(request.nk)};
+  const Extras extra = file.extras(batch, head);
+  Head<double> whole = file.head(batch, head);
+  whole.extra = &extra;
+  const HeadPart<double> part(whole, 0, request.nq, 0, request.nk);
+  const Head<double> view = part.view();
+  return {view.Q, view.K, view.V, *view.extra};
 }
 
 InputLimits limits_of(const AttentionFile& file) {

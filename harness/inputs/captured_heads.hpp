@@ -11,9 +11,10 @@ namespace attnbench {
 // Changes when the file is rewritten, even within the resolution of its clock if it was replaced by renaming.
 std::string version_of(const std::filesystem::path& path);
 
-// The file's tensors. The last files read are cached by path, inode, size and time of change: a head is drawn for every
-// cell, from several threads.
-std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path);
+// The file's tensors, with what it has of a method's needs. The last files read are cached by path, inode, size and
+// time of change: a head is drawn for every cell, from several threads.
+std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path& path,
+                                                    const std::vector<Need>& needs = {});
 
 // Hash of the file's bytes, 16 hexadecimal digits. Cached likewise.
 std::string content_hash(const std::filesystem::path& path);

@@ -39,6 +39,14 @@ void require_shape(const Params& input, const char* name, const Matrix<double>& 
 
 }  // namespace
 
+std::string inputs_that_give(const Need& need) {
+  std::string names;
+  for (const auto& name : catalogue(InputEntry::plural).names())
+    for (const Need& given : find<InputEntry>(name).provides)
+      if (given.name == need.name && words_of(given) == words_of(need)) names += name + ", ";
+  return fmt::format("inputs that do: {}file:PATH with an array '{}' beside q, k and v", names, need.name);
+}
+
 void refuse_absurd_sizes(Index nq, Index nk, Index d, Index dv) {
   const std::string sizes = fmt::format("nq={}, nk={}, d={}, dv={}", nq, nk, d, dv);
   if (nq < 1 || nk < 1 || d < 1 || dv < 1)
@@ -79,6 +87,11 @@ HeadData<double> draw_head(const Params& input, const InputRequest& request, dou
   require_shape(input, "Q", head.Q, request.nq, request.d);
   require_shape(input, "K", head.K, request.nk, request.d);
   require_shape(input, "V", head.V, request.nk, request.dv);
+  const Shape shape{.nq = request.nq, .nk = request.nk, .d = request.d, .dv = request.dv};
+  for (const Need& given : entry.provides) {
+    const auto [rows, columns] = size_of(given, shape);
+    require_shape(input, given.name.c_str(), head.extra[given.name].numbers, rows, columns);
+  }
   const double scale = std::sqrt(logit_scale) * edge_scale(request.d);
   head.Q *= scale;
   head.K *= scale;

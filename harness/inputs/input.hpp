@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "harness/core/problem.hpp"
-#include "harness/core/registry.hpp"
+#include "harness/core/needs.hpp"
 #include "harness/inputs/transformer.hpp"
 #include "harness/random/streams.hpp"
 
@@ -19,6 +18,7 @@ struct InputRequest {
   Index head = 0;
   Index replicate = 0;
   Purpose purpose = Purpose::measured;
+  std::vector<Need> needs = {};  // of the method: an input that keeps many tensors reads only these
 };
 
 // The sizes and numbers of replicates that an input can provide. 0 means any.
@@ -35,10 +35,13 @@ struct InputEntry {
 
   Description text;
   std::vector<Parameter> parameters;
-  // Q, K, V of the requested sizes, not scaled by d^-1/4. Depends only on params and request.
+  // Q, K, V of the requested sizes, not scaled by d^-1/4, with the numbers of `provides`. Depends only on params and
+  // request.
   std::function<HeadData<double>(const Params&, const InputRequest&)> draw;
   // Retrieval: the key at which each of the nq queries is aimed. Null: the input has no such keys.
   std::function<std::vector<Index>(const Params&, const InputRequest&)> needles = {};
+  // The inputs beside Q, K and V that draw gives (HeadData::extra).
+  std::vector<Need> provides = {};
   std::function<InputLimits(const Params&)> limits = [](const Params&) { return InputLimits{}; };
   // Files: a hash of their content, part of the cell key. Laws: empty.
   std::function<std::string(const Params&)> content = [](const Params&) { return std::string(); };
@@ -50,8 +53,12 @@ struct InputEntry {
 };
 
 // Checks sizes against the input's limits and this machine's memory (Misuse), draws, refuses NaN and infinity (Misuse
-// with the first place), and scales Q and K by sqrt(logit_scale) d^-1/4 each.
+// with the first place), and scales Q and K by sqrt(logit_scale) d^-1/4 each. The extras are those that request.needs
+// names and the input provides.
 HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale = 1);
+
+// "inputs that give it: ...": the end of a message about an input that has no such tensor.
+std::string inputs_that_give(const Need& need);
 
 // Throws Misuse if the input has too few rows or other widths, or as refuse_absurd_sizes does.
 void refuse_sizes(const Params& input, Index nq, Index nk, Index d, Index dv);

@@ -228,7 +228,8 @@ void check_layout(std::vector<Entry>& entries, std::uint64_t data_size, const st
 
 }  // namespace
 
-NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only) {
+NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only,
+                              const std::vector<std::string>& if_there) {
   File file(path);
   const std::string header = read_header(file, path.string());
   HeaderReader reader(path.string());
@@ -243,7 +244,7 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const std::vect
     by_name[entry.name] = &entry;
   }
   NamedTensors tensors;
-  for (const auto& name : names_to_read(path, only, present)) {
+  for (const auto& name : names_to_read(path, only, if_there, present)) {
     const Entry& entry = *by_name.at(name);
     if (!entry.dtype->floats)
       throw Misuse(fmt::format("{}: tensor '{}' has the dtype {}; expected F16, BF16, F32 or F64: convert it",

@@ -6,6 +6,7 @@
 namespace attnbench {
 
 // Like read_tensors, for a .safetensors file.
-NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only);
+NamedTensors read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& only,
+                              const std::vector<std::string>& if_there);
 
 }  // namespace attnbench

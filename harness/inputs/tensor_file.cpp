@@ -43,7 +43,7 @@ void check_axes(const Tensor& tensor, const char* name, size_t axes, const std::
         fmt::format("{}: {} has the shape {} and no values; every axis must be at least 1", file, name, shown(shape)));
 }
 
-void check_finite(const Tensor& tensor, const char* name, const std::string& file) {
+void check_finite(const Tensor& tensor, const std::string& name, const std::string& file) {
   const auto bad =
       std::find_if_not(tensor.values.begin(), tensor.values.end(), [](double x) { return std::isfinite(x); });
   if (bad == tensor.values.end()) return;
@@ -56,6 +56,22 @@ void check_finite(const Tensor& tensor, const char* name, const std::string& fil
                   file, name, shown(index), *bad));
 }
 
+// A further input has the rows and columns of its need, and the heads of q, those of k, or none.
+void check_extra(const Need& need, const Tensor& tensor, const AttentionFile& file, const std::string& path) {
+  const auto [rows, columns] = size_of(need, {.nq = file.nq, .nk = file.nk, .d = file.d, .dv = file.dv});
+  const std::vector<Index> own{rows, columns};
+  const auto with_axes_of = [&](const Tensor& other) {
+    std::vector<Index> shape = other.shape;
+    std::copy(own.begin(), own.end(), shape.end() - 2);
+    return shape;
+  };
+  if (tensor.shape != own && tensor.shape != with_axes_of(file.q) && tensor.shape != with_axes_of(file.k))
+    throw Misuse(fmt::format("{}: {} has the shape {}; expected {} ({}){}", path, shown(need.name), shown(tensor.shape),
+                             shown(own), words_of(need),
+                             file.leading.empty() ? "" : ", or " + shown(with_axes_of(file.q)) + " for each head"));
+  check_finite(tensor, shown(need.name), path);
+}
+
 In<double> matrix_of(const Tensor& tensor, Index position) {
   const auto [batches, heads, n, width] = four_axes(tensor.shape);
   return {tensor.values.data() + position * n * width, n, width, width};
@@ -63,7 +79,8 @@ In<double> matrix_of(const Tensor& tensor, Index position) {
 
 }  // namespace
 
-NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only) {
+NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only,
+                          const std::vector<std::string>& if_there) {
   size_of_regular_file(path);  // throws if it is not a regular file
   const std::string start = first_bytes(path);
   const bool zip = start.starts_with("PK"), npz = path.extension() == ".npz";
@@ -72,8 +89,8 @@ NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<s
   if (path.extension() == ".safetensors" && zip)
     throw Misuse(fmt::format("{}: a zip archive, no safetensors file; name it .npz if NumPy wrote it", path.string()));
   if (path.extension() == ".safetensors" || (!npz && !zip && start.ends_with('{') && start.size() == 9))
-    return read_safetensors(path, only);
-  if (npz || zip) return read_npz(path, only);
+    return read_safetensors(path, only, if_there);
+  if (npz || zip) return read_npz(path, only, if_there);
   throw Misuse(fmt::format("{}: neither .safetensors nor .npz by its name and first bytes; convert it to one of them",
                            path.string()));
 }
@@ -97,8 +114,20 @@ Head<double> AttentionFile::head(Index batch, Index head) const {
   return {matrix_of(q, batch * heads + head), matrix_of(k, key_position), matrix_of(v, key_position)};
 }
 
-AttentionFile read_attention_file(const std::filesystem::path& path) {
-  auto tensors = read_tensors(path, {"q", "k", "v"});
+Extras AttentionFile::extras(Index batch, Index head) const {
+  Extras of_head;
+  for (const auto& [name, given] : extra) {
+    const auto& [need, tensor] = given;
+    const Index own = four_axes(tensor.shape)[1];  // heads: of q, of k, or one for all
+    of_head[name] = extra_of(need, matrix_of(tensor, tensor.shape.size() == 2 ? 0 : batch * own + head * own / heads));
+  }
+  return of_head;
+}
+
+AttentionFile read_attention_file(const std::filesystem::path& path, const std::vector<Need>& needs) {
+  std::vector<std::string> if_there;
+  for (const Need& need : needs) if_there.push_back(need.name);
+  auto tensors = read_tensors(path, {"q", "k", "v"}, if_there);
   AttentionFile file;
   file.q = std::move(tensors["q"]);
   file.k = std::move(tensors["k"]);
@@ -132,6 +161,11 @@ AttentionFile read_attention_file(const std::filesystem::path& path) {
   file.nk = nk;
   file.d = d;
   file.dv = dv;
+  for (const Need& need : needs)
+    if (const auto found = tensors.find(need.name); found != tensors.end()) {
+      check_extra(need, found->second, file, name);
+      file.extra.emplace(need.name, std::pair(need, std::move(found->second)));
+    }
   return file;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/problem.hpp"
+#include "harness/core/needs.hpp"
 
 namespace attnbench {
 
@@ -18,9 +18,10 @@ struct Tensor {
 using NamedTensors = std::map<std::string, Tensor>;
 
 // The tensors of a .safetensors (F16, BF16, F32, F64) or .npz (f2, f4, f8, either byte order, C or Fortran order) file.
-// only: names to read; empty reads all. Throws Misuse that says what is wrong, where, and what was expected. Never
-// allocates more than a constant times the file's size.
-NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only = {});
+// only: names to read; empty reads all. if_there: names to read as well where the file has them. Throws Misuse that
+// says what is wrong, where, and what was expected. Never allocates more than a constant times the file's size.
+NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<std::string>& only = {},
+                          const std::vector<std::string>& if_there = {});
 
 // A tensor with 1 or 2 axes as a matrix (1 axis: one row), and back.
 Matrix<double> as_matrix(const Tensor& tensor, const std::string& name);
@@ -33,12 +34,17 @@ struct AttentionFile {
   Index batches = 1, heads = 1, key_heads = 1;
   Index nq = 0, nk = 0, d = 0, dv = 0;
   Tensor q, k, v;
+  // The tensors in the file that a method needs: [rows, columns] for all heads, or with the leading axes of q or of k.
+  std::map<std::string, std::pair<Need, Tensor>> extra;
 
   // One head, not scaled: views into this object.
   Head<double> head(Index batch, Index head) const;
+  // Its further inputs.
+  Extras extras(Index batch, Index head) const;
 };
 
-// Reads and checks q, k, v: same layout, d equal for q and k, nk equal for k and v, every value finite. Throws Misuse.
-AttentionFile read_attention_file(const std::filesystem::path& path);
+// Reads and checks q, k, v: same layout, d equal for q and k, nk equal for k and v, every value finite. Of the needs it
+// reads what the file has. Throws Misuse.
+AttentionFile read_attention_file(const std::filesystem::path& path, const std::vector<Need>& needs = {});
 
 }  // namespace attnbench

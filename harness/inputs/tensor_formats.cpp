@@ -96,6 +96,7 @@ std::string shown(std::string_view name) {
 std::string shown(std::span<const Index> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::vector<std::string> names_to_read(const std::filesystem::path& path, const std::vector<std::string>& only,
+                                       const std::vector<std::string>& if_there,
                                        const std::vector<std::string>& present) {
   for (const auto& name : only) {
     if (std::find(present.begin(), present.end(), name) != present.end()) continue;
@@ -106,7 +107,13 @@ std::vector<std::string> names_to_read(const std::filesystem::path& path, const 
     throw Misuse(fmt::format("{}: no tensor '{}' among its {}{}", path.string(), shown(name), present.size(),
                              nearest_names(name, listed)));
   }
-  return only.empty() ? present : only;
+  if (only.empty()) return present;
+  std::vector<std::string> names = only;
+  for (const auto& name : if_there) {
+    const auto among = [&](const auto& all) { return std::find(all.begin(), all.end(), name) != all.end(); };
+    if (among(present) && !among(names)) names.push_back(name);
+  }
+  return names;
 }
 
 std::uintmax_t size_of_regular_file(const std::filesystem::path& path) {

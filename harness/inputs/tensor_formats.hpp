@@ -33,9 +33,10 @@ std::vector<double> decoded(Index count, FloatFormat format, std::endian order, 
 std::string shown(std::string_view name);
 std::string shown(std::span<const Index> shape);  // "[2, 3]"
 
-// The names to read: `only` if all are present (otherwise Misuse, which lists the present ones); all names if it is
-// empty.
+// The names to read: `only` if all are present (otherwise Misuse, which lists the present ones), and those of
+// `if_there` that are present; all names if `only` is empty.
 std::vector<std::string> names_to_read(const std::filesystem::path& path, const std::vector<std::string>& only,
+                                       const std::vector<std::string>& if_there,
                                        const std::vector<std::string>& present);
 
 // Size of a regular file. Throws Misuse if it does not exist or cannot be read.

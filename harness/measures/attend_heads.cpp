@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/all_heads.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 template <class T>
 HeadData<T> rounded(HeadData<T> head, Rounding rounding) {
   for (Matrix<T>* X : {&head.Q, &head.K, &head.V}) round_to<T>(rounding, *X);
+  for (auto& [name, extra] : head.extra) round_to<double>(rounding, extra.numbers);
   return head;
 }
 
@@ -68,44 +70,65 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
   if (request.states.size() > 1 && static_cast<Index>(request.states.size()) != given.heads)
     throw Misuse(
         fmt::format("the state is of {} heads; expected one for all, or {}", request.states.size(), given.heads));
-  for (Index b = 0; b < given.batches; ++b)
-    for (Index h = 0; h < given.heads; ++h) {
-      const HeadData<T> data = rounded<T>(given.measured(b, h), context.rounding());
-      const Head<T> head = data.view();
-      std::optional<HeadData<double>> learnt;
-      if (fitted) learnt = rounded<double>(given.calibration(b, h), context.rounding());
-      const std::optional<Head<double>> learnt_view = learnt ? std::optional(learnt->view()) : std::nullopt;
-      const Tensors* state = request.states.empty()       ? nullptr
-                             : request.states.size() == 1 ? &request.states[0]
-                                                          : &request.states[static_cast<size_t>(h)];
-      const auto method = make_approximation<T>({.shape = shape,
-                                                 .params = params,
-                                                 .streams = Streams(request.seed),
-                                                 .head = h,
-                                                 .calibration = learnt_view ? &*learnt_view : nullptr,
-                                                 .state = state});
-      if (state && b == 0) refuse_unknown(params, *state, method->state());
-      if (results.states && b == 0) results.states->push_back(method->state());
-      const Index place = b * given.heads + h;
-      const auto check = [&](const Matrix<T>& X, const char* name) {
-        require_finite<T>(X, fmt::format("{} on batch {}, head {}: {}", params.spec(), b, h, name));
-      };
-      if (!results.out.empty()) {
-        Matrix<T> out(nq, given.dv);
-        method->attend(head, mask, context, out);
-        check(out, "output");
-        keep(out, place, results.out);
-      }
-      if (!results.attention.empty())
-        keep<T>(attention_matrix(*method, head, mask, context).template cast<T>(), place, results.attention);
-      if (results.kernel.empty()) continue;
-      if (!method->kernel()) throw Misuse(params.spec() + " estimates no kernel; ask for its output alone");
-      const WholeKernel<T> kernel(*method->kernel(), head, context);
-      check(kernel.block, "kernel");
-      keep(kernel.block, place, results.kernel);
-      keep(kernel.log_rows, place, results.kernel_log_rows);
-      keep(kernel.log_columns, place, results.kernel_log_columns);
+  const auto draw = [&](Index b, Index h) {
+    std::optional<HeadData<double>> learnt;
+    if (fitted) learnt = rounded<double>(given.calibration(b, h), context.rounding());
+    const std::optional<Head<double>> learnt_view = learnt ? std::optional(learnt->view()) : std::nullopt;
+    const Tensors* state = request.states.empty()       ? nullptr
+                           : request.states.size() == 1 ? &request.states[0]
+                                                        : &request.states[static_cast<size_t>(h)];
+    auto method = make_approximation<T>({.shape = shape,
+                                         .params = params,
+                                         .streams = Streams(request.seed),
+                                         .head = h,
+                                         .calibration = learnt_view ? &*learnt_view : nullptr,
+                                         .state = state});
+    if (state && b == 0) refuse_unknown(params, *state, method->state());
+    if (results.states && b == 0) results.states->push_back(method->state());
+    return method;
+  };
+  // out: the head's output, where one call gave those of all heads.
+  const auto keep_results = [&](Index b, Index h, const Approximation<T>& method, const Head<T>& head,
+                                const Matrix<T>* given_out) {
+    const Index place = b * given.heads + h;
+    const auto check = [&](const Matrix<T>& X, const char* name) {
+      require_finite<T>(X, fmt::format("{} on batch {}, head {}: {}", params.spec(), b, h, name));
+    };
+    if (!results.out.empty()) {
+      Matrix<T> own(given_out ? 0 : nq, given.dv);
+      if (!given_out) method.attend(head, mask, context, own);
+      const Matrix<T>& out = given_out ? *given_out : own;
+      check(out, "output");
+      keep(out, place, results.out);
     }
+    if (!results.attention.empty())
+      keep<T>(attention_matrix(method, head, mask, context).template cast<T>(), place, results.attention);
+    if (results.kernel.empty()) return;
+    if (!method.kernel()) throw Misuse(params.spec() + " estimates no kernel; ask for its output alone");
+    const WholeKernel<T> kernel(*method.kernel(), head, context);
+    check(kernel.block, "kernel");
+    keep(kernel.block, place, results.kernel);
+    keep(kernel.log_rows, place, results.kernel_log_rows);
+    keep(kernel.log_columns, place, results.kernel_log_columns);
+  };
+  for (Index b = 0; b < given.batches; ++b) {
+    std::vector<HeadData<T>> heads;
+    std::vector<std::unique_ptr<Approximation<T>>> methods;
+    for (Index h = 0; h < given.heads; ++h) {
+      heads.push_back(rounded<T>(given.measured(b, h), context.rounding()));
+      heads.back().extra = extras_for(params, shape, heads.back().extra, request.giver, request.advice);
+      methods.push_back(draw(b, h));
+      if (dynamic_cast<const Joinable<T>*>(methods.back().get())) continue;
+      keep_results(b, h, *methods.back(), heads.back().view(), nullptr);
+      heads.clear();  // only heads that may be joined are held together
+      methods.clear();
+    }
+    const auto together = results.out.empty() ? nullptr : all_heads<T>(methods);
+    std::vector<Matrix<T>> outputs(together ? heads.size() : 0, Matrix<T>(nq, given.dv));
+    if (together) together->attend(heads, mask, context, outputs);
+    for (size_t h = 0; h < methods.size(); ++h)
+      keep_results(b, static_cast<Index>(h), *methods[h], heads[h].view(), together ? &outputs[h] : nullptr);
+  }
 }
 
 template void attend_heads<float>(const AttendRequest&, const GivenHeads<float>&, Context&,

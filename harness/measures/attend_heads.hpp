@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "harness/core/approximation.hpp"
+#include "harness/core/needs.hpp"
 
 namespace attnbench {
 
@@ -25,6 +25,9 @@ struct AttendRequest {
   std::uint64_t seed = 1;
   // Tensors to use instead of drawing or learning them: none, one set for all heads, or one for each head.
   std::vector<Tensors> states = {};
+  // Who gives the heads, and how to give what a method needs beside Q, K and V: see extras_for.
+  std::string giver = "the caller";
+  std::function<std::string(const Need&)> advice = {};
 };
 
 // The caller's memory, row-major with the axes batch, head, row, column. The caller leaves unwanted results empty.
@@ -37,7 +40,8 @@ struct AttendResults {
   std::vector<Tensors>* states = nullptr;            // what each head of the first batch drew and learnt
 };
 
-// First rounds the heads to the context's half precision. Throws Misuse if the method cannot give a wanted result or
+// First rounds the heads to the context's half precision. Heads that the method takes together are one call a batch.
+// Throws Misuse if the method cannot give a wanted result or
 // does not know an injected tensor, Skip like make_approximation, and NumericallyInvalid for the first result that is
 // NaN or infinite.
 template <class T>

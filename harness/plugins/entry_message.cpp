@@ -5,10 +5,8 @@ namespace attnbench {
 // Structured bindings name every member, so that a new member does not compile here until it is sent as well.
 
 void to_json(Message& message, const Parameter& parameter) {
-  const auto& [kind, name, value, help, minimum, maximum, choices, catalogue, family, word, published, budget] =
-      parameter;
-  message = {
-      static_cast<int>(kind), name, value, help, minimum, maximum, choices, catalogue, family, word, published, budget};
+  const auto& [kind, name, value, help, minimum, maximum, choices, catalogue, word, published, budget] = parameter;
+  message = {static_cast<int>(kind), name, value, help, minimum, maximum, choices, catalogue, word, published, budget};
 }
 
 void from_json(const Message& message, Parameter& p) {
@@ -20,17 +18,17 @@ void from_json(const Message& message, Parameter& p) {
        .maximum = message.at(5),
        .choices = message.at(6),
        .catalogue = message.at(7),
-       .family = message.at(8),
-       .word = message.at(9),
-       .published = message.at(10),
-       .budget = message.at(11)};
+       .word = message.at(8),
+       .published = message.at(9),
+       .budget = message.at(10)};
 }
 
 void to_json(Message& message, const Claims& claims) {
   const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, causal_exact, linear_in_V,
-               no_attention_matrix, rank_at_most, exact_when, normaliser] = claims;
+               no_attention_matrix, rank_at_most, exact_when, normaliser, implied] = claims;
   message = {row_stochastic, non_negative,        permutation_equivariant,   no_form,    causal_exact,
-             linear_in_V,    no_attention_matrix, rank_at_most.value_or(-1), exact_when, static_cast<int>(normaliser)};
+             linear_in_V,    no_attention_matrix, rank_at_most.value_or(-1), exact_when, static_cast<int>(normaliser),
+             implied};
 }
 
 void from_json(const Message& message, Claims& c) {
@@ -42,7 +40,8 @@ void from_json(const Message& message, Claims& c) {
        .linear_in_V = message.at(5),
        .no_attention_matrix = message.at(6),
        .exact_when = message.at(8),
-       .normaliser = static_cast<Normaliser>(message.at(9).get<int>())};
+       .normaliser = static_cast<Normaliser>(message.at(9).get<int>()),
+       .implied = message.at(10)};
   if (const Index rank = message.at(7); rank >= 0) c.rank_at_most = rank;
 }
 

@@ -21,8 +21,11 @@ void add_what_is_plain(Message& message, const std::string& plural, const std::s
     const auto& entry = map_entry(plural, name);
     message["non_negative"] = entry.non_negative;
     message["may_vanish"] = entry.may_vanish;
+  } else if (plural == MethodEntry::plural) {
+    message["needs"] = find<MethodEntry>(name).needs;
   } else if (plural == InputEntry::plural) {
     const auto& entry = find<InputEntry>(name);
+    message["provides"] = entry.provides;
     message["needles"] = !!entry.needles;
     message["transformer"] = !!entry.transformer;
     message["has_calibration"] = entry.has_calibration;

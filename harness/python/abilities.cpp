@@ -22,7 +22,7 @@ class PythonKernel final : public Kernel<T> {
 
   void kernel(const Head<T>& head, Context&, Out<T> block, std::span<T> log_rows,
               std::span<T> log_columns) const override {
-    if (block.size() > 0) call(head.Q, head.K, block);
+    if (block.size() > 0) call(head, block);
     std::fill(log_rows.begin(), log_rows.end(), T(0));
     std::fill(log_columns.begin(), log_columns.end(), T(0));
   }
@@ -33,17 +33,18 @@ class PythonKernel final : public Kernel<T> {
     for (Index first = 0; first < head.Q.rows(); first += most) {
       const Index count = std::min(most, head.Q.rows() - first);
       Matrix<T> block(count, count);
-      call(row_block(head.Q, first, count), row_block(head.K, first, count), block);
+      call(HeadPart<T>::tokens(head, first, count).view(), block);
       for (Index i = 0; i < count; ++i) values[static_cast<size_t>(first + i)] = block(i, i);
     }
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
 
  private:
-  void call(const In<T>& Q, const In<T>& K, Out<T> block) const {
+  void call(const Head<T>& head, Out<T> block) const {
     in_python(declared_->file, [&] {
-      const py::object q = view(Q), k = view(K);
-      copy_result(py::object(py::handle(instance_).attr("kernel")(q, k)), block, "kernel(q, k)");
+      const py::object q = view(head.Q), k = view(head.K);
+      const py::tuple extras = declared_->template extras<T>(head, head.K.rows());
+      copy_result(py::object(py::handle(instance_).attr("kernel")(q, k, *extras)), block, "kernel(q, k)");
       require_released(q, "kernel", "q");
       require_released(k, "kernel", "k");
     });
@@ -73,13 +74,12 @@ class PythonDecoder final : public Decoder<T> {
     if (tokens.Q.rows() == 0) return;
     if (!prefills_) {
       Matrix<T> row(1, tokens.V.cols());
-      for (Index t = 0; t < tokens.Q.rows(); ++t)
-        step({row_block(tokens.Q, t, 1), row_block(tokens.K, t, 1), row_block(tokens.V, t, 1)}, context, row);
+      for (Index t = 0; t < tokens.Q.rows(); ++t) step(HeadPart<T>::tokens(tokens, t, 1).view(), context, row);
       return;
     }
     in_python(declared_->file, [&] {
       const py::object q = view(tokens.Q), k = view(tokens.K), v = view(tokens.V);
-      py::handle(object_).attr("prefill")(q, k, v);
+      py::handle(object_).attr("prefill")(q, k, v, *declared_->template extras<T>(tokens, tokens.K.rows()));
       require_all_released("prefill", q, k, v);
     });
   }
@@ -89,16 +89,19 @@ class PythonDecoder final : public Decoder<T> {
       Handing handing;
       const py::object q = view(token.Q), k = view(token.K), v = view(token.V);
       const py::object step = py::handle(object_).attr("step");
-      PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr()};
-      constexpr size_t count = 3 | PY_VECTORCALL_ARGUMENTS_OFFSET;
+      const py::tuple extras = declared_->template extras<T>(token, 1);
+      std::vector<PyObject*> arguments{nullptr, q.ptr(), k.ptr(), v.ptr()};
+      for (const py::handle extra : extras) arguments.push_back(extra.ptr());
+      const size_t count = (arguments.size() - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET;
       handing.over();
-      auto result = py::reinterpret_steal<py::object>(PyObject_Vectorcall(step.ptr(), arguments + 1, count, nullptr));
+      auto result =
+          py::reinterpret_steal<py::object>(PyObject_Vectorcall(step.ptr(), arguments.data() + 1, count, nullptr));
       handing.back();
       if (!result) throw py::error_already_set();
       leave_if_forked();
       copy_result(result, out, "step(q, k, v)");
       result.release().dec_ref();
-      handing.time_empty_call(arguments + 1, count);
+      handing.time_empty_call(arguments.data() + 1, count);
       require_all_released("step", q, k, v);
     });
   }
@@ -142,8 +145,9 @@ class PythonGradients final : public Differentiable<T> {
       const py::object q = view(head.Q), k = view(row_block(head.K, 0, keys)), v = view(row_block(head.V, 0, keys));
       const py::object g = view(G);
       {
-        const py::tuple all =
-            py::handle(declared_->object).attr("gradients")(py::handle(instance_), q, k, v, mask.causal, g);
+        const py::tuple all = py::handle(declared_->object)
+                                  .attr("gradients")(py::handle(instance_), q, k, v, mask.causal, g,
+                                                     *declared_->template extras<T>(head, keys));
         copy_result(py::object(all[0]), gradients.Q, "the first of gradients(q, k, v, causal, g)");
         copy_result(py::object(all[1]), row_block(gradients.K, 0, keys), "the second of gradients(q, k, v, causal, g)");
         copy_result(py::object(all[2]), row_block(gradients.V, 0, keys), "the third of gradients(q, k, v, causal, g)");

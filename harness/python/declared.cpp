@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/needs.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
 
@@ -94,14 +95,32 @@ PyObject* Declared::make(const Draw& draw) const {
                    [&] { return held(object).attr("make")(*py::reinterpret_steal<py::tuple>(given)).release().ptr(); });
 }
 
+template <class T>
+py::tuple Declared::extras(const Head<T>& head, Index keys) const {
+  py::tuple arrays(needs.size());
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const Extra axes = extra_of(needs[i], {});
+    const Matrix<double>& whole = head.needed(needs[i].name);
+    const auto seen = [&](Extra::Axis axis, Index size) { return axis == Extra::Axis::keys ? keys : size; };
+    const Matrix<T> numbers =
+        whole.topLeftCorner(seen(axes.rows, whole.rows()), seen(axes.columns, whole.cols())).template cast<T>();
+    arrays[i] = copied<T>(numbers);
+  }
+  return arrays;
+}
+
+template py::tuple Declared::extras<float>(const Head<float>&, Index) const;
+template py::tuple Declared::extras<double>(const Head<double>&, Index) const;
+
 Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& head, Mask mask) const {
   Matrix<double> out = Matrix<double>::Zero(head.Q.rows(), head.V.cols());
   const Index nk = head.K.rows(), keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
   if (keys == 0) return out;
   in_python(file, [&] {
     const auto instance = py::reinterpret_steal<py::object>(make(draw));
-    const py::object result = instance.attr("transcription")(view(head.Q), view(row_block(head.K, 0, keys)),
-                                                             view(row_block(head.V, 0, keys)), mask.causal);
+    const py::object result =
+        instance.attr("transcription")(view(head.Q), view(row_block(head.K, 0, keys)), view(row_block(head.V, 0, keys)),
+                                       mask.causal, *extras<double>(head, keys));
     copy_result<double>(result, out, "transcription(q, k, v, causal)");
   });
   return out;
@@ -110,20 +129,27 @@ Matrix<double> Declared::transcription(const Draw& draw, const Head<double>& hea
 Claims Declared::claims(Claims known, const Params& params, const Shape& shape) const {
   return in_python(file, [&] {
     const py::dict said = held(object).attr("claims")(py::reinterpret_steal<py::dict>(values(params)), tuple_of(shape));
-    const auto take = [&](const char* name, auto& claim) {
-      if (said.contains(name)) claim = said[name].template cast<std::remove_reference_t<decltype(claim)>>();
+    // line: of `check`. A claim that the class makes itself is no longer implied by its features.
+    const auto take = [&](const char* name, auto& claim, const char* line = "") {
+      if (!said.contains(name)) return;
+      claim = said[name].template cast<std::remove_reference_t<decltype(claim)>>();
+      known.implied.erase(line);
     };
-    take("row_stochastic", known.row_stochastic);
-    take("non_negative", known.non_negative);
+    take("row_stochastic", known.row_stochastic, "row-sums");
+    take("non_negative", known.non_negative, "non-negative");
     take("permutation_equivariant", known.permutation_equivariant);
     take("causal_exact", known.causal_exact);
     take("linear_in_v", known.linear_in_V);
     take("no_attention_matrix", known.no_attention_matrix);
-    take("rank_at_most", known.rank_at_most);
+    take("rank_at_most", known.rank_at_most, "rank");
     take("exact_when", known.exact_when);
     if (said.contains("normaliser")) {
       const auto name = said["normaliser"].cast<std::string>();
       known.normaliser = name == "none" ? Normaliser::none : name == "l2" ? Normaliser::l2 : Normaliser::row_sums;
+    }
+    if (known.normaliser != Normaliser::row_sums && !said.contains("row_stochastic")) {
+      known.row_stochastic = false;
+      known.implied.erase("row-sums");
     }
     if (known.no_form.empty()) take("no_form", known.no_form);
     return known;

@@ -2,7 +2,7 @@
 // the class, and the functions here query that object.
 #pragma once
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@ namespace attnbench {
 struct Declared {
   Description text;
   std::vector<Parameter> parameters;
+  std::vector<Need> needs;         // what each of its functions takes after its own arguments
   bool attends = false;            // has attend
   bool maps = false;               // has features_q and features_k
   bool exponents = false;          // features_q and features_k return logarithms of features
@@ -43,6 +44,10 @@ struct Declared {
   // Draws an instance and returns a new reference. Takes the interpreter's lock, and throws what the constructor
   // raised.
   PyObject* make(const Draw& draw) const;
+  // The arrays of `needs` for a head, in their order and in T, without the keys from `keys` on. The caller must hold
+  // the interpreter's lock.
+  template <class T>
+  pybind11::tuple extras(const Head<T>& head, Index keys) const;
   // Calls transcription(self, q, k, v, causal) of an instance of that draw, without the keys that are padding.
   Matrix<double> transcription(const Draw& draw, const Head<double>& head, Mask mask) const;
   // Returns `known`, overridden by the claims that the class makes itself.

@@ -16,7 +16,7 @@ MethodEntry method_of_features(const DeclaredClass& declared);
 DeterministicMapEntry features_entry(const DeclaredClass& declared);
 
 // For a class with draw(shape, seed). aims: it has needles(shape, seed) as well.
-InputEntry input_entry(const DeclaredClass& declared, bool aims, bool causal);
+InputEntry input_entry(const DeclaredClass& declared, bool aims, bool causal, const std::vector<Need>& provides);
 // For a class with measure(applied). matrices: it reads the attention matrices.
 ExperimentEntry experiment_entry(const DeclaredClass& declared, std::vector<Metric> metrics, bool matrices);
 

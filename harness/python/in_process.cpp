@@ -60,10 +60,30 @@ struct Heads {
   template <class Wanted>
   HeadData<Wanted> head(Index b, Index h) const {
     const Index shared = h / (Q.shape(1) / K.shape(1));
-    return scaled_head<Wanted>(Head<T>{head_of(Q, b, h), head_of(K, b, shared), head_of(V, b, shared)}, factor);
+    HeadData<Wanted> made =
+        scaled_head<Wanted>(Head<T>{head_of(Q, b, h), head_of(K, b, shared), head_of(V, b, shared)}, factor);
+    for (const auto& [name, array] : extra)
+      made.extra[name].numbers = head_of(array, std::min(b, array.shape(0) - 1), h / (Q.shape(1) / array.shape(1)));
+    return made;
+  }
+
+  // Further inputs: of all heads, or of those of q or k; of all batches, or of each.
+  void add_extra(const std::map<std::string, py::array>& given) {
+    for (const auto& [name, numbers] : given) {
+      Array<double> array = array_of<double>(numbers, name.c_str());
+      const Index own_batches = array.shape(0), own_heads = array.shape(1);
+      if ((own_batches != 1 && own_batches != batches()) ||
+          (own_heads != 1 && own_heads != heads() && own_heads != K.shape(1)))
+        throw Misuse(
+            fmt::format("extra '{}' is of {} batches and {} heads; expected [rows, columns] for all heads, or "
+                        "the leading axes of q ({} batches, {} heads)",
+                        name, own_batches, own_heads, batches(), heads()));
+      extra.emplace(name, std::move(array));
+    }
   }
 
   Array<T> Q, K, V;
+  std::map<std::string, Array<double>> extra;
   double factor;
 };
 
@@ -104,12 +124,32 @@ py::array attend(const Wanted& wanted, const Heads<T>& given, const std::optiona
   AttendResults<T> results{.states = drawn};
   (wanted.what == "out" ? results.out : wanted.what == "attention" ? results.attention : results.kernel) = numbers;
   Context context(allowed_cores());
-  attend_heads<T>({.method = params, .causal = wanted.causal, .seed = wanted.seed, .states = wanted.states}, heads,
-                  context, results);
+  attend_heads<T>({.method = params,
+                   .causal = wanted.causal,
+                   .seed = wanted.seed,
+                   .states = wanted.states,
+                   .giver = "extra",
+                   .advice = [](const Need& need) { return fmt::format("give extra={{\"{}\": array}}", need.name); }},
+                  heads, context, results);
   return result;
 }
 
 using StateArrays = std::map<std::string, Array<double>>;
+using ExtraArrays = std::map<std::string, py::array>;
+
+// An array that the method does not need would be ignored, and the caller would think that it has an effect.
+void refuse_unknown_extras(const std::string& spec, const ExtraArrays& extra) {
+  const std::vector<Need> needs = needs_of(Params("methods", spec));
+  for (const auto& [name, array] : extra) {
+    if (std::any_of(needs.begin(), needs.end(), [&, &name = name](const Need& need) { return need.name == name; }))
+      continue;
+    std::string known;
+    for (const Need& need : needs)
+      known += fmt::format("{}'{}' ({})", known.empty() ? "" : ", ", need.name, words_of(need));
+    throw Misuse(fmt::format("extra: {} does not need '{}'; {}", spec, name,
+                             known.empty() ? "it needs nothing beside q, k and v" : "it needs " + known));
+  }
+}
 
 // Arrays of two axes are of all heads; the first of three axes is the head.
 std::vector<Tensors> states_of(const StateArrays& arrays) {
@@ -136,7 +176,9 @@ std::vector<Tensors> states_of(const StateArrays& arrays) {
 py::array attend_arrays(const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
                         const py::array& v, bool causal, std::uint64_t seed, bool scaled,
                         const std::optional<std::vector<py::array>>& calibration,
-                        const std::optional<StateArrays>& state, std::vector<Tensors>* drawn) {
+                        const std::optional<StateArrays>& state, const ExtraArrays& extra,
+                        std::vector<Tensors>* drawn) {
+  refuse_unknown_extras(spec, extra);
   Wanted wanted{.spec = spec, .what = what, .causal = causal, .seed = seed};
   if (state) wanted.states = states_of(*state);
   const double scale = scale_of(q, scaled);
@@ -145,9 +187,13 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
   if (learnt && (learnt->heads() != q.shape(1) || learnt->Q.shape(3) != q.shape(3)))
     throw Misuse(fmt::format("calibration: {} heads with d = {}; expected {} heads with d = {} as in q",
                              learnt->heads(), learnt->Q.shape(3), q.shape(1), q.shape(3)));
+  const auto attend_in = [&](auto heads) {
+    heads.add_extra(extra);
+    return attend(wanted, heads, learnt, drawn);
+  };
   try {
-    if (q.dtype().is(py::dtype::of<float>())) return attend<float>(wanted, Heads<float>(q, k, v, scale), learnt, drawn);
-    return attend<double>(wanted, Heads<double>(q, k, v, scale), learnt, drawn);
+    if (q.dtype().is(py::dtype::of<float>())) return attend_in(Heads<float>(q, k, v, scale));
+    return attend_in(Heads<double>(q, k, v, scale));
   } catch (const Skip& e) {
     throw Misuse(e.what());
   }
@@ -155,9 +201,10 @@ py::array attend_arrays(const std::string& spec, const std::string& what, const 
 
 // Returns by name the tensors that the heads of the first batch drew and learnt: a list of one array a head.
 py::dict drawn_state(const std::string& spec, const py::array& q, const py::array& k, const py::array& v, bool causal,
-                     std::uint64_t seed, bool scaled, const std::optional<std::vector<py::array>>& calibration) {
+                     std::uint64_t seed, bool scaled, const std::optional<std::vector<py::array>>& calibration,
+                     const ExtraArrays& extra) {
   std::vector<Tensors> drawn;
-  attend_arrays(spec, "out", q, k, v, causal, seed, scaled, calibration, std::nullopt, &drawn);
+  attend_arrays(spec, "out", q, k, v, causal, seed, scaled, calibration, std::nullopt, extra, &drawn);
   py::dict all;
   for (const auto& [name, first] : drawn[0]) {
     py::list arrays;
@@ -219,6 +266,7 @@ py::dict described(const std::string& plural, const std::string& spec_text) {
   entry["formula"] = text.formula;
   entry["reference"] = text.reference;
   entry["cost"] = text.cost;
+  entry["departure"] = text.departure;
   py::dict parameters;
   for (const auto& [name, value] : params.values()) parameters[py::str(name)] = value;
   entry["parameters"] = parameters;
@@ -240,12 +288,12 @@ py::dict summaries(const std::string& plural) {
 }  // namespace
 
 void add_functions(py::module_& module) {
-  module.def("attend",
-             [](const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
-                const py::array& v, bool causal, std::uint64_t seed, bool scaled,
-                const std::optional<std::vector<py::array>>& calibration, const std::optional<StateArrays>& state) {
-               return attend_arrays(spec, what, q, k, v, causal, seed, scaled, calibration, state, nullptr);
-             });
+  module.def("attend", [](const std::string& spec, const std::string& what, const py::array& q, const py::array& k,
+                          const py::array& v, bool causal, std::uint64_t seed, bool scaled,
+                          const std::optional<std::vector<py::array>>& calibration,
+                          const std::optional<StateArrays>& state, const ExtraArrays& extra) {
+    return attend_arrays(spec, what, q, k, v, causal, seed, scaled, calibration, state, extra, nullptr);
+  });
   module.def("state", drawn_state);
   module.def("theory", theory_of);
   module.def("check", checked);

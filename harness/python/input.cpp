@@ -1,4 +1,6 @@
 // A class with draw(self, shape, seed) becomes an input.
+#include <fmt/format.h>
+
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
 #include "harness/python/entries.hpp"
@@ -25,7 +27,8 @@ py::object called(const char* function, const Declared& declared, const Params& 
                       seed_of(declared, params, request));
 }
 
-HeadData<double> draw(const Declared& declared, const Params& params, const InputRequest& request) {
+HeadData<double> draw(const Declared& declared, const std::vector<Need>& provides, const Params& params,
+                      const InputRequest& request) {
   HeadData<double> head{Matrix<double>(request.nq, request.d), Matrix<double>(request.nk, request.d),
                         Matrix<double>(request.nk, request.dv)};
   in_python(declared.file, [&] {
@@ -33,18 +36,28 @@ HeadData<double> draw(const Declared& declared, const Params& params, const Inpu
     copy_result<double>(py::object(arrays[0]), head.Q, "q of draw(shape, seed)");
     copy_result<double>(py::object(arrays[1]), head.K, "k of draw(shape, seed)");
     copy_result<double>(py::object(arrays[2]), head.V, "v of draw(shape, seed)");
+    const Shape shape{.nq = request.nq, .nk = request.nk, .d = request.d, .dv = request.dv};
+    for (const Need& given : provides) {
+      const auto [rows, columns] = size_of(given, shape);
+      Matrix<double> numbers(rows, columns);
+      const std::string name = fmt::format("'{}' of draw(shape, seed)", given.name);
+      copy_result<double>(py::object(arrays[3][py::str(given.name)]), numbers, name);
+      head.extra[given.name] = extra_of(given, std::move(numbers));
+    }
   });
   return head;
 }
 
 }  // namespace
 
-InputEntry input_entry(const DeclaredClass& declared, bool aims, bool causal) {
-  InputEntry entry{.text = declared->text,
-                   .parameters = declared->parameters,
-                   .draw = [declared](const Params& params,
-                                      const InputRequest& request) { return draw(*declared, params, request); },
-                   .causal_by_default = causal};
+InputEntry input_entry(const DeclaredClass& declared, bool aims, bool causal, const std::vector<Need>& provides) {
+  InputEntry entry{
+      .text = declared->text,
+      .parameters = declared->parameters,
+      .draw = [declared, provides](const Params& params,
+                                   const InputRequest& request) { return draw(*declared, provides, params, request); },
+      .provides = provides,
+      .causal_by_default = causal};
   if (aims)
     entry.needles = [declared](const Params& params, const InputRequest& request) {
       return in_python(declared->file, [&] {

@@ -18,6 +18,19 @@ namespace py = pybind11;
 
 namespace {
 
+// The arguments of attend, as PyObject_Vectorcall takes them from the second on.
+struct Arguments {
+  std::vector<PyObject*> all;
+  size_t count;
+};
+Arguments arguments_of(const Declared& declared, const py::object& q, const py::object& k, const py::object& v,
+                       bool causal, const py::tuple& extras) {
+  std::vector<PyObject*> all{nullptr, q.ptr(), k.ptr(), v.ptr()};
+  if (declared.takes_causal) all.push_back(causal ? Py_True : Py_False);
+  for (const py::handle extra : extras) all.push_back(extra.ptr());
+  return {all, (all.size() - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET};
+}
+
 // One instance of a class whose attend takes the heads as the first axis of its arrays.
 template <class T>
 class PythonHeads final : public AllHeads<T> {
@@ -48,18 +61,17 @@ class PythonHeads final : public AllHeads<T> {
       Handing handing;
       const py::object q = stacked(heads, &HeadData<T>::Q, heads[0].Q.rows()),
                        k = stacked(heads, &HeadData<T>::K, keys), v = stacked(heads, &HeadData<T>::V, keys);
-      PyObject* const causal = mask.causal ? Py_True : Py_False;
-      PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
-      const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+      const py::tuple extras = stacked_extras(heads, keys);
+      const Arguments arguments = arguments_of(*declared_, q, k, v, mask.causal, extras);
       handing.over();
-      const auto result =
-          py::reinterpret_steal<py::object>(PyObject_Vectorcall(attend_, arguments + 1, count, nullptr));
+      const auto result = py::reinterpret_steal<py::object>(
+          PyObject_Vectorcall(attend_, arguments.all.data() + 1, arguments.count, nullptr));
       handing.back();
       if (!result) throw py::error_already_set();
       leave_if_forked();
       for (size_t h = 0; h < outputs.size(); ++h)
         copy_result<T>(py::object(result[py::int_(h)]), outputs[h], "one head of attend(q, k, v, causal)");
-      handing.time_empty_call(arguments + 1, count);
+      handing.time_empty_call(arguments.all.data() + 1, arguments.count);
     });
   }
 
@@ -72,6 +84,19 @@ class PythonHeads final : public AllHeads<T> {
       Eigen::Map<Matrix<T>>(all.mutable_data(static_cast<Index>(h), 0, 0), rows, columns) =
           (heads[h].*part).topRows(rows);
     py::detail::array_proxy(all.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+    return all;
+  }
+
+  // The further inputs, heads x rows x columns each.
+  py::tuple stacked_extras(std::span<const HeadData<T>> heads, Index keys) const {
+    std::vector<py::tuple> of_heads;
+    for (const HeadData<T>& head : heads) of_heads.push_back(declared_->template extras<T>(head.view(), keys));
+    py::tuple all(declared_->needs.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      py::list arrays;
+      for (const py::tuple& of_head : of_heads) arrays.append(of_head[i]);
+      all[i] = py::module_::import("numpy").attr("stack")(arrays);
+    }
     return all;
   }
 
@@ -106,17 +131,17 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
     in_python(declared_->file, [&] {
       Handing handing;
       const py::object q = view(head.Q), k = view(row_block(head.K, 0, keys)), v = view(row_block(head.V, 0, keys));
-      PyObject* const causal = mask.causal ? Py_True : Py_False;
-      PyObject* arguments[] = {nullptr, q.ptr(), k.ptr(), v.ptr(), causal};
-      const size_t count = (declared_->takes_causal ? 4 : 3) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+      const py::tuple extras = declared_->template extras<T>(head, keys);
+      const Arguments arguments = arguments_of(*declared_, q, k, v, mask.causal, extras);
       handing.over();
-      auto result = py::reinterpret_steal<py::object>(PyObject_Vectorcall(attend_, arguments + 1, count, nullptr));
+      auto result = py::reinterpret_steal<py::object>(
+          PyObject_Vectorcall(attend_, arguments.all.data() + 1, arguments.count, nullptr));
       handing.back();
       if (!result) throw py::error_already_set();
       leave_if_forked();
       copy_result(result, out, declared_->takes_causal ? "attend(q, k, v, causal)" : "attend(q, k, v)");
       result.release().dec_ref();
-      handing.time_empty_call(arguments + 1, count);
+      handing.time_empty_call(arguments.all.data() + 1, arguments.count);
       require_released(q, "attend", "q");
       require_released(k, "attend", "k");
       require_released(v, "attend", "v");
@@ -194,7 +219,8 @@ MethodEntry entry_of(const DeclaredClass& declared) {
                     .cost_assumed = !declared->gives_cost,
                     .fitted = [declared](const Params&) { return declared->fitted; },
                     .theory = [declared](const Params& params, const Shape&,
-                                         const Head<double>*) { return declared->theory(params); }};
+                                         const Head<double>*) { return declared->theory(params); },
+                    .needs = declared->needs};
   if (declared->transcribes)
     entry.transcription = [declared](const Draw& draw, const Approximation<double>&, const Head<double>& head,
                                      Mask mask) { return declared->transcription(draw, head, mask); };
@@ -212,9 +238,16 @@ Params linear_params(const Declared& declared, const Params& own) {
 MethodEntry method_with_attend(const DeclaredClass& declared) {
   MethodEntry entry = entry_of(declared);
   entry.claims = [declared](const Params& params, const Shape& shape) {
-    return declared->claims(
-        {.no_form = no_form_of(*declared, shape), .causal_exact = declared->takes_causal, .linear_in_V = true}, params,
-        shape);
+    Claims known;
+    if (declared->maps) {  // attend divides what its features give, by their row sums unless it says otherwise
+      const Claims of_features = find<MethodEntry>("linear").claims(linear_params(*declared, params), shape);
+      known.row_stochastic = of_features.row_stochastic;
+      known.rank_at_most = of_features.rank_at_most;
+      known.implied = of_features.implied;
+    }
+    known.no_form = no_form_of(*declared, shape);
+    known.causal_exact = declared->takes_causal;
+    return declared->claims(known, params, shape);
   };
   // Three arrays, as NumPy makes them: the logits, their exponentials and the weights.
   entry.memory = [declared](const Params& params, const Shape& shape) {

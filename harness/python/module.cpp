@@ -83,6 +83,18 @@ Parameter parameter_of(const py::handle& p) {
   return p.attr("budget").cast<bool>() ? std::move(made).as_budget() : made;
 }
 
+std::vector<Need> needs_of(const py::handle& declared) {
+  std::vector<Need> needs;
+  for (const auto& [name, rows, columns, values, meaning] :
+       declared.cast<std::vector<std::tuple<std::string, std::string, std::string, std::string, std::string>>>())
+    needs.push_back({name, rows, columns,
+                     values == "uniform"     ? Need::Values::uniform
+                     : values == "positions" ? Need::Values::positions
+                                             : Need::Values::normal,
+                     meaning});
+  return needs;
+}
+
 void read_abilities(const py::object& object, Declared& declared) {
   const auto flag = [&](const char* name) { return object.attr(name).cast<bool>(); };
   declared.attends = flag("attends");
@@ -99,6 +111,7 @@ void read_abilities(const py::object& object, Declared& declared) {
   declared.decodes = flag("decodes");
   declared.differentiates = flag("differentiates");
   declared.transcribes = flag("transcribes");
+  declared.needs = needs_of(object.attr("needs"));
 }
 
 DeclaredClass declared_class(const py::object& object) {
@@ -109,7 +122,8 @@ DeclaredClass declared_class(const py::object& object) {
                    .formula = text("formula"),
                    .reference = text("reference"),
                    .cost = text("cost_text"),
-                   .family = "python"};
+                   .family = "python",
+                   .departure = text("departure")};
   for (const py::handle p : object.attr("parameters")) declared.parameters.push_back(parameter_of(p));
   declared.file = text("file");
   declared.files = object.attr("files").cast<std::vector<std::string>>();
@@ -152,7 +166,8 @@ void register_class(const py::object& object, bool again) {
   };
   const auto kind = object.attr("kind").cast<std::string>();
   const auto flag = [&](const char* name) { return object.attr(name).cast<bool>(); };
-  if (kind == "input") return put_one(input_entry(declared, flag("aims"), flag("causal")));
+  if (kind == "input")
+    return put_one(input_entry(declared, flag("aims"), flag("causal"), needs_of(object.attr("provides"))));
   if (kind == "experiment") return put_one(experiment_entry(declared, metrics_of(object), flag("matrices")));
   if (declared->maps) put_one(features_entry(declared));
   put_one(declared->attends ? method_with_attend(declared) : method_of_features(declared));

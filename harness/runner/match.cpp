@@ -8,6 +8,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "harness/core/needs.hpp"
 #include "harness/core/scaling.hpp"
 
 namespace attnbench {
@@ -27,7 +28,7 @@ double seconds_of_call(const Params& method, Shape shape) {
     return Matrix<double>(standard_normal(generator, rows, columns) * edge_scale(shape.d));
   };
   const HeadData<double> calibration{normal("Q", shape.nq, shape.d), normal("K", shape.nk, shape.d),
-                                     normal("V", shape.nk, shape.dv)};
+                                     normal("V", shape.nk, shape.dv), drawn_extras(method, shape, 1)};
   const Head<double> learnt = calibration.view();
   const auto drawn =
       make_approximation<T>({.shape = shape, .params = method, .streams = streams, .calibration = &learnt});

@@ -20,7 +20,7 @@ constexpr double bytes_of_a_worker = 20e6;
 constexpr size_t most_workers = 300;
 
 // The memory that the workers of some lengths need.
-struct Need {
+struct Footprint {
   size_t workers = 0;
   double waiting = 0;  // bytes that all of them hold
   double working = 0;  // bytes that one of them needs in addition during its turn, at most
@@ -30,7 +30,7 @@ struct Need {
     waiting += cell_bytes(cell) + bytes_of_a_worker;
     working = std::max(working, find<MethodEntry>(cell.method.name()).memory(cell.method, cell.problem.shape));
   }
-  Need operator+(const Need& other) const {
+  Footprint operator+(const Footprint& other) const {
     return {workers + other.workers, waiting + other.waiting, std::max(working, other.working)};
   }
   double bytes() const { return waiting + working; }
@@ -38,7 +38,7 @@ struct Need {
 
 struct Length {
   std::vector<size_t> cells;
-  Need need;
+  Footprint need;
 };
 
 std::pair<Index, Index> length_of(const Cell& cell) { return {cell.problem.shape.nk, cell.problem.shape.nq}; }
@@ -87,16 +87,16 @@ std::vector<Cell> partners_of(std::span<const Cell* const> cells) {
 double memory_of_a_session() { return 0.9 * available_memory(); }
 
 double session_bytes(std::span<const Cell* const> cells) {
-  Need all;
+  Footprint all;
   for (const auto& [n, length] : lengths_of(cells)) all = all + length.need;
   return all.bytes();
 }
 
 std::vector<std::vector<size_t>> sessions_that_fit(std::span<const Cell* const> cells, double bytes) {
   std::vector<std::vector<size_t>> sessions;
-  Need all;
+  Footprint all;
   for (const auto& [n, length] : lengths_of(cells)) {
-    const Need with = all + length.need;
+    const Footprint with = all + length.need;
     const bool fits = with.bytes() <= bytes && with.workers <= most_workers;
     if (sessions.empty() || !fits) sessions.emplace_back();
     all = fits ? with : length.need;

@@ -131,6 +131,7 @@ void add_method(const Message& plain, const Asking& asking) {
       .memory = [=](const Params& p, const Shape& s) { return asking.of_shape<double>("memory", p, s); },
       .cost = [=](const Params& p, const Shape& s) { return asking.of_shape<Work>("cost", p, s); },
       .fitted = [=](const Params& p) { return asking.of_params<bool>("fitted", p); },
+      .needs = plain.at("needs"),
       .check = [=](const Params& p) { asking.of_params<bool>("check", p); },
       .caveats = [=](const Params& p,
                      const Shape& s) { return asking.of_shape<std::vector<std::string>>("caveats", p, s); },
@@ -175,6 +176,7 @@ void add_input(const Message& plain, const Asking& asking) {
     entry.transformer = [nowhere](const Params& p, const InputRequest& r) { return nowhere(p, r), EmbeddedTokens(); };
   entry.limits = [=](const Params& p) { return asking.of_params<InputLimits>("limits", p); };
   entry.content = [=](const Params& p) { return asking.of_params<std::string>("content", p); };
+  entry.provides = plain.at("provides").get<std::vector<Need>>();
   entry.has_calibration = plain.at("has_calibration");
   entry.causal_by_default = plain.at("causal_by_default");
   add_stand_in(std::move(entry), plain);

@@ -23,6 +23,7 @@ __all__ = [
     "Input",
     "Method",
     "Misuse",
+    "Need",
     "NumericallyInvalid",
     "Parameter",
     "Report",
@@ -77,5 +78,5 @@ from attnbench.failures import Skip
 from attnbench.heads import attend, attention_matrix, kernel, state
 from attnbench.inputs import Input, Sizes
 from attnbench.loading import load, register
-from attnbench.method import Calibration, Method, Parameter, Shape
+from attnbench.method import Calibration, Method, Need, Parameter, Shape
 from attnbench.running import read, run

@@ -40,6 +40,7 @@ def attend(
     scaled: bool,
     calibration: Sequence[NDArray[Any]] | None,
     state: Mapping[str, NDArray[Any]] | None,
+    extra: Mapping[str, NDArray[Any]],
 ) -> NDArray[Any]:
     """what: "out", "attention" or "kernel". Arrays are [batch, heads, n, d]."""
 
@@ -52,6 +53,7 @@ def state(
     seed: int,
     scaled: bool,
     calibration: Sequence[NDArray[Any]] | None,
+    extra: Mapping[str, NDArray[Any]],
 ) -> dict[str, list[NDArray[Any]]]:
     """By name, an array for each head of the first batch."""
 

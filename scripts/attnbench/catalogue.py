@@ -21,7 +21,7 @@ def list(kind: str = "methods") -> dict[str, str]:
 
 
 class Description(dict[str, Any]):
-    """Kind, name, spec, summary, formula, reference, cost and the values of the parameters; prints as `describe` does."""
+    """Kind, name, spec, summary, formula, reference, departure, cost and the values of the parameters; prints as `describe` does."""
 
     def __str__(self) -> str:
         return self.text

@@ -60,12 +60,18 @@ class Declaration(Entry):
         self.attends = own(cls, Method, "attend") is not None
         self.maps = own(cls, Method, "features_q") is not None and own(cls, Method, "features_k") is not None
         self.exponents = bool(getattr(cls, "exponents", False))
+        self.needs = self._needs("needs")
+        if self.needs and self.maps:
+            raise Misuse(
+                f"{self.where} has needs and features, which are of q or k alone; give the weights by kernel(self, q, k, "
+                f"{', '.join(self._needed)}) instead"
+            )
         self.takes_causal = self.attends and self._takes_causal()
         self.fitted = "calibration" in self._named
         self._claims = getattr(cls, "claims", None)
         if isinstance(self._claims, Mapping):
             self._checked_claims(self._claims)
-        self.transcribes = self._function("transcription", 5) is not None
+        self.transcribes = self._function("transcription", 5 + len(self.needs)) is not None
         self._read_abilities()
         self._cost, self._memory = (self._function(name, 2) for name in ("cost", "memory"))
         self.gives_cost, self.gives_memory = self._cost is not None, self._memory is not None
@@ -83,8 +89,10 @@ class Declaration(Entry):
 
     def _read_abilities(self) -> None:
         self.tensors = bool(getattr(self.cls, "tensors", False))
+        further = "".join(f", {name}" for name in self._needed)
         self.gives_kernel, self.decodes, self._gives_gradients = (
-            self._has(written) for written in ("kernel(self, q, k)", "decoder(self, shape)", GRADIENTS)
+            self._has(written)
+            for written in (f"kernel(self, q, k{further})", "decoder(self, shape)", GRADIENTS[:-1] + f"{further})")
         )
         self.differentiates = self._gives_gradients or self.tensors
         if not self.attends:
@@ -103,6 +111,10 @@ class Declaration(Entry):
                 "interpreter with --python"
             )
 
+    @property
+    def _needed(self) -> list[str]:
+        return [name for name, *_ in self.needs]
+
     def _takes_causal(self) -> bool:
         try:
             given = [*inspect.signature(self.cls.attend).parameters.values()][1:]
@@ -111,15 +123,17 @@ class Declaration(Entry):
         several = any(p.kind is p.VAR_POSITIONAL for p in given)
         places = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         needed = sum(p.default is p.empty for p in places)
+        further = len(self.needs)
         if any(p.kind is p.KEYWORD_ONLY and (p.name == "causal" or p.default is p.empty) for p in given):
-            places = []  # it is called with four arguments, without names
-        elif several or (len(places) >= 4 and needed <= 4):
+            places = []  # its arguments are given without names
+        elif several or (len(places) >= 4 + further and needed <= 4 + further):
             return True
-        elif len(places) == 3:
+        elif len(places) == 3 + further:
             return False
+        own = "".join(f", {name}" for name in self._needed)
         raise Misuse(
-            f"{self.where}: attend({', '.join(p.name for p in given)}) beside self; expected attend(self, q, k, v, causal), "
-            "or attend(self, q, k, v) where there is no causal form"
+            f"{self.where}: attend({', '.join(p.name for p in given)}) beside self; expected attend(self, q, k, v, "
+            f"causal{own}), or attend(self, q, k, v{own}) where there is no causal form"
         )
 
     def _read_cost_text(self) -> None:
@@ -222,8 +236,8 @@ class Declaration(Entry):
 
     @staticmethod
     def _of_one_head(function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(q: Any, k: Any, v: Any, *causal: bool) -> Any:
-            return _with_heads(function(q[None], k[None], v[None], *causal), 1)[0]
+        def called(*given: Any) -> Any:
+            return _with_heads(function(*(x if isinstance(x, bool) else x[None] for x in given)), 1)[0]
 
         return called
 
@@ -235,14 +249,14 @@ class Declaration(Entry):
                 raise TypeError(f"decoder(shape) returned a {type(made).__name__} without {name}")
         return made
 
-    def gradients(self, instance: Any, q: Any, k: Any, v: Any, causal: bool, g: Any) -> tuple[Any, ...]:
+    def gradients(self, instance: Any, q: Any, k: Any, v: Any, causal: bool, g: Any, *needed: Any) -> tuple[Any, ...]:
         """Gradients of <g, attend> with respect to q, k and v."""
         if not self._gives_gradients:
             from attnbench import tensors
 
             function = self._of_one_head(instance.attend) if self.batched else instance.attend
-            return tensors.gradients(function, q, k, v, (causal,) if self.takes_causal else (), g)
-        said = instance.gradients(q, k, v, causal, g)
+            return tensors.gradients(function, q, k, v, ((causal,) if self.takes_causal else ()) + needed, g)
+        said = instance.gradients(q, k, v, causal, g, *needed)
         if not isinstance(said, tuple) or len(said) != 3:
             raise TypeError(f"{GRADIENTS} returned a {type(said).__name__}; expected three arrays (dq, dk, dv)")
         return said

@@ -7,13 +7,13 @@ import platform
 import re
 import sys
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
 from attnbench._native import Misuse
 from attnbench.imported import file_of, imported_files
-from attnbench.method import Parameter
+from attnbench.method import Need, Parameter
 
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -133,6 +133,39 @@ class Entry:
                 "formula is called transcription(self, q, k, v, causal)"
             )
         self.reference = str(reference)
+        departure = getattr(self.cls, "departure", "") or ""
+        if not isinstance(departure, str):
+            raise Misuse(
+                f"{self.where}: departure is a {type(departure).__name__}; expected the text that says where the class does "
+                "something else than its reference"
+            )
+        self.departure = " ".join(departure.split())
+
+    def _needs(self, attribute: str) -> list[tuple[str, str, str, str, str]]:
+        """Name, rows, columns, values and meaning of the arrays that a dict of the class names."""
+        said = getattr(self.cls, attribute, None) or {}
+        example = f'{attribute} = {{"gate": ("n", 1)}}'
+        if not isinstance(said, Mapping):
+            raise Misuse(f"{self.where}: {attribute} is a {type(said).__name__}; expected a dict, such as {example}")
+        return [self._need(name, given, example) for name, given in said.items()]
+
+    def _need(self, name: Any, given: Any, example: str) -> tuple[str, str, str, str, str]:
+        if not isinstance(name, str) or not name.isidentifier() or name in ("q", "k", "v", "g", "causal"):
+            raise Misuse(f"{self.where}: an array cannot be called {name!r}; expected another name, as in {example}")
+        if not isinstance(given, tuple) or not 1 <= len(given) <= 4:
+            raise Misuse(f"{self.where}: array {name} = {given!r}; expected (rows, columns), as in {example}")
+        need = Need(*given)
+        for size in need[:2]:
+            if size not in ("n", "nq", "d", "dv") and not (type(size) is int and size >= 1):
+                raise Misuse(
+                    f"{self.where}: array {name} has the axis {size!r}; expected n (one a key), nq (one a query), d, dv, or "
+                    "a number from 1"
+                )
+        if need.values not in ("normal", "uniform", "positions"):
+            raise Misuse(
+                f"{self.where}: array {name} has values {need.values!r}; expected normal, uniform or positions"
+            )
+        return name, str(need.rows), str(need.columns), need.values, str(need.meaning)
 
     def _function(self, name: str, arguments: int) -> Callable[..., Any] | None:
         """A function of the class: static, of the class, or with a self that is the class."""

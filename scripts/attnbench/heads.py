@@ -65,6 +65,11 @@ def _learnt(spec: str, calibration: Sequence[ArrayLike] | None, warn: bool) -> l
     return [_four_axes(np.asarray(x, dtype=np.float64), "calibration") for x in calibration]
 
 
+def _further(extra: Mapping[str, ArrayLike] | None) -> dict[str, Array]:
+    arrays = {name: np.ascontiguousarray(x, dtype=np.float64) for name, x in (extra or {}).items()}
+    return {name: _four_axes(array, f"extra '{name}'") for name, array in arrays.items()}
+
+
 def _applied(
     what: str,
     method: str | type,
@@ -75,6 +80,7 @@ def _applied(
     seed: int,
     calibration: Sequence[ArrayLike] | None,
     state: Mapping[str, ArrayLike] | None,
+    extra: Mapping[str, ArrayLike] | None,
     scaled: bool,
 ) -> Array:
     spec = name_of(method)
@@ -83,8 +89,9 @@ def _applied(
     learnt = _learnt(spec, calibration, state is None)
     injected = None if state is None else {name: np.asarray(x, dtype=np.float64) for name, x in state.items()}
     result = _native.attend(
-        spec, what, _four_axes(q, "q"), _four_axes(k, "k"), _four_axes(v, "v"), causal, seed, scaled, learnt, injected
-    )
+        spec, what, _four_axes(q, "q"), _four_axes(k, "k"), _four_axes(v, "v"), causal, seed, scaled, learnt, injected,
+        _further(extra),
+    )  # fmt: skip
     return result.reshape(q.shape[:-2] + result.shape[-2:])
 
 
@@ -98,6 +105,7 @@ def attend(
     seed: int = 1,
     calibration: Sequence[ArrayLike] | None = None,
     state: Mapping[str, ArrayLike] | None = None,
+    extra: Mapping[str, ArrayLike] | None = None,
     scaled: bool = False,
 ) -> Array:
     """Attention by a method: [..., nq, dv] for q [..., nq, d], k [..., nk, d], v [..., nk, dv].
@@ -105,10 +113,12 @@ def attend(
     Leading axes: none, heads, or batch and heads; k and v may have fewer heads, each for as many queries. float32 when
     all are float32, else float64. causal: the last query sees all keys. seed: the draw; equal seeds are equal draws.
     calibration: (q, k, v) that fitted methods learn from, by default the input itself. state: arrays in place of what
-    would be drawn, [rows, columns] for all heads or [heads, rows, columns], as `state` returns them. scaled: q and k are times d^-1/4 already, as methods expect them. Raises Misuse for what cannot be,
-    NumericallyInvalid for NaN or infinity.
+    would be drawn, [rows, columns] for all heads or [heads, rows, columns], as `state` returns them. extra: the arrays
+    that the method needs beside q, k and v, by name, [rows, columns] for all heads or with the leading axes of q. scaled:
+    q and k are times d^-1/4 already, as methods expect them. Raises Misuse for what cannot be, NumericallyInvalid for NaN
+    or infinity.
     """
-    return _applied("out", method, q, k, v, causal, seed, calibration, state, scaled)
+    return _applied("out", method, q, k, v, causal, seed, calibration, state, extra, scaled)
 
 
 def attention_matrix(
@@ -120,11 +130,12 @@ def attention_matrix(
     seed: int = 1,
     calibration: Sequence[ArrayLike] | None = None,
     state: Mapping[str, ArrayLike] | None = None,
+    extra: Mapping[str, ArrayLike] | None = None,
     scaled: bool = False,
 ) -> Array:
     """The matrix A of out = A v, [..., nq, nk], as attend applies it (v = the identity). Otherwise as `attend`."""
     keys = np.asarray(k)
-    return _applied("attention", method, q, keys, keys, causal, seed, calibration, state, scaled)
+    return _applied("attention", method, q, keys, keys, causal, seed, calibration, state, extra, scaled)
 
 
 def kernel(
@@ -135,11 +146,12 @@ def kernel(
     seed: int = 1,
     calibration: Sequence[ArrayLike] | None = None,
     state: Mapping[str, ArrayLike] | None = None,
+    extra: Mapping[str, ArrayLike] | None = None,
     scaled: bool = False,
 ) -> Array:
     """The estimates of exp(q_i.k_j) before anything is normalised, [..., nq, nk]. Otherwise as `attend`."""
     keys = np.asarray(k)
-    return _applied("kernel", method, q, keys, keys, False, seed, calibration, state, scaled)
+    return _applied("kernel", method, q, keys, keys, False, seed, calibration, state, extra, scaled)
 
 
 def state(
@@ -151,6 +163,7 @@ def state(
     causal: bool = False,
     seed: int = 1,
     calibration: Sequence[ArrayLike] | None = None,
+    extra: Mapping[str, ArrayLike] | None = None,
     scaled: bool = False,
 ) -> dict[str, Array]:
     """The arrays that a method draws and learns for these heads, by name. `attend(..., state=...)` takes them back.
@@ -163,5 +176,5 @@ def state(
     _question_axes(queries, keys, stacklevel=2)
     learnt = _learnt(spec, calibration, True)
     given = [_four_axes(x, name) for x, name in zip((queries, keys, values), "qkv")]
-    drawn = _native.state(spec, given[0], given[1], given[2], causal, seed, scaled, learnt)
+    drawn = _native.state(spec, given[0], given[1], given[2], causal, seed, scaled, learnt, _further(extra))
     return {name: arrays[0] if queries.ndim == 2 else np.stack(arrays) for name, arrays in drawn.items()}

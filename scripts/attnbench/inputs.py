@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
 import numpy as np
 
 from attnbench.entry import Entry
-from attnbench.method import Array
+from attnbench.method import Array, Need
 
 
 class Sizes(NamedTuple):
@@ -30,7 +30,11 @@ class Input:
     causal: bool = False
     """Runs are causal unless --bidirectional is given: the heads are those of a causal model."""
 
-    def draw(self, shape: Sizes, seed: int) -> tuple[Array, Array, Array]:
+    provides: Mapping[str, Need | tuple[Any, ...]] = {}
+    """Arrays beside q, k and v that a method may need: {"gate": ("n", 1)}. draw then returns a dict of them as its
+    fourth result."""
+
+    def draw(self, shape: Sizes, seed: int) -> tuple[Any, ...]:
         """q [nq, d], k [nk, d], v [nk, dv], **not** scaled by d^-1/4: attnbench does that.
 
         Equal seeds give equal heads. Replicates, heads and the head that fitted methods learn from have other seeds.
@@ -53,12 +57,18 @@ class InputDeclaration(Entry):
         self._require("draw(self, shape, seed)")
         self.aims = self._has("needles(self, shape, seed)")
         self.causal = bool(getattr(cls, "causal", False))
+        self.provides = self._needs("provides")
 
     def draw(self, values: dict[str, Any], sizes: tuple[int, ...], seed: int) -> tuple[Any, ...]:
-        """q, k and v of a new instance."""
+        """q, k and v of a new instance, and the dict of what it provides beside them."""
         said = self._made(values).draw(Sizes(*sizes), seed)
-        if not isinstance(said, (tuple, list)) or len(said) != 3:
-            raise TypeError(f"draw(shape, seed) returned a {type(said).__name__}; expected three arrays (q, k, v)")
+        names = [name for name, *_ in self.provides]
+        expected = "(q, k, v, {" + ", ".join(f'"{name}": array' for name in names) + "})" if names else "(q, k, v)"
+        if not isinstance(said, (tuple, list)) or len(said) != (4 if names else 3):
+            count = f" of {len(said)}" if isinstance(said, (tuple, list)) else ""
+            raise TypeError(f"draw(shape, seed) returned a {type(said).__name__}{count}; expected {expected}")
+        if names and (not isinstance(said[3], Mapping) or set(said[3]) != set(names)):
+            raise TypeError(f"draw(shape, seed) returned {said[3]!r:.80} as its fourth result; expected {expected}")
         return tuple(said)
 
     def needles(self, values: dict[str, Any], sizes: tuple[int, ...], seed: int) -> list[int]:

@@ -34,6 +34,22 @@ class Calibration(NamedTuple):
     v: Array
 
 
+class Need(NamedTuple):
+    """An array that a method needs beside q, k and v, or that an input gives: `needs = {"gate": Need("n", 1)}`.
+
+    A tuple of the same items will do: `needs = {"gate": ("n", 1, "uniform")}`.
+    """
+
+    rows: str | int = "n"
+    """"n" (one a key), "nq" (one a query), "d", "dv", or a number"""
+    columns: str | int = 1
+    values: str = "normal"
+    """How `check` fills it: "normal", "uniform" between 0 and 1, or "positions": 0 to n - 1, also in runs whose input
+    gives none."""
+    meaning: str = ""
+    """one line, for `describe`"""
+
+
 class Parameter:
     """A parameter with bounds: `parameters = {"m": Parameter(64, "features", minimum=1, budget=True)}`.
 
@@ -89,6 +105,13 @@ class Method:
     def features_k(self, x: Array) -> Array:
         """Keys [b, d] to features [b, F]."""
         raise NotImplementedError
+
+    needs: Mapping[str, Need | tuple[Any, ...]] = {}
+    """Arrays beside q, k and v. Every function that takes q and k takes them, in this order, after its own arguments:
+    attend(self, q, k, v, causal, gate), kernel(self, q, k, gate), step(self, q, k, v, gate)."""
+
+    departure: str = ""
+    """Where the method does something else than its `reference`, and why, for `describe`."""
 
     tensors: bool = False
     """attend takes and returns torch tensors, and autograd gives its gradients."""

@@ -1,6 +1,7 @@
 // Sparse plus low rank beyond the default pair, which methods_test.cpp covers.
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
+#include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
 
 using namespace attnbench;
@@ -85,11 +86,34 @@ TEST_CASE("what cannot be combined is refused with the reason", "[methods]") {
   };
   refused("combine:[local]", "expected two");
   refused("combine:[local],[vq],[vq]", "expected two");
-  refused("combine:[performer],[local]", "not in that order");
+  refused("combine:[performer],[local]", "performer declares no pattern of keys; expected one that does");
   refused("combine:[local],[reformer]", "no weight of a pair");
   refused("combine:[local],[cosformer]", "kernel of content alone", true);
   CHECK_THROWS_WITH(Params("methods", "combine:[local:window=-1],[performer]"), ContainsSubstring("window=-1"));
   CHECK_THROWS_WITH(Params("methods", "combine:m=3"), ContainsSubstring("unknown parameter 'm'"));
+}
+
+TEST_CASE("a base with another normaliser than row sums is refused before it is drawn", "[methods]") {
+  // Registered here, so that no other test sees more methods than the program has.
+  for (const auto& [name, normaliser] : {std::pair("unnormalised", Normaliser::none), {"unit-rows", Normaliser::l2}}) {
+    MethodEntry entry = find<MethodEntry>("softmax");
+    entry.text.name = name;
+    entry.text.aliases.clear();
+    entry.claims = [normaliser = normaliser](const Params&, const Shape&) { return Claims{.normaliser = normaliser}; };
+    add(std::move(entry));
+  }
+  const auto refusal = [](const std::string& spec) {
+    const Params params("methods", spec);
+    return misuse_of([&] { find<MethodEntry>(params.name()).check(params); });
+  };
+  CHECK(
+      refusal("combine:[local],[unnormalised]") ==
+      "combine: [unnormalised] has the normaliser none; expected row_sums, a method that divides its weights by their "
+      "row sums, such as linear or performer");
+  CHECK_THAT(refusal("combine:[local],[unit-rows]"), ContainsSubstring("[unit-rows] has the normaliser l2"));
+  CHECK_THAT(refusal("truncated:base=unnormalised"), ContainsSubstring("truncated: [unnormalised] has the normaliser"));
+  CHECK_NOTHROW(find<MethodEntry>("combine").check(Params("methods", "combine:[local],[performer]")));
+  CHECK_NOTHROW(find<MethodEntry>("truncated").check(Params("methods", "truncated:base=softmax")));
 }
 
 TEST_CASE("specs in specs have one spelling", "[unit]") {

@@ -142,6 +142,29 @@ TEST_CASE("truncated to self, not renormalised, linear attention keeps the diago
     }
 }
 
+TEST_CASE("truncated takes any method with a kernel of content alone", "[methods]") {
+  const TestHead problem = small_problem();
+  for (const bool causal : {false, true}) {
+    const Mask mask{.causal = causal};
+    CHECK(difference(result("truncated:base=softmax,window=5", problem, mask),
+                     result("local:window=5", problem, mask)) < tolerance);
+    // Not renormalised, it keeps the band of the softmax matrix.
+    const auto exact = oracle::attention(Params("methods", "softmax"), {}, problem.head, mask);
+    Matrix<double> band = exact.A;
+    for (Index i = 0; i < band.rows(); ++i)
+      for (Index j = 0; j < band.cols(); ++j)
+        if (std::abs(i - j) > 5) band(i, j) = 0;
+    CHECK(difference(result("truncated:base=softmax,window=5,renormalise=false", problem, mask),
+                     band * problem.head.V) < tolerance);
+  }
+  for (const char* spec : {"truncated:base=uniform", "truncated:base=nystrom", "truncated:base=top-k"}) {
+    INFO(spec);
+    CHECK_THROWS_WITH(result(spec, problem),
+                      ContainsSubstring("offers no kernel of content alone; expected one that does, "
+                                        "such as linear, performer, vq or softmax"));
+  }
+}
+
 TEST_CASE("vq with the keys as its codebook is softmax", "[methods]") {
   const TestHead problem = small_problem();
   const Tensors keys{{"codebook", problem.head.K.colwise().reverse()}};

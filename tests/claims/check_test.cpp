@@ -455,9 +455,47 @@ TEST_CASE("claims that cannot be tested are skipped with the reason", "[unit]") 
   };
   CHECK_THAT(reason("linformer", "causal"), ContainsSubstring("no causal form"));
   CHECK_THAT(reason("linear", "unbiased"), ContainsSubstring("no closed form is known"));
-  CHECK_THAT(reason("performer:m=1000", "rank"), ContainsSubstring("bound of 1000"));
+  CHECK_THAT(reason("linformer:r=1000", "rank"), ContainsSubstring("bound of 1000"));
   CHECK_THAT(reason("softmax", "variance"), ContainsSubstring("variance is 0"));
   CHECK_THAT(reason("linear", "geometry"), ContainsSubstring("no ensemble"));
+}
+
+TEST_CASE("what features imply is tested where a test fits, and is said to be implied either way", "[unit]") {
+  const auto lines = [](const std::string& spec) { return checked(subject(spec), 2e4).subjects[0]; };
+  const auto one = [](const SubjectReport& report, const char* claim) {
+    return deciding(of_claim(report.results, claim));
+  };
+  const SubjectReport positive = lines("performer:m=16");
+  const std::pair<const char*, const char*> implied[] = {
+      {"row-sums", "the division by row sums of its features' products"},
+      {"non-negative", "features that are not negative"},
+      {"rank", "the number of its features"}};
+  for (const auto& [claim, by] : implied) {
+    CHECK(one(positive, claim).outcome == Outcome::pass);
+    CHECK(one(positive, claim).implied == by);
+  }
+  CHECK(one(positive, "causal").implied.empty());
+  CHECK_THAT(text_of(positive), ContainsSubstring("tests); implied by the division by row sums"));
+
+  const SubjectReport wide = lines("performer:m=1000");
+  CHECK(one(wide, "rank").outcome == Outcome::implied);
+  CHECK_THAT(text_of(wide),
+             ContainsSubstring("IMPLIED") &&
+                 ContainsSubstring("implied by the number of its features, not tested: a bound of 1000"));
+  CHECK(one(wide, "row-sums").outcome == Outcome::pass);
+
+  // Signed features imply no sign of the weights, and features that may all be 0 no row sum.
+  const Result sign = one(lines("performer:features=trig,m=16"), "non-negative");
+  CHECK((sign.outcome == Outcome::skipped && sign.implied.empty()));
+  const Result vanishing = one(lines("linear:features=relu"), "row-sums");
+  CHECK((vanishing.outcome == Outcome::skipped && vanishing.implied.empty()));
+  // Softmax is no product of features: the same claims are tested, and nothing implies them.
+  CHECK((one(lines("softmax"), "row-sums").outcome == Outcome::pass &&
+         one(lines("softmax"), "row-sums").implied.empty()));
+  // A claim that fails stays a failure, even where something implies it.
+  const Subject negative = altered<OneNegativeEntry>("performer:m=64");
+  const Result failed = one(checked(negative, 2e4).subjects[0], "non-negative");
+  CHECK((failed.outcome == Outcome::fail && !failed.implied.empty()));
 }
 
 TEST_CASE("the bias of a kernel that claims no mean is measured and not judged", "[statistics]") {

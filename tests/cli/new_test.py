@@ -16,7 +16,8 @@ from pathlib import Path
 FAMILIES = ("linear", "low-rank", "codebook", "sparse", "mixer")
 KINDS = {
     **{f"sample-method-{family}": ["method", "--family", family] for family in FAMILIES},
-    **{f"sample-{kind}": [kind] for kind in ("feature-map", "projection", "input", "experiment", "recipe")},
+    **{f"sample-{kind}": [kind] for kind in ("feature-map", "projection", "input", "experiment")},
+    "sample-recipe": ["recipe", "--cpp"],
 }
 CHECKED = [
     *(name for name, (kind, *_) in KINDS.items() if kind == "method"),
@@ -76,6 +77,21 @@ class NewTest(unittest.TestCase):
             self.assertNotIn("not done", ran.stdout)
         self.assertIn("largest_error", run(PROGRAM, "export", results).stdout)
 
+    def test_a_recipe_file_runs_as_it_is(self) -> None:
+        made = run(PROGRAM, "new", "recipe", "my-recipe", "-o", str(self.folder))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        path = self.folder / "my-recipe.recipe.json"
+        self.assertEqual(made.stdout.splitlines()[0], str(path))
+        command = made.stdout.splitlines()[-1].split()
+        self.assertEqual(command, ["attnbench", "reproduce", str(path), "--smoke"])
+        words = ["--results", str(self.folder / "results.db"), "-o", str(self.folder / "out")]
+        ran = run(PROGRAM, *command[1:], *words)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertTrue((self.folder / "out/index.html").is_file())
+        # Performer and the mean at two lengths, two draws each.
+        exported = run(PROGRAM, "export", str(self.folder / "results.db")).stdout
+        self.assertEqual(sum("relative_output_error," in line for line in exported.splitlines()), 8)
+
     def test_samples_run(self) -> None:
         results = str(self.folder / "results.db")
         words = ["--method", "uniform", "--input", "sample-input", "-n", "64", "-d", "8", "--results", results]
@@ -97,6 +113,9 @@ class NewTest(unittest.TestCase):
             (["method", "mine"], "--family is missing"),
             (["method", "mine", "--family", "dense"], "no such family"),
             (["input", "mine", "--family", "sparse"], "--family is of methods"),
+            (["input", "mine", "--cpp"], "--cpp is of recipes"),
+            (["recipe", "mine", "--python"], "--python is of methods, inputs and experiments"),
+            (["recipe", "My_Recipe"], "is not a name"),
             (["projection", "mine", "--python"], "--python is of methods, inputs and experiments"),
             (["method", "mine", "--python", "--family", "sparse"], "has no --family"),
             (["input", "gaussian"], "is taken by"),

@@ -36,6 +36,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, size_t size) {
   // Deflate makes up to 1032 bytes from one, and float16 becomes double. libzip makes room for the 65,535 entries that
   // the shortest archive can declare: 2 MB.
   const AllocationBound bound((size_t{3} << 20) + 4 * 1032 * size);
-  read_heads(path, [&] { return read_npz(path, {}); });
+  read_heads(path, [&] { return read_npz(path, {}, {}); });
   return 0;
 }

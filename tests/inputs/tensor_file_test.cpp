@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "harness/inputs/input.hpp"
 #include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/folder.hpp"
@@ -47,16 +48,16 @@ std::string npz_refusal(const std::string& dictionary, const std::string& number
   return misuse([&] { read_tensors(path); });
 }
 
-std::string attention_refusal(const NamedTensors& tensors) {
+std::string attention_refusal(const NamedTensors& tensors, const std::vector<Need>& needs = {}) {
   const Folder folder;
   write_safetensors(folder / "bad.safetensors", tensors, Precision::f64);
-  return misuse([&] { read_attention_file(folder / "bad.safetensors"); });
+  return misuse([&] { read_attention_file(folder / "bad.safetensors", needs); });
 }
 
-AttentionFile round_trip(const NamedTensors& tensors) {
+AttentionFile round_trip(const NamedTensors& tensors, const std::vector<Need>& needs = {}) {
   const Folder folder;
   write_safetensors(folder / "good.safetensors", tensors, Precision::f64);
-  return read_attention_file(folder / "good.safetensors");
+  return read_attention_file(folder / "good.safetensors", needs);
 }
 
 }  // namespace
@@ -418,6 +419,53 @@ TEST_CASE("grouped queries read the key head of their group", "[unit]") {
   const auto file = round_trip({{"q", numbered({6, 3, 2})}, {"k", numbered({2, 5, 2})}, {"v", numbered({2, 5, 1})}});
   CHECK((file.heads == 6 && file.key_heads == 2));
   for (Index head = 0; head < 6; ++head) CHECK(file.head(0, head).K(0, 0) == numbered({20}).values[head < 3 ? 0 : 10]);
+}
+
+TEST_CASE("what a method needs beside q, k and v is read by name, for all heads or for each", "[unit]") {
+  const std::vector<Need> needs{{.name = "gate"}, {.name = "bias", .rows = "nq", .columns = "n"}, {.name = "absent"}};
+  const NamedTensors heads{{"q", numbered({6, 3, 2})}, {"k", numbered({2, 5, 2})}, {"v", numbered({2, 5, 1})}};
+  const auto with = [&](const std::string& name, const std::vector<Index>& shape) {
+    NamedTensors tensors = heads;
+    tensors[name] = numbered(shape);
+    return tensors;
+  };
+  const auto gate_of = [&](const std::vector<Index>& shape, Index head) {
+    return round_trip(with("gate", shape), needs).extras(0, head).at("gate");
+  };
+  for (Index head = 0; head < 6; ++head) {
+    CHECK(gate_of({5, 1}, head).numbers(2, 0) == numbered({5}).values[2]);                         // of all heads
+    CHECK(gate_of({6, 5, 1}, head).numbers(2, 0) == numbered({30}).values[5 * size_t(head) + 2]);  // of q's
+    CHECK(gate_of({2, 5, 1}, head).numbers(2, 0) == numbered({10}).values[head < 3 ? 2 : 7]);      // of k's
+  }
+  CHECK(gate_of({5, 1}, 0).rows == Extra::Axis::keys);
+  const auto bias = round_trip(with("bias", {6, 3, 5}), needs).extras(0, 4);
+  CHECK(bias.size() == 1);
+  CHECK(bias.at("bias").numbers(2, 1) == numbered({90}).values[4 * 15 + 11]);
+  CHECK(bias.at("bias").columns == Extra::Axis::keys);
+  CHECK(round_trip(with("other", {7, 7}), needs).extra.empty());  // of another method: not read
+
+  const auto refusal = [&](const std::vector<Index>& shape) { return attention_refusal(with("gate", shape), needs); };
+  CHECK(contains(refusal({4, 1}), "gate has the shape [4, 1]; expected [5, 1] (n x 1), or [6, 5, 1] for each head"));
+  CHECK(contains(refusal({3, 5, 1}), "gate has the shape [3, 5, 1]; expected [5, 1]"));
+  CHECK(contains(refusal({5}), "gate has the shape [5]"));
+  NamedTensors infinite = with("gate", {5, 1});
+  infinite["gate"].values[3] = INFINITY;
+  CHECK(contains(attention_refusal(infinite, needs), "gate[3, 0] is inf"));
+}
+
+TEST_CASE("a shorter head has the first gates of its file", "[unit]") {
+  const Folder folder;
+  const Tensor gate = numbered({5, 1});
+  write_safetensors(folder / "heads.safetensors",
+                    {{"q", numbered({5, 2})}, {"k", numbered({5, 2})}, {"v", numbered({5, 4})}, {"gate", gate}},
+                    Precision::f64);
+  const Params input("inputs", "file:path=" + (folder / "heads.safetensors"));
+  InputRequest request{.nq = 2, .nk = 3, .d = 2, .dv = 4, .streams = Streams(1)};
+  CHECK(draw_head(input, request).extra.empty());
+  request.needs = {{.name = "gate"}};
+  const HeadData<double> head = draw_head(input, request);
+  CHECK(head.K.rows() == 3);
+  CHECK(head.extra.at("gate").numbers == Eigen::Map<const Matrix<double>>(gate.values.data(), 3, 1));
 }
 
 TEST_CASE("attention files whose tensors do not belong together are refused", "[unit]") {

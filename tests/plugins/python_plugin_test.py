@@ -108,6 +108,28 @@ REFUSED = {
         f"class Mine:\n    parameters = {{'seed': 1}}\n{ATTEND}",
         r"parameter 'seed' has the name of what attnbench gives the constructor; rename it",
     ),
+    "needs_without_attend": (
+        "class Mine:\n    needs = {'gate': ('n', 1)}\n    def features_q(self, x):\n        return x\n"
+        "    features_k = features_q\n",
+        r"class Mine has needs and features, .*kernel\(self, q, k, gate\) instead",
+    ),
+    "needs_that_attend_does_not_take": (
+        f"class Mine:\n    needs = {{'gate': ('n', 1)}}\n{ATTEND.replace(', causal', '')}",
+        r"attend\(q, k, v\) beside self; expected attend\(self, q, k, v, causal, gate\), or attend\(self, q, k, v, gate\)",
+    ),
+    "needs_an_unknown_axis": (
+        f"class Mine:\n    needs = {{'gate': ('m', 1)}}\n{ATTEND}",
+        r"array gate has the axis 'm'; expected n \(one a key\)",
+    ),
+    "needs_other_values": (
+        f"class Mine:\n    needs = {{'gate': ('n', 1, 'gamma')}}\n{ATTEND}",
+        r"array gate has values 'gamma'; expected normal, uniform or positions",
+    ),
+    "needs_no_dict": (
+        f"class Mine:\n    needs = ['gate']\n{ATTEND}",
+        r"needs is a list; expected a dict, such as needs = \{\"gate\": \(\"n\", 1\)\}",
+    ),
+    "departure_is_no_text": (f"class Mine:\n    departure = True\n{ATTEND}", r"departure is a bool; expected the text"),
     "unknown_normaliser": (
         f"class Mine:\n    claims = {{'normaliser': 'rows'}}\n{ATTEND}",
         r"claim normaliser = 'rows'; expected row_sums, none, l2",
@@ -732,6 +754,126 @@ class AbilitiesTest(unittest.TestCase):
         made = attnbench("list", "methods", "--plugin", str(self.folder / "mine.py"))
         self.assertEqual(made.returncode, 2)
         self.assertRegex(made.stderr, r"class Mine has tensors = True, and \S+ has no torch: .* --python")
+
+
+class NeedsTest(unittest.TestCase):
+    """Arrays beside q, k and v."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def done(self, *words: str, code: int = 0) -> str:
+        made = attnbench(*words, *plugin("gates"))
+        self.assertEqual(made.returncode, code, made.stdout[-3000:] + made.stderr[-3000:])
+        return made.stderr if code == 2 else made.stdout
+
+    def rows(self, experiment: str, *words: str, code: int = 0) -> list[dict[str, str]]:
+        results = str(self.folder / f"{len(list(self.folder.iterdir()))}.db")
+        self.done("run", experiment, *words, "-d", "8", "--results", results, code=code)
+        return list(csv.DictReader(io.StringIO(attnbench("export", results).stdout)))
+
+    def ending(self, experiment: str, *words: str, code: int = 0) -> str:
+        row = self.rows(experiment, *words, code=code)[0]
+        return f"{row['ending']} {row['reason']}".strip()
+
+    def difference(self, experiment: str, *words: str) -> float:
+        (row,) = (r for r in self.rows(experiment, *words) if r["metric"] == "relative_output_difference")
+        return float(row["value"])
+
+    def heads(self, *leading: int, **more: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        generator = np.random.default_rng(1)
+        arrays = {name: generator.standard_normal((*leading, 20, 8)) for name in "qkv"}
+        return {**arrays, "gate": generator.random((*leading, 20, 1)), **more}
+
+    def attended(self, spec: str, arrays: dict[str, NDArray[Any]], *words: str) -> NDArray[Any]:
+        file, output = self.folder / "in.npz", self.folder / "out.safetensors"
+        np.savez(file, allow_pickle=False, **arrays)
+        self.done("attend", spec, "--input", str(file), "--output", str(output), "--precision", "f64", *words)
+        return read_safetensors(output)["out"]
+
+    def test_all_claims_are_tested(self) -> None:
+        report = self.done("check", "gated", "gated-heads", "weighted-keys")
+        for claim in ("formula", "decoder", "gradients", "second-paths", "heads", "causal", "padding", "permutation"):
+            self.assertRegex(report, rf"{claim} +PASS")
+        self.assertNotIn("FAIL", report)
+        report = self.done("check", "later-gate", code=1)
+        self.assertEqual(set(re.findall(r"(\S+) +FAIL ", report)), {"causal", "permutation"})
+
+    def test_a_gate_of_a_file_is_that_of_its_head(self) -> None:
+        for leading in ((), (3,), (2, 3)):
+            arrays = self.heads(*leading)
+            for words in ([], ["--causal"]):
+                want = self.attended("softmax", {**arrays, "v": arrays["gate"] * arrays["v"]}, *words)
+                for spec in ("gated", "gated-heads"):
+                    got = self.attended(spec, arrays, *words)
+                    np.testing.assert_allclose(got, want, atol=1e-12)
+        shared = self.heads(3, gate=self.heads()["gate"])  # one for all heads
+        want = self.attended("softmax", {**shared, "v": shared["gate"] * shared["v"]})
+        np.testing.assert_allclose(self.attended("gated", shared), want, atol=1e-12)
+
+    def test_a_gate_that_is_missing_or_has_another_shape_is_misuse(self) -> None:
+        file, output = str(self.folder / "in.npz"), str(self.folder / "out.safetensors")
+        for gate, words in (
+            (
+                {},
+                r"gated needs 'gate' of shape n x 1 = 20 x 1, and \S+ does not give it; put an array 'gate' of shape ",
+            ),
+            ({"gate": np.ones((19, 1))}, r"gate has the shape \[19, 1\]; expected \[20, 1\] \(n x 1\)"),
+        ):
+            arrays = {name: array for name, array in self.heads().items() if name != "gate"}
+            np.savez(file, allow_pickle=False, **arrays, **gate)
+            self.assertRegex(self.done("attend", "gated", "--input", file, "--output", output, code=2), words)
+
+    def test_an_input_gives_it_or_the_cell_is_skipped_with_the_reason(self) -> None:
+        words = ["--method", "gated", "-n", "20"]
+        self.assertEqual(self.ending("attention-error", *words, "--input", "gated-gaussian"), "done")
+        self.assertRegex(
+            self.ending("attention-error", *words, code=1),
+            "^skipped gated needs 'gate' of shape n x 1 = 20 x 1, and the input gaussian does not give it; inputs that "
+            "do: gated-gaussian, file:PATH with an array 'gate' beside q, k and v",
+        )
+        np.savez(self.folder / "in.npz", allow_pickle=False, **self.heads())
+        file = f"file:path={self.folder / 'in.npz'}"
+        self.assertEqual(self.ending("attention-error", *words[:2], "-n", "12", "--input", file), "done")
+        words += ["--input", "gated-gaussian"]
+        self.assertEqual(self.ending("decode", *words, "--causal"), "done")
+        self.assertRegex(
+            self.ending("depth:layers=2", *words, code=1),
+            "^skipped gated needs 'gate' .*, and a layer of a transformer does not give it; run an experiment on single",
+        )
+
+    def test_describe_says_what_is_needed_and_given(self) -> None:
+        told = " ".join(self.done("describe", "gated").split())
+        self.assertIn("needs gate (n x 1): of each value", told)
+        self.assertIn("departure The paper gates after attention; here values are gated.", told)
+        told = " ".join(self.done("describe", "gated-gaussian").split())
+        self.assertIn("provides gate (n x 1): between 0 and 1", told)
+        self.assertIn("needs gate (n x 1)", " ".join(self.done("describe", "truncated:base=weighted-keys").split()))
+
+    def test_a_plugin_is_a_base_by_its_kernel(self) -> None:
+        words = ["-n", "40", "--input", "gated-gaussian"]
+        # A band of all keys is the whole matrix.
+        wide = "truncated:base=weighted-keys,window=40"
+        self.assertLess(self.difference("agreement:[weighted-keys]", *words, "--method", wide), 1e-6)
+        (self.folder / "exponential.py").write_text(
+            "import numpy as np\nclass Exponential:\n    claims = {'permutation_equivariant': True}\n"
+            "    def attend(self, q, k, v, causal):\n        weights = self.kernel(q, k)\n"
+            "        weights = np.tril(weights) if causal else weights\n"
+            "        return weights @ v / weights.sum(axis=1, keepdims=True)\n"
+            "    def kernel(self, q, k):\n        return np.exp(q @ k.T)\n"
+            "class Unnormalised(Exponential):\n    claims = {'permutation_equivariant': True, 'normaliser': 'none'}\n"
+            "    def attend(self, q, k, v, causal):\n        weights = self.kernel(q, k)\n"
+            "        return (np.tril(weights) if causal else weights) @ v\n"
+        )
+        other = ["--plugin", str(self.folder / "exponential.py")]
+        for spec, same in (
+            ("truncated:base=exponential,window=5", "local:window=5"),
+            ("combine:[local:window=5],[exponential]", "softmax"),
+        ):
+            self.assertLess(self.difference(f"agreement:[{same}]", "--method", spec, "-n", "40", *other), 1e-6)
+        for spec in ("combine:[local],[unnormalised]", "truncated:base=unnormalised"):
+            said = self.done("run", "attention-error", "--method", spec, "-n", "40", *other, code=2)
+            self.assertRegex(said, r"\[unnormalised\] has the normaliser none; expected row_sums")
 
 
 class EntriesTest(unittest.TestCase):

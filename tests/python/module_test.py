@@ -26,6 +26,7 @@ import attnbench  # noqa: E402
 from attnbench.entry import kebab  # noqa: E402
 from libraries_test import read_safetensors  # noqa: E402
 from heavy_tails import HeavyTails, Overlap  # noqa: E402
+from gates import Gated, GatedHeads, WeightedKeys  # noqa: E402
 from means import Leaky, Mean  # noqa: E402
 
 Array = NDArray[Any]
@@ -93,6 +94,66 @@ class AttendTest(unittest.TestCase):
                 attnbench.attend(spec, q, k, v, state={"W": np.zeros((5, D))})
         with self.assertRaisesRegex(attnbench.Misuse, "the state is of 2 heads; expected one for all, or 1"):
             attnbench.attend("performer:m=5", q, k, v, state={"projection": np.zeros((2, 5, D))})
+
+    def test_what_a_method_needs_beside_q_k_and_v(self) -> None:
+        q, k, v, gate = drawn(2, 4), drawn(2, 2), drawn(2, 2, columns=DV), np.exp(drawn(2, 2, columns=1))
+        want = softmax(q, np.repeat(k, 2, 1), np.repeat(gate * v, 2, 1), causal=True)
+        for given in (gate, np.repeat(gate, 2, 1)):  # of the heads of k, or of q
+            for method in (Gated, GatedHeads):
+                got = attnbench.attend(method, q, k, v, causal=True, extra={"gate": given})
+                np.testing.assert_allclose(got, want, atol=1e-12)
+        one = attnbench.attend(Gated, q, k, v, extra={"gate": gate[0, 0]})  # of all
+        np.testing.assert_array_equal(
+            one, attnbench.attend(Gated, q, k, gate[0, 0] * v, extra={"gate": np.ones((N, 1))})
+        )
+        A = attnbench.attention_matrix(Gated, q[0, 0], k[0, 0], extra={"gate": gate[0, 0]})
+        np.testing.assert_allclose(A.sum(-1), (softmax(q[0, 0], k[0, 0], gate[0, 0]))[:, 0], atol=1e-12)
+        K = attnbench.kernel(WeightedKeys, q[0, 0], k[0, 0], extra={"gate": gate[0, 0]})
+        np.testing.assert_allclose(K, np.exp(q[0, 0] @ k[0, 0].T / np.sqrt(D)) * gate[0, 0].T, rtol=1e-12)
+        for extra, words in (
+            (
+                None,
+                r"gated needs 'gate' of shape n x 1 = 40 x 1, and extra does not give it; give extra=\{\"gate\": array\}",
+            ),
+            ({"gates": gate}, r"gated does not need 'gates'; it needs 'gate' \(n x 1\)"),
+            ({"gate": gate[..., :9, :]}, r"40 x 1, and extra gives 9 x 1"),
+            ({"gate": np.repeat(gate, 4, 1)}, r"extra 'gate' is of 2 batches and 8 heads; expected"),
+        ):
+            with self.assertRaisesRegex(attnbench.Misuse, words):
+                attnbench.attend(Gated, q, k, v, extra=extra)
+        with self.assertRaisesRegex(
+            attnbench.Misuse, "softmax does not need 'gate'; it needs nothing beside q, k and v"
+        ):
+            attnbench.attend("softmax", q, k, v, extra={"gate": gate})
+
+    def test_heads_of_a_batched_class_are_one_call(self) -> None:
+        calls: list[tuple[int, ...]] = []
+
+        class Counted:
+            """Linear attention of all heads at once."""
+
+            batched = True
+
+            def __init__(self, seeds: list[int]) -> None:
+                self.factors = 1 + np.array([seed % 7 for seed in seeds])[:, None, None]
+
+            def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+                calls.append(q.shape)
+                out: Array = self.factors * np.exp(q) @ (np.exp(k).swapaxes(1, 2) @ v)
+                return out
+
+        q, k, v = drawn(2, 3), drawn(2, 3), drawn(2, 3, columns=DV)
+        together = attnbench.attend(Counted, q, k, v)
+        self.assertEqual(calls, [(3, N, D)] * 2)
+        # The draw of head h is its own, so a head alone is compared with the first of several.
+        for batch in range(2):
+            np.testing.assert_array_equal(
+                together[batch, 0], attnbench.attend(Counted, q[batch, 0], k[batch, 0], v[batch, 0])
+            )
+        self.assertEqual(calls[2:], [(1, N, D)] * 2)
+        np.testing.assert_array_equal(
+            together, np.stack([attnbench.attend(Counted, *(x[b] for x in (q, k, v))) for b in (0, 1)])
+        )
 
     def test_fewer_heads_of_keys_and_other_numbers_of_queries(self) -> None:
         q, k, v = drawn(4, rows=10), drawn(2), drawn(2, columns=DV)

@@ -172,10 +172,10 @@ TEST_CASE("values without a threshold are reported, with counts at thresholds th
 }
 
 TEST_CASE("a verdict that flips with the seed is ambiguous", "[unit]") {
-  const Verdict pass{{"s"}, {Ruling::holds, "1"}}, fail{{"s"}, {Ruling::refuted, "2"}};
-  CHECK(agreed({{pass}})[0].finding.numbers == "1");
-  CHECK(agreed({{pass, fail}, {pass, fail}})[1].finding.ruling == Ruling::refuted);
-  const Verdict flipped = agreed({{pass}, {fail}, {pass}})[0];
+  const Verdict holds{{"s"}, {Ruling::holds, "1"}}, refuted{{"s"}, {Ruling::refuted, "2"}};
+  CHECK(agreed({{holds}})[0].finding.numbers == "1");
+  CHECK(agreed({{holds, refuted}, {holds, refuted}})[1].finding.ruling == Ruling::refuted);
+  const Verdict flipped = agreed({{holds}, {refuted}, {holds}})[0];
   CHECK(flipped.finding.ruling == Ruling::open);
   CHECK(flipped.finding.numbers == "HOLDS with seeds 1, 3, REFUTED with seed 2; with the first: 1");
 }
@@ -185,12 +185,12 @@ TEST_CASE("a verdict contradicts what was expected only when both are decided", 
     return Verdict{{.text = "s", .expected = expected}, {found, ""}};
   };
   using enum Ruling;
-  CHECK(contradicts_expectation(verdict(fail, pass)));
-  CHECK(contradicts_expectation(verdict(pass, conditional)));
-  CHECK_FALSE(contradicts_expectation(verdict(ambiguous, pass)));
-  CHECK_FALSE(contradicts_expectation(verdict(fail, fail)));
-  CHECK_FALSE(contradicts_expectation(verdict(pass, ambiguous)));
-  CHECK_FALSE(contradicts_expectation(verdict(measured, pass)));
+  CHECK(contradicts_expectation(verdict(refuted, holds)));
+  CHECK(contradicts_expectation(verdict(holds, depends)));
+  CHECK_FALSE(contradicts_expectation(verdict(open, holds)));
+  CHECK_FALSE(contradicts_expectation(verdict(refuted, refuted)));
+  CHECK_FALSE(contradicts_expectation(verdict(holds, open)));
+  CHECK_FALSE(contradicts_expectation(verdict(measured, holds)));
 }
 
 // A verdict of medians errs with its rate at most, here 2e-3: of 2000 verdicts on a median that is 1, at most 14 fail,

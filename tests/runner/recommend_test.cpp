@@ -196,15 +196,17 @@ TEST_CASE("compare tells a claim that got worse from one that is no longer decid
   const Folder folder;
   const auto judged = [&](const char* name, Ruling ruling) {
     Store store(folder / name);
-    store.put_reproduction({.recipe = "r",
-                            .size = "quick",
-                            .command = "attnbench reproduce r",
-                            .seconds = 1,
-                            .cells = {},
-                            .verdicts = {{{.text = "S", .source = "a paper", .expected = pass}, {ruling, "numbers"}}}});
+    store.put_reproduction(
+        {.recipe = "r",
+         .size = "quick",
+         .command = "attnbench reproduce r",
+         .seconds = 1,
+         .cells = {},
+         .verdicts = {{{.text = "S", .source = "a paper", .expected = holds}, {ruling, "numbers"}}}});
     return folder / name;
   };
-  const auto before = judged("before.db", pass), worse = judged("worse.db", fail), open = judged("open.db", ambiguous);
+  const auto before = judged("before.db", holds), worse = judged("worse.db", refuted),
+             neither = judged("open.db", open);
   const auto same = program("compare " + before + " " + before);
   INFO(same.text);
   CHECK(same.code == 0);
@@ -213,7 +215,7 @@ TEST_CASE("compare tells a claim that got worse from one that is no longer decid
   INFO(changed.text);
   CHECK(changed.code == 1);
   CHECK(contains(changed.text, "WORSE      HOLDS -> REFUTED (expected HOLDS)  r: S"));
-  const auto undecided = program("compare " + before + " " + open);
+  const auto undecided = program("compare " + before + " " + neither);
   INFO(undecided.text);
   CHECK(undecided.code == 3);
   CHECK(contains(undecided.text, "UNDECIDED"));

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from example_stores import InTemporaryDirectory
 
@@ -55,6 +56,15 @@ class Page(InTemporaryDirectory):
             self.assertIn(words, page)
         for link in re.findall(r'(?:href|src)="([^"#]+)"', page):
             self.assertTrue((self.directory / "page" / link).exists(), link)
+
+    def test_very_many_cells_are_not_loaded_into_a_browser(self) -> None:
+        store = self.example()
+        with mock.patch.object(report, "MOST_CELLS", 1):
+            self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        page = (self.directory / "page" / "index.html").read_text()
+        self.assertIn("more than the 1 that a browser can show", page)
+        self.assertNotIn('id="cells-form"', page)
+        self.assertFalse((self.directory / "page" / "cells.js").exists())
 
     def test_an_empty_store_says_how_to_fill_it(self) -> None:
         with self.store() as store:

@@ -210,27 +210,27 @@ TEST_CASE("a claim is better when its verdict becomes the expected one, and wors
     REQUIRE(comparison.claims.size() == 1);
     return comparison.claims[0].outcome;
   };
-  CHECK(outcome(pass, pass, pass) == Claim::same);
-  CHECK(outcome(pass, fail, pass) == Claim::worse);
-  CHECK(outcome(fail, pass, pass) == Claim::better);
-  CHECK(outcome(pass, fail, fail) == Claim::better);  // a published statement that is false
-  CHECK(outcome(pass, fail, conditional) == Claim::differs);
-  CHECK(outcome(pass, fail, ambiguous) == Claim::differs);  // nothing was expected
-  CHECK(outcome(pass, ambiguous, pass) == Claim::ambiguous);
-  CHECK(outcome(ambiguous, ambiguous, pass) == Claim::same);
+  CHECK(outcome(holds, holds, holds) == Claim::same);
+  CHECK(outcome(holds, refuted, holds) == Claim::worse);
+  CHECK(outcome(refuted, holds, holds) == Claim::better);
+  CHECK(outcome(holds, refuted, refuted) == Claim::better);  // a published statement that is false
+  CHECK(outcome(holds, refuted, depends) == Claim::differs);
+  CHECK(outcome(holds, refuted, open) == Claim::differs);  // nothing was expected
+  CHECK(outcome(holds, open, holds) == Claim::ambiguous);
+  CHECK(outcome(open, open, holds) == Claim::same);
 }
 
 TEST_CASE("claims that only one file judges are named", "[unit]") {
   using Claim = ComparedClaim::Outcome;
   using enum Ruling;
   const Folder folder;
-  judge(folder / "a.db", pass, pass, "old");
-  judge(folder / "b.db", pass, pass, "new");
+  judge(folder / "a.db", holds, holds, "old");
+  judge(folder / "b.db", holds, holds, "new");
   const auto apart = compare_claims(folder / "a.db", folder / "b.db");
   CHECK(apart.claims.empty());
   CHECK(apart.only_a == std::vector<std::string>{"r: old"});
   CHECK(apart.only_b == std::vector<std::string>{"r: new"});
-  judge(folder / "b.db", fail, pass, "old");
+  judge(folder / "b.db", refuted, holds, "old");
   const auto worse = compare_claims(folder / "a.db", folder / "b.db");
   REQUIRE(worse.claims.size() == 1);
   CHECK(worse.claims[0].outcome == Claim::worse);

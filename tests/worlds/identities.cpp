@@ -12,8 +12,8 @@ using enum Ruling;
 const std::string widths = "Gaussians of width 1/8, 1/4 or 1/2 around the codes";
 const bool code_width = add({"code-width",
                              of("distance", [](const Asked& a) { return 1 / std::sqrt(a.number("samples")); }),
-                             {{widths, pass, {0.125}}}}) &&
-                        add({"code-width", of("distance", [](const Asked&) { return 0.1; }), {{widths, fail, {1}}}});
+                             {{widths, holds, {0.125}}}}) &&
+                        add({"code-width", of("distance", [](const Asked&) { return 0.1; }), {{widths, refuted, {1}}}});
 
 Numbers normalised(double as_written, double power) {
   return of("relative_difference", [=](const Asked& a) -> Answer {
@@ -26,13 +26,13 @@ const std::string written = "A softmax over the channels of a query",
 const bool efficient_normalisation =
     add({"efficient-normalisation",
          normalised(1e-13, -0.5),
-         {{written, pass, {1e-13}},
+         {{written, holds, {1e-13}},
           {"How far Efficient attention is from linear attention with exponentials, both on raw", measured, {0.25}},
           {"How far Efficient attention is from linear attention with exponentials, both on q and k times",
            measured,
            {0.25}},
-          {rate, pass, {-0.5}}}}) &&
-    add({"efficient-normalisation", normalised(1e-11, -1), {{written, fail, {1e-11}}, {rate, fail, {-1}}}});
+          {rate, holds, {-0.5}}}}) &&
+    add({"efficient-normalisation", normalised(1e-11, -1), {{written, refuted, {1e-11}}, {rate, refuted, {-1}}}});
 
 Numbers maps(double off) {
   return [off](const Asked& a) -> Answer {
@@ -49,13 +49,13 @@ const std::string pointwise = "1 + elu(x) is exp(x) for x <= 0";
 const bool elu_against_exp =
     add({"elu-against-exp",
          maps(0),
-         {{pointwise, pass, {0}},
+         {{pointwise, holds, {0}},
           {"How far linear attention with 1 + elu is from that with exponentials, with raw", measured, {0.25}},
           {"How far linear attention with 1 + elu is from that with exponentials, with q and k times",
            measured,
            {0.25}},
           {"How far linear attention with 1 + elu is from that with exponentials on raw", measured, {0.25}}}}) &&
-    add({"elu-against-exp", maps(1e-9), {{pointwise, fail, {1e-9}}}});
+    add({"elu-against-exp", maps(1e-9), {{pointwise, refuted, {1e-9}}}});
 
 Numbers twice(double even, double complex) {
   return [=](const Asked& a) -> Answer {
@@ -66,8 +66,8 @@ Numbers twice(double even, double complex) {
 }
 const std::string even_part = "FNet's mixing applied twice", reversal = "The complex Fourier transform over tokens";
 const bool fnet_twice =
-    add({"fnet-twice", twice(1e-13, 2e-13), {{even_part, pass, {1e-13}}, {reversal, pass, {2e-13}}}}) &&
-    add({"fnet-twice", twice(1e-11, 2e-11), {{even_part, fail, {1e-11}}, {reversal, fail, {2e-11}}}});
+    add({"fnet-twice", twice(1e-13, 2e-13), {{even_part, holds, {1e-13}}, {reversal, holds, {2e-13}}}}) &&
+    add({"fnet-twice", twice(1e-11, 2e-11), {{even_part, refuted, {1e-11}}, {reversal, refuted, {2e-11}}}});
 
 // Without its key's factor a Performer tends to the tilted softmax, with it to softmax.
 Numbers tending(double power, double rounding) {
@@ -88,8 +88,8 @@ const std::string of_queries = "Without the factor exp(-|q|^2/2) of queries",
 const bool key_norms =
     add({"key-norms",
          tending(-0.5, 1e-13),
-         {{of_queries, pass, {1e-13}},
-          {of_keys, pass, {1e-13}},
+         {{of_queries, holds, {1e-13}},
+          {of_keys, holds, {1e-13}},
           {"How far leaving out the factor exp(-|k|^2/2) of keys moves the attention of infinitely many positive "
            "features on heads",
            measured,
@@ -98,10 +98,10 @@ const bool key_norms =
            "features on normal",
            measured,
            {0.3}},
-          {tends, pass, {-0.5}}}}) &&
+          {tends, holds, {-0.5}}}}) &&
     add({"key-norms",
          tending(-1, 1e-11),
-         {{of_queries, fail, {1e-11}}, {of_keys, fail, {1e-11}}, {tends, fail, {-1}}}});
+         {{of_queries, refuted, {1e-11}}, {of_keys, refuted, {1e-11}}, {tends, refuted, {-1}}}});
 
 Numbers reading(double of_random, double of_dense, double any) {
   return [=](const Asked& a) -> Answer {
@@ -117,10 +117,10 @@ const std::string random_reads = "The output of Random Synthesizer", dense_reads
 const bool synthesizer_input =
     add({"synthesizer-input",
          reading(0, 0.5, 0),
-         {{random_reads, pass, {0}}, {dense_reads, pass, {-0.5}}, {none_reads, pass, {0}}}}) &&
+         {{random_reads, holds, {0}}, {dense_reads, holds, {-0.5}}, {none_reads, holds, {0}}}}) &&
     add({"synthesizer-input",
          reading(1e-9, 0.05, 1e-9),
-         {{random_reads, fail, {1e-9}}, {dense_reads, fail, {-0.05}}, {none_reads, fail, {1e-9}}}});
+         {{random_reads, refuted, {1e-9}}, {dense_reads, refuted, {-0.05}}, {none_reads, refuted, {1e-9}}}});
 
 // ReLU has no gradient for negative entries, and elu + 1 has one for each.
 Numbers zeros(double of_elu, double of_relu) {
@@ -134,9 +134,9 @@ const std::string who_has_none = "ReLU features set the gradients of all negativ
 const bool zero_gradients =
     add({"zero-gradients",
          zeros(0, 0.75),
-         {{who_has_none, pass}, {"How large a share of the entries of the gradients", measured, {0.75}}}}) &&
-    add({"zero-gradients", zeros(0.01, 0.75), {{who_has_none, fail, {0.01}}}}) &&
-    add({"zero-gradients", zeros(0, 0.25), {{who_has_none, fail, {0.25}}}});
+         {{who_has_none, holds}, {"How large a share of the entries of the gradients", measured, {0.75}}}}) &&
+    add({"zero-gradients", zeros(0.01, 0.75), {{who_has_none, refuted, {0.01}}}}) &&
+    add({"zero-gradients", zeros(0, 0.25), {{who_has_none, refuted, {0.25}}}});
 
 // Gaussian codes tend to the tilted softmax: half as far from it as from softmax.
 Numbers identical(double rounding, double narrow, double tilted) {
@@ -153,19 +153,19 @@ const std::string quantised = "exp(Q C^T) (Delta^T V), with its rows normalised"
                   over_codes = "With 16384 Gaussian codes w";
 const bool vq_identities = add({"vq-identities",
                                 identical(1e-13, 1e-7, 1),
-                                {{quantised, pass, {1e-13}},
-                                 {narrow, pass, {1e-7}},
-                                 {equal_norms, pass, {1e-13}},
+                                {{quantised, holds, {1e-13}},
+                                 {narrow, holds, {1e-7}},
+                                 {equal_norms, holds, {1e-13}},
                                  {"How far attention with key features exp(-|k - w|^2/2)", measured, {0.2}},
-                                 {densities, pass, {0.5}},
-                                 {over_codes, pass, {0.5}}}}) &&
+                                 {densities, holds, {0.5}},
+                                 {over_codes, holds, {0.5}}}}) &&
                            add({"vq-identities",
                                 identical(1e-11, 1e-5, 4),
-                                {{quantised, fail, {1e-11}},
-                                 {narrow, fail, {1e-5}},
-                                 {equal_norms, fail, {1e-11}},
-                                 {densities, fail, {2}},
-                                 {over_codes, fail, {2}}}});
+                                {{quantised, refuted, {1e-11}},
+                                 {narrow, refuted, {1e-5}},
+                                 {equal_norms, refuted, {1e-11}},
+                                 {densities, refuted, {2}},
+                                 {over_codes, refuted, {2}}}});
 
 // Errors grow in proportion to the layer.
 const bool error_propagation =
@@ -176,8 +176,8 @@ const bool error_propagation =
            if (a.name() == "uniform") return 6;
            return a.option("features") == "trig" ? 4 : a.option("projection") == "iid" ? 8 : 2;
          },
-         {{"With an approximation of attention in every layer", pass, {0.25, 0.25, 0.25, 0.125, 0.125}},
-          {"With trigonometric features in every causal layer", pass, {0.5}},
+         {{"With an approximation of attention in every layer", holds, {0.25, 0.25, 0.25, 0.125, 0.125}},
+          {"With trigonometric features in every causal layer", holds, {0.5}},
           {"By what factor orthogonal vectors in place of independent", measured, {0.25}},
           {"How large the error of the hidden state after all layers", measured, {3}}}}) &&
     add({"error-propagation",
@@ -186,7 +186,7 @@ const bool error_propagation =
               const auto layer = static_cast<double>(a.place);
               return a.name() == "uniform" ? 4 - layer / 4 : 1 + layer;  // one method's error falls
             }),
-         {{"With an approximation of attention in every layer", fail}}});
+         {{"With an approximation of attention in every layer", refuted}}});
 
 // A residual that starts at a half and falls at that order.
 double fallen(double order, size_t layer) { return std::pow(0.5, std::pow(order, static_cast<double>(layer))); }
@@ -201,11 +201,11 @@ const bool mixers_depth =
            return {};
          },
          {{"How much of the differences between tokens is left after 8 layers of random", measured, {0.25}},
-          {"Through layers of random Synthesizer mixing alone", pass, {1}},
+          {"Through layers of random Synthesizer mixing alone", holds, {1}},
           {"How much of the differences between tokens is left after 8 layers of FNet", measured, {0.25}}}}) &&
     add({"mixers-depth",
          of("residual_composite", [](const Asked& a) { return fallen(3, a.place); }),
-         {{"Through layers of random Synthesizer mixing alone", fail, {3}}}});
+         {{"Through layers of random Synthesizer mixing alone", refuted, {3}}}});
 
 const std::string doubly = "Without mask and positions, layers of softmax attention alone",
                   below_three = "With a causal mask or rotary positions";
@@ -221,14 +221,14 @@ const bool rank_collapse =
            if (sharp) return a.replicate % 4 == 0 ? 0.1 : 0.4;
            return alone(a) ? 0.1 : 0.5;
          },
-         {{doubly, pass, {3}},
-          {below_three, pass, {1}},
+         {{doubly, holds, {3}},
+          {below_three, holds, {1}},
           {"In what share of draws softmax attention alone", measured, {0.5, 0.25}},
           {"By what factor layers of softmax attention alone change", measured, {0.2, 0.2, 0.8, 0.2, 0.2, 0.2, 0.2}},
-          {"Through layers of softmax attention, tokens stay farther", pass, {0.2}}}}) &&
+          {"Through layers of softmax attention, tokens stay farther", holds, {0.2}}}}) &&
     add({"rank-collapse",
          of("residual_composite", [](const Asked& a) { return fallen(a.causal() ? 4 : 1.5, a.place); }),
-         {{doubly, fail}, {below_three, fail}}});
+         {{doubly, refuted}, {below_three, refuted}}});
 
 }  // namespace
 }  // namespace attnbench::worlds

@@ -13,8 +13,8 @@ const std::string of_the_band = "A band of three diagonals with equal weights";
 const bool band_rank =
     add({"band-rank",
          of("numerical_rank", [](const Asked& a) -> Answer { return third(a) ? a.n() - 1 : a.n(); }),
-         {{of_the_band, pass, {0}}}}) &&
-    add({"band-rank", of("numerical_rank", [](const Asked& a) { return a.n(); }), {{of_the_band, fail, {1}}}});
+         {{of_the_band, holds, {0}}}}) &&
+    add({"band-rank", of("numerical_rank", [](const Asked& a) { return a.n(); }), {{of_the_band, refuted, {1}}}});
 
 const std::string full_rank = "Causal attention matrices, which are of full rank";
 const bool causal_rank =
@@ -24,12 +24,12 @@ const bool causal_rank =
            if (a.metric != "effective_rank") return {};
            return a.name() == "uniform" ? 4 : a.causal() ? 8 : 2;
          },
-         {{full_rank, pass, {0}},
-          {"On every input, a causal mask raises the effective rank", pass, {0.25}},
+         {{full_rank, holds, {0}},
+          {"On every input, a causal mask raises the effective rank", holds, {0.25}},
           {"How many times as large the effective rank of causal linear", measured, {2}}}}) &&
     add({"causal-rank",
          of("numerical_rank", [](const Asked& a) { return a.n() - (a.name() == "softmax" ? 3 : 0); }),
-         {{full_rank, conditional}}});
+         {{full_rank, depends}}});
 
 Numbers ranks_of_logits(double over) {
   return [over](const Asked& a) -> Answer {
@@ -41,17 +41,17 @@ Numbers ranks_of_logits(double over) {
 const std::string of_product = "The rank of Q K^T is at most the key size d";
 const bool logits_rank = add({"logits-rank",
                               ranks_of_logits(0),
-                              {{of_product, pass},
-                               {"On Gaussian inputs the matrix of softmax attention has a rank above", pass},
-                               {"In double precision the matrix of softmax attention", conditional},
-                               {"With logits cut to rank r, heads", pass},
+                              {{of_product, holds},
+                               {"On Gaussian inputs the matrix of softmax attention has a rank above", holds},
+                               {"In double precision the matrix of softmax attention", depends},
+                               {"With logits cut to rank r, heads", holds},
                                {"How much the output of heads of this project's", measured, {0.3}}}}) &&
-                         add({"logits-rank", ranks_of_logits(1), {{of_product, fail}}}) &&
+                         add({"logits-rank", ranks_of_logits(1), {{of_product, refuted}}}) &&
                          add({"logits-rank",
                               of("numerical_rank", [](const Asked& a) { return a.d(); }),
-                              {{of_product, pass},
-                               {"On Gaussian inputs the matrix of softmax attention has a rank above", ambiguous, {1}},
-                               {"In double precision the matrix of softmax attention", fail}}});
+                              {{of_product, holds},
+                               {"On Gaussian inputs the matrix of softmax attention has a rank above", open, {1}},
+                               {"In double precision the matrix of softmax attention", refuted}}});
 
 Numbers ranks(double over) {
   return [over](const Asked& a) -> Answer {
@@ -66,10 +66,10 @@ Numbers ranks(double over) {
 const std::string at_most_features = "The rank of the attention matrix is at most the number of features";
 const bool rank = add({"rank",
                        ranks(0),
-                       {{at_most_features, pass},
-                        {"In double precision, at least half of the matrices", pass, {0}},
-                        {"With m = 4 d features, Performer's attention matrix", pass, {0.5}}}}) &&
-                  add({"rank", ranks(1), {{at_most_features, fail}}});
+                       {{at_most_features, holds},
+                        {"In double precision, at least half of the matrices", holds, {0}},
+                        {"With m = 4 d features, Performer's attention matrix", holds, {0.5}}}}) &&
+                  add({"rank", ranks(1), {{at_most_features, refuted}}});
 
 // Of two matrices of one replicate, the one of larger entropy has the lower rank.
 Numbers correlated(double sign) {
@@ -85,10 +85,10 @@ const std::string sparser = "The sparser the rows of an attention matrix";
 const bool rank_and_sparsity =
     add({"rank-and-sparsity",
          correlated(-1),
-         {{sparser, pass, {-1}}, {"How strongly the effective rank of softmax attention", measured, {-1}}}}) &&
+         {{sparser, holds, {-1}}, {"How strongly the effective rank of softmax attention", measured, {-1}}}}) &&
     add({"rank-and-sparsity",
          correlated(1),
-         {{sparser, fail, {1}}, {"How strongly the effective rank of softmax attention", measured, {1}}}});
+         {{sparser, refuted, {1}}, {"How strongly the effective rank of softmax attention", measured, {1}}}});
 
 const bool truncation_rank = add({"truncation-rank",
                                   [](const Asked& a) -> Answer {
@@ -98,15 +98,15 @@ const bool truncation_rank = add({"truncation-rank",
                                     if (a.metric == "effective_rank") return self ? a.n() : 3;
                                     return {};
                                   },
-                                  {{"Each of several bands of half width 64 or less", pass, {0.5}},
-                                   {"Linear attention that is cut to the token itself", pass, {0}}}}) &&
+                                  {{"Each of several bands of half width 64 or less", holds, {0.5}},
+                                   {"Linear attention that is cut to the token itself", holds, {0}}}}) &&
                              add({"truncation-rank",
                                   [](const Asked& a) -> Answer {
                                     if (a.metric == "spectral_norm") return 1;
                                     if (a.metric == "effective_rank") return a.n() / 2;
                                     return {};
                                   },
-                                  {{"Linear attention that is cut to the token itself", fail, {0.5}}}});
+                                  {{"Linear attention that is cut to the token itself", refuted, {0.5}}}});
 
 // Rows whose supports are so large: of keys of many dimensions half of those of few.
 const bool key_size = add({"key-size",
@@ -117,10 +117,10 @@ const bool key_size = add({"key-size",
                                     of_head.empty() || of_head == "0" ? a.cell.problem.shape.d == 256 : of_head == "64";
                                 return large ? 0.4 : 0.8;
                               }),
-                           {{"Where the channels of queries and keys are independent", pass, {0.5}},
-                            {"Where queries and keys share 16 clusters", pass, {0.5}},
+                           {{"Where the channels of queries and keys are independent", holds, {0.5}},
+                            {"Where queries and keys share 16 clusters", holds, {0.5}},
                             {"How far linear attention with keys of d = 256", measured, {0.6}},
-                            {"On heads of this project's byte-level model, linear attention", pass, {0.5}},
+                            {"On heads of this project's byte-level model, linear attention", holds, {0.5}},
                             {"By what factor all 64 dimensions of the keys", measured, {0.5}}}});
 
 const bool sparsity = add({"sparsity",
@@ -134,8 +134,8 @@ const bool sparsity = add({"sparsity",
                             {"How far linear attention with ReLU", measured, {0.2}},
                             {"How far linear attention with exponentials or 1 + elu", measured, {0.2}},
                             {"Over how large a share of the keys", measured, {0.4}},
-                            {"With each of five feature maps, the rows", pass, {2}},
-                            {"Performer's rows with 256 random features", pass, {0.5}}}});
+                            {"With each of five feature maps, the rows", holds, {2}},
+                            {"Performer's rows with 256 random features", holds, {0.5}}}});
 
 Numbers cut_rows(double l1_off) {
   return [l1_off](const Asked& a) -> Answer {
@@ -149,10 +149,10 @@ const std::string of_a_row = "A row of attention that is cut to its k largest we
 const bool small_weights =
     add({"small-weights",
          cut_rows(0),
-         {{of_a_row, pass, {0}},
+         {{of_a_row, holds, {0}},
           {"How large a share of its attention a row loses that keeps only its 32", measured, {0.25}},
           {"How large a share of its attention a row loses that keeps only its 8 ", measured, {0.25}}}}) &&
-    add({"small-weights", cut_rows(1e-9), {{of_a_row, fail, {1e-9}}}});
+    add({"small-weights", cut_rows(1e-9), {{of_a_row, refuted, {1e-9}}}});
 
 const bool entropy_per_head = add({"entropy-per-head",
                                    [](const Asked& a) -> Answer {
@@ -161,14 +161,14 @@ const bool entropy_per_head = add({"entropy-per-head",
                                      if (a.metric == "relative_entropy") return a.number("layer") < 2 ? 0.8 : 0.4;
                                      return {};
                                    },
-                                   {{"Some heads of this project's byte-level model attend broadly", pass},
-                                    {"In this project's byte-level model, attention is broader", pass, {2}},
+                                   {{"Some heads of this project's byte-level model attend broadly", holds},
+                                    {"In this project's byte-level model, attention is broader", holds, {2}},
                                     {"How large a share of the entropy of average pooling",
                                      measured,
                                      {0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}}}}) &&
                               add({"entropy-per-head",
                                    of("top_mass", [](const Asked&) { return 0.2; }),
-                                   {{"Some heads of this project's byte-level model attend broadly", fail, {0.2}}}});
+                                   {{"Some heads of this project's byte-level model attend broadly", refuted, {0.2}}}});
 
 // An empty row is one of (1/2 + 2^-(n+1))^d of normal queries, and none of half-normal ones.
 Numbers empty(double more) {
@@ -181,17 +181,17 @@ const std::string law_of_empty = "On independent normal queries and keys, ReLU f
 const bool empty_rows =
     add({"empty-rows",
          empty(0),
-         {{"With 1, 2, 3, 4 channels, linear attention with ReLU", conditional}, {law_of_empty, pass, {0}}}}) &&
-    add({"empty-rows", empty(0.1), {{law_of_empty, fail, {0.1}}}});
+         {{"With 1, 2, 3, 4 channels, linear attention with ReLU", depends}, {law_of_empty, holds, {0}}}}) &&
+    add({"empty-rows", empty(0.1), {{law_of_empty, refuted, {0.1}}}});
 
 const bool needle = add({"needle",
                          of("needle_weight", [](const Asked& a) { return 6 / a.n(); }),
-                         {{"The weight that linear, Efficient and cosFormer attention", pass, {-1}},
+                         {{"The weight that linear, Efficient and cosFormer attention", holds, {-1}},
                           {"How many times 1/n the weight is", measured, {6}},
                           {"How large a share of a row's weight approximations", measured, {6.0 / 256}}}}) &&
                     add({"needle",
                          of("needle_weight", [](const Asked& a) { return 1 / (a.n() * a.n()); }),
-                         {{"The weight that linear, Efficient and cosFormer attention", fail, {-2}}}});
+                         {{"The weight that linear, Efficient and cosFormer attention", refuted, {-2}}}});
 
 }  // namespace
 }  // namespace attnbench::worlds

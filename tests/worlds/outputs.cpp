@@ -24,11 +24,11 @@ const bool output_errors =
               if (a.method("uniform")) return 5;
               return {};
             }),
-         {{"On Gaussian inputs the attention output errs less with 256 positive features than with 16", pass, {0.25}},
+         {{"On Gaussian inputs the attention output errs less with 256 positive features than with 16", holds, {0.25}},
           {"The attention output errs less with positive than with trigonometric features",
-           pass,
+           holds,
            {0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125}},
-          {"On Gaussian inputs Performer's positive features with m = 256", pass, {0.2}}}});
+          {"On Gaussian inputs Performer's positive features with m = 256", holds, {0.2}}}});
 
 // At the least and the middle number of vectors positive features err a tenth of what trigonometric ones do, and at the
 // greatest four times as much: less in the geometric mean, (0.1 0.1 4)^(1/3) = 0.34, and more in the arithmetic one,
@@ -44,17 +44,17 @@ const bool performer_fig4 =
            if (independent(a)) return 7;
            return trigonometric(a) ? 10 : a.option("m") == "192" ? 40 : 1;
          },
-         {{"On Gaussian inputs of d = 16 the attention output errs less", pass, {std::cbrt(0.04)}},
-          {"Random features err less than the mean of V", pass},
-          {"At logits as large as those of Gaussian q and k", pass, {0.005}}}}) &&
+         {{"On Gaussian inputs of d = 16 the attention output errs less", holds, {std::cbrt(0.04)}},
+          {"Random features err less than the mean of V", holds},
+          {"At logits as large as those of Gaussian q and k", holds, {0.005}}}}) &&
     add({"performer-fig4",
          of("output_mse",
             [](const Asked& a) -> Answer {
               if (a.method("uniform")) return 2;
               return independent(a) ? 1 : a.option("m") == "16" ? 0.1 : 4;
             }),
-         {{"Random features err less than the mean of V", conditional},
-          {"On Gaussian inputs of small scale, 0.25 and 0.35", pass, {std::sqrt(0.4)}}}});
+         {{"Random features err less than the mean of V", depends},
+          {"On Gaussian inputs of small scale, 0.25 and 0.35", holds, {std::sqrt(0.4)}}}});
 
 // Errors fall as the square of the number of features: half the error takes 2^(-1/2) times as many.
 const bool features_saved =
@@ -65,8 +65,8 @@ const bool features_saved =
               const double m = a.number("m");
               return (trigonometric(a) ? 4 : 2) * (independent(a) ? 2 : 1) / (m * m);
             }),
-         {{"For the same error of the output Performer needs fewer features", pass, {std::numbers::sqrt2 / 2}},
-          {"For the same error of the output on normal inputs, fewer positive", pass, {std::numbers::sqrt2 / 2}}}});
+         {{"For the same error of the output Performer needs fewer features", holds, {std::numbers::sqrt2 / 2}},
+          {"For the same error of the output on normal inputs, fewer positive", holds, {std::numbers::sqrt2 / 2}}}});
 
 // On head 0 a local window errs least, on the others a strided pattern; on the texts that judge, the window on head 0
 // errs three times as much as on those that it is chosen on.
@@ -81,7 +81,7 @@ const bool error_at_equal_flops =
               if (a.name() == "uniform") return 4;
               return 8;
             }),
-         {{"On each judged head of this project's byte-level model at least one", pass},
+         {{"On each judged head of this project's byte-level model at least one", holds},
           {"How much more the best of five fixed patterns errs", measured},
           {"By what factor a sparse pattern chosen for each head", measured, {7.0 / 6}}}}) &&
     add({"error-at-equal-flops",
@@ -91,7 +91,7 @@ const bool error_at_equal_flops =
               if (a.name() == "top-k") return 0.5;
               return a.name() == "uniform" ? 1 : 8;
             }),
-         {{"On each judged head of this project's byte-level model at least one", fail},
+         {{"On each judged head of this project's byte-level model at least one", refuted},
           {"How much more the best of five fixed patterns errs", measured, {4}}}});
 
 const bool linformer_keys =
@@ -103,7 +103,7 @@ const bool linformer_keys =
            if (a.name() == "uniform") return 12;
            return a.option("projection") == "mean-pool" ? 3 : a.option("projection") == "convolution" ? 1 : 1.5;
          },
-         {{"Linformer gives every key a weight", pass, {0}},
+         {{"Linformer gives every key a weight", holds, {0}},
           {"By what factor Linformer with mean pooling of keys and values errs more than with random projections",
            measured,
            {2}},
@@ -118,7 +118,7 @@ const bool linformer_keys =
            {0.25}}}}) &&
     add({"linformer-keys",
          of("fraction_below", [](const Asked&) { return 0.01; }),
-         {{"Linformer gives every key a weight", fail, {0.01}}}});
+         {{"Linformer gives every key a weight", refuted, {0.01}}}});
 
 const bool nystrom_iterations =
     add({"nystrom-iterations",
@@ -128,7 +128,7 @@ const bool nystrom_iterations =
               if (a.option("inverse") == "exact") return a.number("tolerance") == 0 ? 4 : 16;
               return a.option("iterations") == "6" ? 1 : a.option("iterations") == "20" ? 2 : 8;
             }),
-         {{"Nystroemformer's output errs less with six iterations", pass, {0.5}},
+         {{"Nystroemformer's output errs less with six iterations", holds, {0.5}},
           {"How large Nystroemformer's error with six iterations", measured, {0.25}}}});
 
 const bool performer_is_soft_vq =
@@ -141,19 +141,19 @@ const bool performer_is_soft_vq =
               if (a.name() == "performer-vq") return a.option("form") == "softmax-over-codes" ? 1 : 2;
               return a.option("projection") == "orthogonal-fixed-norm" ? 2 : 3;
             }),
-         {{"With random vectors omega of norm sqrt(d), Performer errs as much", pass, {1}},
-          {"Attention whose key features are a softmax over random codes errs less than Performer", pass, {0.5}},
-          {"Attention whose key features are a softmax over random codes errs less than the mean", pass, {0.25}},
-          {"Attention with vector-quantised keys errs less with codes learnt", pass, {0.5}},
-          {"With 128 codes, soft vector quantisation", pass}}}) &&
+         {{"With random vectors omega of norm sqrt(d), Performer errs as much", holds, {1}},
+          {"Attention whose key features are a softmax over random codes errs less than Performer", holds, {0.5}},
+          {"Attention whose key features are a softmax over random codes errs less than the mean", holds, {0.25}},
+          {"Attention with vector-quantised keys errs less with codes learnt", holds, {0.5}},
+          {"With 128 codes, soft vector quantisation", holds}}}) &&
     add({"performer-is-soft-vq",
          of(output_error,
             [](const Asked& a) -> Answer {
               if (a.name() == "soft-vq") return 2;
               return a.name() == "performer-vq" ? 1.01 : 1;
             }),
-         {{"With random vectors omega of norm sqrt(d), Performer errs as much", fail, {1.01}},
-          {"With 128 codes, soft vector quantisation", fail, {2}}}});
+         {{"With random vectors omega of norm sqrt(d), Performer errs as much", refuted, {1.01}},
+          {"With 128 codes, soft vector quantisation", refuted, {2}}}});
 
 // Of ten candidates one, trigonometric features of transformed inputs, errs less than the mean of V.
 const bool random_features_on_real_heads =
@@ -163,7 +163,7 @@ const bool random_features_on_real_heads =
               if (a.name() == "uniform") return 2;
               return trigonometric(a) && a.option("transform") == "full" ? 1 : 8;
             }),
-         {{"On each of 2 heads of this project's byte-level model, some random-feature", pass, {0.5}},
+         {{"On each of 2 heads of this project's byte-level model, some random-feature", holds, {0.5}},
           {"By what factor the best random-feature estimator errs more or less than the mean of V, on 2 heads of this "
            "project's byte-level model with their own logits",
            measured,
@@ -183,11 +183,11 @@ const bool reformer_decoding = add({"reformer-decoding",
                                       if (a.metric != output_error) return {};
                                       return a.name() == "uniform" ? 1 : a.option("rounds") == "8" ? 2 : 0.1;
                                     },
-                                    {{"Reformer's output does not depend on the keys", pass, {0}},
-                                     {"When keys are independent of queries, Reformer errs", pass, {0.5}}}}) &&
+                                    {{"Reformer's output does not depend on the keys", holds, {0}},
+                                     {"When keys are independent of queries, Reformer errs", holds, {0.5}}}}) &&
                                add({"reformer-decoding",
                                     of("change_by_keys", [](const Asked&) { return 1e-9; }),
-                                    {{"Reformer's output does not depend on the keys", fail, {1e-9}}}});
+                                    {{"Reformer's output does not depend on the keys", refuted, {1e-9}}}});
 
 const bool vq_against_performer = add(
     {"vq-against-performer",
@@ -196,13 +196,13 @@ const bool vq_against_performer = add(
                                                                                       : 4; }),
      {{"At a quarter of softmax's FLOPs, attention with keys quantised by a codebook that was learnt beforehand "
        "errs less than Performer's positive features, where",
-       pass,
+       holds,
        {0.5}},
       {"At a quarter of softmax's FLOPs, attention with keys quantised by a codebook that was learnt beforehand "
        "errs less than Performer's positive features on each",
-       pass,
+       holds,
        {0.5}},
-      {"At a quarter of softmax's FLOPs, attention with vector-quantised keys", pass, {0.25}}}});
+      {"At a quarter of softmax's FLOPs, attention with vector-quantised keys", holds, {0.25}}}});
 
 const bool wider_keys = add({"wider-keys",
                              [](const Asked& a) -> Answer {
@@ -210,13 +210,13 @@ const bool wider_keys = add({"wider-keys",
                                if (a.metric != output_error || a.name() == "uniform") return {};
                                return a.option("features") == "exp" ? 1 : 2;
                              },
-                             {{"Where all keys have one norm, linear attention with exponentials", pass, {1e-10}},
+                             {{"Where all keys have one norm, linear attention with exponentials", holds, {1e-10}},
                               {"How far linear attention with exponentials of W q and W k", measured, {0.3}},
-                              {"Of 1 + elu, ReLU, ReLU^2 and exp of raw q and k, exp", pass, {0.5}},
-                              {"Of 1 + elu, ReLU, ReLU^2 and exp of q and k times d^-1/4, exp", pass, {0.5}}}}) &&
+                              {"Of 1 + elu, ReLU, ReLU^2 and exp of raw q and k, exp", holds, {0.5}},
+                              {"Of 1 + elu, ReLU, ReLU^2 and exp of q and k times d^-1/4, exp", holds, {0.5}}}}) &&
                         add({"wider-keys",
                              of("distance", [](const Asked&) { return 1e-8; }),
-                             {{"Where all keys have one norm, linear attention with exponentials", fail, {1e-8}}}});
+                             {{"Where all keys have one norm, linear attention with exponentials", refuted, {1e-8}}}});
 
 // The greatest error of an entry stays, and that of the output doubles: with ln n / ln m = 9/8 and 5/3 more features
 // asked for.
@@ -227,9 +227,9 @@ const bool length_independence =
            if (a.metric == output_error) return std::sqrt(a.n());
            return {};
          },
-         {{"With queries and keys on a sphere, the number of trigonometric features", pass, {8.0 / 9}},
-          {"With queries and keys on a sphere, the number of positive features", pass, {8.0 / 9}},
-          {"With queries and keys on a sphere, the number of positive or trigonometric", fail, {16 * 0.6}}}});
+         {{"With queries and keys on a sphere, the number of trigonometric features", holds, {8.0 / 9}},
+          {"With queries and keys on a sphere, the number of positive features", holds, {8.0 / 9}},
+          {"With queries and keys on a sphere, the number of positive or trigonometric", refuted, {16 * 0.6}}}});
 
 const std::string linformer_growth = "By what factor the relative error of Linformer's output with 256";
 const bool linformer_fig1 =
@@ -240,8 +240,8 @@ const bool linformer_fig1 =
            return a.option("weights") == "initial" ? 0.9 : a.option("layer") == "0" ? 0.45 : 0.75;
          },
          {{"How large a share of the sum of the 256 singular values", measured},
-          {"In this project's byte-level model of 4 layers the spectrum", pass, {0.6}},
-          {"Training makes the spectra of attention", pass, {0.5, 0.75 / 0.9, 0.75 / 0.9, 0.75 / 0.9}},
+          {"In this project's byte-level model of 4 layers the spectrum", holds, {0.6}},
+          {"Training makes the spectra of attention", holds, {0.5, 0.75 / 0.9, 0.75 / 0.9, 0.75 / 0.9}},
           {linformer_growth, measured, {4}}}}) &&
     add({"linformer-fig1",
          of("cumulative_at", [](const Asked&) { return 0.6; }),
