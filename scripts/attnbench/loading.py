@@ -52,7 +52,7 @@ def _add(entry: Entry, again: bool) -> None:
 
 def load_in_worker(plugin: str) -> None:
     """How a worker loads a plugin in Python."""
-    _register_plugin(plugin, again=False, anew=False)
+    _register_plugin(plugin, again=False, again=False)
 
 
 def share_symbols() -> None:
@@ -91,7 +91,7 @@ def load(plugin: str | os.PathLike[str]) -> list[str]:
     for one in given:
         try:
             if not one.endswith(".so"):
-                names += _register_plugin(one, again=True, anew=one in before)
+                names += _register_plugin(one, again=True, again=one in before)
             elif one not in before:
                 share_symbols()
                 _native.load_library(one)

@@ -955,7 +955,7 @@ class EntriesTest(unittest.TestCase):
         ending = "\n    def draw(self, shape, seed):\n        return "
         measuring = "\n    metrics = {'x': '1'}\n    def measure(self, applied):\n        return "
         for kind, body, ends, words in (
-            ("Input", f"{ending}3", "failed", r"returned a int; expected \(q, k, v\)"),
+            ("Input", f"{ending}3", "failed", r"returned a int; expected three arrays \(q, k, v\)"),
             ("Input", f"{ending}[np.ones((2, 2))] * 3", "failed", r"q of draw\(shape, seed\) returned an array of shape \(2, 2\)"),
             ("Input", f"{ending}[np.full((16, 8), np.nan)] * 3", "failed", r"Q\(0, 0\) is nan once scaled"),
             ("Experiment", f"{measuring}3", "failed", r"returned a int; expected a dict of numbers by metric"),

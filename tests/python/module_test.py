@@ -156,7 +156,7 @@ class AttendTest(unittest.TestCase):
         )
 
     def test_heads_of_several_configurations_are_no_single_call(self) -> None:
-        class Factor:
+        class Times:
             """v times a factor."""
 
             batched = True
@@ -167,20 +167,20 @@ class AttendTest(unittest.TestCase):
             def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
                 return self.factor * v
 
-        class Twice(Factor):
+        class Twice(Times):
             """Of another class."""
 
             def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
                 return 2 * self.factor * v
 
-        attnbench.register(Factor)
+        attnbench.register(Times)
         attnbench.register(Twice)
         q, k, v = drawn(4), drawn(4), drawn(4)
         for spec, factors in (
-            ("per-head:[factor],[factor:factor=3]", (1, 3, 1, 3)),
-            ("per-head:[twice],[factor]", (2, 1, 2, 1)),
-            ("per-head:[factor],[zero]", (1, 0, 1, 0)),
-            ("per-head:[zero],[factor]", (0, 1, 0, 1)),
+            ("per-head:[times],[times:factor=3]", (1, 3, 1, 3)),
+            ("per-head:[twice],[times]", (2, 1, 2, 1)),
+            ("per-head:[times],[zero]", (1, 0, 1, 0)),
+            ("per-head:[zero],[times]", (0, 1, 0, 1)),
         ):
             with self.subTest(spec=spec):
                 want = np.array(factors)[:, None, None] * v
