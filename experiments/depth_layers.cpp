@@ -83,7 +83,7 @@ std::vector<Matrix<double>> DepthLayers::states(Context& context, LayerParts par
     return "run an experiment on single heads, such as attention-error";
   });
   return hidden_states(context, *transformer_, tokens(purpose).X, parts,
-                       [&](Index layer, Index head, const HeadData<double>& drawn, Out<double> out) {
+                       [&](Index layer, Index head, const HeadData<double>& drawn, const Out<double>& out) {
                          const HeadData<double> scaled{scale * drawn.Q, scale * drawn.K, drawn.V, extra};
                          choose(layer, head, scaled)->attend(scaled.view(), shape_.mask, context, out);
                        });

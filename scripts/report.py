@@ -70,10 +70,9 @@ class Recipe:
         return next((str(d.figure.description[key]) for d in self.drawings if d.figure.description.get(key)), "")
 
 
-def page(results: Results, drawings: list[Drawn]) -> str:
-    """The whole page. With fewer drawings than the results have figures, only the recipes of the drawings are on it."""
-    methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
-    recipes = _recipes(results, drawings, methods)
+def page(results: Results, recipes: list[Recipe]) -> str:
+    """The whole page."""
+    methods = _names(results)
     judged = [one for recipe in recipes for one in recipe.judged]
     script = f'"use strict";\n{"".join(map(_part, SCRIPTS))}'
     return Template(_part("page.html")).substitute(
@@ -95,13 +94,11 @@ def page(results: Results, drawings: list[Drawn]) -> str:
     )
 
 
-def data_files(results: Results, drawings: list[Drawn]) -> dict[str, bytes]:
+def data_files(results: Results, recipes: list[Recipe]) -> dict[str, bytes]:
     """The files that the page's scripts load when a reader asks for the plot of cells: the summaries, and Plotly."""
     if not 0 < len(results.cells) <= MOST_CELLS:
         return {}
-    methods = results.cells["method"].map(lambda spec: split_spec(spec)[0])
-    cells = {recipe.name: recipe.cells for recipe in _recipes(results, drawings, methods)}
-    packed = json.dumps(packed_summaries(results, cells))
+    packed = json.dumps(packed_summaries(results, {recipe.name: recipe.cells for recipe in recipes}))
     return {"cells.js": f"const packedCells = {packed};\n".encode(), "plotly.js": get_plotlyjs().encode()}
 
 
@@ -125,7 +122,14 @@ def _hash_of(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def _recipes(results: Results, drawings: list[Drawn], methods: pd.Series[str]) -> list[Recipe]:
+def _names(results: Results) -> pd.Series[str]:
+    """By cell, the name of its method without parameters."""
+    return results.cells["method"].map(lambda spec: split_spec(spec)[0])
+
+
+def recipes_of(results: Results, drawings: list[Drawn]) -> list[Recipe]:
+    """The recipes of the page. With fewer drawings than the results have figures, only those of the drawings."""
+    methods = _names(results)
     drawn = {
         recipe: list(group) for recipe, group in itertools.groupby(drawings, key=lambda drawn: drawn.figure.recipe)
     }
@@ -493,11 +497,12 @@ def main() -> int:
         results = read(options.results)
         drawings = draw_all(results, chosen_figures(results, options.figure))
         files = {name: content for drawn in drawings for name, content in drawn.named_files().items()}
-        files |= data_files(results, drawings)
+        recipes = recipes_of(results, drawings)
+        files |= data_files(results, recipes)
         if options.bundle:
             files |= bundle(results, options.output)
         # Write the page last, so that the files it links to exist.
-        write_files(options.output, {**files, PAGE: page(results, drawings).encode()})
+        write_files(options.output, {**files, PAGE: page(results, recipes).encode()})
     except Misuse as misuse:
         print(f"report.py: {misuse}", file=sys.stderr)
         return 2

@@ -84,7 +84,7 @@ const Head<double>& calibration_of(const Draw& draw, const std::string& what) {
   return *draw.calibration;
 }
 
-KernelTheory transformed(KernelTheory theory, InputTransform transform) {
+KernelTheory transformed(const KernelTheory& theory, const InputTransform& transform) {
   const auto inside = [transform](const auto& f) {
     return [=](const Pair& pair) {
       const In<double> q(pair.q.data(), 1, pair.d, pair.d), k(pair.k.data(), 1, pair.d, pair.d);
@@ -99,7 +99,7 @@ KernelTheory transformed(KernelTheory theory, InputTransform transform) {
     outer.variance = inside([=](const Pair& p, double qc) { return theory.variance(p) * std::exp(-2 * qc); });
   if (theory.correlation)
     outer.correlation = [=](Context& context, const In<double>& q, const In<double>& J, const In<double>& K,
-                            Out<double> block) {
+                            const Out<double>& block) {
       theory.correlation(context, transform.of_queries(q), transform.of_keys(J), transform.of_keys(K), block);
     };
   return outer;

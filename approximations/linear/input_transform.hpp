@@ -28,7 +28,7 @@ InputTransform transform_of(const Matrix<double>& G, const Matrix<double>& shift
 const Head<double>& calibration_of(const Draw& draw, const std::string& what);
 
 // The theory of an estimate on transformed inputs, from its theory on the inputs that it is given.
-KernelTheory transformed(KernelTheory theory, InputTransform transform);
+KernelTheory transformed(const KernelTheory& theory, const InputTransform& transform);
 
 // A feature map that acts on transformed inputs.
 template <class T>

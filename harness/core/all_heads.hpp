@@ -20,7 +20,8 @@ template <class T>
 class Joinable {
  public:
   virtual ~Joinable() = default;
-  // All instances are of this method, drawn for one shape. Null: this one takes one head a call.
+  // The instances are drawn for one shape. Null: this one takes one head a call, or they are not all of one
+  // configuration (per-head gives each head its own).
   virtual std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const = 0;
 };
 

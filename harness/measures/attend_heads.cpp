@@ -114,20 +114,23 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
   for (Index b = 0; b < given.batches; ++b) {
     std::vector<HeadData<T>> heads;
     std::vector<std::unique_ptr<Approximation<T>>> methods;
+    std::vector<Index> held;  // only heads that may be joined are held together
     for (Index h = 0; h < given.heads; ++h) {
       heads.push_back(rounded<T>(given.measured(b, h), context.rounding()));
       heads.back().extra = extras_for(params, shape, heads.back().extra, request.giver, request.advice);
       methods.push_back(draw(b, h));
+      held.push_back(h);
       if (dynamic_cast<const Joinable<T>*>(methods.back().get())) continue;
       keep_results(b, h, *methods.back(), heads.back().view(), nullptr);
-      heads.clear();  // only heads that may be joined are held together
-      methods.clear();
+      heads.pop_back();
+      methods.pop_back();
+      held.pop_back();
     }
     const auto together = results.out.empty() ? nullptr : all_heads<T>(methods);
     std::vector<Matrix<T>> outputs(together ? heads.size() : 0, Matrix<T>(nq, given.dv));
     if (together) together->attend(heads, mask, context, outputs);
     for (size_t h = 0; h < methods.size(); ++h)
-      keep_results(b, static_cast<Index>(h), *methods[h], heads[h].view(), together ? &outputs[h] : nullptr);
+      keep_results(b, held[h], *methods[h], heads[h].view(), together ? &outputs[h] : nullptr);
   }
 }
 

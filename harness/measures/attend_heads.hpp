@@ -40,10 +40,9 @@ struct AttendResults {
   std::vector<Tensors>* states = nullptr;            // what each head of the first batch drew and learnt
 };
 
-// First rounds the heads to the context's half precision. Heads that the method takes together are one call a batch.
-// Throws Misuse if the method cannot give a wanted result or
-// does not know an injected tensor, Skip like make_approximation, and NumericallyInvalid for the first result that is
-// NaN or infinite.
+// First rounds the heads to the context's half precision. If the method takes several heads in one call (AllHeads), the
+// outputs of a batch are one call. Throws Misuse if the method cannot give a wanted result or does not know an injected
+// tensor, Skip like make_approximation, and NumericallyInvalid for the first result that is NaN or infinite.
 template <class T>
 void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Context& context,
                   const AttendResults<T>& results);

@@ -160,7 +160,11 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
   std::unique_ptr<AllHeads<T>> joined(std::span<const std::unique_ptr<Approximation<T>>> instances) const override {
     if (!declared_->batched) return nullptr;
     std::vector<PyObject*> draws;
-    for (const auto& one : instances) draws.push_back(dynamic_cast<const PythonMethod&>(*one).draw_);
+    for (const auto& one : instances) {
+      const auto* const same = dynamic_cast<const PythonMethod*>(one.get());
+      if (!same || same->declared_ != declared_ || !has_parameters_of(*same)) return nullptr;
+      draws.push_back(same->draw_);
+    }
     return std::make_unique<PythonHeads<T>>(declared_, draws);
   }
   // The engine's matrix is divided by its row sums.
@@ -170,6 +174,12 @@ class PythonMethod final : public Approximation<T>, public Joinable<T> {
   const Rows<T>* rows() const override { return by_features_ && normalised_ ? by_features_->rows() : nullptr; }
 
  private:
+  bool has_parameters_of(const PythonMethod& other) const {
+    return in_python(declared_->file, [&] {
+      return py::object(py::handle(draw_)[py::int_(0)]).equal(py::object(py::handle(other.draw_)[py::int_(0)]));
+    });
+  }
+
   DeclaredClass declared_;
   std::unique_ptr<Approximation<T>> by_features_;  // null: the class has no features
   bool normalised_;                                // attend divides by the kernel's row sums

@@ -66,7 +66,7 @@ std::string text_of(const Description& section, const std::string& title, const 
 }
 }  // namespace
 
-Figure figure(std::string name, const Description& section, std::string title, std::string caption,
+Figure figure(std::string name, const Description& section, const std::string& title, const std::string& caption,
               const std::vector<Panel>& panels, const std::string& headline) {
   auto list = nlohmann::json::array();
   for (const Panel& panel : panels) {

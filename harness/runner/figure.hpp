@@ -48,7 +48,7 @@ struct Panel {
 
 // section: the description of the recipe or run that the figure belongs to. Its summary and formula head a section of
 // the page. headline: the question of the page's first screen that the figure answers; empty: it is not there.
-Figure figure(std::string name, const Description& section, std::string title, std::string caption,
+Figure figure(std::string name, const Description& section, const std::string& title, const std::string& caption,
               const std::vector<Panel>& panels, const std::string& headline = {});
 
 // The figure of a run that a user requested: the experiment's headline metric against the first axis with several

@@ -63,7 +63,9 @@ class InputDeclaration(Entry):
         """q, k and v of a new instance, and the dict of what it provides beside them."""
         said = self._made(values).draw(Sizes(*sizes), seed)
         names = [name for name, *_ in self.provides]
-        expected = "(q, k, v, {" + ", ".join(f'"{name}": array' for name in names) + "})" if names else "(q, k, v)"
+        expected = "three arrays (q, k, v)"
+        if names:
+            expected = "(q, k, v, {" + ", ".join(f'"{name}": array' for name in names) + "})"
         if not isinstance(said, (tuple, list)) or len(said) != (4 if names else 3):
             count = f" of {len(said)}" if isinstance(said, (tuple, list)) else ""
             raise TypeError(f"draw(shape, seed) returned a {type(said).__name__}{count}; expected {expected}")

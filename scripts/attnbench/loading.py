@@ -22,11 +22,11 @@ _registered: dict[tuple[str, str], type] = {}  # classes that `register` made en
 _opening = False  # a plugin is being opened: all of its classes are registered afterwards
 
 
-def _register_plugin(plugin: str, again: bool, anew: bool) -> list[str]:
+def _register_plugin(plugin: str, again: bool, reimport: bool) -> list[str]:
     global _opening
     _opening = True
     try:
-        file, module, classes = opened(plugin, is_entry, anew)
+        file, module, classes = opened(plugin, is_entry, reimport)
     finally:
         _opening = False
     entries = [entry_of(cls, file, module) for cls in classes]
@@ -52,7 +52,7 @@ def _add(entry: Entry, again: bool) -> None:
 
 def load_in_worker(plugin: str) -> None:
     """How a worker loads a plugin in Python."""
-    _register_plugin(plugin, again=False, anew=False)
+    _register_plugin(plugin, again=False, reimport=False)
 
 
 def share_symbols() -> None:
@@ -91,7 +91,7 @@ def load(plugin: str | os.PathLike[str]) -> list[str]:
     for one in given:
         try:
             if not one.endswith(".so"):
-                names += _register_plugin(one, again=True, anew=one in before)
+                names += _register_plugin(one, again=True, reimport=one in before)
             elif one not in before:
                 share_symbols()
                 _native.load_library(one)

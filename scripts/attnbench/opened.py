@@ -26,12 +26,12 @@ class Opened(NamedTuple):
     """those to register"""
 
 
-def opened(plugin: str, wanted: Callable[[type], bool], anew: bool) -> Opened:
-    """Runs or imports a plugin. `anew`: a module that was imported before is imported again. Raises Misuse."""
+def opened(plugin: str, wanted: Callable[[type], bool], reimport: bool) -> Opened:
+    """Runs or imports a plugin. `reimport`: a module that was imported before is imported again. Raises Misuse."""
     if ":" in plugin:
-        return _class_of_module(plugin, anew)
+        return _class_of_module(plugin, reimport)
     if Path(plugin).is_dir():
-        module = _package(plugin, anew)
+        module = _package(plugin, reimport)
         return Opened(str(module.__file__), module.__name__, _chosen(module, wanted))
     return Opened(plugin, "", _chosen(_module_of(plugin), wanted))
 
@@ -62,21 +62,21 @@ def _module_of(file: str) -> types.ModuleType:
     return module
 
 
-def _package(folder: str, anew: bool) -> types.ModuleType:
+def _package(folder: str, reimport: bool) -> types.ModuleType:
     """Imports a folder by its name, so that imports inside it work, relative ones too."""
     name, source = Path(folder).name, str(Path(folder) / "__init__.py")
     if not name.isidentifier():
         raise Misuse(f"Python cannot import a package called '{name}'; rename the folder to a word, such as my_methods")
     _see(Path(folder).parent)
-    module = _imported(name, source, anew)
+    module = _imported(name, source, reimport)
     if not module.__file__ or str(Path(module.__file__).resolve()) != source:
         raise Misuse(f"another module is called '{name}' ({module.__file__ or 'built in'}); rename the folder")
     return module
 
 
-def _class_of_module(plugin: str, anew: bool) -> Opened:
+def _class_of_module(plugin: str, reimport: bool) -> Opened:
     name, _, wanted = plugin.partition(":")
-    module = _imported(name, None, anew)
+    module = _imported(name, None, reimport)
     cls = getattr(module, wanted, None)
     if not inspect.isclass(cls):
         raise Misuse(f"module {name} ({module.__file__}) has no class '{wanted}'")
@@ -85,9 +85,9 @@ def _class_of_module(plugin: str, anew: bool) -> Opened:
     return Opened(str(Path(module.__file__).resolve()), name, [cls])
 
 
-def _imported(name: str, file: str | None, anew: bool) -> types.ModuleType:
+def _imported(name: str, file: str | None, reimport: bool) -> types.ModuleType:
     top = name.partition(".")[0]
-    if anew:
+    if reimport:
         for known in [m for m in sys.modules if m == top or m.startswith(top + ".")]:
             del sys.modules[known]
         importlib.invalidate_caches()

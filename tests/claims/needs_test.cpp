@@ -158,6 +158,22 @@ TEST_CASE("what a base needs is given to it, cut to the block that its wrapper a
     }
     CHECK((out.row(i) - want / sum).norm() < 1e-12);
   }
+  // Exact weights on the band, the base's beside it.
+  const Params combined("methods", "combine:[local:window=5],[weighted]");
+  make_approximation<double>({.shape = shape, .params = combined, .streams = Streams(1)})
+      ->attend(head.view(), {}, context, out);
+  for (Index i = 0; i < 70; ++i) {
+    double sum = 0;
+    Eigen::RowVector3d want = Eigen::RowVector3d::Zero();
+    for (Index j = 0; j < 70; ++j) {
+      const double exact = std::exp(head.Q.row(i).dot(head.K.row(j)));
+      const double base = head.extra.at("query_weight").numbers(i, 0) * head.extra.at("weight").numbers(j, 0) * exact;
+      const double weight = std::abs(i - j) <= 5 ? exact : base;
+      sum += weight;
+      want += weight * head.V.row(j);
+    }
+    CHECK((out.row(i) - want / sum).norm() < 1e-12);
+  }
 }
 
 TEST_CASE("what is given is checked against the shape that is needed", "[unit]") {

@@ -155,6 +155,37 @@ class AttendTest(unittest.TestCase):
             together, np.stack([attnbench.attend(Counted, *(x[b] for x in (q, k, v))) for b in (0, 1)])
         )
 
+    def test_heads_of_several_configurations_are_no_single_call(self) -> None:
+        class Times:
+            """v times a factor."""
+
+            batched = True
+
+            def __init__(self, factor: float = 1.0) -> None:
+                self.factor = factor
+
+            def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+                return self.factor * v
+
+        class Twice(Times):
+            """Of another class."""
+
+            def attend(self, q: Array, k: Array, v: Array, causal: bool) -> Array:
+                return 2 * self.factor * v
+
+        attnbench.register(Times)
+        attnbench.register(Twice)
+        q, k, v = drawn(4), drawn(4), drawn(4)
+        for spec, factors in (
+            ("per-head:[times],[times:factor=3]", (1, 3, 1, 3)),
+            ("per-head:[twice],[times]", (2, 1, 2, 1)),
+            ("per-head:[times],[zero]", (1, 0, 1, 0)),
+            ("per-head:[zero],[times]", (0, 1, 0, 1)),
+        ):
+            with self.subTest(spec=spec):
+                want = np.array(factors)[:, None, None] * v
+                np.testing.assert_array_equal(attnbench.attend(spec, q, k, v), want)
+
     def test_fewer_heads_of_keys_and_other_numbers_of_queries(self) -> None:
         q, k, v = drawn(4, rows=10), drawn(2), drawn(2, columns=DV)
         out = attnbench.attend("softmax", q, k, v, causal=True)

@@ -205,7 +205,8 @@ TEST_CASE("the newest figures and verdicts are kept, whatever the order", "[unit
     SQLite::Database reader(folder / "out.db");
     CHECK(reader.execAndGet("SELECT json FROM figure WHERE name = 'f'").getString() == "{\"of\":2026}");
     CHECK(reader.execAndGet("SELECT count(*) FROM figure").getInt() == 3);
-    CHECK(reader.execAndGet("SELECT group_concat(outcome || numbers) FROM verdict").getString() == "HOLDS2026,HOLDS2026");
+    CHECK(reader.execAndGet("SELECT group_concat(outcome || numbers) FROM verdict").getString() ==
+          "HOLDS2026,HOLDS2026");
     CHECK(verify(folder / "out.db").problems.empty());
   }
 }
