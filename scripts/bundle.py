@@ -17,10 +17,9 @@ from results_file import open_results
 
 def bundle(results: Results, folder: Path) -> dict[str, bytes]:
     """Files by name. A results file that is already in the folder is not copied."""
-    stores = [path for path in results.files if path.resolve().parent != folder.resolve()]
-    numbered = len(results.files) > 1
+    copied = {} if results.file.resolve().parent == folder.resolve() else {"results.db": store(results.file)}
     return {
-        **{f"results{f'-{i}' if numbered else ''}.db": store(path) for i, path in enumerate(stores, start=1)},
+        **copied,
         "verdicts.csv": verdicts.as_csv(results).encode(),
         "verdicts.md": verdicts.as_markdown(results).encode(),
         "verdicts.tex": verdicts.as_latex(results).encode(),
@@ -39,7 +38,7 @@ def environment(results: Results) -> str:
         available = lasting.get("memory", {}).pop("available_bytes", None)
         if lasting not in environments:
             environments.append(lasting)
-        place: dict[Hashable, Any] = {"file": Path(run.pop("file")).name, "environment": environments.index(lasting)}
+        place: dict[Hashable, Any] = {"environment": environments.index(lasting)}
         runs.append({**place, **run, "load_average": load, "available_bytes": available})
     return json.dumps({"environments": environments, "runs": runs}, indent=2, ensure_ascii=False) + "\n"
 

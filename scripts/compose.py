@@ -10,14 +10,27 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from aggregate import Panel, axis_names
+from panel import Panel, Series, axis_names, series_in_grey
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import ScaledTranslation
 from notes import notes
 from panels import axis_label, draw_panel, has_circles
-from results import natural_order
-from style import COLOURS, FAINT, INK, LINES, MARKERS, PAPER, REFERENCE_LINES, REPORT, Layout, Look
+from results import Misuse, natural_order
+from style import (
+    COLOURS,
+    FAINT,
+    HUES,
+    INK,
+    LINES,
+    MARKERS,
+    PAPER,
+    REFERENCE_LINES,
+    REPORT,
+    Layout,
+    Look,
+    shade,
+)
 
 LEGEND: dict[str, Any] = {
     "loc": "lower center",
@@ -32,7 +45,7 @@ LEGEND: dict[str, Any] = {
 
 def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
     """Draws the figure. Its height is the sum of its rows of panels, its legend and its notes."""
-    looks = series_looks(panels)
+    looks = series_looks(panels, layout.legend_order)
     columns, width, panel_height = _arrangement(panels, layout, len(looks))
     rows = -(-len(panels) // columns)
     picture = plt.figure(figsize=(width, rows * panel_height))
@@ -47,7 +60,7 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
     legend = _legend(picture, panels, looks, layout, width)
     lines = list(_wrapped(notes(panels), width)) if layout.with_words else []
     words = picture.text(0, 0, "\n".join(lines), fontsize=6.8, color=FAINT, linespacing=1.35, va="bottom")
-    _stack(picture, legend, words, rows * panel_height)
+    _stack(picture, legend, words, rows * panel_height, layout.size)
     return picture
 
 
@@ -55,6 +68,8 @@ def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int,
     """Columns of panels, the width of the figure and the height of a panel (inches)."""
     circles = any(has_circles(panel) for panel in panels)  # these need room for the names beside them
     columns = layout.columns.get(len(panels), 3)
+    if layout.size:
+        return columns, layout.size[0], layout.size[1] / -(-len(panels) // columns)
     width = layout.narrow if columns == 1 and not circles and series <= layout.most_series else layout.wide
     if circles:
         return min(columns, 2), width, 4.2
@@ -80,13 +95,21 @@ def _fix_labels(picture: plt.Figure) -> None:
             axis.set_label_coords(*place, axes.transAxes + ScaledTranslation(*distance, picture.dpi_scale_trans))
 
 
-def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -> None:
-    """Sets the figure's height to that of its parts, and places them below each other. Heights in inches."""
+def _stack(
+    picture: plt.Figure, legend: Any, words: Any, panels_height: float, size: tuple[float, float] | None
+) -> None:
+    """Sets the figure's height to that of its parts, unless a size is given, and places them below each other. Heights in
+    inches. Throws Misuse if the size has no room for panels."""
     renderer = picture.canvas.get_renderer()
     gap, dpi = 0.08, picture.dpi
     legend_height = legend.get_window_extent(renderer).height / dpi + gap if legend else 0.0
     notes_height = words.get_window_extent(renderer).height / dpi + gap if words.get_text() else 0.0
-    height = panels_height + legend_height + notes_height + gap
+    height = size[1] if size else panels_height + legend_height + notes_height + gap
+    if height - legend_height - notes_height < 1:
+        raise Misuse(
+            f"--size: legend and notes take {legend_height + notes_height:.1f} of {height:g} inches; expected at least "
+            "one inch for the panels: give more, or a shorter legend by --rename"
+        )
     width = picture.get_figwidth()
     picture.set_size_inches(width, height)
     words.set_position((gap / width, gap / height))
@@ -102,21 +125,52 @@ def _stack(picture: plt.Figure, legend: Any, words: Any, panels_height: float) -
         axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
 
 
-def series_looks(panels: list[Panel]) -> dict[str, Look]:
-    """One look per series, in the order of the legend. References come last, dotted in ink and without markers."""
+def series_looks(panels: list[Panel], first: tuple[str, ...] = ()) -> dict[str, Look]:
+    """One look per series, in the order of the legend. The family decides the hue, the method its shade, the feature map
+    the marker and the ensemble the line; series that would look the same take the next marker, line or shade that is
+    free. References come last, dotted in ink and without markers; the series `first` come before all others."""
     points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
     points = points[(points["role"] != "reference") | (points["note"] == "")]
     references = set(points.loc[points["role"] == "reference", "series"])
+    known: dict[str, Series] = {}
+    for panel in panels:
+        known |= panel.series
     names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))
-    looks = {}
-    for i, series in enumerate(names):
-        j = i - (len(names) - len(references))
-        looks[series] = (
-            Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)], i)
-            if j < 0
-            else Look(INK, "", REFERENCE_LINES[j % len(REFERENCE_LINES)], i)
-        )
+    order = {asked: i for i, asked in enumerate(first)}
+    names.sort(key=lambda name: min(order.get(word, len(order)) for word in (name, known[name].name)))
+    hues = _hues([known[name].family for name in names if name in known and name not in references])
+    grey = series_in_grey(panels)
+    looks: dict[str, Look] = {}
+    taken: set[tuple[str, str, str]] = set()
+    for i, name in enumerate(names):
+        if name in references:
+            place = sorted(references, key=natural_order).index(name)
+            looks[name] = Look(INK, "", REFERENCE_LINES[place % len(REFERENCE_LINES)], i)
+            continue
+        one = known[name]
+        for shift in range(len(MARKERS) * len(LINES) * 3):
+            line, next_marker = divmod(shift, len(MARKERS))
+            line, next_shade = line % len(LINES), line // len(LINES)
+            look = Look(
+                FAINT if name in grey else shade(COLOURS[hues[one.family]], one.shade + next_shade, PAPER, INK),
+                MARKERS[(one.marker + next_marker) % len(MARKERS)],
+                LINES[(one.line + line) % len(LINES)],
+                i,
+            )
+            if (look.colour, look.marker, str(look.line)) not in taken:
+                break
+        taken.add((look.colour, look.marker, str(look.line)))
+        looks[name] = look
     return looks
+
+
+def _hues(families: list[str]) -> dict[str, int]:
+    """By family, its place among the colours. Families that style.py does not know take what the others leave."""
+    hues = {family: HUES[family] for family in families if family in HUES}
+    free = [i for i in range(len(COLOURS)) if i not in hues.values()] or list(range(len(COLOURS)))
+    for i, family in enumerate(sorted(set(families) - set(hues))):
+        hues[family] = free[i % len(free)]
+    return hues
 
 
 # The lines of these metrics are not closed forms of the points.
@@ -164,7 +218,8 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], la
 def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
     """The legend's entry for a series. joined: some panel joins its points."""
     line = look.line if joined or not look.marker else "none"
-    words = wrapped_spec(series + _exponents(panels, series) + _crossings(panels, series), width)
+    name = next((panel.printed(series) for panel in panels if series in panel.series), series)
+    words = wrapped_spec(name + _exponents(panels, series) + _crossings(panels, series), width)
     return Line2D(
         [],
         [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from aggregate import Panel, series_of
+from panel import Panel, series_of
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from style import FAINT, INK, PAPER, REFERENCE_LINES, Look

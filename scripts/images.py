@@ -7,7 +7,7 @@ import io
 import re
 
 import numpy as np
-from aggregate import Panel
+from panel import Panel
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm, Normalize

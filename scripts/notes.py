@@ -6,8 +6,7 @@ import textwrap
 
 import numpy as np
 import pandas as pd
-from aggregate import HISTOGRAM_BINS, Panel, axis_names
-from intervals import LEVEL
+from panel import LEVEL, MOST_SERIES, Panel, axis_names, series_in_grey
 from panels import BAND_FROM
 from ticks import number_label
 
@@ -25,8 +24,9 @@ def notes(panels: list[Panel]) -> list[str]:
     if any(panel.points["crossing"].notna().any() for panel in panels):
         said.append(
             "Above 1: for good, between points on straight lines in logarithms, sample by sample; ± to the farther end of "
-            f"the {LEVEL * 100:g} % interval of the median."
+            f"the {LEVEL} interval of the median."
         )
+    said += _grey_notes(panels)
     said += _ending_notes(panels)
     by_words: dict[str, list[str]] = {}
     for panel in panels:
@@ -38,6 +38,19 @@ def notes(panels: list[Panel]) -> list[str]:
     return said
 
 
+def absent(panels: list[Panel]) -> list[str]:
+    """What the panels leave out, in sentences: points, panels without data, and cells that were not done."""
+    titles = [str(panel.description.get("title") or f"panel {i}") for i, panel in enumerate(panels, start=1)]
+    words = [f"{title}: {panel.missing}" for title, panel in zip(titles, panels) if panel.missing]
+    words += [
+        f"{title}: {note}"
+        for title, panel in zip(titles, panels)
+        for note in panel.notes
+        if not note.startswith("Each point pools")
+    ]
+    return words + _ending_notes(panels)
+
+
 def _exponent_notes(panels: list[Panel]) -> list[str]:
     """Says how exponents were fitted, and whether they have an interval."""
     points = pd.concat([panel.points for panel in panels])
@@ -45,13 +58,16 @@ def _exponent_notes(panels: list[Panel]) -> list[str]:
         return []
     words = "Exponents: least squares on logarithms over the last three points, sample by sample"
     if points["exponent_low"].notna().any():
-        return [f"{words}; ± to the farther end of the {LEVEL * 100:g} % interval."]
+        return [f"{words}; ± to the farther end of the {LEVEL} interval."]
     return [f"{words}; too few for an interval."]
 
 
 def _interval_notes(panels: list[Panel]) -> list[str]:
     notes = []
-    for kind, centre, method in (("mean", "mean", "Student t"), ("median", "median", "order statistics")):
+    for kind, centre, method in (
+        ("mean", "mean", "Student t, wider where samples are skewed"),
+        ("median", "median", "order statistics"),
+    ):
         drawn = [
             p.points[p.points["role"].isin(["measured", "reference"]) & p.points["y"].notna()]
             for p in panels
@@ -65,10 +81,17 @@ def _interval_notes(panels: list[Panel]) -> list[str]:
         count = f"{least}" if least == most else f"{least} to {most}"
         words = f"Points: {centre} of {count} {of if most > 1 else of[:-1]}"
         if points["low"].notna().any():
-            notes.append(f"{words}; {_interval_marks(points)}: its {LEVEL * 100:g} % interval ({method}).")
+            notes.append(f"{words}; {_interval_marks(points)}: its {LEVEL} interval ({method}).")
         else:
             notes.append(f"{words}, too few for an interval.")
     return notes
+
+
+def _grey_notes(panels: list[Panel]) -> list[str]:
+    grey = series_in_grey(panels)
+    return (
+        [f"Grey: the {len(grey)} series beyond the {MOST_SERIES} with the least values at their end."] if grey else []
+    )
 
 
 def _trade_notes(trades: list[Panel]) -> list[str]:
@@ -76,7 +99,7 @@ def _trade_notes(trades: list[Panel]) -> list[str]:
     if not drawn:
         return []
     notes = [
-        f"Points: geometric mean over replicates and inputs, bars: its {LEVEL * 100:g} % interval (Student t); along x the "
+        f"Points: geometric mean over replicates and inputs, bars: its {LEVEL} interval (Student t on logarithms); along x the "
         "median."
     ]
     labels = (str(panel.description.get("area_label") or panel.description.get("area", "")) for panel in drawn)
@@ -92,9 +115,7 @@ def _map_notes(panels: list[Panel]) -> list[str]:
     if "ratio" in roles:
         notes.append("Hatched: the ratio is below 1; the line is at 1.")
     if "winner" in roles:
-        notes.append(
-            f"Tiles: the least, by its mark; hollow: the {LEVEL * 100:g} % interval of its ratio to the next holds 1."
-        )
+        notes.append(f"Tiles: the least, by its mark; hollow: the {LEVEL} interval of its ratio to the next holds 1.")
     return notes
 
 
@@ -102,9 +123,9 @@ def _histogram_notes(panels: list[Panel]) -> list[str]:
     drawn = [p.role("measured") for p in panels if p.description["kind"] == "histogram" and len(p.role("measured"))]
     if not drawn:
         return []
-    samples = pd.concat(drawn)["samples"]
+    samples, bins = pd.concat(drawn)["samples"], drawn[0].groupby("series").size().max()
     count = f"{samples.min():,}" if samples.min() == samples.max() else f"{samples.min():,} to {samples.max():,}"
-    return [f"Histograms: shares of {count} values a line in {HISTOGRAM_BINS} bins; marks tell lines apart."]
+    return [f"Histograms: shares of {count} values a line in {bins} bins; marks tell lines apart."]
 
 
 def _image_notes(panels: list[Panel]) -> list[str]:
@@ -137,7 +158,7 @@ def _ending_notes(panels: list[Panel]) -> list[str]:
         for series, why, x in zip(rows["series"], rows["note"], rows["x"]):
             why = textwrap.shorten(why, LONGEST_REASON, placeholder="…")
             at = f"{axis} = {number_label(x)}" if np.isfinite(x) else ""
-            found = places.setdefault((series, why), [])
+            found = places.setdefault((panel.printed(series), why), [])
             if at not in found:
                 found.append(at)
     lines = [f"× {series}{_places(at)}: {why.rstrip(' .')}." for (series, why), at in places.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from aggregate import Panel
+from panel import Panel
 from panels import axis_label
 from results import natural_order
 from tables import latex, markdown

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from aggregate import Panel, axis_names, is_log, points_of, series_of
+from panel import Array, Panel, axis_names, is_log, points_of, series_of
 from histograms import draw_histogram, histogram_values
 from images import draw_image
-from intervals import Array
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
@@ -167,11 +166,17 @@ def _draw_trade(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         levels, exact = points[points["x"].isna()], points[points["y"].isna()]
         for y in levels["y"]:
             axes.axhline(y, color=looks[series].colour, linestyle=looks[series].line, linewidth=1.2, zorder=1.5)
-            _name_line(axes, series, (0.995, y), axes.get_yaxis_transform(), ha="right", va="bottom")
+            _name_line(axes, panel.printed(series), (0.995, y), axes.get_yaxis_transform(), ha="right", va="bottom")
         for x in exact["x"]:
             axes.axvline(x, color=looks[series].colour, linestyle=looks[series].line, linewidth=1.2, zorder=1.5)
             _name_line(
-                axes, f"{series}: no error", (x, 0.01), axes.get_xaxis_transform(), ha="right", va="bottom", rotation=90
+                axes,
+                f"{panel.printed(series)}: no error",
+                (x, 0.01),
+                axes.get_xaxis_transform(),
+                ha="right",
+                va="bottom",
+                rotation=90,
             )
         curve = points[points["x"].notna() & points["y"].notna()].sort_values("x")
         axes.plot(
@@ -179,7 +184,7 @@ def _draw_trade(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         )
     measured = panel.role("measured")
     if has_circles(panel):
-        _draw_circles(axes, measured, looks)
+        _draw_circles(axes, panel, looks)
         return
     for series, points in series_of(measured):
         if panel.description.get("points"):  # separate points, which are not joined
@@ -195,8 +200,9 @@ def _name_line(axes: Axes, words: str, place: tuple[float, float], transform: An
     axes.text(*place, words, transform=transform, fontsize=6, color=FAINT, clip_on=True, zorder=1.6, **how)
 
 
-def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> None:
+def _draw_circles(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
     """Draws circles whose area is the value, each with its name where it overlaps other names and circles least."""
+    points = panel.role("measured")
     points = points[np.isfinite(points["value"].astype(float))].sort_values("value", ascending=False)
     if len(points) == 0:
         return
@@ -216,7 +222,7 @@ def _draw_circles(axes: Axes, points: pd.DataFrame, looks: dict[str, Look]) -> N
         (cx - r, cy - r, cx + r, cy + r) for (cx, cy), r in zip(centres, radii)
     ]
     frame = axes.get_window_extent()
-    for series, (cx, cy), r in zip(points["series"], centres, radii):
+    for series, (cx, cy), r in zip(map(panel.printed, points["series"]), centres, radii):
         unit = axes.figure.dpi / 72
         width, height = 3.3 * len(series) * unit, 6.5 * unit
         best = min(

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Draw the figures that a results file describes: SVG and PDF for print, and the drawn numbers as CSV.
 
-The results files alone decide what is drawn: this program does not know any recipe, method or metric. Equal results
-give files that are equal byte for byte.
+attnbench plot runs this program after it has computed the points. The file alone decides what is drawn: this program
+does not know any recipe, method or metric. Equal results give files that are equal byte for byte.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,17 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from aggregate import Panel, aggregate
+from changes import Changes, add_changes, changed, changed_layout, changes_in
 from compose import compose
+import figure_file
 from images import with_palettes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from notes import absent
 from number_table import number_table
+from panel import Panel, panels_of
 from pdf_fonts import share_subsets
-from query import add_query, query
-from redraw import images, redraw_script
 from results import Figure, Misuse, Results, natural_order, read
 from style import DARK, IN_PAPER, REPORT, Layout
 from tables import csv_text
@@ -73,20 +74,21 @@ def file_stem(figure: Figure) -> str:
     return ".".join(re.sub(r"[^A-Za-z0-9_-]+", "-", part) for part in (figure.recipe, figure.name))
 
 
-def draw(results: Results, figure: Figure, formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT) -> Drawn:
-    """Aggregates and draws one figure in memory. formats: endings of pictures (CANVASES), of tables (TABLES), or "py",
-    a script that redraws it."""
-    panels = [aggregate(results, description) for description in figure.description["panels"]]
+def draw(
+    figure: Figure, panels: list[Panel], formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT
+) -> Drawn:
+    """Draws one figure in memory. formats: endings of pictures (CANVASES), of tables (TABLES), or "json", a file from
+    which it can be drawn again."""
     files = {"csv": numbers(panels).encode()}
     title = str(figure.description.get("title", figure.name))
     with matplotlib.rc_context({**layout.settings, "svg.hashsalt": f"{figure.recipe}/{figure.name}"}):
         picture = compose(panels, layout)
-        if "py" in formats:
-            files |= {**images(panels), "py": redraw_script(picture, panels, figure, layout).encode()}
         for ending in formats:
-            if ending in TABLES.values():
+            if ending == "json":
+                files[ending] = figure_file.as_json(figure, panels)
+            elif ending in TABLES.values():
                 files[ending] = number_table(panels, ending).encode()
-            elif ending in CANVASES:
+            else:
                 files[ending] = _saved(picture, ending, title)
         plt.close(picture)
     return Drawn(figure, files, panels)
@@ -114,32 +116,33 @@ def with_dark_colours(svg: bytes) -> bytes:
     return svg[:head] + sheet.encode() + svg[head:]
 
 
-def draw_all(
-    results: Results, figures: Sequence[Figure], formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT
-) -> list[Drawn]:
+Whole = tuple[Figure, list[Panel]]
+
+
+def draw_all(figures: Sequence[Whole], formats: Sequence[str] = ("svg", "pdf"), layout: Layout = REPORT) -> list[Drawn]:
     """Draws several figures in as many processes as this one may use cores. Returns them in the order of `figures`."""
     workers = min(len(os.sched_getaffinity(0)), len(figures))
     if workers < 2:
-        return [draw(results, figure, formats, layout) for figure in figures]
-    fork = multiprocessing.get_context("fork")  # the workers then share the results without a copy
-    with ProcessPoolExecutor(workers, fork, _share, (results, figures, formats, layout)) as pool:
+        return [draw(*figure, formats, layout) for figure in figures]
+    fork = multiprocessing.get_context("fork")  # the workers then share the figures without a copy
+    with ProcessPoolExecutor(workers, fork, _share, (figures, formats, layout)) as pool:
         return list(pool.map(_draw_shared, range(len(figures))))
 
 
-_shared: tuple[Results, Sequence[Figure], Sequence[str], Layout]  # set in workers only
+_shared: tuple[Sequence[Whole], Sequence[str], Layout]  # set in workers only
 
 
-def _share(results: Results, figures: Sequence[Figure], formats: Sequence[str], layout: Layout) -> None:
+def _share(figures: Sequence[Whole], formats: Sequence[str], layout: Layout) -> None:
     global _shared
-    _shared = (results, figures, formats, layout)
+    _shared = (figures, formats, layout)
     # A figure is many small objects in cycles. Collecting them once, after the figure, takes a fraction of the time.
     gc.disable()
     gc.freeze()
 
 
 def _draw_shared(i: int) -> Drawn:
-    results, figures, formats, layout = _shared
-    drawn = draw(results, figures[i], formats, layout)
+    figures, formats, layout = _shared
+    drawn = draw(*figures[i], formats, layout)
     gc.collect()
     return drawn
 
@@ -152,6 +155,7 @@ def numbers(panels: list[Panel]) -> str:
         place = {name: i for i, name in enumerate(sorted(set(table["series"]), key=natural_order))}
         table["order"] = table["series"].map(place)
         table = table.sort_values(["role", "order", "x"], kind="stable").drop(columns="order")
+        table = table.drop(columns=["recipe", "figure", "panel", "point"])
         table.insert(0, "panel_title", str(panel.description.get("title", "")))
         table.insert(0, "panel", position)
         table["unit"] = panel.unit
@@ -224,9 +228,7 @@ def formats_of(text: str) -> list[str]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "results", nargs="+", type=Path, metavar="RESULTS", help="results files of attnbench, read as one"
-    )
+    parser.add_argument("file", type=Path, help="results file of attnbench with drawn points, or a figure's JSON file")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("figures"), metavar="DIR", help="where to (default: figures)"
     )
@@ -234,37 +236,56 @@ def arguments() -> argparse.Namespace:
         "--format", type=formats_of, default=["svg", "pdf"], metavar="LIST", help="svg,pdf,png (default: svg,pdf)"
     )
     parser.add_argument(
-        "--figure", nargs="+", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
+        "--figure", action="append", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
     )
     parser.add_argument(
         "--style",
         choices=("report", "paper"),
         default="report",
-        help="paper: as wide as a column, without title and notes, with a script NAME.py that redraws it from NAME.csv",
+        help="paper: as wide as a column, without title and notes, with a file NAME.json that plot draws again",
     )
     parser.add_argument("--table", choices=TABLES, help="also the drawn numbers as a table: NAME.tex or NAME.md")
-    add_query(parser)
+    add_changes(parser)
     return parser.parse_args()
+
+
+def figures_of(path: Path, names: Sequence[str]) -> list[Whole]:
+    if path.suffix == ".json":
+        return [figure_file.read(path)]
+    results = read(path)
+    figures = [(figure, panels_of(results, figure)) for figure in chosen_figures(results, names)]
+    if not figures:
+        print("plot.py: no figures in these results; 'attnbench reproduce' makes them", file=sys.stderr)
+    return figures
+
+
+def with_changes(whole: Whole, changes: Changes) -> Whole:
+    figure, panels = whole
+    description = {**figure.description, "title": changes.title} if changes.title else figure.description
+    return replace(figure, description=description), changed(panels, changes)
 
 
 def main() -> int:
     options = arguments()
     try:
-        results = read(options.results)
-        asked = query(results, options)
-        figures = [asked] if asked else chosen_figures(results, options.figure)
-        if not figures:
-            print("plot.py: no figures in these results; 'attnbench reproduce' makes them", file=sys.stderr)
+        changes = changes_in(options)
+        figures = [with_changes(whole, changes) for whole in figures_of(options.file, options.figure)]
+        layout = changed_layout(IN_PAPER if options.style == "paper" else REPORT, options)
         formats = [*options.format, *([TABLES[options.table]] if options.table else [])]
         if options.style == "paper":
-            formats.append("py")
-        for drawn in draw_all(results, figures, formats, IN_PAPER if options.style == "paper" else REPORT):
+            formats.append("json")
+        left_out = []
+        for drawn in draw_all(figures, formats, replace(layout, legend_order=changes.legend_order)):
             write_files(options.output, drawn.named_files())
             for name in drawn.named_files():
                 print(options.output / name)
+            left_out += [f"{drawn.stem}: {words}" for words in absent(drawn.panels)]
     except Misuse as misuse:
         print(f"plot.py: {misuse}", file=sys.stderr)
         return 2
+    if left_out and options.style == "paper":  # the notes under the figure say so elsewhere
+        print("\n".join(f"plot.py: {words}" for words in left_out), file=sys.stderr)
+        return 3
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Write a page from results files: index.html, with its figures as SVG, PDF and CSV and its data beside it.
+"""Write a page from a results file: index.html, with its figures as SVG, PDF and CSV and its data beside it.
 
 The page loads nothing from the network. Claims, figures and tables work without JavaScript. With it, readers can filter
 the claims, enlarge figures, and see every cell of the results in a plot and a table. Equal results give an equal page.
@@ -25,6 +25,7 @@ from typing import Any
 import pandas as pd
 from bundle import bundle
 from literature import Judged, badge, badges, literature
+from panel import panels_of
 from plot import Drawn, chosen_figures, draw_all, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
@@ -458,8 +459,8 @@ def _runs(results: Results) -> str:
         if environment not in environments:
             environments.append(environment)
         letter = _letters(environments.index(environment))
-        rows.append([Path(run["file"]).name, str(run["id"]), str(run["started"]), letter, str(run["command"])])
-    parts = [_table("Runs", ["File", "Run", "Started", "Environment", "Command"], rows)]
+        rows.append([str(run["id"]), str(run["started"]), letter, str(run["command"])])
+    parts = [_table("Runs", ["Run", "Started", "Environment", "Command"], rows)]
     names = list(dict.fromkeys(name for environment in environments for name in environment))
     table = [[name, *(environment.get(name, "–") for environment in environments)] for name in names]
     if table:
@@ -476,14 +477,12 @@ def _letters(i: int) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "results", nargs="+", type=Path, metavar="RESULTS", help="results files of attnbench, read as one"
-    )
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="results file of attnbench, with drawn points")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help=f"where {PAGE} and the figures go"
     )
     parser.add_argument(
-        "--bundle", action="store_true", help="also write the verdicts, the environment and the results files"
+        "--bundle", action="store_true", help="also write the verdicts, the environment and the results file"
     )
     parser.add_argument(
         "--figure", nargs="+", default=[], metavar="NAME", help="only these: NAME, RECIPE or RECIPE/NAME"
@@ -495,7 +494,7 @@ def main() -> int:
     options = arguments()
     try:
         results = read(options.results)
-        drawings = draw_all(results, chosen_figures(results, options.figure))
+        drawings = draw_all([(one, panels_of(results, one)) for one in chosen_figures(results, options.figure)])
         files = {name: content for drawn in drawings for name, content in drawn.named_files().items()}
         recipes = recipes_of(results, drawings)
         files |= data_files(results, recipes)

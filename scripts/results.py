@@ -1,7 +1,6 @@
-"""Results files of attnbench as pandas frames. Only reads; does not know any method, experiment or metric.
+"""A results file of attnbench as pandas frames. Only reads; does not know any method, experiment or metric.
 
-A results file is SQLite (harness/store/store.hpp). Several files are read as one: the key identifies a cell, and a
-replicate that is in two files counts once. Of cells that differ only in the source version, the newest one counts.
+A results file is SQLite (harness/store/store.hpp). Of cells that differ only in the source version, the newest counts.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +21,6 @@ from numpy.typing import NDArray
 from results_file import Misuse as Misuse
 from results_file import open_results
 
-KINDS = ("curve", "profile", "histogram", "image", "map", "trade")  # of panels
 SPECS = ("experiment", "method", "input")
 # Columns of a cell that the harness sets, beside the parameters of its specs.
 PROBLEM = (
@@ -41,6 +38,13 @@ PROBLEM = (
     "threads",
     "machine",
 )
+
+
+Place = tuple[str, str, int]  # of a panel: recipe, figure, number from 1
+NUMBERS = (
+    *("x", "x_low", "x_high", "y", "low", "high", "theory", "value"),
+    *("exponent", "exponent_low", "exponent_high", "crossing", "crossing_low", "crossing_high"),
+)  # of a point; NaN where it has none
 
 
 @dataclass(frozen=True)
@@ -102,22 +106,26 @@ class Results:
     replicates    key, replicate, run, ending, reason, seconds, finished
     measurements  key, replicate, metric, unit, values (float64 array in its stored shape; a scalar has shape ())
                   of the replicates that are done
-    runs          file, id, started, command, environment (dict)
-    verdicts      in the order of their recipes; of a recipe that several files have judged, those of the last file
-    reproductions by recipe; of one that several files have, that of the last file
+    figures       in the order of their recipes and positions
+    drawn         by the place of a panel, what attnbench says of it (JSON, harness/figures/draw_figures.hpp)
+    points        of all panels: recipe, figure, panel, point and the numbers (harness/figures/drawn_panel.hpp)
+    runs          id, started, command, environment (dict)
+    verdicts      in the order of their recipes
+    reproductions by recipe
     superseded    cells left out because a newer source version measured the same
-    files         that were read
     """
 
     cells: pd.DataFrame
     replicates: pd.DataFrame
     measurements: pd.DataFrame
     figures: list[Figure]
+    drawn: dict[Place, str]
+    points: pd.DataFrame
     verdicts: list[Verdict]
     reproductions: dict[str, Reproduction]
     runs: pd.DataFrame
     superseded: int
-    files: list[Path]
+    file: Path
 
     # Every panel asks for these, and a store has many more rows than a panel.
 
@@ -129,15 +137,14 @@ class Results:
     def _by_metric(self) -> dict[str, pd.DataFrame]:
         return {str(metric): rows for metric, rows in self.measurements.groupby("metric", sort=False)}
 
-    @cached_property
-    def done(self) -> pd.DataFrame:
-        """The replicates that are done."""
-        return self.replicates[self.replicates["ending"] == "done"]
+    def points_of(self, place: Place) -> pd.DataFrame:
+        """The points of one panel; empty if nothing was drawn."""
+        return self._by_place.get(place, self.points.iloc[:0])
 
     @cached_property
-    def not_done(self) -> pd.DataFrame:
-        """The replicates that ended otherwise."""
-        return self.replicates[self.replicates["ending"] != "done"]
+    def _by_place(self) -> dict[Place, pd.DataFrame]:
+        groups = self.points.groupby(["recipe", "figure", "panel"], sort=False)
+        return {(str(recipe), str(figure), int(panel)): rows for (recipe, figure, panel), rows in groups}
 
 
 def split_spec(spec: str) -> tuple[str, list[str]]:
@@ -150,30 +157,6 @@ def split_spec(spec: str) -> tuple[str, list[str]]:
             arguments.append(rest[begin:i])
             begin = i + 1
     return name, [*arguments, rest[begin:]] if colon else []
-
-
-def without_parameter(spec: str, parameter: str) -> str:
-    """The spec without its own argument `parameter`. A spec that is the value of a parameter keeps its arguments; parts
-    without a key (combine:[local:window=8],[performer]) lose the argument as well."""
-    name, arguments = split_spec(spec)
-    kept = [
-        argument if re.match(r"[\w-]+=", argument) else _part_without_parameter(argument, parameter)
-        for argument in arguments
-        if not argument.startswith(f"{parameter}=")
-    ]
-    return f"{name}:{','.join(kept)}" if kept else name
-
-
-def _part_without_parameter(part: str, parameter: str) -> str:
-    spec = without_parameter(part[1:-1] if part.startswith("[") else part, parameter)
-    return f"[{spec}]" if re.search(r"[,\[\]]", spec) else spec
-
-
-def without_parameters(spec: str, parameters: Iterable[str]) -> str:
-    """The spec without any of the parameters."""
-    for parameter in parameters:
-        spec = without_parameter(spec, parameter)
-    return spec
 
 
 def natural_order(text: str) -> tuple[tuple[int, float, str], ...]:
@@ -195,65 +178,40 @@ def plain(value: Any) -> Any:
     return str(value) if abs(number) >= 2.0**53 else number  # seeds of 64 bits are names, not numbers
 
 
-def select(cells: pd.DataFrame, where: dict[str, Any], axes: Sequence[str] = ()) -> pd.DataFrame:
-    """The cells that meet every condition: a value, or a list of allowed values. A condition without options compares
-    only the name of an experiment. A condition on a method or input may also give its spec without the swept
-    parameters `axes`. No cell meets a condition on a column that no cell has."""
-    chosen = np.ones(len(cells), bool)
-    for column, wanted in where.items():
-        allowed = {plain(value) for value in (wanted if isinstance(wanted, list) else [wanted])}
-        if column not in cells:
-            return cells.iloc[:0]
-        found = cells[column].map({value: plain(value) for value in cells[column].unique()})
-        if column == "experiment":
-            found = found.where(found.isin(allowed), found.map(lambda spec: split_spec(spec)[0]))
-        agrees = found.isin(allowed)
-        if column in ("method", "input") and axes:
-            agrees |= cells[column].map(lambda spec: without_parameters(spec, axes)).isin(allowed)
-        chosen &= agrees.to_numpy()
-    return cells[chosen]
-
-
-def read(paths: Sequence[Path]) -> Results:
-    """Reads results files as one. Throws Misuse for a path that is not a results file."""
-    files = [_read_file(Path(path)) for path in paths]
-    cells = pd.concat([file.cells for file in files], ignore_index=True).drop_duplicates("key").set_index("key")
-    replicates = pd.concat([file.replicates for file in files], ignore_index=True)
-    replicates = replicates.drop_duplicates(["key", "replicate"])
-    measurements = pd.concat([file.measurements for file in files], ignore_index=True)
-    measurements = measurements.drop_duplicates(["key", "replicate", "metric"])
-    newest = _newest(cells, replicates)
+def read(path: Path) -> Results:
+    """Reads a results file. Throws Misuse if the path is not one."""
+    file = _read_file(path)
+    cells = file.cells.set_index("key")
+    newest = _newest(cells, file.replicates)
     current = cells.index[cells.index == newest]
-    figures = {(figure.recipe, figure.name): _of_newest(figure, newest) for file in files for figure in file.figures}
-    judged: dict[str, list[Verdict]] = {}
-    for file in files:
-        judged |= {recipe: list(group) for recipe, group in groupby(file.verdicts, key=lambda verdict: verdict.recipe)}
-    reproductions = {
-        made.recipe: replace(made, cells=[str(newest.get(key, key)) for key in made.cells])
-        for file in files
-        for made in file.reproductions
-    }
     return Results(
         cells=_with_parameters(cells.loc[current]),
-        replicates=replicates[replicates["key"].isin(current)].reset_index(drop=True),
-        measurements=measurements[measurements["key"].isin(current)].reset_index(drop=True),
-        figures=sorted(figures.values(), key=lambda figure: (figure.recipe, figure.position, figure.name)),
-        verdicts=[verdict for recipe in sorted(judged) for verdict in judged[recipe]],
-        reproductions=reproductions,
-        runs=pd.concat([file.runs for file in files], ignore_index=True),
+        replicates=file.replicates[file.replicates["key"].isin(current)].reset_index(drop=True),
+        measurements=file.measurements[file.measurements["key"].isin(current)].reset_index(drop=True),
+        figures=[_of_newest(figure, newest) for figure in file.figures],
+        drawn=file.drawn,
+        points=file.points,
+        verdicts=file.verdicts,
+        reproductions={
+            made.recipe: replace(made, cells=[str(newest.get(key, key)) for key in made.cells])
+            for made in file.reproductions
+        },
+        runs=file.runs,
         superseded=len(cells) - len(current),
-        files=[Path(path) for path in paths],
+        file=path,
     )
 
 
 class _File(NamedTuple):
-    """The contents of one results file, before they are merged with others."""
+    """The contents of a results file, with the cells of all source versions."""
 
     cells: pd.DataFrame
     replicates: pd.DataFrame
     measurements: pd.DataFrame
     runs: pd.DataFrame
     figures: list[Figure]
+    drawn: dict[Place, str]
+    points: pd.DataFrame
     verdicts: list[Verdict]
     reproductions: list[Reproduction]
 
@@ -274,7 +232,10 @@ def _read_file(path: Path) -> _File:
                 connection,
             )
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
-            rows = connection.execute("SELECT recipe, name, position, json FROM figure").fetchall()
+            rows = connection.execute("SELECT recipe, name, position, json FROM figure ORDER BY recipe, position, name")
+            figures = [_figure(path, *row) for row in rows]
+            drawn = connection.execute("SELECT recipe, figure, panel, json FROM panel").fetchall()
+            points = pd.read_sql("SELECT * FROM point ORDER BY recipe, figure, panel, point", connection)
             judged = connection.execute(
                 "SELECT recipe, outcome, statement, numbers, region, expected, source, quotation, paraphrase, definition, "
                 "threshold, because, compared FROM verdict ORDER BY recipe, position"
@@ -292,13 +253,14 @@ def _read_file(path: Path) -> _File:
     runs["environment"] = [_json(path, "the environment of a run", text, dict) for text in runs["environment"]]
     for parameters in cells["parameters"]:
         _json(path, "the parameters of a cell", parameters, dict)
-    runs.insert(0, "file", str(path))
     return _File(
         cells,
         replicates,
         measurements,
         runs,
-        [_figure(path, *row) for row in rows],
+        figures,
+        {(recipe, figure, panel): text for recipe, figure, panel, text in drawn},
+        points.astype(dict.fromkeys(NUMBERS, float)),
         [_verdict(path, Verdict(*row)) for row in judged],
         [
             Reproduction(recipe, size, command, seconds, _keys(path, keys), written)
@@ -341,29 +303,10 @@ def _values(shape: str, value: float | None, array: bytes | None) -> NDArray[np.
     return np.frombuffer(array, "<f8").reshape(json.loads(shape))
 
 
-def _is_map(panel: dict[str, Any]) -> bool:
-    return bool(panel["x"] and panel["y_axis"]) and len(panel.get("ratio", [])) in (0, 2)
-
-
 def _figure(path: Path, recipe: str, name: str, position: int, text: str) -> Figure:
-    try:
-        description = json.loads(text)
-        whole = bool(description["panels"]) and all(
-            panel["kind"] in KINDS
-            and panel["y"]
-            and (panel["kind"] != "map" or _is_map(panel))
-            and (panel["kind"] != "trade" or panel["x_metric"])
-            for panel in description["panels"]
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
-        whole = False
-    if not whole:
-        raise Misuse(
-            f"{path}: figure {recipe}/{name} is not a figure description; expected a JSON object with panels, each "
-            f"with its y and a kind, one of {', '.join(KINDS)} (a map with x, y_axis and a ratio of two or none, a "
-            "trade with x_metric); "
-            "correct the recipe"
-        )
+    description = _json(path, f"figure {recipe}/{name}", text, dict)
+    if not isinstance(description.get("panels"), list):
+        raise Misuse(f"{path}: figure {recipe}/{name} has no panels; expected a list of them; correct the recipe")
     return Figure(recipe, name, int(position), description)
 
 

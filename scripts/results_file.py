@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-SCHEMA = 6
+SCHEMA = 7
 # As in harness/store/schema.cpp.
 TABLES = """
   CREATE TABLE run(
@@ -54,6 +54,15 @@ TABLES = """
   CREATE TABLE reproduction(
     recipe TEXT PRIMARY KEY, size TEXT NOT NULL, command TEXT NOT NULL, seconds REAL NOT NULL, cells TEXT NOT NULL,
     written TEXT NOT NULL, digest TEXT NOT NULL);
+  CREATE TABLE panel(
+    recipe TEXT NOT NULL, figure TEXT NOT NULL, panel INTEGER NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY(recipe, figure, panel)) WITHOUT ROWID;
+  CREATE TABLE point(
+    recipe TEXT NOT NULL, figure TEXT NOT NULL, panel INTEGER NOT NULL, point INTEGER NOT NULL, series TEXT NOT NULL,
+    role TEXT NOT NULL, x REAL, x_low REAL, x_high REAL, y REAL, low REAL, high REAL, theory REAL, value REAL,
+    replicates INTEGER NOT NULL, samples INTEGER NOT NULL, exponent REAL, exponent_low REAL, exponent_high REAL,
+    crossing REAL, crossing_low REAL, crossing_high REAL, note TEXT NOT NULL,
+    PRIMARY KEY(recipe, figure, panel, point)) WITHOUT ROWID;
 """
 CELL = (
     "c.key, c.experiment, c.method, c.input, c.nq, c.n, c.d, c.dv, c.causal, c.mask_offset, c.mask_keys, c.precision, "

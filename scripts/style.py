@@ -10,10 +10,36 @@ INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
 # apart. A dark background has their partners.
 COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
 DARK_COLOURS = ("#94c8fe", "#de6e46", "#ffc1c9", "#936e03", "#63cd7e", "#c684e3", "#0d969c", "#d8e5ff")
+# By the family of a series, its hue: a position in COLOURS. A family of a plugin takes the next hue that is free.
+HUES = {
+    "positive": 0,
+    "trigonometric": 1,
+    "clusters": 2,
+    "sparse": 3,
+    "linear": 4,
+    "low-rank": 5,
+    "codebook": 6,
+    "mixers": 7,
+}
+TOWARDS_PAPER, TOWARDS_INK = 0.35, 0.3  # the second and the third shade of a hue, for other methods of the family
+
+
+def shade(colour: str, number: int, paper: str, ink: str) -> str:
+    """The colour itself for 0, a paler one for 1, a darker one for 2, and so on."""
+    towards, share = ((colour, 0.0), (paper, TOWARDS_PAPER), (ink, TOWARDS_INK))[number % 3]
+    mixed = (round(int(colour[i : i + 2], 16) * (1 - share) + int(towards[i : i + 2], 16) * share) for i in (1, 3, 5))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
 # By a colour of a figure, its partner in figures and pages on a dark background.
-DARK = {INK: "#e8e6e3", FAINT: "#a8a8a3", GRID: "#34383d", PAPER: "#16191d", **dict(zip(COLOURS, DARK_COLOURS))}
-# Seven markers and five line styles: these numbers are coprime with that of the colours, so 280 series look different.
-# References and endings use dots and crosses.
+DARK = {INK: "#e8e6e3", FAINT: "#a8a8a3", GRID: "#34383d", PAPER: "#16191d"}
+DARK |= {
+    shade(light, number, PAPER, INK): shade(dark, number, DARK[PAPER], DARK[INK])
+    for light, dark in zip(COLOURS, DARK_COLOURS)
+    for number in range(3)
+}
+# Markers tell feature maps and methods of a family apart, lines the ensembles of projections. References and endings use
+# dots and crosses.
 MARKERS = ("o", "s", "^", "D", "v", "P", "*")
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (6, 1.5, 1.2, 1.5)), (0, (9, 2)), (0, (3.5, 1.2, 1, 1.2, 1, 1.2)))
 REFERENCE_LINES: tuple[Any, ...] = ((0, (1, 1.4)), (0, (1, 3)), (0, (1, 1.4, 1, 4)))
@@ -68,6 +94,8 @@ class Layout:
     columns: dict[int, int]  # of panels, by their number; else 3
     heights: dict[int, float]  # of a panel, by the number of columns; else 2.45
     with_words: bool  # the title of a single panel, and notes under the figure
+    size: tuple[float, float] | None = None  # of the whole figure; None: by its parts
+    legend_order: tuple[str, ...] = ()  # printed names or series that come first
 
 
 REPORT = Layout(STYLE, 5.0, 7.2, float("inf"), {1: 1, 2: 2, 4: 2}, {1: 3.0, 2: 2.7}, with_words=True)
@@ -80,7 +108,7 @@ IN_PAPER = Layout(
 
 @dataclass(frozen=True)
 class Look:
-    """The look of a series, the same in all panels of a figure."""
+    """The look of a series, the same in all panels of a figure. Its hue is that of its family in every figure."""
 
     colour: str
     marker: str

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from aggregate import axis_names
+from panel import axis_names
 from intervals import Array, mean_interval, median_interval
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 

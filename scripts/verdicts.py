@@ -83,9 +83,7 @@ def _contradicts(results: Results, verdict: Verdict) -> bool:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "results", nargs="+", type=Path, metavar="RESULTS", help="results files of attnbench, read as one"
-    )
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="results file of attnbench")
     parser.add_argument("--format", choices=FORMATS, default="markdown", help="default: markdown")
     return parser.parse_args()
 

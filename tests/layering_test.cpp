@@ -49,10 +49,9 @@ TEST_CASE("approximations and experiments include the harness and themselves onl
 // belongs on which floor.
 TEST_CASE("a folder of the harness includes itself and the floors below it only", "[unit]") {
   const std::vector<std::vector<std::string>> floors{
-      {"errors"},     {"linalg"},  {"random"}, {"core"},    {"statistics", "theory"},
-      {"measures"},   {"machine"}, {"claims"}, {"inputs"},  {"store"},
-      {"experiment"}, {"plugins"}, {"timing"}, {"workers"}, {"runner"},
-      {"cli"},        {"python"}};
+      {"errors"},  {"linalg"}, {"random"}, {"core"},    {"statistics", "theory"}, {"measures"}, {"machine"},
+      {"claims"},  {"inputs"}, {"store"},  {"figures"}, {"experiment"},           {"plugins"},  {"timing"},
+      {"workers"}, {"runner"}, {"cli"},    {"python"}};
   std::map<std::string, size_t> floor_of;
   for (size_t floor = 0; floor < floors.size(); ++floor)
     for (const auto& folder : floors[floor]) floor_of[folder] = floor;

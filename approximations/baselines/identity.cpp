@@ -67,6 +67,7 @@ class Identity final : public Approximation<T>, public Rows<T>, public Pattern<T
 
 const bool registered = add(method<Identity>({
     .text = {.name = "identity",
+             .printed = "V itself",
              .summary = "V itself: the cost of attention that costs nothing",
              .formula = "A_ij = [j = i + offset]",
              .reference = "none: the baseline of timings",

@@ -63,6 +63,7 @@ class Uniform final : public Approximation<T>, public Rows<T> {
 
 const bool registered = add(method<Uniform>({
     .text = {.name = "uniform",
+             .printed = "Mean of V",
              .summary = "the mean of V: the null that figures of errors carry",
              .formula = "A_ij = 1/n",
              .reference = "none: the baseline",

@@ -14,6 +14,7 @@ class Zero final : public Approximation<T> {
 
 const bool registered = add(method<Zero>({
     .text = {.name = "zero",
+             .printed = "Zero",
              .summary = "0: an error of all of the output",
              .formula = "A = 0",
              .reference = "none: the baseline",

@@ -60,6 +60,7 @@ class Clustered final : public Approximation<T>, public Rows<T>, public Factored
 
 const bool registered = add(method<Clustered>({
     .text = {.name = "clustered",
+             .printed = "Clustered",
              .summary = "queries in groups by k-means, one row of softmax for each group",
              .formula = "A_i = softmax(Q^c k^T) in the row of i's group, Q^c the groups' means",
              .reference = "Vyas et al. 2020, arXiv:2007.04825, section 3.1, eq. 3 to 6",

@@ -193,6 +193,7 @@ Blocks blocks_of(const Params& params, const Shape& shape) { return {shape.nk, p
 
 const bool registered = add(method<Sinkhorn>({
     .text = {.name = "sinkhorn",
+             .printed = "Sinkhorn",
              .summary = "blocks of keys sorted by a doubly stochastic matrix; a block sees its own and the sorted one",
              .formula =
                  "A_i = softmax over i's block and the slots t of sum_J P_IJ k_Jt, P = Sinkhorn(psi(q) psi(k)^T)",

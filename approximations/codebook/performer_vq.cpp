@@ -43,6 +43,7 @@ std::vector<std::string> caveats(const Params& params, const Shape& shape) {
 
 const bool registered = add(method<PerformerVq>({
     .text = {.name = "performer-vq",
+             .printed = "Performer VQ",
              .summary = "Performer with its random vectors read as a codebook",
              .formula = "A = rownorm(exp(Q W^T) P^T), P_jy = exp(-|k_j - w_y|^2 / 2), or its softmax over y",
              .reference = "Su 2023, kexue.fm/archives/9862",

@@ -60,6 +60,7 @@ std::vector<Parameter> parameters() {
 
 const bool registered = add(method<SoftVectorQuantised>({
     .text = {.name = "soft-vq",
+             .printed = "Soft VQ",
              .summary = "softmax on keys spread over a codebook by a Gaussian mixture",
              .formula = "A = rownorm(exp(Q C^T) P^T), P_jy = softmax_y(log pi_y - |k_j - c_y|^2 / (2 sigma^2))",
              .reference = "Su 2023, kexue.fm/archives/9862",

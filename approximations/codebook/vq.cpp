@@ -136,6 +136,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
 
 const bool registered = add(method<VectorQuantised>({
     .text = {.name = "vq",
+             .printed = "VQ",
              .summary = "softmax on keys quantised to a codebook",
              .formula = "A = softmax(q c^T), c_j the code nearest to k_j",
              .reference = "Lingle 2023, Transformer-VQ, arXiv:2309.16354, section 3.1",

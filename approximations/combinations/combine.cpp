@@ -266,6 +266,7 @@ Work cost(const Params& params, const Shape& shape) {
 
 const bool registered = add(method<Combine>({
     .text = {.name = "combine",
+             .printed = "Combination",
              .summary = "exact weights on a sparse pattern, an approximation elsewhere",
              .formula = "A = rownorm(exp(Q K^T) on the pattern, the base's weights off it)",
              .reference = "Chen et al. 2021, Scatterbrain, arXiv:2110.15343, eq. 4",

@@ -43,6 +43,7 @@ Claims all_of(const Params& params, const Shape& shape) {
 
 const bool registered = add(MethodEntry{
     .text = {.name = "per-head",
+             .printed = "By head",
              .summary = "heads with methods of their own, in turn",
              .formula = "head h is spec h mod count",
              .reference = "Child et al. 2019, arXiv:1904.10509, section 4.2; Lee 2022, lecture",

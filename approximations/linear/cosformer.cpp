@@ -67,6 +67,7 @@ class CosFormer final : public LinearAttention<T> {
 
 const bool registered = add(method<CosFormer>({
     .text = {.name = "cosformer",
+             .printed = "cosFormer",
              .summary = "linear attention with ReLU features that are weighed down by distance",
              .formula = "A = D^-1 K, K_ij = relu(q_i).relu(k_j) cos(pi (i - j) / 2M), M = n",
              .reference = "Qin et al. 2022, arXiv:2202.08791, eq. 10",

@@ -104,6 +104,7 @@ class Efficient final : public Approximation<T>, public Factored<T>, public Rows
 
 const bool registered = add(method<Efficient>({
     .text = {.name = "efficient",
+             .printed = "Efficient attention",
              .summary = "softmax of queries over channels, of keys over tokens: no normaliser",
              .formula = "A = rho_q(q) rho_k(k)^T, rho_q softmax over a query's channels, rho_k over a channel's keys",
              .reference = "Shen et al. 2018, arXiv:1812.01243, section 3.2",

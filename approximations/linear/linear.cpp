@@ -66,6 +66,7 @@ std::vector<std::string> caveats(const Params& params, const Shape&) {
 
 const bool registered = add(method<Linear>({
     .text = {.name = "linear",
+             .printed = "Linear",
              .summary = "linear attention with a deterministic feature map",
              .formula = "A = D^-1 phi(Q) phi(K)^T",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, eq. 5",

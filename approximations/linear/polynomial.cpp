@@ -56,6 +56,7 @@ std::optional<KernelTheory> theory(const Params& params, const Shape&, const Hea
 
 const bool registered = add(method<Polynomial>({
     .text = {.name = "polynomial",
+             .printed = "Polynomial kernel",
              .summary = "linear attention with the polynomial kernel",
              .formula = "A = D^-1 K, K_ij = (q_i.k_j)^degree",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, section 3.2",

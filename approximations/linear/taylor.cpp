@@ -78,6 +78,7 @@ std::optional<KernelTheory> theory(const Params& params, const Shape&, const Hea
 
 const bool registered = add(method<Taylor>({
     .text = {.name = "taylor",
+             .printed = "Taylor",
              .summary = "linear attention with the Taylor series of exp(q.k) to order 2, or to order 1 of unit vectors",
              .formula = "A = D^-1 K, K_ij = 1 + q.k + (q.k)^2/2; order 1: 1 + cos of the angle between q and k",
              .reference = "Arora et al. 2024, arXiv:2402.18668 (order 2); Su Jianlin, kexue.fm 7546 (order 1)",

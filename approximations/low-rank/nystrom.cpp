@@ -187,6 +187,7 @@ Work cost(const Params& params, const Shape& shape) {
 
 const bool registered = add(method<Nystrom>({
     .text = {.name = "nystrom",
+             .printed = "Nyströmformer",
              .summary = "attention through landmarks, the means of segments (Nystroemformer)",
              .formula = "A = softmax(q k~^T) Z softmax(q~ k^T), Z the inverse of softmax(q~ k~^T)",
              .reference = "Xiong et al. 2021, arXiv:2102.03902",

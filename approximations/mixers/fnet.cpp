@@ -62,6 +62,7 @@ std::string no_form(const Shape& shape) {
 
 const bool registered = add(method<FNet>({
     .text = {.name = "fnet",
+             .printed = "FNet",
              .summary = "the real part of the Fourier transform of V over tokens and channels",
              .formula = "out = Re(F_n V F_dv)",
              .reference = "Lee-Thorp et al. 2021, arXiv:2105.03824, eq. 3",

@@ -92,6 +92,7 @@ class SpatialGating final : public Approximation<T>, public TokenMixing<T> {
 
 const bool registered = add(method<SpatialGating>({
     .text = {.name = "gmlp",
+             .printed = "gMLP",
              .summary = "spatial gating: V times a learnt mixture of its tokens, entry by entry",
              .formula = "out = V o (W V + b 1^T), W n x n; causal: W lower triangular",
              .reference = "Liu et al. 2021, arXiv:2105.08050, eq. 3",

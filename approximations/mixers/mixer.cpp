@@ -119,6 +119,7 @@ std::string no_form(const Shape& shape) {
 
 const bool registered = add(method<MlpMixer>({
     .text = {.name = "mixer",
+             .printed = "MLP-Mixer",
              .summary = "a two-layer network along the tokens, the same for every channel of V",
              .formula = "out = V + W2 GELU(W1 LN(V))",
              .reference = "Tolstikhin et al. 2021, MLP-Mixer, arXiv:2105.01601, eq. 1",

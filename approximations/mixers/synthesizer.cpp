@@ -55,6 +55,7 @@ class Synthesizer final : public Approximation<T>, public Rows<T> {
 
 const bool registered = add(method<Synthesizer>({
     .text = {.name = "synthesizer",
+             .printed = "Synthesizer",
              .summary = "softmax of logits that no two tokens are compared for",
              .formula = "A = softmax(B), B = R (random), R1 R2^T (factorised), W2 relu(W1 q_i + b1) + b2 (dense)",
              .reference = "Tay et al. 2020, arXiv:2005.00743, section 3",

@@ -66,6 +66,7 @@ class Rbf final : public Approximation<T>, public Kernel<T>, public Rows<T>, pub
 
 const bool registered = add(method<Rbf>({
     .text = {.name = "rbf",
+             .printed = "Gaussian kernel (exact)",
              .summary = "attention with the Gaussian kernel, exact: softmax(q.k - |k|^2/2)",
              .formula = "A_ij = exp(-|q_i - k_j|^2 / 2) / sum_l exp(-|q_i - k_l|^2 / 2)",
              .reference = "Tsai et al. 2019, arXiv:1908.11775, section 3.2",

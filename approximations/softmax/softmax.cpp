@@ -94,6 +94,7 @@ class Softmax final : public Approximation<T>, public Kernel<T>, public Rows<T>,
 
 const bool registered = add(method<Softmax>({
     .text = {.name = "softmax",
+             .printed = "Softmax (exact)",
              .summary = "exact attention, tiled: the truth and the baseline",
              .formula = "A_ij = exp(q_i.k_j) / sum_l exp(q_i.k_l)",
              .reference = "Vaswani et al. 2017, arXiv:1706.03762, eq. 1",

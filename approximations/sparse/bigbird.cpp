@@ -89,6 +89,7 @@ class BigBird final : public SparsePattern {
 const bool registered = add(sparse_method(
     {
         .text = {.name = "bigbird",
+                 .printed = "BigBird",
                  .summary = "softmax over a window of blocks, the first blocks and random ones",
                  .formula = "a row of block I sees blocks I - w .. I + w, 0 .. g - 1 and r random others; all if I < g",
                  .reference = "Zaheer et al. 2020, arXiv:2007.14062, section 2",

@@ -144,6 +144,7 @@ MethodEntry entry() {
   MethodEntry made = sparse_method(
       {
           .text = {.name = "global",
+                   .printed = "Global tokens",
                    .summary = "softmax through a few tokens that see all and are seen by all, or through learnt ones",
                    .formula = "row i sees j < g (and i); all keys where i < g (internal). External: learnt tokens and "
                               "|i - j| <= w",

@@ -117,6 +117,7 @@ class HeavyHitter final : public Approximation<T>, public Rows<T>, public Patter
 
 const bool registered = add(method<HeavyHitter>({
     .text = {.name = "heavy-hitter",
+             .printed = "Heavy hitters",
              .summary = "softmax over the tokens that got most attention so far and the last ones",
              .formula = "A_ij = exp(q_i.k_j) / sum over S_i of exp(q_i.k_l), for j in S_i, which loses the least heard",
              .reference = "Zhang et al. 2023, H2O, arXiv:2306.14048, Algorithm 1",

@@ -10,6 +10,7 @@ namespace {
 const bool registered = add(sparse_method(
     {
         .text = {.name = "local",
+                 .printed = "Local window",
                  .summary = "softmax over a sliding window",
                  .formula = "A_ij = exp(q_i.k_j) / sum over |i - l| <= w of exp(q_i.k_l), for |i - j| <= w",
                  .reference = "Beltagy et al. 2020, arXiv:2004.05150, section 3.1",

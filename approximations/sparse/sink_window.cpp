@@ -10,6 +10,7 @@ namespace {
 const bool registered = add(sparse_method(
     {
         .text = {.name = "sink-window",
+                 .printed = "Sinks and window",
                  .summary = "softmax over the first tokens and a sliding window",
                  .formula = "A_ij = exp(q_i.k_j) / sum over l < s or |i - l| <= w of exp(q_i.k_l), for such j",
                  .reference = "Xiao et al. 2023, StreamingLLM, arXiv:2309.17453, section 3.2",

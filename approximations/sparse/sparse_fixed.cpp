@@ -41,6 +41,7 @@ class Fixed final : public SparsePattern {
 const bool registered = add(sparse_method(
     {
         .text = {.name = "sparse-fixed",
+                 .printed = "Sparse Transformer, fixed",
                  .summary = "softmax over the own block and the last tokens of every block (Sparse Transformer)",
                  .formula = "row i sees floor(i / l) = floor(j / l) (block), j mod l >= l - c (summary), or either",
                  .reference = "Child et al. 2019, arXiv:1904.10509, section 4.3",

@@ -35,6 +35,7 @@ class Strided final : public SparsePattern {
 const bool registered = add(sparse_method(
     {
         .text = {.name = "strided",
+                 .printed = "Sparse Transformer, strided",
                  .summary = "softmax over a window and every l-th key (Sparse Transformer)",
                  .formula = "row i sees |i - j| <= l (window), (i - j) mod l = 0 (column), or either (union)",
                  .reference = "Child et al. 2019, arXiv:1904.10509, section 4.3",

@@ -124,6 +124,7 @@ class TopK final : public Approximation<T>, public Rows<T>, public Pattern<T> {
 
 const bool registered = add(method<TopK>({
     .text = {.name = "top-k",
+             .printed = "Top-k",
              .summary = "softmax over the k keys of largest weight: the best that k keys a row can do",
              .formula =
                  "A_ij = exp(q_i.k_j) / sum over the k largest exp(q_i.k_l), for those j; ties to the lowest index",

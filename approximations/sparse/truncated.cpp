@@ -138,6 +138,7 @@ class Truncated final : public Approximation<T>, public Rows<T>, public Pattern<
 
 const bool registered = add(method<Truncated>({
     .text = {.name = "truncated",
+             .printed = "Truncated",
              .summary = "the band of a linear attention matrix, or of another kernel, renormalised or not",
              .formula = "A = rownorm(phi(Q) phi(K)^T on |i - j| <= w)",
              .reference = "Su 2021, kexue.fm/archives/8338",

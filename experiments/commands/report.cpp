@@ -10,6 +10,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/core/bibliography.hpp"
+#include "harness/figures/draw_figures.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/runner/run.hpp"
@@ -86,8 +87,9 @@ int run_command(const std::vector<std::string>& words) {
       throw Misuse("report: --input and --results belong to --method; give results files by themselves, or a --method");
     if (files.empty()) files = {"results/attnbench.db"};
     if (citing) return cite(files);
-    files.insert(files.end(), {"-o", output.empty() ? "results/report" : output});
-    return run_script("report.py", files);
+    const UnitedResults results_to_draw(files, true);
+    draw_figures(results_to_draw.file());
+    return run_script("report.py", {results_to_draw.file(), "-o", output.empty() ? "results/report" : output});
   }
   if (citing) throw Misuse("report: --cite beside --method; expected results files: give them by themselves");
   if (!files.empty())
@@ -102,6 +104,7 @@ int run_command(const std::vector<std::string>& words) {
     return 130;
   }
   if (output.empty()) output = "results/report/" + page.figure.name;
+  draw_figures(results);
   return run_script("report.py", {results, "-o", output, "--figure", *figure});
 }
 

@@ -12,6 +12,7 @@
 #include "harness/cli/recipe_file.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/cli/terminal.hpp"
+#include "harness/figures/draw_figures.hpp"
 #include "harness/runner/declared_recipe.hpp"
 #include "harness/workers/pool.hpp"
 
@@ -257,6 +258,7 @@ int run_command(const std::vector<std::string>& words) {
   }
   print(tally);
   std::cout << "the page with the figures: " << std::flush;
+  draw_figures(results);
   const int drawn = run_script("report.py", {results, "-o", folder.string(), "--bundle"});
   if (drawn != 0) return drawn;
   return tally.contradictions.empty() ? 0 : 1;

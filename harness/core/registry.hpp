@@ -18,11 +18,12 @@ namespace attnbench {
 // The texts of `list` and `describe`. One line each, except the formula.
 struct Description {
   std::string name;
+  std::string printed = {};               // in figures and tables, such as "Performer"; empty: the name, capitalised
   std::string summary;                    // one line
   std::string formula;                    // the mathematics, plain text
   std::string reference;                  // paper and equation
   std::string cost;                       // time and memory, in n, d, dv and the parameters
-  std::string family;                     // of methods: "linear", "sparse" ...
+  std::string family;                     // of methods and feature maps, "sparse" or "positive": its colour in figures
   std::string departure;                  // where it does something else than its reference, and why; empty: nowhere
   std::vector<std::string> aliases = {};  // lower-case names that a user may type instead; nothing else shows them
 };

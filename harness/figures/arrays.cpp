@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "harness/figures/drawing.hpp"
+#include "harness/figures/panel_drawing.hpp"
 
 namespace attnbench {
 
@@ -50,7 +50,7 @@ std::vector<double> edges_of(const std::vector<double>& values, const DescribedP
 }  // namespace
 
 // One point for each series and index. Arrays of different lengths are different series.
-void Drawing::draw_profiles() {
+void PanelDrawing::draw_profiles() {
   std::map<std::pair<SeriesKey, size_t>, std::vector<DrawnReplicate>> groups;
   std::map<SeriesKey, std::set<size_t>> lengths;
   size_t not_flat = 0;
@@ -97,7 +97,7 @@ void Drawing::draw_profiles() {
 }
 
 // One point for each series and bin: the share of the series' elements, of all replicates, that lie in it.
-void Drawing::draw_histograms() {
+void PanelDrawing::draw_histograms() {
   struct Group {
     std::vector<double> values;
     std::vector<const PlacedCell*> cells;
@@ -139,7 +139,7 @@ void Drawing::draw_histograms() {
 }
 
 // The array of the first replicate of the first cell.
-void Drawing::draw_image() {
+void PanelDrawing::draw_image() {
   std::set<size_t> cells;
   const DrawnReplicate* first = nullptr;
   const auto all = replicates(panel.y, false);

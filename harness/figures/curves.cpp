@@ -6,7 +6,7 @@
 #include <map>
 
 #include "harness/core/spec.hpp"
-#include "harness/figures/drawing.hpp"
+#include "harness/figures/panel_drawing.hpp"
 #include "harness/statistics/power_law.hpp"
 
 namespace attnbench {
@@ -24,7 +24,7 @@ std::string place_of(const StoredCell& cell, Index replicate, double x) {
 
 // Divides values and closed forms by those of the method `ratio_to` in the same replicate, input and problem, at the
 // same x, or at every x if that method has none. A ratio that is not above 0 is a gap.
-std::vector<DrawnReplicate> divided(const Drawing& drawing, std::vector<DrawnReplicate> all) {
+std::vector<DrawnReplicate> divided(const PanelDrawing& drawing, std::vector<DrawnReplicate> all) {
   const DescribedPanel& panel = drawing.panel;
   const auto is_divisor = [&](const DrawnReplicate& one) {
     return without_parameters(drawing.cell(*one.place).column("method"), panel.x) == panel.ratio_to;
@@ -59,7 +59,7 @@ struct CurveKey {
   }
 };
 
-void say_what_has_no_axis(Drawing& drawing, const std::vector<DrawnReplicate>& all) {
+void say_what_has_no_axis(PanelDrawing& drawing, const std::vector<DrawnReplicate>& all) {
   std::map<std::string, std::set<std::string>> names;  // by method, its specs
   for (const DrawnReplicate& one : all)
     if (!one.place->reference && std::isnan(one.place->x))
@@ -77,7 +77,7 @@ using Samples = std::map<std::string, std::map<double, std::vector<double>>>;  /
 
 // For each series, its points in the order of x and the k-th sample of each.
 template <class Use>
-void for_each_curve(Drawing& drawing, const Samples& samples, const Use& use) {
+void for_each_curve(PanelDrawing& drawing, const Samples& samples, const Use& use) {
   for (const auto& [series, by_x] : samples) {
     std::vector<DrawnPoint*> points;
     std::vector<double> x;
@@ -103,7 +103,7 @@ void for_each_curve(Drawing& drawing, const Samples& samples, const Use& use) {
 
 constexpr size_t exponent_points = 3;
 
-void fit_exponents(Drawing& drawing, const Samples& samples) {
+void fit_exponents(PanelDrawing& drawing, const Samples& samples) {
   for_each_curve(drawing, samples, [&](const auto& points, const auto& x, const auto& curves) {
     std::vector<size_t> kept;  // the last points whose samples all have logarithms
     for (size_t i = 0; i < x.size(); ++i)
@@ -131,7 +131,7 @@ void fit_exponents(Drawing& drawing, const Samples& samples) {
   });
 }
 
-void find_crossings(Drawing& drawing, const Samples& samples) {
+void find_crossings(PanelDrawing& drawing, const Samples& samples) {
   for_each_curve(drawing, samples, [&](const auto& points, const auto& x, const auto& curves) {
     std::vector<double> crossings;
     for (const auto& curve : curves) {
@@ -149,7 +149,7 @@ void find_crossings(Drawing& drawing, const Samples& samples) {
 
 }  // namespace
 
-void Drawing::draw_curves() {
+void PanelDrawing::draw_curves() {
   std::vector<DrawnReplicate> all = replicates(panel.y, true);
   if (!panel.ratio_to.empty()) all = divided(*this, std::move(all));
   say_what_has_no_axis(*this, all);

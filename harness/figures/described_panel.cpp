@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -29,23 +28,6 @@ std::vector<std::string> texts_in(const nlohmann::json& of, const char* name) {
   return all;
 }
 
-std::optional<double> number_in(const std::string& text) {
-  if (text == "true") return 1;
-  if (text == "false") return 0;
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || at != end) return std::nullopt;
-  return number;
-}
-
-// "2" is "2.0" and "true" is "1". Seeds of 64 bits are names: two may be the same double.
-bool same(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  const auto x = number_in(a), y = number_in(b);
-  return x && y && *x == *y && std::abs(*x) < 0x1p53;
-}
-
 bool is_problem(const std::string& column) {
   return column == "experiment" || column == "input" ||
          (column != "method" && std::any_of(std::begin(cell_columns), std::end(cell_columns),
@@ -55,7 +37,7 @@ bool is_problem(const std::string& column) {
 bool meets(const StoredCell& cell, const CellCondition& condition, const std::vector<std::string>& axes) {
   const auto value = cell.value(condition.column);
   if (!value) return false;
-  if (same(*value, condition.value)) return true;
+  if (same_value(*value, condition.value)) return true;
   if (condition.column == "experiment") return value->substr(0, value->find(':')) == condition.value;
   return (condition.column == "method" || condition.column == "input") && !axes.empty() &&
          without_parameters(*value, axes) == condition.value;

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "harness/figures/drawing.hpp"
+#include "harness/figures/panel_drawing.hpp"
 #include "harness/statistics/estimate.hpp"
 
 namespace attnbench {
@@ -73,7 +73,7 @@ std::optional<DrawnPoint> value_of(const BySeries& all) {
 
 }  // namespace
 
-void Drawing::draw_tiles() {
+void PanelDrawing::draw_tiles() {
   std::map<std::pair<double, double>, std::map<std::string, std::map<Index, std::vector<double>>>> tiles;
   std::set<std::tuple<double, double, std::string>> lacking;
   for (const DrawnReplicate& one : replicates(panel.y, true)) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "harness/figures/drawing.hpp"
+#include "harness/figures/panel_drawing.hpp"
 
 namespace attnbench {
 
@@ -17,7 +17,7 @@ struct PointKey {
 };
 
 // All samples of a metric, over replicates, experiments and all other differences of cells.
-std::map<PointKey, std::vector<double>> samples_of(const Drawing& drawing, const std::string& metric) {
+std::map<PointKey, std::vector<double>> samples_of(const PanelDrawing& drawing, const std::string& metric) {
   std::map<PointKey, std::vector<double>> all;
   if (metric.empty()) return all;
   for (const DrawnReplicate& one : drawing.replicates(metric, false)) {
@@ -42,7 +42,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void Drawing::draw_trades() {
+void PanelDrawing::draw_trades() {
   const auto along = samples_of(*this, panel.x_metric), bounded = samples_of(*this, panel.bound_x);
   const auto areas = samples_of(*this, panel.area);
   for (const auto& [key, samples] : samples_of(*this, panel.y)) {

@@ -11,7 +11,8 @@
 
 namespace attnbench {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Description, name, summary, formula, reference, cost, family, departure, aliases)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Description, name, summary, formula, reference, cost, family, departure, aliases,
+                                   printed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Need, name, rows, columns, values, meaning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, flops, exps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InputLimits, queries, keys, d, dv, replicates, heads)

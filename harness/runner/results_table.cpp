@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -19,14 +18,6 @@ namespace attnbench {
 namespace {
 
 constexpr double error_rate = 0.05;
-
-std::optional<double> number_in(const std::string& text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || at != end) return std::nullopt;
-  return number;
-}
 
 // The newest version of each cell.
 std::vector<const CellSamples*> current(const std::vector<CellSamples>& cells) {

@@ -1,5 +1,5 @@
 // The SQLite file behind a Store: opens it, checks it before SQLite may write, and explains SQLite's errors. Private to
-// harness/store.
+// harness/store and harness/figures.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -17,9 +17,10 @@ namespace attnbench {
 namespace {
 
 constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
-constexpr std::int64_t schema_version = 6;           // increased with every new table or column
+constexpr std::int64_t schema_version = 7;           // increased with every new table or column
 
 // digest: harness/store/digest.hpp. scripts/results_file.py has the same text, which a test compares.
+// The tables panel and point hold what figures draw, which harness/figures computes anew for each report.
 // WITHOUT ROWID keeps the measurements of a replicate together in the order of export, which then needs no sorting.
 constexpr const char* tables = R"sql(
   CREATE TABLE run(
@@ -51,6 +52,15 @@ constexpr const char* tables = R"sql(
   CREATE TABLE reproduction(
     recipe TEXT PRIMARY KEY, size TEXT NOT NULL, command TEXT NOT NULL, seconds REAL NOT NULL, cells TEXT NOT NULL,
     written TEXT NOT NULL, digest TEXT NOT NULL);
+  CREATE TABLE panel(
+    recipe TEXT NOT NULL, figure TEXT NOT NULL, panel INTEGER NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY(recipe, figure, panel)) WITHOUT ROWID;
+  CREATE TABLE point(
+    recipe TEXT NOT NULL, figure TEXT NOT NULL, panel INTEGER NOT NULL, point INTEGER NOT NULL, series TEXT NOT NULL,
+    role TEXT NOT NULL, x REAL, x_low REAL, x_high REAL, y REAL, low REAL, high REAL, theory REAL, value REAL,
+    replicates INTEGER NOT NULL, samples INTEGER NOT NULL, exponent REAL, exponent_low REAL, exponent_high REAL,
+    crossing REAL, crossing_low REAL, crossing_high REAL, note TEXT NOT NULL,
+    PRIMARY KEY(recipe, figure, panel, point)) WITHOUT ROWID;
 )sql";
 
 // A table, index, view or trigger, as SQLite keeps it.

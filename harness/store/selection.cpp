@@ -17,16 +17,6 @@
 
 namespace attnbench {
 
-namespace {
-
-// Seeds are text, and shorter ones are smaller numbers. Version and key break ties.
-constexpr const char* select_cells = R"sql(
-  SELECT experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale, seed,
-         threads, machine, id, parameters, key, source_version
-  FROM cell
-  ORDER BY experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
-           length(seed), seed, threads, parameters, machine, source_version, key)sql";
-
 std::optional<double> number_in(const std::string& text) {
   if (text == "true") return 1;
   if (text == "false") return 0;
@@ -37,12 +27,21 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
-// "2" is "2.0" and "true" is "1". Seeds of 64 bits are names: two may be the same double.
-bool equal(const std::string& a, const std::string& b) {
+bool same_value(const std::string& a, const std::string& b) {
   if (a == b) return true;
   const auto x = number_in(a), y = number_in(b);
   return x && y && *x == *y && std::abs(*x) < 0x1p53;
 }
+
+namespace {
+
+// Seeds are text, and shorter ones are smaller numbers. Version and key break ties.
+constexpr const char* select_cells = R"sql(
+  SELECT experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale, seed,
+         threads, machine, id, parameters, key, source_version
+  FROM cell
+  ORDER BY experiment, method, input, nq, n, d, dv, causal, mask_offset, mask_keys, precision, heads, logit_scale,
+           length(seed), seed, threads, parameters, machine, source_version, key)sql";
 
 // Whether the spec has the name and the parameters of `wanted`, in any spelling.
 bool describes(const std::string& plural, const std::string& wanted, const std::string& spec) {
@@ -62,7 +61,7 @@ bool meets(const StoredCell& cell, const CellCondition& condition) {
   if (!value) return false;
   for (const char* spec : {"experiment", "method", "input"})
     if (condition.column == spec) return describes(condition.column + "s", condition.value, *value);
-  return equal(*value, condition.value);
+  return same_value(*value, condition.value);
 }
 
 [[noreturn]] void report_unmet(const std::vector<StoredCell>& cells, const std::string& file,

@@ -62,6 +62,11 @@ struct StoredCell {
   bool timing() const { return column("threads") != "0"; }
 };
 
+// The number that a value of a column or a parameter is; "true" is 1.
+std::optional<double> number_in(const std::string& value);
+// "2" is "2.0" and "true" is "1". Seeds of 64 bits are names: two may be the same double.
+bool same_value(const std::string& a, const std::string& b);
+
 // "m=64" as typed after --where. Throws Misuse.
 CellCondition parse_condition(const std::string& text);
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -55,15 +56,32 @@ class Line:
         return "" if self.asked is None else f"{'>=' if self.more else '<='} {self.asked:g}{self.unit}"
 
 
+def _matching(cells: pd.DataFrame, where: dict[str, Any]) -> pd.DataFrame:
+    """The cells whose columns have these values. An experiment is named without its options."""
+    chosen = np.ones(len(cells), bool)
+    for column, wanted in where.items():
+        found = cells[column].map(results.plain)
+        if column == "experiment":
+            found = found.map(lambda spec: results.split_spec(spec)[0])
+        chosen &= (found == results.plain(wanted)).to_numpy()
+    return cells[chosen]
+
+
+def _without_budgets(spec: str) -> str:
+    name, arguments = results.split_spec(spec)
+    kept = [argument for argument in arguments if argument.partition("=")[0] not in BUDGETS]
+    return f"{name}:{','.join(kept)}" if kept else name
+
+
 class Table:
     """The lines, from one results file."""
 
     def __init__(self, path: Path) -> None:
-        self.all = results.read([path])
+        self.all = results.read(path)
 
     def values(self, metric: str, **where: Any) -> NDArray[np.float64]:
         """All samples of a metric from the matching cells, blocks and replicates concatenated."""
-        keys = results.select(self.all.cells, where).index
+        keys = _matching(self.all.cells, where).index
         found = self.all.measurements
         found = found[found["key"].isin(keys) & (found["metric"] == metric)]
         return np.concatenate([np.atleast_1d(v).ravel() for v in found["values"]]) if len(found) else np.array([])
@@ -100,7 +118,7 @@ class Table:
             ("linear", 1): 2.5,
         }
         targets |= {("vq", 0): 3.0, ("local", 0): 3.0}
-        cells = results.select(self.all.cells, {"experiment": "speed", "threads": 1, **HEADS})
+        cells = _matching(self.all.cells, {"experiment": "speed", "threads": 1, **HEADS})
         for causal in (0, 1):
             for method in dict.fromkeys(cells["method"]):
                 found = self.values(
@@ -125,12 +143,12 @@ class Table:
         )
 
     def lengths(self) -> Iterator[Line]:
-        cells = results.select(self.all.cells, {"experiment": "speed", "heads": 1, "pair": True})
+        cells = _matching(self.all.cells, {"experiment": "speed", "heads": 1, "pair": True})
         longest = cells["n"].max()
         for causal in (0, 1):
             for method in dict.fromkeys(cells["method"]):
                 where = {"experiment": "speed", "method": method, "causal": causal, "heads": 1}
-                sizes = sorted(results.select(self.all.cells, where)["n"].unique())
+                sizes = sorted(_matching(self.all.cells, where)["n"].unique())
                 if len(sizes) < 2:
                     continue
                 samples = [self.values("seconds", n=n, **where) for n in sizes]
@@ -150,8 +168,8 @@ class Table:
     def field(self) -> Iterator[Line]:
         """Exponents of time of the methods whose budgets were matched at each length."""
         where = {"experiment": "speed", "heads": 1, "pair": False}
-        cells = results.select(self.all.cells, where)
-        names = cells["method"].map(lambda spec: results.without_parameters(spec, BUDGETS))
+        cells = _matching(self.all.cells, where)
+        names = cells["method"].map(lambda spec: _without_budgets(spec))
         for key, of_name in cells.groupby(names):
             name = str(key)
             seconds = [

@@ -8,7 +8,7 @@
 #include "tests/store/results_file.hpp"
 
 using namespace attnbench;
-using Catch::Approx;
+using Catch::Detail::Approx;
 
 namespace {
 
@@ -206,7 +206,8 @@ TEST_CASE("a profile has a point for each place of an array, a histogram the sha
 TEST_CASE("a trade sets the geometric mean against the median, and names what lies beyond", "[unit]") {
   Results results;
   for (const Index r : {0, 1, 2}) {
-    results.record("performer:m=16", 16, 64, r, {scalar("error", r == 0 ? 1 : 8), scalar("seconds", 1.0 + r)});
+    results.record("performer:m=16", 16, 64, r,
+                   {scalar("error", r == 0 ? 1 : 8), scalar("seconds", 1.0 + static_cast<double>(r))});
     results.record("linear:m=16", 16, 64, r, {scalar("error", 500), scalar("seconds", 2)});
     results.record("softmax", 0, 64, r, {scalar("error", 0), scalar("seconds", 5)});
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/compose.py: the places of the panels, the legend and the title of a figure, and the look of series.
 
-Run as tests/scripts/compose_test.py; needs no attnbench.
+Run as tests/scripts/compose_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.transforms import Bbox
 
-from example_stores import CURVE, InTemporaryDirectory, figure_of
+from example_stores import CURVE, InTemporaryDirectory
 
-import aggregate
 import compose
+import panel
 import plot
 import results
 import style
@@ -26,9 +26,9 @@ import style
 class Composing(InTemporaryDirectory):
     def test_places_in_a_figure_are_those_of_every_run(self) -> None:
         figure = self.every_kind()
-        read = results.read([self.directory / "kinds.db"])
+        read = results.read(self.directory / "kinds.db")
         with matplotlib.rc_context(style.STYLE):
-            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+            picture = compose.compose(panel.panels_of(read, figure))
         self.addCleanup(plt.close, picture)
         # The layout's solver errs in the last bits, otherwise in each process, and names in an SVG file hold them all.
         for axes in picture.axes:
@@ -40,14 +40,14 @@ class Composing(InTemporaryDirectory):
         with self.store() as store:
             for i in range(40):
                 store.cell(f"local:window={i},m=4", [1.0], m=4)
-        panel = self.panel(store, CURVE)
-        looks = compose.series_looks([panel, panel])
+        drawn = self.panel(store, CURVE)
+        looks = compose.series_looks([drawn, drawn])
         self.assertEqual(len({(look.colour, look.marker, str(look.line)) for look in looks.values()}), 40)
 
     def test_nothing_lies_over_anything_else(self) -> None:
-        panel = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
+        drawn = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
         with matplotlib.rc_context(style.STYLE):
-            picture = compose.compose([panel] * 3)
+            picture = compose.compose([drawn] * 3)
             renderer = picture.canvas.get_renderer()
             parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
             parts += [picture.legends[0].get_window_extent(renderer), picture.texts[0].get_window_extent(renderer)]
@@ -61,10 +61,10 @@ class Composing(InTemporaryDirectory):
                 self.assertTrue(apart, (i, j))
 
     def test_the_panels_of_a_figure_with_maps_do_not_overlap(self) -> None:
-        figure = results.read([self.maps().path]).figures[0]
-        read = results.read([self.directory / "results.db"])
+        read = results.read(self.maps().path)
+        figure = read.figures[0]
         with matplotlib.rc_context(style.STYLE):
-            picture = compose.compose([aggregate.aggregate(read, panel) for panel in figure.description["panels"]])
+            picture = compose.compose(panel.panels_of(read, figure))
             renderer = picture.canvas.get_renderer()
             parts = [axes.get_tightbbox(renderer) for axes in picture.axes]
             plt.close(picture)
@@ -76,14 +76,13 @@ class Composing(InTemporaryDirectory):
 
     def test_a_single_panel_is_as_wide_as_a_column_and_has_no_title(self) -> None:
         self.every_kind()
-        read = results.read([self.directory / "kinds.db"])
-        drawn = plot.draw(read, figure_of(CURVE), ["svg", "py"], style.IN_PAPER)
+        drawn = plot.draw(*self.figure(self.store_at("kinds.db"), CURVE), ["svg", "json"], style.IN_PAPER)
         width = float(re.findall(r'viewBox="0 0 (\S+) ', drawn.files["svg"].decode())[0])
         self.assertAlmostEqual(width / 72, 3.35)
         many = compose._arrangement(drawn.panels, style.IN_PAPER, series=13)
         self.assertEqual(many[1], 6.9)  # a legend of so many rows would be longer than the panel
-        self.assertNotIn("'title': 'panel'", drawn.files["py"].decode())
-        self.assertIn("Student t", drawn.files["py"].decode())  # the notes are there for the caption
+        self.assertNotIn(b">panel<", drawn.files["svg"])
+        self.assertIn("Student t", drawn.files["json"].decode())  # the notes are there for the caption
 
 
 if __name__ == "__main__":

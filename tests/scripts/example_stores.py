@@ -1,6 +1,7 @@
 """Small results files that the tests of scripts/ read, and the class that these tests derive from.
 
-Import it before the scripts themselves: it puts their folder on the path.
+Import it before the scripts themselves: it puts their folder on the path. The points of figures are computed by the
+program that the environment variable ATTNBENCH names, or by that of the build release.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -21,8 +24,9 @@ import numpy as np
 
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
+PROGRAM = os.environ.get("ATTNBENCH", str(SCRIPTS.parent / "build" / "release" / "attnbench"))
 
-import aggregate
+import panel as panels_of_figures
 import results
 import results_file
 
@@ -154,8 +158,10 @@ class Store:
             )
 
 
-def figure_of(*descriptions: dict[str, Any]) -> results.Figure:
-    return results.Figure("recipe", "figure", 1, {"title": "t", "caption": "c", "panels": list(descriptions)})
+def drawn(path: Path) -> results.Results:
+    """The results with the points of their figures."""
+    subprocess.run([PROGRAM, "plot", str(path), "--points"], check=True)
+    return results.read(path)
 
 
 class InTemporaryDirectory(unittest.TestCase):
@@ -166,6 +172,12 @@ class InTemporaryDirectory(unittest.TestCase):
 
     def store(self, name: str = "results.db") -> Store:
         return Store(self.directory / name)
+
+    def store_at(self, name: str) -> Store:
+        """A store that was made before."""
+        store = Store.__new__(Store)
+        store.path = self.directory / name
+        return store
 
     def example(self, *verdicts: results.Verdict) -> Store:
         """Theory, an ending, a reference, points that a log axis cannot show, and a panel without data."""
@@ -185,6 +197,7 @@ class InTemporaryDirectory(unittest.TestCase):
             store.figure("one point", {**CURVE, "where": {"experiment": "error", "m": 16}})
             if verdicts:
                 store.verdicts(*verdicts, size="quick")
+        drawn(store.path)
         return store
 
     def every_kind(self) -> results.Figure:
@@ -223,7 +236,7 @@ class InTemporaryDirectory(unittest.TestCase):
                 image,
             )
             store.figure("curve", CURVE)
-        return next(figure for figure in results.read([store.path]).figures if figure.name == "kinds")
+        return next(figure for figure in drawn(store.path).figures if figure.name == "kinds")
 
     def maps(self) -> Store:
         """A figure with a map of ratios, one of winners, a curve and a map without data."""
@@ -240,10 +253,24 @@ class InTemporaryDirectory(unittest.TestCase):
                 {**CURVE, "x": "angle", "where": {"experiment": "error", "length": 1.0}, "x_scale": "linear"},
                 {**MAP, "where": {"experiment": "none"}},
             )
+        drawn(store.path)
         return store
 
-    def panel(self, store: Store, description: dict[str, Any]) -> aggregate.Panel:
-        return aggregate.aggregate(results.read([store.path]), description)
+    def figure(
+        self, store: Store, *descriptions: dict[str, Any]
+    ) -> tuple[results.Figure, list[panels_of_figures.Panel]]:
+        """A figure of these panels, drawn."""
+        with contextlib.closing(sqlite3.connect(store.path)) as connection:
+            text = json.dumps({"title": "t", "caption": "c", "panels": descriptions})
+            connection.execute("INSERT OR REPLACE INTO figure VALUES('recipe', 'figure', 1, ?, '', '')", [text])
+            seal(connection)
+            connection.commit()
+        read = drawn(store.path)
+        figure = next(figure for figure in read.figures if figure.name == "figure")
+        return figure, panels_of_figures.panels_of(read, figure)
+
+    def panel(self, store: Store, description: dict[str, Any]) -> panels_of_figures.Panel:
+        return self.figure(store, description)[1][0]
 
     def run_script(self, script: ModuleType, *words: str) -> tuple[int, str, str]:
         """Exit code, stdout and stderr of a script's main."""

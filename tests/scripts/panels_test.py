@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/panels.py, histograms.py and images.py: the axes and intervals of a panel, histograms and images.
 
-Run as tests/scripts/panels_test.py; needs no attnbench.
+Run as tests/scripts/panels_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
-from example_stores import CURVE, InTemporaryDirectory, figure_of
+from example_stores import CURVE, InTemporaryDirectory
 
-import aggregate
 import compose
 import panels
 import plot
-import results
 
 # The ends of the median's interval, which are the least and the greatest of seven, are not equally far from it.
+BINS = 40  # of a histogram
 SKEWED = np.array([1.0, 1.5, 1.75, 2, 3, 6, 20])
 
 
@@ -123,15 +122,15 @@ class Panels(InTemporaryDirectory):
         }
         panel = self.panel(store, histogram)
         bins = panel.role("measured")
-        self.assertEqual(len(bins), 2 * aggregate.HISTOGRAM_BINS)
+        self.assertEqual(len(bins), 2 * BINS)
         a = bins[bins["series"] == "a"]
         self.assertEqual(list(a.loc[a["y"] > 0, "y"]), [0.75, 0.25])
         self.assertEqual(float(a.loc[a["y"] > 0, "x_low"].iloc[0]), 0.05)
         self.assertEqual(float(bins.loc[bins["series"] == "b", "y"].sum()), 0.5)
         self.assertIn("1 of 6 values lie beyond the axis.", panel.notes)
         logarithmic = self.panel(store, {**histogram, "x_scale": "log10", "range": [0.01, 1]}).role("measured")
-        self.assertTrue(np.allclose(logarithmic["x_high"] / logarithmic["x_low"], 10 ** (2 / aggregate.HISTOGRAM_BINS)))
-        drawn = plot.draw(results.read([store.path]), figure_of(histogram), ["png", "svg"])
+        self.assertTrue(np.allclose(logarithmic["x_high"] / logarithmic["x_low"], 10 ** (2 / BINS)))
+        drawn = plot.draw(*self.figure(store, histogram), ["png", "svg"])
         self.assertIn(b"x_low", drawn.files["csv"])
 
     def test_an_image_is_the_first_replicates_array_and_negative_weights_are_counted(self) -> None:
@@ -148,7 +147,7 @@ class Panels(InTemporaryDirectory):
         self.assertIn("25.0 % of the weights are negative, in orange.", self.panel(store, negative).notes)
         nothing = {**image, "where": {"experiment": "map", "method": "absent"}}
         self.assertIn("no data", self.panel(store, nothing).missing)
-        plot.draw(results.read([store.path]), figure_of({**image, "floor": 1e-3}, negative, image, nothing), ["png"])
+        plot.draw(*self.figure(store, {**image, "floor": 1e-3}, negative, image, nothing), ["png"])
 
 
 if __name__ == "__main__":

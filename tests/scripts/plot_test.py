@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/plot.py: the files that it writes for a figure, and that equal results give equal files.
 
-Run as tests/scripts/plot_test.py; needs no attnbench.
+Run as tests/scripts/plot_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import unittest
 import zlib
 from pathlib import Path
 
-from example_stores import CURVE, SCRIPTS, InTemporaryDirectory
+from example_stores import CURVE, SCRIPTS, InTemporaryDirectory, drawn
 from matplotlib.ft2font import FT2Font
 
+import panel
 import plot
-import results
 
 
 class Drawing(InTemporaryDirectory):
@@ -51,8 +51,8 @@ class Drawing(InTemporaryDirectory):
             for window in (128, 16, 4):
                 for n in (512, 64):
                     store.cell(f"local:window={window}", [1.0 * n], n=n, window=window)
-        panel = self.panel(store, {**CURVE, "x": ["n"]})
-        rows = [(row["series"], float(row["x"])) for row in csv.DictReader(io.StringIO(plot.numbers([panel])))]
+        drawn_panel = self.panel(store, {**CURVE, "x": ["n"]})
+        rows = [(row["series"], float(row["x"])) for row in csv.DictReader(io.StringIO(plot.numbers([drawn_panel])))]
         windows = [f"local:window={window}" for window in (4, 16, 128)]
         self.assertEqual(rows, [(series, x) for series in windows for x in (64, 512)])
 
@@ -63,16 +63,20 @@ class Drawing(InTemporaryDirectory):
             one = {min(os.sched_getaffinity(0))} if run == "2" else os.sched_getaffinity(0)
             for folder, (script, *words) in programs.items():
                 files = [str(self.directory / "kinds.db"), "-o", str(self.directory / folder / run)]
-                subprocess.run(
+                done = subprocess.run(
                     [sys.executable, str(SCRIPTS / script), *files, *words],
-                    check=True,
+                    stderr=subprocess.PIPE,
                     env={**os.environ, "PYTHONHASHSEED": run, "OPENBLAS_NUM_THREADS": run},
                     stdout=subprocess.DEVNULL,
                     preexec_fn=lambda: os.sched_setaffinity(0, one),
+                    text=True,
                 )
+                # A panel has no data and a cell crashed; a figure without notes must not hide it.
+                self.assertEqual(done.returncode, 3 if folder == "paper" else 0)
+                self.assertEqual("no data" in done.stderr and "crashed" in done.stderr, folder == "paper")
         for folder, files in (
             ("page", ["index.html", *(f"recipe.{n}.{e}" for n in ("curve", "kinds") for e in ("csv", "pdf", "svg"))]),
-            ("paper", [f"recipe.curve.{ending}" for ending in ("csv", "pdf", "py", "svg", "tex")]),
+            ("paper", [f"recipe.curve.{ending}" for ending in ("csv", "json", "pdf", "svg", "tex")]),
         ):
             written = sorted(path.name for path in (self.directory / folder / "1").iterdir())
             self.assertLessEqual(set(files), set(written))
@@ -99,9 +103,9 @@ class Drawing(InTemporaryDirectory):
             store.cell("a:m=2", [1.0, 2.0], m=2)
             for name, title in (("first", "\u00e9"), ("second", "\u0159")):  # neither is in the shared subset
                 store.figure(name, {**CURVE, "title": title})
-        read = results.read([store.path])
+        read = drawn(store.path)
         alone = [self.pdf_in_new_process(store.path, figure.name) for figure in read.figures]
-        self.assertEqual([plot.draw(read, figure, ["pdf"]).files["pdf"] for figure in read.figures], alone)
+        self.assertEqual([plot.draw(one, panel.panels_of(read, one), ["pdf"]).files["pdf"] for one in read.figures], alone)
         for character, pdf in zip("\u00e9\u0159", alone):
             streams = re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL)
             fonts = [font for font in map(inflated, streams) if font.startswith(b"\x00\x01\x00\x00")]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of the files and words that scripts/plot.py and report.py refuse, and of the error that they print.
 
-Run as tests/scripts/refusals_test.py; needs no attnbench.
+Run as tests/scripts/refusals_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unittest
 from types import ModuleType
 from unittest import mock
 
-from example_stores import CURVE, MAP, InTemporaryDirectory
+from example_stores import CURVE, MAP, InTemporaryDirectory, drawn
 
 import plot
 import report
@@ -29,9 +29,9 @@ class Refusals(InTemporaryDirectory):
         other = self.directory / "other.db"
         sqlite3.connect(other).executescript("CREATE TABLE t(x)").close()
         with self.store("newer.db") as newer:
-            newer.connection.execute("PRAGMA user_version = 7")
+            newer.connection.execute("PRAGMA user_version = 8")
         with self.store("older.db") as older:
-            older.connection.execute("PRAGMA user_version = 5")
+            older.connection.execute("PRAGMA user_version = 6")
         broken = self.store("broken.db")
         broken.connection.executescript("DROP TABLE measurement").close()
         with self.store("malformed.db") as malformed:
@@ -59,6 +59,7 @@ class Refusals(InTemporaryDirectory):
     def test_an_output_that_cannot_be_written_leaves_nothing(self) -> None:
         with self.store() as store:
             store.figure("f", CURVE)
+        drawn(store.path)
         for script in (plot, report):
             self.assertIn("-o DIR", self.expect_misuse(script, str(store.path), "-o", str(store.path)))
         with mock.patch("os.replace", side_effect=OSError(28, "No space left on device")):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/report.py: the page that it writes. tests/scripts/page/page_test.py looks at the page in a browser.
 
-Run as tests/scripts/report_test.py; needs no attnbench.
+Run as tests/scripts/report_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Page(InTemporaryDirectory):
             "It holds &amp; more.",
             'alt="Title of curves. A &lt;caption&gt; \\1."',
             "signal 11",
-            "attnbench run none",
+            "no cell of the results meets the conditions",
             "attnbench run &lt;x&gt;",
             "cpu.model",
             'href="recipe.curves.csv"',

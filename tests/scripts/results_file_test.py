@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/results_file.py: files that it refuses, and digests. tests/store/tampered_test.py has files of attnbench.
 
-Run as tests/scripts/results_file_test.py; needs no attnbench.
+Run as tests/scripts/results_file_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Refusals(InTemporaryDirectory):
             self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
             errors.add(err.partition(": ")[2])
         with self.assertRaises(results.Misuse):
-            results.read([path])
+            results.read(path)
         path.unlink()
         self.assertEqual(len(errors), 1)
         return errors.pop()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/verdicts.py, number_table.py and tables.py: verdicts and numbers in CSV, Markdown and LaTeX.
 
-Run as tests/scripts/tables_test.py; needs no attnbench.
+Run as tests/scripts/tables_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import unittest
 
 from example_stores import SCRIPTS, InTemporaryDirectory
 
+import panel
 import plot
 import results
 import tables
@@ -28,7 +29,7 @@ class Verdicts(InTemporaryDirectory):
         with self.store(f"{size}.db") as store:
             conditional = results.Verdict("bold*claim", "DEPENDS", "Faster", "1", "n > 8", "DEPENDS", "B")
             store.verdicts(NEGATIVE, conditional, size=size)
-        return results.read([store.path])
+        return results.read(store.path)
 
     def test_the_csv_of_verdicts_has_every_field_as_it_is(self) -> None:
         rows = list(csv.DictReader(io.StringIO(verdicts.as_csv(self.judged("quick")))))
@@ -104,8 +105,8 @@ class Verdicts(InTemporaryDirectory):
 
 class Numbers(InTemporaryDirectory):
     def test_numbers_are_tabulated_with_the_reason_of_what_was_not_done(self) -> None:
-        read = results.read([self.example().path])
-        files = plot.draw(read, read.figures[0], ["tex", "md"]).files
+        read = results.read(self.example().path)
+        files = plot.draw(read.figures[0], panel.panels_of(read, read.figures[0]), ["tex", "md"]).files
         markdown, latex = files["md"].decode(), files["tex"].decode()
         self.assertIn("| panel | performer | 16 | 0.06875 | 0.05322 to 0.08428 | 0.06875 |", markdown)
         self.assertIn("| panel | performer | 128 | crashed: signal 11 | – | – |", markdown)

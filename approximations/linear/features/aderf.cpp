@@ -8,10 +8,12 @@ namespace {
 
 const bool registered = add(transformed_oprf<TransformKind::full>(
     {.name = "aderf",
+     .printed = "ADERF",
      .summary = "OPRF after the linear map that evens out the second moments of q and k (ADERF)",
      .formula = "phi(x) = OPRF(x G) for queries, OPRF(x G^-T) for keys, G^2 M1 G^2 = M2",
      .reference = "Likhosherstov et al. 2023, arXiv:2302.00787, Theorem 4.2",
      .cost = "O(n d (m + d)) time, m features",
+     .family = "positive",
      .departure = "adds 1e-4 of their mean to the diagonal of both moment matrices, so that keys which span few "
                   "directions give no ill-conditioned G: on two Gaussian heads this moves the kernel by 5e-5 and "
                   "2e-5, and it stays unbiased"}));

@@ -18,6 +18,7 @@ struct EluPlusOne {
 
 const bool registered = add(channelwise_map<EluPlusOne>({
     .text = {.name = "elu",
+             .printed = "elu + 1",
              .summary = "elu(x) + 1, elementwise and positive",
              .formula = "phi(x) = 1 + x for x > 0, exp(x) otherwise",
              .reference = "Katharopoulos et al. 2020, arXiv:2006.16236, eq. 7"},

@@ -157,10 +157,12 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
 
 const bool registered = add(feature_map<MaclaurinFeatures>({
     .text = {.name = "maclaurin",
+             .printed = "Maclaurin",
              .summary = "random Maclaurin features, unbiased for exp(q.k), any sign",
              .formula = "phi(x)_i = (m N_i! P(N_i))^-1/2 prod_(t <= N_i) r_it.x",
              .reference = "Kar and Karnick 2012, arXiv:1201.6530, Algorithm 1",
-             .cost = "O(n m d) time for a mean degree of 1, m features"},
+             .cost = "O(n m d) time for a mean degree of 1, m features",
+             .family = "sketch"},
     .parameters = {Parameter::integer("m", 256, "number of features", 1, 1 << 20).as_budget(),
                    Parameter::choice("degrees", "geometric", "law of a feature's degree N: 2^-(N+1), or Poisson",
                                      {"geometric", "poisson"}),

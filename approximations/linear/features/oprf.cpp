@@ -80,10 +80,12 @@ std::optional<KernelTheory> theory(const Params& params, Index d, const Ensemble
 
 const bool registered = add(FeatureMapEntry{
     .text = {.name = "oprf",
+             .printed = "OPRF",
              .summary = "optimal positive features (FAVOR++), unbiased for exp(q.k) with bounded features",
              .formula = "phi(x) = m^-1/2 (1-4A)^(d/4) exp(A |omega|^2 + sqrt(1-4A) omega.x - |x|^2/2)",
              .reference = "Likhosherstov et al. 2022, arXiv:2205.15317, Theorem 3.2",
-             .cost = "O(n m d) time, m features"},
+             .cost = "O(n m d) time, m features",
+             .family = "positive"},
     .parameters = random_feature_parameters({Parameter::real_or(
         "a", "auto", "A, below 1/8; auto: the optimum for the norms of the calibration head", -1e6, 0.125)}),
     .f32 = make<float>,

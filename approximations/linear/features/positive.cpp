@@ -110,7 +110,8 @@ const bool registered = add(feature_map<PositiveFeatures>({
              .summary = "positive random features (FAVOR+), unbiased for exp(q.k)",
              .formula = "phi(x) = m^-1/2 exp(W x - |x|^2/2), W m x d",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 1",
-             .cost = "O(n m d) time, m features"},
+             .cost = "O(n m d) time, m features",
+             .family = "positive"},
     .parameters = random_feature_parameters(
         {Parameter::real("epsilon", 0,
                          "added to every feature, a bias towards the mean of V: 1e-4 with projection-only lifts the "

@@ -18,6 +18,7 @@ struct PositivePart {
 
 const bool registered = add(channelwise_map<PositivePart>({
     .text = {.name = "relu",
+             .printed = "ReLU",
              .summary = "the positive part of each channel",
              .formula = "phi(x) = max(x, 0) + epsilon",
              .reference = "Kasai et al. 2021, arXiv:2103.13076, without the learnt projection"},

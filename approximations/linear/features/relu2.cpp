@@ -17,6 +17,7 @@ struct SquaredPositivePart {
 
 const bool registered = add(channelwise_map<SquaredPositivePart>({
     .text = {.name = "relu2",
+             .printed = "ReLU²",
              .summary = "the squared positive part of each channel",
              .formula = "phi(x) = max(x, 0)^2 + epsilon",
              .reference = "So et al. 2021, arXiv:2109.08668, section 4 (the activation)"},

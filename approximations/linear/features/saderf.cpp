@@ -9,10 +9,12 @@ namespace {
 
 const bool registered = add(transformed_oprf<TransformKind::diagonal>(
     {.name = "saderf",
+     .printed = "SADERF",
      .summary = "OPRF after a rescaling of each channel that evens out q and k (FAVOR#)",
      .formula = "phi(x) = OPRF(psi x) for queries, OPRF(x / psi) for keys, psi_l = (sum k_l^2 / sum q_l^2)^(1/4)",
      .reference = "Likhosherstov et al. 2023, arXiv:2302.00787, section 3",
      .cost = "O(n d (m + d)) time, m features",
+     .family = "positive",
      .departure = "adds 1e-4 of their mean to the moments of the channels, so that a channel without keys has a psi; "
                   "the kernel stays unbiased"}));
 

@@ -78,10 +78,12 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
 
 const bool registered = add(FeatureMapEntry{
     .text = {.name = "sderf",
+             .printed = "SDERF",
              .summary = "OPRF with an A of its own along each principal axis of q + k (SDERF)",
              .formula = "phi(x) = m^-1/2 det(I-4A)^(1/4) exp(omega' A omega + omega' (I-4A)^(1/2) U^T x - |x|^2/2)",
              .reference = "Likhosherstov et al. 2023, arXiv:2302.00787, Theorem 4.3",
-             .cost = "O(n m d) time, m features"},
+             .cost = "O(n m d) time, m features",
+             .family = "positive"},
     .parameters = random_feature_parameters(),
     .f32 = make<float>,
     .f64 = make<double>,

@@ -57,13 +57,15 @@ const bool registered =
                .summary = "positive features without norm factors, or with the keys' alone: softmax(q.k + |k|^2/2)",
                .formula = "phi(q) = m^-1/2 exp(W q), phi(k) = m^-1/2 exp(W k) [exp(-|k|^2/2)]",
                .reference = "Su Jianlin, kexue.fm 8338",
-               .cost = "O(n m d) time, m features"},
+               .cost = "O(n m d) time, m features",
+               .family = "positive"},
               {Parameter::flag("key_norm", false, "the norm factor of keys: the attention of positive features")})) &&
     add(entry({.name = "exp",
                .summary = "exponentials of a projection, unbiased for exp(|q+k|^2/2)",
                .formula = "phi(x) = m^-1/2 exp(W x), W m x d",
                .reference = "Choromanski et al. 2020, arXiv:2009.14794, generalized attention",
-               .cost = "O(n m d) time, m features"},
+               .cost = "O(n m d) time, m features",
+               .family = "positive"},
               {}));
 
 }  // namespace

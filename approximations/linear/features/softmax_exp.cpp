@@ -62,6 +62,7 @@ double kernel(const Pair& p) {
 
 const bool registered = add(deterministic_map<SoftmaxExpFeatures>({
     .text = {.name = "softmax-exp",
+             .printed = "softmax and exp",
              .summary = "softmax over the channels of a query, exponentials of a key: the attention of exp",
              .formula = "phi(q) = softmax(q), phi(k) = exp(k)",
              .reference = "Su 2021, kexue.fm/archives/8338",

@@ -202,10 +202,12 @@ std::optional<KernelTheory> theory(const Params& params, Index, const EnsembleLa
 
 const bool registered = add(feature_map<TensorSketchFeatures>({
     .text = {.name = "tensor-sketch",
+             .printed = "TensorSketch",
              .summary = "TensorSketch of the Taylor series of exp(q.k), or of one power of q.k, any sign",
              .formula = "phi(x) = [1; TS_1(x); ...; TS_p(x) / p!^1/2], TS_p = p CountSketches convolved",
              .reference = "Pham and Pagh 2013, Fast and scalable polynomial kernels via explicit feature maps",
-             .cost = "O(n degree^2 m d) time, 1 + degree m features (power: O(n degree m d), m)"},
+             .cost = "O(n degree^2 m d) time, 1 + degree m features (power: O(n degree m d), m)",
+             .family = "sketch"},
     .parameters = {Parameter::integer("m", 256, "buckets of a sketch", 1, 1 << 20).as_budget(),
                    Parameter::integer("degree", 4, "the highest power of q.k", 1, 16),
                    Parameter::choice("series", "taylor", "all powers of the exponential's series, or the highest alone",

@@ -16,10 +16,12 @@ class TrigFeatures final : public TrigonometricFeatures<T> {
 
 const bool registered = add(feature_map<TrigFeatures>({
     .text = {.name = "trig",
+             .printed = "trig.",
              .summary = "trigonometric random features (FAVOR), unbiased for exp(q.k), any sign",
              .formula = "phi(x) = m^-1/2 exp(|x|^2/2) [cos(W x); sin(W x)], W m x d",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, eq. 4",
-             .cost = "O(n m d) time, 2m features"},
+             .cost = "O(n m d) time, 2m features",
+             .family = "trigonometric"},
     .parameters = paired_feature_parameters(),
     .features = [](const Params& params, Index) { return 2 * projection_vectors(params); },
     .token_work = [](const Params& params, Index d) { return projection_work(params, d, 2); },  // a sine and a cosine

@@ -66,6 +66,7 @@ EnsembleLaw law(const Params&, Index d) {
 
 const bool registered = add(ProjectionEntry{
     .text = {.name = "hadamard",
+             .printed = "Hadamard",
              .summary = "structured orthogonal features (SORF): Hadamard matrices and random signs, norms sqrt(d)",
              .formula = "blocks of D rows of sqrt(D) H D1 H D2 H D3, first d columns, D = d padded to a power of two",
              .reference = "Yu et al. 2016, arXiv:1610.09072",

@@ -46,6 +46,7 @@ Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
 
 const bool registered = add(ProjectionEntry{
     .text = {.name = "halton",
+             .printed = "Halton",
              .summary = "randomly shifted Halton points through the normal quantile (randomised quasi-Monte Carlo)",
              .formula = "omega_i = Phi^-1(h_i + delta mod 1), h_i Halton points, delta uniform",
              .reference = "Yang et al. 2014, arXiv:1412.8293; Cranley and Patterson 1976",

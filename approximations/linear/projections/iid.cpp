@@ -12,6 +12,7 @@ Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
 
 const bool registered = add(ProjectionEntry{
     .text = {.name = "iid",
+             .printed = "i.i.d.",
              .summary = "independent standard normal vectors",
              .formula = "omega_i ~ N(0, I_d), independent",
              .reference = "Rahimi and Recht 2007; Choromanski et al. 2020, arXiv:2009.14794",

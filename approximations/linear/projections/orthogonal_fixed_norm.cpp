@@ -24,6 +24,7 @@ EnsembleLaw law(const Params&, Index dimensions) {
 
 const bool registered = add(ProjectionEntry{
     .text = {.name = "orthogonal-fixed-norm",
+             .printed = "orthogonal, fixed norm",
              .summary = "orthogonal within blocks of d, all norms sqrt(d): estimates a kernel below exp(q.k)",
              .formula = "sqrt(d) times the rows of Q, Q Haar on O(d), one Q for each block of d rows",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Theorem 1 (SMREG)",

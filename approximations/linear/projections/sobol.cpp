@@ -53,6 +53,7 @@ Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
 
 const bool registered = add(ProjectionEntry{
     .text = {.name = "sobol",
+             .printed = "Sobol'",
              .summary = "Owen-scrambled Sobol points through the normal quantile (randomised quasi-Monte Carlo)",
              .formula = "omega_i = Phi^-1(u_i), u_i scrambled Sobol points",
              .reference = "Yang et al. 2014, arXiv:1412.8293; Owen 1995; Joe and Kuo 2008",

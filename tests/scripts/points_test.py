@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Tests of scripts/aggregate.py: the points, ratios, tiles and notes that it makes of the cells of a panel.
+"""Tests of the points that attnbench computes of the cells of a panel, as scripts/panel.py reads them.
 
-Run as tests/scripts/aggregate_test.py; needs no attnbench.
+Run as tests/scripts/points_test.py; ATTNBENCH names the program.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import numpy as np
 
 from example_stores import CURVE, MAP, InTemporaryDirectory
 
-import aggregate
 import compose
 import intervals
 import panels
 import results
 
 
-class Aggregation(InTemporaryDirectory):
+class Points(InTemporaryDirectory):
     def test_defaults_and_swept_values_are_one_series(self) -> None:
         with self.store() as store:
             store.cell("performer:m=16", [1.0, 3.0], m=16, theory=2.5)
@@ -283,14 +282,13 @@ class Aggregation(InTemporaryDirectory):
         self.assertEqual((point["x"], point["value"]), (3, 3))
         self.assertAlmostEqual(point["y"], 4)
 
-    def test_an_empty_panel_says_which_run_would_fill_it(self) -> None:
+    def test_an_empty_panel_says_why(self) -> None:
         with self.store() as store:
             store.cell("performer:m=16", [1.0], m=16)
-        where = {"experiment": "rank", "input": "gaussian:scale=0.5", "d": 16, "causal": 1, "projection": "iid"}
+        where = {"experiment": "rank", "input": "gaussian:scale=0.5"}
         self.assertEqual(
             self.panel(store, {**CURVE, "where": where, "references": ["uniform"]}).missing,
-            "no data: attnbench run rank --method SPEC uniform --input gaussian:scale=0.5 -d 16 --causal "
-            "--sweep m=... # with projection=iid",
+            "no data: no cell of the results meets the conditions",
         )
         self.assertEqual(
             self.panel(store, {**CURVE, "y": "bias"}).missing, "no data: none of the cells (1) has bias; they have mse"
@@ -301,9 +299,7 @@ class Aggregation(InTemporaryDirectory):
             for machine, seconds in (("here, M, 8 cores", 1.0), ("there, M, 8 cores", 3.0)):
                 for m in (16, 32):
                     store.cell(f"a:m={m}", [seconds], m=m, machine=machine)
-        read = results.read([store.path])
-        self.assertEqual(read.superseded, 0)
-        points = aggregate.aggregate(read, CURVE).role("measured")
+        points = self.panel(store, CURVE).role("measured")
         self.assertEqual(
             set(zip(points["series"], points["y"])),
             {("a on here, M, 8 cores", 1.0), ("a on there, M, 8 cores", 3.0)},

@@ -1,4 +1,4 @@
-#include "harness/figures/drawing.hpp"
+#include "harness/figures/panel_drawing.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,10 +11,10 @@
 
 namespace attnbench {
 
-Drawing::Drawing(const MeasuredResults& of, const DescribedPanel& described)
+PanelDrawing::PanelDrawing(const MeasuredResults& of, const DescribedPanel& described)
     : results(of), panel(described), placed(placed_cells(of, described)) {}
 
-std::vector<DrawnReplicate> Drawing::replicates(const std::string& metric, bool gaps) const {
+std::vector<DrawnReplicate> PanelDrawing::replicates(const std::string& metric, bool gaps) const {
   std::vector<DrawnReplicate> all;
   for (const PlacedCell& place : placed) {
     const auto& values = results.values(place.cell, metric);
@@ -34,7 +34,7 @@ std::vector<DrawnReplicate> Drawing::replicates(const std::string& metric, bool 
   return all;
 }
 
-void Drawing::pool(const std::vector<const PlacedCell*>& of_a_point) {
+void PanelDrawing::pool(const std::vector<const PlacedCell*>& of_a_point) {
   std::map<std::string, std::set<std::string>> values;
   std::set<size_t> cells;
   for (const PlacedCell* place : of_a_point) {
@@ -55,7 +55,7 @@ void Drawing::pool(const std::vector<const PlacedCell*>& of_a_point) {
   pooled_.merge(others.empty() ? specs : others);
 }
 
-void Drawing::say_what_is_pooled() {
+void PanelDrawing::say_what_is_pooled() {
   if (!pooled_.empty()) note(fmt::format("Each point pools cells that differ in {}.", fmt::join(pooled_, ", ")));
 }
 
@@ -96,7 +96,7 @@ std::string counted(size_t count, const std::string& noun) {
 namespace {
 
 // One point for each series, x, ending and reason other than done.
-void draw_endings(Drawing& drawing) {
+void draw_endings(PanelDrawing& drawing) {
   std::map<std::tuple<std::string, double, std::string, std::string>, Index> counts;
   std::map<std::tuple<std::string, std::string, std::string>, Index> without_x;
   const bool trade = drawing.panel.kind == "trade";  // a cell that was not done has no place along a metric
@@ -124,7 +124,7 @@ void draw_endings(Drawing& drawing) {
 bool is_value(const DrawnPoint& point) { return point.role == "measured" || point.role == "reference"; }
 
 // Notes on points that the axes cannot show, and a sentence that counts them.
-void mark_undrawable(Drawing& drawing) {
+void mark_undrawable(PanelDrawing& drawing) {
   const DescribedPanel& panel = drawing.panel;
   std::map<std::string, size_t> counts;
   for (DrawnPoint& point : drawing.drawn.points) {
@@ -141,7 +141,7 @@ void mark_undrawable(Drawing& drawing) {
 }
 
 // Lists the points of a trade above y_most. Drawn, they would flatten the rest.
-void say_what_lies_beyond(Drawing& drawing) {
+void say_what_lies_beyond(PanelDrawing& drawing) {
   const double most = drawing.panel.y_most > 0 ? drawing.panel.y_most : HUGE_VAL;
   std::map<std::string, std::vector<double>> beyond;
   for (DrawnPoint& point : drawing.drawn.points)
@@ -159,7 +159,7 @@ void say_what_lies_beyond(Drawing& drawing) {
 }
 
 // A level more than two decades below all points, such as the rounding error of float, would flatten the rest.
-void say_what_lies_far_below(Drawing& drawing) {
+void say_what_lies_far_below(PanelDrawing& drawing) {
   if (drawing.panel.kind != "curve" || !drawing.panel.log_y()) return;
   double least = HUGE_VAL;
   for (const DrawnPoint& point : drawing.drawn.points)
@@ -175,7 +175,7 @@ void say_what_lies_far_below(Drawing& drawing) {
 std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, " or ")); }
 
 // Why a panel without a point is empty.
-std::string why_empty(const Drawing& drawing) {
+std::string why_empty(const PanelDrawing& drawing) {
   const DescribedPanel& panel = drawing.panel;
   if (drawing.placed.empty()) return "no data: no cell of the results meets the conditions";
   std::vector<size_t> cells;
@@ -197,7 +197,7 @@ std::string why_empty(const Drawing& drawing) {
   return fmt::format("no data: no value of {} can be drawn against {}", panel.y, axis);
 }
 
-void say_what_is_absent(Drawing& drawing, const std::vector<DrawnReplicate>& measured) {
+void say_what_is_absent(PanelDrawing& drawing, const std::vector<DrawnReplicate>& measured) {
   const auto& points = drawing.drawn.points;
   if (std::none_of(points.begin(), points.end(), [](const DrawnPoint& point) {
         return point.role != "reference" && point.role != "ending" && point.note.empty();
@@ -217,7 +217,7 @@ void say_what_is_absent(Drawing& drawing, const std::vector<DrawnReplicate>& mea
 }  // namespace
 
 DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& panel) {
-  Drawing drawing(results, panel);
+  PanelDrawing drawing(results, panel);
   if (panel.kind == "profile")
     drawing.draw_profiles();
   else if (panel.kind == "histogram")

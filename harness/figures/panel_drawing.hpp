@@ -19,9 +19,9 @@ struct DrawnReplicate {
   double theory = NAN;  // closed form, averaged over the elements of an array
 };
 
-class Drawing {
+class PanelDrawing {
  public:
-  Drawing(const MeasuredResults& results, const DescribedPanel& panel);
+  PanelDrawing(const MeasuredResults& results, const DescribedPanel& panel);
 
   const MeasuredResults& results;
   const DescribedPanel& panel;

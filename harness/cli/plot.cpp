@@ -1,0 +1,223 @@
+// attnbench plot: the figures of results files, or one that the user asks for, as SVG, PDF or PNG with their numbers.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/cli/command.hpp"
+#include "harness/cli/script.hpp"
+#include "harness/core/spec.hpp"
+#include "harness/figures/draw_figures.hpp"
+#include "harness/figures/measured_results.hpp"
+
+namespace attnbench::plot_command {
+namespace {
+
+// What the user asks for: one metric against one axis.
+struct Question {
+  std::string x, y, log;
+  std::vector<std::string> where, series;
+};
+
+// The numbers that the cells have for a size or a parameter; empty if a value is a word.
+std::set<double> numbers_of(const std::vector<StoredCell>& cells, const std::string& name) {
+  std::set<double> numbers;
+  for (const StoredCell& cell : cells) {
+    const auto value = cell.value(name);
+    if (!value) continue;
+    const auto number = number_in(*value);
+    if (!number) return {};
+    numbers.insert(*number);
+  }
+  return numbers;
+}
+
+std::set<std::string> columns_of(const std::vector<StoredCell>& cells) {
+  std::set<std::string> names;
+  for (const StoredColumn& column : cell_columns) names.emplace(column.name);
+  for (const StoredCell& cell : cells)
+    for (const auto& [name, value] : cell.parameters.items()) names.insert(name);
+  return names;
+}
+
+// The size or parameter with most numbers.
+std::string widest_axis(const std::vector<StoredCell>& cells) {
+  std::string widest;
+  size_t most = 1;
+  for (const auto& name : columns_of(cells)) {
+    if (name == "seed") continue;
+    const size_t count = numbers_of(cells, name).size();
+    if (count > most) std::tie(widest, most) = std::pair(name, count);
+  }
+  if (widest.empty())
+    throw Misuse(
+        "plot: the cells do not differ in any number; expected several sizes or values of a parameter: --x "
+        "NAME names one, --where NAME=VALUE selects cells");
+  return widest;
+}
+
+void require_known(const std::string& option, const std::string& name, const std::set<std::string>& known) {
+  if (!known.contains(name))
+    throw Misuse(fmt::format("plot: {} {}: no cell has a column or a parameter of this name{}", option, name,
+                             nearest_names(name, std::vector<std::string>(known.begin(), known.end()))));
+}
+
+bool spans(const std::set<double>& numbers, double factor) {
+  return numbers.size() > 2 && *numbers.begin() > 0 && *numbers.rbegin() >= factor * *numbers.begin();
+}
+
+// The cells of the question that have its metric, all of one experiment.
+std::vector<StoredCell> cells_of(const Question& asked, const std::string& file, const MeasuredResults& results) {
+  std::vector<CellCondition> conditions;
+  for (const auto& condition : asked.where) conditions.push_back(parse_condition(condition));
+  std::vector<std::string> keys;
+  for (const StoredCell& cell : selected_cells(file, conditions)) keys.push_back(cell.key);
+  const std::vector<size_t> places = results.positions(keys);
+  std::vector<StoredCell> cells;
+  std::set<std::string> experiments;
+  for (const size_t place : places) {
+    if (results.values(place, asked.y).empty()) continue;
+    cells.push_back(results.cells()[place]);
+    experiments.insert(parse_spec(cells.back().column("experiment")).name);
+  }
+  if (cells.empty())
+    throw Misuse(fmt::format("plot: --y {}: no selected cell of '{}' has this number{}", asked.y, file,
+                             nearest_names(asked.y, results.metrics_of(places))));
+  if (experiments.size() > 1)
+    throw Misuse(fmt::format("plot: {} experiments have {}: {}; expected one: add --where experiment={}",
+                             experiments.size(), asked.y, fmt::join(experiments, ", "), *experiments.begin()));
+  return cells;
+}
+
+// The description of the figure (docs/figures.md).
+nlohmann::json description_of(Question asked, const std::string& file) {
+  const MeasuredResults results(file);
+  const std::vector<StoredCell> cells = cells_of(asked, file, results);
+  const auto known = columns_of(cells);
+  if (asked.x.empty()) asked.x = widest_axis(cells);
+  require_known("--x", asked.x, known);
+  for (const auto& name : asked.series) require_known("--series", name, known);
+  std::vector<std::string> keys;
+  std::set<double> y;
+  bool arrays = false;
+  for (const StoredCell& cell : cells) {
+    keys.push_back(cell.key);
+    for (const auto& [replicate, values] : results.values(results.positions({cell.key}).front(), asked.y)) {
+      arrays = arrays || !values.shape.empty();
+      y.insert(values.mean());
+    }
+  }
+  const bool chosen = !asked.log.empty();
+  const bool log_x = chosen ? asked.log.find('x') != std::string::npos : spans(numbers_of(cells, asked.x), 8);
+  const bool log_y = chosen ? asked.log.find('y') != std::string::npos : spans(y, 20);
+  const std::string theory = asked.y + "_theory";
+  const auto metrics = results.metrics_of(results.positions(keys));
+  const std::string title = fmt::format("{} over {}", asked.y, asked.x);
+  nlohmann::json panel{{"title", ""},
+                       {"kind", "curve"},
+                       {"cells", keys},
+                       {"x", std::vector{asked.x}},
+                       {"x_scale", log_x ? "log2" : "linear"},
+                       {"y", asked.y},
+                       {"y_scale", log_y ? "log10" : "linear"},
+                       {"interval", arrays ? "median" : "mean"},
+                       {"series", asked.series.empty() ? std::vector<std::string>{"method"} : asked.series}};
+  if (std::find(metrics.begin(), metrics.end(), theory) != metrics.end()) panel["theory"] = theory;
+  return {{"title", title}, {"caption", ""}, {"panels", {panel}}};
+}
+
+int run(const std::vector<std::string>& arguments) {
+  std::vector<std::string> files, figures;
+  std::string output = "figures", formats = "svg,pdf", style = "report", table;
+  std::vector<std::string> renamed;
+  std::map<std::string, std::string> changes;
+  bool points = false, tex = false, facet = false;
+  Question asked;
+  options::options_description visible("options");
+  visible.add_options()("file", options::value(&files),
+                        "results files (default: results/attnbench.db), or one NAME.json")(
+      "output,o", options::value(&output)->value_name("FOLDER"), "for the files [figures]")(
+      "format", options::value(&formats)->value_name("LIST"), "of svg,pdf,png [svg,pdf]")(
+      "figure", options::value(&figures)->value_name("NAME"),
+      "only these of the stored figures: NAME, RECIPE or RECIPE/NAME (repeatable)")(
+      "y", options::value(&asked.y)->value_name("METRIC"),
+      "instead of stored figures, one of this metric, with its closed form where cells have one")(
+      "x", options::value(&asked.x)->value_name("NAME"), "of --y: a size or a parameter [the one with most values]")(
+      "where", options::value(&asked.where)->value_name("NAME=VALUE"),
+      "of --y: only these cells; the same name again allows another value (repeatable)")(
+      "series", options::value(&asked.series)->value_name("NAME"),
+      "of --y: a column or a parameter that names a curve (repeatable) [method]")(
+      "log", options::value(&asked.log)->value_name("AXES"), "of --y: x, y, xy or none [by the range of the numbers]")(
+      "style", options::value(&style)->value_name("STYLE"),
+      "report, or paper: as wide as a column, without title and notes, and with a file NAME.json that plot draws "
+      "again; exit code 3: something is left out [report]")("table", options::value(&table)->value_name("FORMAT"),
+                                                            "also the numbers as a table: latex or markdown")(
+      "rename", options::value(&renamed)->value_name("SERIES=NAME"), "a series in the legend (repeatable)")(
+      "title", options::value(&changes["--title"])->value_name("TEXT"), "of the figure")(
+      "xlabel", options::value(&changes["--xlabel"])->value_name("TEXT"), "of every x axis")(
+      "ylabel", options::value(&changes["--ylabel"])->value_name("TEXT"), "of every y axis")(
+      "size", options::value(&changes["--size"])->value_name("WxH"), "of the figure in inches, such as 3.3x2.4")(
+      "font", options::value(&changes["--font"])->value_name("FAMILY"), "such as serif or a font's name")(
+      "legend-order", options::value(&changes["--legend-order"])->value_name("A;B"), "the first series of the legend")(
+      "tex", options::bool_switch(&tex), "LaTeX sets the words")("facet", options::bool_switch(&facet),
+                                                                 "a panel for each series")(
+      "points", options::bool_switch(&points),
+      "only compute the points of the stored figures into the file's tables panel and point, for your own programs");
+  if (!parse_arguments("plot", visible, arguments, {{"file", -1}})) return 0;
+  if (files.empty()) files = {"results/attnbench.db"};
+  if (asked.y.empty() && (!asked.x.empty() || !asked.where.empty() || !asked.series.empty() || !asked.log.empty()))
+    throw Misuse("plot: --x, --where, --series and --log belong to a figure of one metric; add --y METRIC");
+  if (!asked.y.empty() && !figures.empty())
+    throw Misuse(fmt::format("plot: --figure {} beside --y; expected one of them", figures[0]));
+  if (!asked.log.empty() && !std::set<std::string>{"x", "y", "xy", "none"}.contains(asked.log))
+    throw Misuse(fmt::format("plot: --log {}: expected x, y, xy or none", asked.log));
+  if (points) {
+    if (files.size() > 1 || !asked.y.empty() || !figures.empty())
+      throw Misuse("plot: --points computes all figures of one file; expected one file, without --y and --figure");
+    draw_figures(files[0]);
+    return 0;
+  }
+  std::vector<std::string> words{"-o", output, "--format", formats, "--style", style};
+  if (!table.empty()) words.insert(words.end(), {"--table", table});
+  for (const auto& figure : figures) words.insert(words.end(), {"--figure", figure});
+  for (const auto& renaming : renamed) words.insert(words.end(), {"--rename", renaming});
+  for (const auto& [option, value] : changes)
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  if (tex) words.emplace_back("--tex");
+  if (facet) words.emplace_back("--facet");
+  if (files.size() == 1 && files[0].ends_with(".json")) {
+    if (!asked.y.empty() || !figures.empty())
+      throw Misuse(fmt::format("plot: '{}' holds one figure; --y and --figure need a results file", files[0]));
+    words.insert(words.begin(), files[0]);
+    return run_script("plot.py", words);
+  }
+  const UnitedResults measured(files, asked.y.empty());
+  if (asked.y.empty()) {
+    draw_figures(measured.file());
+    words.insert(words.begin(), measured.file());
+    return run_script("plot.py", words);
+  }
+  const nlohmann::json description = description_of(asked, measured.file());
+  const ScratchFolder scratch;
+  const std::string drawn = scratch.path / "drawn.db";
+  const std::string missing =
+      draw_figure(measured.file(), description["title"].get<std::string>(), description.dump(), drawn);
+  if (!missing.empty()) throw Misuse("plot: " + missing);
+  words.insert(words.begin(), drawn);
+  return run_script("plot.py", words);
+}
+
+const bool registered = add(CommandEntry{
+    .text = {.name = "plot",
+             .summary = "figures of results files (SVG, PDF, PNG, CSV): the stored ones, or any metric over any axis",
+             .formula = "plot [FILE...] [--y METRIC [--x NAME] [--where NAME=VALUE...]] [-o FOLDER]"},
+    .run = run,
+    .examples = {"plot results/attnbench.db --y kernel_mse --x m", "plot results/attnbench.db --figure kernel-mse",
+                 "plot results/attnbench.db --y seconds --x n --where method=softmax --where method=performer "
+                 "--style paper"}});
+
+}  // namespace
+}  // namespace attnbench::plot_command

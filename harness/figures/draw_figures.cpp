@@ -1,0 +1,163 @@
+#include "harness/figures/draw_figures.hpp"
+
+#include <SQLiteCpp/Statement.h>
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "harness/figures/looks.hpp"
+#include "harness/store/database.hpp"
+#include "harness/store/merge.hpp"
+#include "harness/store/text.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using nlohmann::json;
+
+struct StoredFigure {
+  std::string recipe, name;
+  std::vector<DescribedPanel> panels;
+};
+
+// The panels of a description, whose text may be of another program.
+std::vector<DescribedPanel> panels_in(const std::string& where, const std::string& text) {
+  static const std::set<std::string> kinds{"curve", "profile", "histogram", "image", "map", "trade"};
+  try {
+    std::vector<DescribedPanel> panels;
+    const json description = json::parse(text);
+    for (const auto& one : description.at("panels")) {
+      panels.push_back(described_panel(one));
+      const DescribedPanel& panel = panels.back();
+      const bool map = panel.kind == "map";
+      if (!kinds.contains(panel.kind) || panel.y.empty() || (panel.kind == "trade" && panel.x_metric.empty()) ||
+          (map && (panel.x.empty() || panel.y_axis.empty() || (!panel.ratio.empty() && panel.ratio.size() != 2))))
+        throw Misuse("");
+    }
+    if (!panels.empty()) return panels;
+  } catch (const json::exception&) {
+  } catch (const Misuse&) {
+  }
+  throw Misuse(fmt::format(
+      "{} is not a figure description; expected a JSON object with panels, each with its y and a kind, one of curve, "
+      "profile, histogram, image, map, trade (a map with x, y_axis and a ratio of two or none, a trade with x_metric); "
+      "correct the recipe",
+      where));
+}
+
+std::vector<StoredFigure> figures_in(const std::filesystem::path& file) {
+  return explained(file, [&] {
+    const SQLite::Database database = open_for_reading(file);
+    SQLite::Statement rows(database, "SELECT recipe, name, json FROM figure ORDER BY recipe, name");
+    std::vector<StoredFigure> figures;
+    while (rows.executeStep()) {
+      StoredFigure figure{rows.getColumn(0).getString(), rows.getColumn(1).getString(), {}};
+      figure.panels = panels_in(fmt::format("{}: figure {}/{}", file.string(), figure.recipe, figure.name),
+                                rows.getColumn(2).getString());
+      figures.push_back(std::move(figure));
+    }
+    return figures;
+  });
+}
+
+std::string json_of(const DrawnPanel& panel, const std::map<std::string, SeriesLook>& looks) {
+  json series = json::object();
+  for (const auto& [name, look] : looks)
+    series[name] = {{"name", look.name},
+                    {"family", look.family},
+                    {"shade", look.shade},
+                    {"marker", look.marker},
+                    {"line", look.line}};
+  json all{{"missing", panel.missing}, {"notes", panel.notes}, {"unit", panel.unit}, {"series", std::move(series)}};
+  if (panel.image) all["image"] = {{"key", panel.image->key}, {"replicate", panel.image->replicate}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+class Writer {
+ public:
+  explicit Writer(SQLite::Database& database)
+      : panel_(database, "INSERT INTO panel VALUES(?,?,?,?)"),
+        point_(database, "INSERT INTO point VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)") {}
+
+  void write(const StoredFigure& figure, size_t number, const std::string& text,
+             const std::vector<DrawnPoint>& points) {
+    const auto panel = static_cast<std::int64_t>(number);
+    panel_.bind(1, as_text(figure.recipe));
+    panel_.bind(2, as_text(figure.name));
+    panel_.bind(3, panel);
+    panel_.bind(4, as_text(text));
+    panel_.exec();
+    panel_.reset();
+    for (size_t i = 0; i < points.size(); ++i) {
+      const DrawnPoint& point = points[i];
+      point_.bind(1, as_text(figure.recipe));
+      point_.bind(2, as_text(figure.name));
+      point_.bind(3, panel);
+      point_.bind(4, static_cast<std::int64_t>(i));
+      point_.bind(5, as_text(point.series));
+      point_.bind(6, point.role);
+      int column = 7;
+      for (const double value :
+           {point.x, point.x_low, point.x_high, point.y, point.low, point.high, point.theory, point.value})
+        point_.bind(column++, value);  // SQLite stores NaN as NULL
+      point_.bind(column++, std::int64_t{point.replicates});
+      point_.bind(column++, std::int64_t{point.samples});
+      for (const double value : {point.exponent, point.exponent_low, point.exponent_high, point.crossing,
+                                 point.crossing_low, point.crossing_high})
+        point_.bind(column++, value);
+      point_.bind(column, as_text(point.note));
+      point_.exec();
+      point_.reset();
+    }
+  }
+
+ private:
+  SQLite::Statement panel_, point_;
+};
+
+// Draws the figures with the cells of `measured` into the file that they are of. Returns why the last panel is empty.
+std::string draw(const std::filesystem::path& measured, const std::vector<StoredFigure>& figures,
+                 const std::filesystem::path& file) {
+  const MeasuredResults results(measured);
+  return explained(file, [&] {
+    SQLite::Database database = open_for_writing(file);
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    database.exec("DELETE FROM point; DELETE FROM panel;");
+    Writer writer(database);
+    std::string missing;
+    for (const StoredFigure& figure : figures)
+      for (size_t i = 0; i < figure.panels.size(); ++i) {
+        const DrawnPanel panel = drawn_panel(results, figure.panels[i]);
+        writer.write(figure, i + 1, json_of(panel, series_looks(results, figure.panels[i], panel.points)),
+                     panel.points);
+        missing = panel.missing;
+      }
+    transaction.commit();
+    return missing;
+  });
+}
+
+}  // namespace
+
+UnitedResults::UnitedResults(const std::vector<std::string>& files, bool to_write) {
+  if (files.size() == 1 && (!to_write || access(files[0].c_str(), F_OK) != 0 || access(files[0].c_str(), W_OK) == 0)) {
+    file_ = files[0];
+    return;
+  }
+  scratch_ = std::make_unique<ScratchFolder>();
+  file_ = scratch_->path / "merged.db";
+  merge(file_, {files.begin(), files.end()});
+}
+
+void draw_figures(const std::filesystem::path& file) { draw(file, figures_in(file), file); }
+
+std::string draw_figure(const std::filesystem::path& measured, const std::string& name, const std::string& description,
+                        const std::filesystem::path& drawn) {
+  Store(drawn).put_figure("plot", name, 0, description);
+  return draw(measured, figures_in(drawn), drawn);
+}
+
+}  // namespace attnbench

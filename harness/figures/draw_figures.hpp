@@ -1,0 +1,40 @@
+// The drawn points of a results file as its tables `panel` and `point`, from which scripts/ and the page draw.
+//
+// panel   one row for each panel of a figure; panel counts from 1. json: {"missing": why there is nothing to draw,
+//         "notes": [sentences], "unit": of y, "series": {name: {"name": printed, ...}} (harness/figures/looks.hpp),
+//         "image": {"key": of the cell, "replicate": n} of the array that an image shows}
+// point   one row for each DrawnPoint (harness/figures/drawn_panel.hpp); NULL is NaN
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/machine/scratch_folder.hpp"
+
+namespace attnbench {
+
+// Several results files as one, and one that cannot be written as one that can: merged into a temporary file, which
+// lives as long as this. A single file is used as it is.
+class UnitedResults {
+ public:
+  // to_write: whether points will be written to it. Throws Misuse as merge does.
+  UnitedResults(const std::vector<std::string>& files, bool to_write);
+  const std::string& file() const { return file_; }
+
+ private:
+  std::unique_ptr<ScratchFolder> scratch_;
+  std::string file_;
+};
+
+// Computes the points of all figures of an existing results file and replaces those that it holds. Throws Misuse for a
+// file that cannot be written, and for a figure that is not the description of one.
+void draw_figures(const std::filesystem::path& file);
+
+// Writes a new results file that holds one figure and its points only: that description (JSON), drawn from the cells of
+// `measured`. Returns why there is nothing to draw; empty if there is something.
+std::string draw_figure(const std::filesystem::path& measured, const std::string& name, const std::string& description,
+                        const std::filesystem::path& drawn);
+
+}  // namespace attnbench

@@ -1,0 +1,28 @@
+// How a series is called in print, and what its colour, marker and line stand for.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/figures/drawn_panel.hpp"
+
+namespace attnbench {
+
+// All but the name are empty or 0 for a method that is not registered here, such as that of a plugin.
+struct SeriesLook {
+  std::string name;    // printed: "Performer, trig., i.i.d."
+  std::string family;  // the hue: of the feature map if that has one, else of the method
+  size_t shade = 0;    // of the hue: the place of the method in its family
+  size_t marker = 0;   // the place of the feature map in its family, or of a method without one
+  size_t line = 0;     // of the ensemble of projections: 0 is the default one
+};
+
+// The looks of the series of a panel, by series. No two have the same printed name.
+std::map<std::string, SeriesLook> series_looks(const MeasuredResults& results, const DescribedPanel& panel,
+                                               const std::vector<DrawnPoint>& points);
+
+// "performer:features=trig,m=64" in print: "Performer, trig., m = 64". A spec of an unknown method is printed as it is.
+std::string printed_spec(const std::string& plural, const std::string& spec);
+
+}  // namespace attnbench
