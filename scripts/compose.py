@@ -15,8 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import ScaledTranslation
 from notes import notes
-from panels import axis_label, draw_panel, has_circles
+from panels import axis_label, balanced, draw_panel, has_circles
 from results import Misuse, natural_order
+from rows import ROW_HEIGHT, draw_rows, row_order
 from style import (
     COLOURS,
     FAINT,
@@ -51,10 +52,15 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
     picture = plt.figure(figsize=(width, rows * panel_height))
     grid = picture.add_gridspec(rows, columns)
     titled = layout.with_words or len(panels) > 1
+    order = row_order(panels) if panels[0].description["kind"] == "table" else []
     for i, panel in enumerate(panels):
         axes = picture.add_subplot(grid[i // columns, i % columns])
         same_label = i % columns > 0 and axis_label(panel, "y") == axis_label(panels[i - 1], "y")
         size = (width / columns, panel_height)
+        if panel.description["kind"] == "table":
+            draw_rows(axes, panel, looks, order, with_names=i % columns == 0)
+            axes.set_xlabel(balanced(axis_label(panel, "y"), int(width / columns * 12)))
+            continue
         draw_panel(axes, panel, looks, size, with_title=titled, with_y_label=not same_label)
     _fix_labels(picture)
     legend = _legend(picture, panels, looks, layout, width)
@@ -66,6 +72,8 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
 
 def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int, float, float]:
     """Columns of panels, the width of the figure and the height of a panel (inches)."""
+    if panels[0].description["kind"] == "table":
+        return len(panels), layout.wide, ROW_HEIGHT * series + 0.6
     circles = any(has_circles(panel) for panel in panels)  # these need room for the names beside them
     columns = layout.columns.get(len(panels), 3)
     if layout.size:
@@ -184,7 +192,7 @@ WORDS_OF_THEORY = {
 
 def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], layout: Layout, width: float) -> Any:
     """One legend under the panels, in as many columns as fit the width (inches); None if no series is drawn."""
-    if all(has_circles(panel) for panel in panels):
+    if all(has_circles(panel) or panel.description["kind"] == "table" for panel in panels):
         return None
     with_theory = [panel.has_theory for panel in panels if len(panel.points) and panel.description["kind"] != "map"]
     # Points beside closed forms are not joined, nor are the points of a trade that has `points`.

@@ -83,7 +83,7 @@ def panels_of(results: Results, figure: Figure) -> list[Panel]:
         panels.append(
             Panel(
                 description,
-                results.points_of(place),
+                results.points_of(place).drop(columns=["recipe", "figure", "panel", "point"]),
                 drawn["notes"],
                 drawn["missing"],
                 drawn["unit"],

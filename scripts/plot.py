@@ -155,7 +155,6 @@ def numbers(panels: list[Panel]) -> str:
         place = {name: i for i, name in enumerate(sorted(set(table["series"]), key=natural_order))}
         table["order"] = table["series"].map(place)
         table = table.sort_values(["role", "order", "x"], kind="stable").drop(columns="order")
-        table = table.drop(columns=["recipe", "figure", "panel", "point"])
         table.insert(0, "panel_title", str(panel.description.get("title", "")))
         table.insert(0, "panel", position)
         table["unit"] = panel.unit

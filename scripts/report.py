@@ -24,18 +24,22 @@ from typing import Any
 
 import pandas as pd
 from bundle import bundle
+from compared import compared
+from interactive import packed_figures
 from literature import Judged, badge, badges, literature
 from panel import panels_of
 from plot import Drawn, chosen_figures, draw_all, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
 from style import COLOURS, DARK, FAINT, GRID, INK, PAPER
-from summaries import packed_summaries
+from summaries import packed_json, summaries
 
 PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # style, markup and scripts of the page
 # The scripts of the page, in the order in which they need each other.
-SCRIPTS = tuple(f"{name}.js" for name in "fragment loading verdicts figures cells table points explorer start".split())
+SCRIPTS = tuple(
+    f"{name}.js" for name in "fragment loading verdicts figures compared cells table points explorer start".split()
+)
 # The page defines these colours by name: its scripts draw with them in light and in dark.
 NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
@@ -84,6 +88,7 @@ def page(results: Results, recipes: list[Recipe]) -> str:
         contents=_contents(results, bool(judged), recipes),
         notices=_notices(results, recipes),
         cards=_cards(recipes),
+        compared=_compared(recipes),
         literature=literature(judged) if judged else _nothing(recipes, len(methods)),
         figures=_figures(recipes),
         cells=_explorer(results),
@@ -96,11 +101,16 @@ def page(results: Results, recipes: list[Recipe]) -> str:
 
 
 def data_files(results: Results, recipes: list[Recipe]) -> dict[str, bytes]:
-    """The files that the page's scripts load when a reader asks for the plot of cells: the summaries, and Plotly."""
-    if not 0 < len(results.cells) <= MOST_CELLS:
+    """The files that the page's scripts load when a reader asks for a plot: the points of the figures, the summaries of
+    the cells, and Plotly."""
+    if not len(results.cells):
         return {}
-    packed = json.dumps(packed_summaries(results, {recipe.name: recipe.cells for recipe in recipes}))
-    return {"cells.js": f"const packedCells = {packed};\n".encode(), "plotly.js": get_plotlyjs().encode()}
+    packed = {"figures.js": ("packedFigures", packed_figures([one for recipe in recipes for one in recipe.drawings]))}
+    if len(results.cells) <= MOST_CELLS:
+        cells = summaries(results, {recipe.name: recipe.cells for recipe in recipes})
+        packed["cells.js"] = ("packedCells", packed_json(cells))
+    files = {name: f"const {word} = {json.dumps(text)};\n".encode() for name, (word, text) in packed.items()}
+    return {**files, "plotly.js": get_plotlyjs().encode()}
 
 
 def _explorer(results: Results) -> str:
@@ -247,6 +257,23 @@ def _card(heading: str, drawn: Drawn, judged: list[Judged]) -> str:
     )
     link = f'<a href="#figure-{_anchor(drawn.stem)}">{_picture(drawn)}</a>'
     return f'<article class="card"><h2>{escape(heading)}</h2>{link}{answer}</article>'
+
+
+def _compared(recipes: list[Recipe]) -> str:
+    """The tables of methods that recipes describe as figures of kind "table"."""
+    drawings = [drawn for recipe in recipes for drawn in recipe.drawings if drawn.panels]
+    tables = [
+        compared(_title(drawn), str(drawn.figure.description.get("caption", "")), drawn.panels)
+        for drawn in drawings
+        if drawn.panels[0].description["kind"] == "table" and not all(panel.missing for panel in drawn.panels)
+    ]
+    if not tables:
+        return ""
+    return (
+        '<section aria-labelledby="compared"><h2 id="compared">Methods at equal cost</h2>\n'
+        + "\n".join(tables)
+        + "</section>"
+    )
 
 
 def _figures(recipes: list[Recipe]) -> str:

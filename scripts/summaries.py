@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from panel import axis_names
-from intervals import Array, mean_interval, median_interval
+from panel import Array, axis_names
+from intervals import mean_interval, median_interval
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 
 DIGITS, OF_INTERVALS = 5, 4  # significant digits of centres and of the ends of intervals, which need fewer
@@ -134,5 +134,5 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 7, mtime=0)).decode()
 
 
-def packed_summaries(results: Results, recipes: dict[str, list[str]]) -> str:
-    return packed(json.dumps(summaries(results, recipes), separators=(",", ":"), allow_nan=False))
+def packed_json(value: Any) -> str:
+    return packed(json.dumps(value, separators=(",", ":"), allow_nan=False))

@@ -18,7 +18,7 @@ struct Setting {
   Index n;
   bool causal;
   std::vector<std::string> candidates = {};
-  Cells errors = {}, speeds = {};
+  Cells errors = {}, speeds = {}, ranks = {}, supports = {};
 };
 
 // A head of the model with its own mask, and structured random inputs longer than the model's context.
@@ -41,8 +41,15 @@ std::vector<Setting> run_settings(Recipe& recipe) {
                        .replicates = recipe.sized<Index>(2, texts)};
     request.methods.push_back("uniform");
     one.errors = recipe.run(request);
-    request.experiment = "speed:" + turns(recipe);
     request.methods.push_back("softmax");
+    request.replicates = recipe.sized<Index>(2, 4);
+    if (&one == &all.front()) {  // of the table of methods
+      request.experiment = "rank:by_index=false";
+      one.ranks = recipe.run(request);
+      request.experiment = "sparsity:by_row=false";
+      one.supports = recipe.run(request);
+    }
+    request.experiment = "speed:" + turns(recipe);
     request.precision = Precision::f32;
     request.replicates = 1;
     one.speeds = recipe.run(request);
@@ -80,6 +87,34 @@ void draw(Recipe& recipe, const std::vector<Setting>& settings) {
                 panels);
 }
 
+// The methods of the first setting in a table, one panel a column.
+void tabulate(Recipe& recipe, const Setting& one) {
+  const auto column = [](const Cells& cells, const std::string& metric, const std::string& label,
+                         const std::string& interval, const std::string& scale) {
+    return Panel{.title = label,
+                 .kind = "table",
+                 .cells = cells,
+                 .x = budget_names(),  // the names of rows have no budgets
+                 .y = metric,
+                 .y_label = label,
+                 .y_scale = scale,
+                 .interval = interval};
+  };
+  recipe.figure(
+      "methods", fmt::format("Methods at 1/{:g} of softmax's FLOPs", share),
+      fmt::format(
+          "On {}, n = {}, {}; d = dv = 64. Error: Frobenius norm of the output's error over that of the output, in "
+          "double. Times in float on one thread, paired with exact softmax. Effective rank exp H(sigma / sum) "
+          "and effective support exp H(row) of the attention matrix. A method without a form for the mask, or "
+          "without an attention matrix, has none.",
+          one.title, one.n, one.causal ? "causal" : "bidirectional"),
+      {column(one.errors, "relative_output_error", "error of the output", "mean", "log10"),
+       column(one.speeds, "speedup", "times faster than softmax", "median", "log2"),
+       column(one.speeds, "peak_bytes", "peak memory", "median", "log10"),
+       column(one.ranks, "effective_rank", "effective rank", "mean", "log2"),
+       column(one.supports, "effective_support", "effective support", "mean", "log2")});
+}
+
 // The larger of two numbers: below 1 if both are.
 Estimate larger_of(const Estimate& a, const Estimate& b) {
   return {std::max(a.value, b.value),
@@ -108,6 +143,7 @@ std::vector<Region> faster_and_better(const std::vector<Setting>& settings, doub
 void write(Recipe& recipe) {
   const auto settings = run_settings(recipe);
   draw(recipe, settings);
+  tabulate(recipe, settings.front());
   size_t intervals = 0;
   for (const Setting& one : settings) intervals += 2 * one.candidates.size();
   recipe.judge(

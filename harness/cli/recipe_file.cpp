@@ -231,7 +231,7 @@ Panel panel_of(const JsonObject& table) {
     if (std::find(choices.begin(), choices.end(), value) == choices.end())
       table.refuse(key, fmt::format("is '{}'{}", value, nearest_names(value, choices)));
   };
-  one_of("kind", panel.kind, {"curve", "profile", "histogram", "image", "map", "trade"});
+  one_of("kind", panel.kind, {"curve", "profile", "histogram", "image", "map", "table", "trade"});
   one_of("interval", panel.interval, {"mean", "median"});
   one_of("x_scale", panel.x_scale, {"linear", "log2", "log10"});
   one_of("y_scale", panel.y_scale, {"linear", "log2", "log10"});

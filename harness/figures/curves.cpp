@@ -201,4 +201,38 @@ void PanelDrawing::draw_curves() {
   if (panel.crossing) find_crossings(*this, samples);
 }
 
+// One point for each series, which has no place along an axis.
+void PanelDrawing::draw_rows() {
+  std::map<std::string, std::vector<const DrawnReplicate*>> groups;
+  const auto all = replicates(panel.y, true);
+  for (const DrawnReplicate& one : all) groups[one.place->series].push_back(&one);
+  for (const auto& [series, group] : groups) {
+    std::vector<double> values;
+    std::vector<const PlacedCell*> cells;
+    bool gap = false;
+    for (const DrawnReplicate* one : group) {
+      cells.push_back(one->place);
+      gap = gap || !one->values;
+      if (one->values && panel.interval == "median")
+        values.insert(values.end(), one->values->values.begin(), one->values->values.end());
+      else if (one->values)
+        values.push_back(one->values->mean());
+    }
+    if (gap) {
+      if (!values.empty()) note(fmt::format("{} is not shown: a replicate has no {}.", series, panel.y));
+      continue;
+    }
+    const Centre centre = centre_of(panel.interval, values);
+    drawn.points.push_back({.series = series,
+                            .role = "measured",
+                            .y = centre.value,
+                            .low = centre.low,
+                            .high = centre.high,
+                            .replicates = std::ssize(group),
+                            .samples = std::ssize(values)});
+    pool(cells);
+  }
+  say_what_is_pooled();
+}
+
 }  // namespace attnbench

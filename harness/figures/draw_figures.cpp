@@ -25,7 +25,7 @@ struct StoredFigure {
 
 // The panels of a description, whose text may be of another program.
 std::vector<DescribedPanel> panels_in(const std::string& where, const std::string& text) {
-  static const std::set<std::string> kinds{"curve", "profile", "histogram", "image", "map", "trade"};
+  static const std::set<std::string> kinds{"curve", "profile", "histogram", "image", "map", "table", "trade"};
   try {
     std::vector<DescribedPanel> panels;
     const json description = json::parse(text);
@@ -43,7 +43,8 @@ std::vector<DescribedPanel> panels_in(const std::string& where, const std::strin
   }
   throw Misuse(fmt::format(
       "{} is not a figure description; expected a JSON object with panels, each with its y and a kind, one of curve, "
-      "profile, histogram, image, map, trade (a map with x, y_axis and a ratio of two or none, a trade with x_metric); "
+      "profile, histogram, image, map, table, trade (a map with x, y_axis and a ratio of two or none, a trade with "
+      "x_metric); "
       "correct the recipe",
       where));
 }

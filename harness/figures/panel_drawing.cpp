@@ -228,6 +228,8 @@ DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& pan
     drawing.draw_trades();
   else if (panel.kind == "map")
     drawing.draw_tiles();
+  else if (panel.kind == "table")
+    drawing.draw_rows();
   else
     drawing.draw_curves();
   draw_endings(drawing);

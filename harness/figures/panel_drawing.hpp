@@ -37,6 +37,7 @@ class PanelDrawing {
   void say_what_is_pooled();
 
   void draw_curves();
+  void draw_rows();
   void draw_profiles();
   void draw_histograms();
   void draw_image();

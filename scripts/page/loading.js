@@ -1,4 +1,5 @@
-// The page's data lie in files beside it (the summaries of cells, and Plotly), which are loaded once, on first use.
+// The page's data lie in files beside it (the points of figures, the summaries of cells, and Plotly), which are loaded once,
+// on first use.
 
 const once = make => {
   let made;
@@ -12,7 +13,8 @@ function loadScript(name) {
     script.src = name;
     script.onload = resolve;
     script.onerror = () => {
-      document.getElementById("plot-words").textContent = `${name} is not beside this page; keep the report's folder together.`;
+      const words = `${name} is not beside this page; keep the report's folder together.`;
+      for (const place of document.querySelectorAll(".plot-words")) place.textContent = words;
       reject(new Error(`${name} is missing`));
     };
     document.head.append(script);

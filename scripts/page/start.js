@@ -35,6 +35,7 @@ function addCells() {
 
 addVerdicts();
 addFigures();
+addCompared();
 addCells();
 addEventListener("hashchange", restoreFragment);
 // Runs after the browser has gone to the fragment, which takes the focus.

@@ -105,7 +105,9 @@ class Drawing(InTemporaryDirectory):
                 store.figure(name, {**CURVE, "title": title})
         read = drawn(store.path)
         alone = [self.pdf_in_new_process(store.path, figure.name) for figure in read.figures]
-        self.assertEqual([plot.draw(one, panel.panels_of(read, one), ["pdf"]).files["pdf"] for one in read.figures], alone)
+        self.assertEqual(
+            [plot.draw(one, panel.panels_of(read, one), ["pdf"]).files["pdf"] for one in read.figures], alone
+        )
         for character, pdf in zip("\u00e9\u0159", alone):
             streams = re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL)
             fonts = [font for font in map(inflated, streams) if font.startswith(b"\x00\x01\x00\x00")]

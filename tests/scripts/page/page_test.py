@@ -110,6 +110,7 @@ def make_store(path: Path) -> None:
 
 
 def page_of(store: Path, into: Path) -> Path:
+    subprocess.run([PROGRAM, "plot", store, "--points"], check=True)
     with mock.patch.object(sys, "argv", ["report.py", str(store), "-o", str(into)]), redirect_stdout(StringIO()):
         if report.main() != 0:
             raise AssertionError(f"report.py of {store.name} failed")
@@ -262,8 +263,24 @@ class Reading(InBrowser):
         link.click()
         large = self.wait(lambda: self.js("document.querySelector('.zoom[open] img')?.naturalWidth"), "a large figure")
         self.assertGreater(large, 100)
-        self.one(".zoom button").click()
+        self.one(".zoom button[name=close]").click()
         self.assertEqual(self.every(".zoom[open]"), [])
+
+    def test_a_figure_becomes_a_plot_with_values_and_a_legend_that_hides_series(self) -> None:
+        self.open()
+        link = self.one("a.picture")
+        self.js("arguments[0].scrollIntoView()", link)
+        link.click()
+        self.one(".zoom button[name=plot]").click()
+        self.wait(lambda: self.every(".zoom .plots .legendtext"), "a legend")
+        names = [text.text for text in self.every(".zoom .plots .legendtext")]
+        self.assertIn("Performer", names)
+        first = "document.querySelector('.zoom .plots > div').data[0]"
+        self.assertRegex(self.js(f"{first}.text[0]"), r"s<br>at 64<br>1 replicate")
+        self.one(".zoom .plots .legendtoggle").click()
+        self.wait(lambda: self.js(f"{first}.visible") == "legendonly", "a hidden series")
+        self.one(".zoom button[name=plot]").click()
+        self.assertTrue(self.one(".zoom img").is_displayed())
 
     def test_links_lead_somewhere(self) -> None:
         self.open()

@@ -1,0 +1,144 @@
+// What results files hold of their figures, and how series are called.
+#include "harness/figures/draw_figures.hpp"
+
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
+
+#include "harness/figures/looks.hpp"
+#include "tests/catch.hpp"
+#include "tests/misuse.hpp"
+#include "tests/store/results_file.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+constexpr const char* curve = R"({"panels":[{"kind":"curve","x":["m"],"y":"error","series":["method"]}]})";
+
+// A results file with one figure, and a cell for each method.
+void write_results(const std::string& file, const std::vector<std::string>& methods, const std::string& figure = curve) {
+  Store store(file);
+  const auto run = store.begin_run("test", "{}");
+  for (const auto& method : methods) {
+    CellRow row = cell(method, 64);
+    row.parameters = R"({"m":16})";
+    store.record(run, row, 0, {}, 0.1, {scalar("error", 2)});
+    store.record(run, row, 1, {}, 0.1, {scalar("error", 4)});
+  }
+  store.put_figure("recipe", "figure", 0, figure);
+}
+
+std::string answer_of(const std::string& file, const std::string& query) {
+  SQLite::Database database(file);
+  SQLite::Statement select(database, query);
+  std::string text;
+  while (select.executeStep()) text += (text.empty() ? "" : " ") + select.getColumn(0).getString();
+  return text;
+}
+
+std::map<std::string, SeriesLook> looks_of(const std::vector<std::string>& methods) {
+  const Folder folder;
+  const std::string file = folder / "r.db";
+  write_results(file, methods);
+  const MeasuredResults results(file);
+  const DescribedPanel panel = described_panel(nlohmann::json::parse(curve).at("panels").at(0));
+  return series_looks(results, panel, drawn_panel(results, panel).points);
+}
+
+}  // namespace
+
+TEST_CASE("a spec is printed with the names that readers know", "[unit]") {
+  CHECK(printed_spec("methods", "performer") == "Performer");
+  CHECK(printed_spec("methods", "performer:features=trig,projection=iid,m=64") == "Performer, trig., i.i.d., m = 64");
+  CHECK(printed_spec("methods", "softmax:cache=false") == "Softmax (exact), no cache");
+  CHECK(printed_spec("methods", "combine:[local:window=8],[performer]") ==
+        "Combination (Local window, window = 8; Performer)");
+  CHECK(printed_spec("methods", "longformer:window=8") == "Longformer, window = 8");
+  CHECK(printed_spec("inputs", "gaussian:scale=0.5") == "gaussian, scale = 0.5");
+  CHECK(printed_spec("methods", "of-a-plugin:m=3") == "of-a-plugin:m=3");
+  CHECK(printed_spec("methods", "performer:no-such=3") == "performer:no-such=3");
+}
+
+TEST_CASE("the hue is that of the feature map's family, the marker that of the map, and the line that of the ensemble",
+          "[unit]") {
+  const auto looks = looks_of({"performer", "performer:projection=iid", "performer:features=trig",
+                               "performer:features=hyperbolic", "local:window=8", "longformer", "of-a-plugin"});
+  const SeriesLook &plain = looks.at("performer"), &iid = looks.at("performer:projection=iid"),
+                   &trig = looks.at("performer:features=trig"), &both = looks.at("performer:features=hyperbolic"),
+                   &local = looks.at("local:window=8"), &longformer = looks.at("longformer");
+  CHECK(plain.family == "positive");
+  CHECK(iid.family == "positive");
+  CHECK(trig.family == "trigonometric");
+  CHECK(local.family == "sparse");
+  CHECK(plain.line == 0);
+  CHECK(iid.line != 0);
+  CHECK(plain.marker == iid.marker);
+  CHECK(plain.marker != both.marker);
+  CHECK(plain.shade == trig.shade);
+  CHECK(local.family == longformer.family);
+  CHECK(local.shade != longformer.shade);
+  CHECK(looks.at("of-a-plugin").name == "of-a-plugin");
+  CHECK(looks.at("of-a-plugin").family.empty());
+}
+
+TEST_CASE("a figure's points are in the file, and drawing again replaces them", "[unit]") {
+  const Folder folder;
+  const std::string file = folder / "r.db";
+  write_results(file, {"performer", "uniform"});
+  for (int time = 0; time < 2; ++time) {
+    draw_figures(file);
+    CHECK(answer_of(file, "SELECT recipe || figure || panel FROM panel") == "recipefigure1");
+    CHECK(answer_of(file, "SELECT series FROM point ORDER BY series") == "performer uniform");
+    CHECK(answer_of(file, "SELECT y FROM point") == "3.0 3.0");
+    CHECK(answer_of(file, "SELECT DISTINCT theory IS NULL FROM point") == "1");  // NaN
+    CHECK(answer_of(file, "SELECT json_extract(json, '$.series.performer.name') FROM panel") == "Performer");
+  }
+  CHECK(answer_of(file, "SELECT count(*) FROM point") == "2");
+}
+
+TEST_CASE("a table has a number for each series, with an interval, and no place along an axis", "[unit]") {
+  const Folder folder;
+  const std::string file = folder / "r.db";
+  write_results(file, {"performer:m=16", "uniform"},
+        R"({"panels":[{"kind":"table","x":["m"],"y":"error","series":["method"]}]})");
+  draw_figures(file);
+  CHECK(answer_of(file, "SELECT series || ' ' || y FROM point ORDER BY series") == "performer 3.0 uniform 3.0");
+  CHECK(answer_of(file, "SELECT count(*) FROM point WHERE x IS NULL AND low < 3 AND high > 3") == "2");
+}
+
+TEST_CASE("a figure that cannot be drawn is named", "[unit]") {
+  for (const char* text :
+       {"{", "[]", R"({"panels":[]})", R"({"panels":[{"kind":"curve"}]})", R"({"panels":[{"kind":"pie","y":"error"}]})",
+        R"({"panels":[{"kind":"trade","y":"error"}]})", R"({"panels":[{"kind":"map","y":"error","x":["m"]}]})",
+        R"({"panels":[{"kind":3,"y":4}]})"}) {
+    const Folder folder;
+    const std::string file = folder / "r.db";
+    write_results(file, {"uniform"}, text);
+    INFO(text);
+    CHECK(contains(misuse_of([&] { draw_figures(file); }), "figure recipe/figure is not a figure description"));
+  }
+}
+
+TEST_CASE("several files are drawn as one, and none of them changes", "[unit]") {
+  const Folder folder;
+  const std::string a = folder / "a.db", b = folder / "b.db";
+  write_results(a, {"performer"});
+  write_results(b, {"uniform"});
+  const UnitedResults both({a, b}, true);
+  draw_figures(both.file());
+  CHECK(answer_of(both.file(), "SELECT series FROM point ORDER BY series") == "performer uniform");
+  CHECK(answer_of(a, "SELECT count(*) FROM point") == "0");
+  CHECK(UnitedResults({a}, true).file() == a);
+}
+
+TEST_CASE("a figure that a user asks for leaves the results as they are", "[unit]") {
+  const Folder folder;
+  const std::string file = folder / "r.db", drawn = folder / "drawn.db";
+  write_results(file, {"performer"});
+  CHECK(draw_figure(file, "asked", curve, drawn).empty());
+  CHECK(answer_of(drawn, "SELECT recipe || ' ' || figure || ' ' || y FROM point") == "plot asked 3.0");
+  CHECK(answer_of(file, "SELECT count(*) FROM point") == "0");
+  CHECK(answer_of(file, "SELECT name FROM figure") == "figure");
+  const std::string other = R"({"panels":[{"kind":"curve","x":["m"],"y":"no-such"}]})";
+  CHECK(contains(draw_figure(file, "asked", other, folder / "other.db"), "none of the cells (1) has no-such"));
+}
