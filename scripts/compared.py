@@ -7,8 +7,8 @@ from html import escape
 
 from panel import Panel, is_log
 from panels import axis_label
-from rows import row_order
-from ticks import number_label
+from rows import row_names
+from ticks import byte_label, number_label
 
 BAR = 72  # width of a bar's drawing in pixels
 
@@ -17,8 +17,7 @@ def compared(title: str, caption: str, panels: list[Panel]) -> str:
     """The table as HTML. The page's script sorts it by the buttons of its header."""
     scales = [_scale(panel) for panel in panels]
     rows = []
-    for name in row_order(panels):
-        printed = next(panel.printed(name) for panel in panels if name in panel.series)
+    for name, printed in row_names(panels).items():
         cells = "".join(_cell(panel, name, scale) for panel, scale in zip(panels, scales))
         rows.append(f'<tr><th scope="row" title="{escape(name)}">{escape(printed)}</th>{cells}</tr>')
     head = "".join(
@@ -61,14 +60,20 @@ def _cell(panel: Panel, name: str, scale: tuple[float, float, bool]) -> str:
         why = escape(str(ended.iloc[0])) if len(ended) else "not measured"
         return f'<td class="number" title="{why}">–</td>'
     y, low, high = (float(found[column].iloc[0]) for column in ("y", "low", "high"))
-    words, line = number_label(float(f"{y:.3g}")), ""
+    line = ""
     if math.isfinite(low) and math.isfinite(high):
-        interval = f"{number_label(float(f'{low:.3g}'))} to {number_label(float(f'{high:.3g}'))}"
+        interval = f"{_text(panel, low)} to {_text(panel, high)}"
         line = f'<path d="M{_place(low, scale):.1f} 5H{_place(high, scale):.1f}"/>'
     else:
         interval = "no interval"
     return (
-        f'<td class="number" data-value="{y:.6g}" title="{interval}">{words} '
+        f'<td class="number" data-value="{y:.6g}" title="{interval}">{_text(panel, y)} '
         f'<svg width="{BAR}" height="10" role="img" aria-label="{interval}">{line}'
         f'<circle cx="{_place(y, scale):.1f}" cy="5" r="2.5"/></svg></td>'
     )
+
+
+def _text(panel: Panel, value: float) -> str:
+    if panel.unit == "B":
+        return byte_label(value)
+    return number_label(float(f"{value:.3g}"))

@@ -17,14 +17,16 @@ from matplotlib.transforms import ScaledTranslation
 from notes import notes
 from panels import axis_label, balanced, draw_panel, has_circles
 from results import Misuse, natural_order
-from rows import ROW_HEIGHT, draw_rows, row_order
+from rows import ROW_HEIGHT, draw_rows, row_names
 from style import (
     COLOURS,
     FAINT,
+    GREY,
     HUES,
     INK,
     LINES,
     MARKERS,
+    NEUTRAL,
     PAPER,
     REFERENCE_LINES,
     REPORT,
@@ -52,13 +54,13 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
     picture = plt.figure(figsize=(width, rows * panel_height))
     grid = picture.add_gridspec(rows, columns)
     titled = layout.with_words or len(panels) > 1
-    order = row_order(panels) if panels[0].description["kind"] == "table" else []
+    names = row_names(panels) if panels[0].description["kind"] == "table" else {}
     for i, panel in enumerate(panels):
         axes = picture.add_subplot(grid[i // columns, i % columns])
         same_label = i % columns > 0 and axis_label(panel, "y") == axis_label(panels[i - 1], "y")
         size = (width / columns, panel_height)
         if panel.description["kind"] == "table":
-            draw_rows(axes, panel, looks, order, with_names=i % columns == 0)
+            draw_rows(axes, panel, looks, names, with_names=i % columns == 0)
             axes.set_xlabel(balanced(axis_label(panel, "y"), int(width / columns * 12)))
             continue
         draw_panel(axes, panel, looks, size, with_title=titled, with_y_label=not same_label)
@@ -160,7 +162,7 @@ def series_looks(panels: list[Panel], first: tuple[str, ...] = ()) -> dict[str, 
             line, next_marker = divmod(shift, len(MARKERS))
             line, next_shade = line % len(LINES), line // len(LINES)
             look = Look(
-                FAINT if name in grey else shade(COLOURS[hues[one.family]], one.shade + next_shade, PAPER, INK),
+                GREY if name in grey else _colour(one, hues, next_shade),
                 MARKERS[(one.marker + next_marker) % len(MARKERS)],
                 LINES[(one.line + line) % len(LINES)],
                 i,
@@ -172,11 +174,17 @@ def series_looks(panels: list[Panel], first: tuple[str, ...] = ()) -> dict[str, 
     return looks
 
 
+def _colour(series: Series, hues: dict[str, int], further: int) -> str:
+    if series.family in NEUTRAL:
+        return NEUTRAL[series.family]
+    return shade(COLOURS[hues[series.family]], series.shade + further, PAPER, INK)
+
+
 def _hues(families: list[str]) -> dict[str, int]:
     """By family, its place among the colours. Families that style.py does not know take what the others leave."""
     hues = {family: HUES[family] for family in families if family in HUES}
     free = [i for i in range(len(COLOURS)) if i not in hues.values()] or list(range(len(COLOURS)))
-    for i, family in enumerate(sorted(set(families) - set(hues))):
+    for i, family in enumerate(sorted(set(families) - set(hues) - set(NEUTRAL))):
         hues[family] = free[i % len(free)]
     return hues
 
@@ -225,7 +233,7 @@ def _legend(picture: plt.Figure, panels: list[Panel], looks: dict[str, Look], la
 
 def _entry(panels: list[Panel], series: str, look: Look, joined: bool, width: int) -> Line2D:
     """The legend's entry for a series. joined: some panel joins its points."""
-    line = look.line if joined or not look.marker else "none"
+    line = look.line if joined or any(panel.has_theory for panel in panels) or not look.marker else "none"
     name = next((panel.printed(series) for panel in panels if series in panel.series), series)
     words = wrapped_spec(name + _exponents(panels, series) + _crossings(panels, series), width)
     return Line2D(

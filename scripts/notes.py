@@ -90,7 +90,9 @@ def _interval_notes(panels: list[Panel]) -> list[str]:
 def _grey_notes(panels: list[Panel]) -> list[str]:
     grey = series_in_grey(panels)
     return (
-        [f"Grey: the {len(grey)} series beyond the {MOST_SERIES} with the least values at their end."] if grey else []
+        [f"Grey: {len(grey)} series beyond the {MOST_SERIES} of a panel with the least values at their end."]
+        if grey
+        else []
     )
 
 

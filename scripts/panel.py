@@ -18,7 +18,7 @@ from results import Figure, Misuse, Results, natural_order
 
 Array = NDArray[np.float64]
 LEVEL = "95 %"  # of all intervals
-MOST_SERIES = 8  # curves of a figure in colour
+MOST_SERIES = 8  # curves of a panel in colour
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,16 @@ def points_of(panel: Panel) -> pd.DataFrame:
 
 
 def series_in_grey(panels: list[Panel]) -> set[str]:
-    """The curves beyond MOST_SERIES: those whose y is greatest at their last point."""
-    curves = [panel.role("measured") for panel in panels if panel.description["kind"] in ("curve", "profile")]
-    if not curves:
-        return set()
-    points = pd.concat(curves).dropna(subset=["y"]).sort_values("x", kind="stable")
-    return set(points.groupby("series")["y"].last().sort_values(kind="stable").index[MOST_SERIES:])
+    """The curves that are beyond MOST_SERIES in each of their panels: those whose y is greatest at their last point.
+    Exact attention and the baselines are never among them."""
+    grey: set[str] = set()
+    coloured: set[str] = set()
+    for panel in panels:
+        if panel.description["kind"] not in ("curve", "profile"):
+            continue
+        points = panel.role("measured").dropna(subset=["y"]).sort_values("x", kind="stable")
+        last = points.groupby("series")["y"].last().sort_values(kind="stable").index
+        compared = [name for name in last if panel.series[name].family not in ("exact", "baseline")]
+        grey |= set(compared[MOST_SERIES:])
+        coloured |= set(last) - set(compared[MOST_SERIES:])
+    return grey - coloured

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 INK, FAINT, GRID, PAPER = "#1c1c1c", "#5f6368", "#e3e3e3", "#ffffff"
+GREY = "#b4b4b4"  # of curves beyond those that a panel has colours for
 # Eight hues in steps of equal luminance (OKLCH 0.27 to 0.76), which keeps them distinct in grey. The first few are far
 # apart. A dark background has their partners.
 COLOURS = ("#004c86", "#d75928", "#6c0027", "#dea80b", "#007132", "#964bb4", "#0bb0b8", "#020c77")
@@ -17,10 +18,13 @@ HUES = {
     "clusters": 2,
     "sparse": 3,
     "linear": 4,
+    "kernel": 4,
     "low-rank": 5,
     "codebook": 6,
     "mixers": 7,
 }
+# What the others are compared with has no hue.
+NEUTRAL = {"exact": INK, "baseline": FAINT}
 TOWARDS_PAPER, TOWARDS_INK = 0.35, 0.3  # the second and the third shade of a hue, for other methods of the family
 
 
@@ -32,7 +36,7 @@ def shade(colour: str, number: int, paper: str, ink: str) -> str:
 
 
 # By a colour of a figure, its partner in figures and pages on a dark background.
-DARK = {INK: "#e8e6e3", FAINT: "#a8a8a3", GRID: "#34383d", PAPER: "#16191d"}
+DARK = {INK: "#e8e6e3", FAINT: "#a8a8a3", GRID: "#34383d", PAPER: "#16191d", GREY: "#666a6e"}
 DARK |= {
     shade(light, number, PAPER, INK): shade(dark, number, DARK[PAPER], DARK[INK])
     for light, dark in zip(COLOURS, DARK_COLOURS)

@@ -78,13 +78,16 @@ std::string printed_part(const StoredCell& cell, const std::string& column, cons
   return fmt::format("{} = {}", column, *value);
 }
 
-// The place of an entry among those of its family.
+// The place of an entry among those of its family: first the one that gives the family its name (trig: trigonometric),
+// then the others in the order of their names.
 size_t place_in_family(const std::string& plural, const std::string& entry) {
   const Catalogue& all = catalogue(plural);
+  const std::string& family = all.description(entry).family;
+  if (family.starts_with(entry)) return 0;
   size_t place = 0;
   for (const auto& name : all.names()) {
-    if (name == entry) break;
-    place += all.description(name).family == all.description(entry).family;
+    const bool before = family.starts_with(name) || name < entry;
+    place += before && all.description(name).family == family;
   }
   return place;
 }
@@ -117,7 +120,9 @@ SeriesLook look_of(const StoredCell& cell, const DescribedPanel& panel) {
     if (parameter.name == "features") {
       look.marker = place_in_family(parameter.catalogue, value);
       const std::string& family = catalogue(parameter.catalogue).description(value).family;
-      if (!family.empty()) look.family = family;
+      if (family.empty()) continue;
+      look.family = family;
+      look.shade = look.marker;
     } else if (parameter.catalogue == "projections") {
       look.line = place_beside(parameter, value);
     }

@@ -13,7 +13,7 @@ namespace attnbench {
 struct SeriesLook {
   std::string name;    // printed: "Performer, trig., i.i.d."
   std::string family;  // the hue: of the feature map if that has one, else of the method
-  size_t shade = 0;    // of the hue: the place of the method in its family
+  size_t shade = 0;    // of the hue: the place of the feature map or the method in that family
   size_t marker = 0;   // the place of the feature map in its family, or of a method without one
   size_t line = 0;     // of the ensemble of projections: 0 is the default one
 };

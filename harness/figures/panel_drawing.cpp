@@ -132,7 +132,7 @@ void mark_undrawable(PanelDrawing& drawing) {
     if (!is_value(point) || (std::isnan(point.y) && !std::isnan(point.theory))) continue;
     if (!std::isfinite(point.y) || std::isinf(point.x))
       point.note = "not finite";
-    else if ((panel.log_y() && point.y <= 0) || (panel.log_x() && point.x <= 0))
+    else if (panel.kind != "table" && ((panel.log_y() && point.y <= 0) || (panel.log_x() && point.x <= 0)))
       point.note = "not positive on a log axis";
     if (!point.note.empty()) ++counts[point.note];
   }

@@ -101,7 +101,9 @@ class Asked(InTemporaryDirectory):
 
     def test_facets_have_a_panel_for_each_series(self) -> None:
         self.assertEqual(self.plot(self.errors().path, "--y", "mse", "--facet").returncode, 0)
-        self.assertEqual({row["panel_title"] for row in self.rows("plot.mse-over-m.csv")}, {"Performer", "Performer, i.i.d."})
+        self.assertEqual(
+            {row["panel_title"] for row in self.rows("plot.mse-over-m.csv")}, {"Performer", "Performer, i.i.d."}
+        )
         with self.store("map.db") as store:
             for angle in (0.5, 1.0):
                 store.cell(f"a:angle={angle},length=1", [1.0], angle=angle, length=1)
