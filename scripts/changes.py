@@ -1,4 +1,4 @@
-"""What a user changes in a figure for a paper: names, words, size, type, and the order of the legend."""
+"""The changes of a user to a figure for a paper: names, words, size, type, and the order of the legend."""
 
 from __future__ import annotations
 

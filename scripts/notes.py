@@ -39,7 +39,7 @@ def notes(panels: list[Panel]) -> list[str]:
 
 
 def absent(panels: list[Panel]) -> list[str]:
-    """What the panels leave out, in sentences: points, panels without data, and cells that were not done."""
+    """Sentences about everything that the panels leave out: points, panels without data, and cells that were not done."""
     titles = [str(panel.description.get("title") or f"panel {i}") for i, panel in enumerate(panels, start=1)]
     words = [f"{title}: {panel.missing}" for title, panel in zip(titles, panels) if panel.missing]
     words += [

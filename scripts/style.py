@@ -23,7 +23,7 @@ HUES = {
     "codebook": 6,
     "mixers": 7,
 }
-# What the others are compared with has no hue.
+# Exact attention and the baselines have no hue: the others are compared with them.
 NEUTRAL = {"exact": INK, "baseline": FAINT}
 TOWARDS_PAPER, TOWARDS_INK = 0.35, 0.3  # the second and the third shade of a hue, for other methods of the family
 

@@ -12,6 +12,7 @@
 #include "harness/core/spec.hpp"
 #include "harness/figures/draw_figures.hpp"
 #include "harness/figures/measured_results.hpp"
+#include "harness/store/verify.hpp"
 
 namespace attnbench::plot_command {
 namespace {
@@ -177,6 +178,7 @@ int run(const std::vector<std::string>& arguments) {
   if (points) {
     if (files.size() > 1 || !asked.y.empty() || !figures.empty())
       throw Misuse("plot: --points computes all figures of one file; expected one file, without --y and --figure");
+    require_whole(files[0]);
     draw_figures(files[0]);
     return 0;
   }

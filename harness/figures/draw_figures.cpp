@@ -11,6 +11,7 @@
 #include "harness/store/database.hpp"
 #include "harness/store/merge.hpp"
 #include "harness/store/text.hpp"
+#include "harness/store/verify.hpp"
 
 namespace attnbench {
 
@@ -146,6 +147,7 @@ std::string draw(const std::filesystem::path& measured, const std::vector<Stored
 UnitedResults::UnitedResults(const std::vector<std::string>& files, bool to_write) {
   if (files.size() == 1 && (!to_write || access(files[0].c_str(), F_OK) != 0 || access(files[0].c_str(), W_OK) == 0)) {
     file_ = files[0];
+    require_whole(file_);
     return;
   }
   scratch_ = std::make_unique<ScratchFolder>();

@@ -19,7 +19,7 @@ namespace attnbench {
 // lives as long as this. A single file is used as it is.
 class UnitedResults {
  public:
-  // to_write: whether points will be written to it. Throws Misuse as merge does.
+  // to_write: whether points will be written to it. Throws Misuse as merge does, for a file that is not whole as well.
   UnitedResults(const std::vector<std::string>& files, bool to_write);
   const std::string& file() const { return file_; }
 

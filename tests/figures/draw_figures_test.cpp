@@ -1,4 +1,4 @@
-// What results files hold of their figures, and how series are called.
+// The points of figures in results files, and the names and looks of series.
 #include "harness/figures/draw_figures.hpp"
 
 #include <SQLiteCpp/Database.h>
@@ -16,7 +16,8 @@ namespace {
 constexpr const char* curve = R"({"panels":[{"kind":"curve","x":["m"],"y":"error","series":["method"]}]})";
 
 // A results file with one figure, and a cell for each method.
-void write_results(const std::string& file, const std::vector<std::string>& methods, const std::string& figure = curve) {
+void write_results(const std::string& file, const std::vector<std::string>& methods,
+                   const std::string& figure = curve) {
   Store store(file);
   const auto run = store.begin_run("test", "{}");
   for (const auto& method : methods) {
@@ -102,8 +103,16 @@ TEST_CASE("a table has a number for each series, with an interval, and no place 
   const Folder folder;
   const std::string file = folder / "r.db";
   write_results(file, {"performer:m=16", "uniform"},
-        R"({"panels":[{"kind":"table","x":["m"],"y":"error","series":["method"]}]})");
+                R"({"panels":[{"kind":"table","x":["m"],"y":"error","series":["method"]}]})");
+  {
+    Store store(file);
+    const auto run = store.begin_run("test", "{}");
+    store.record(run, cell("linear"), 0, {}, 0.1, {scalar("error", 1)});
+    store.record(run, cell("linear"), 1, {}, 0.1, {scalar("other", 1)});  // the mean of the rest would be biased
+  }
   draw_figures(file);
+  CHECK(answer_of(file, "SELECT json_extract(json, '$.notes[0]') FROM panel") ==
+        "linear is not shown: a replicate has no error.");
   CHECK(answer_of(file, "SELECT series || ' ' || y FROM point ORDER BY series") == "performer 3.0 uniform 3.0");
   CHECK(answer_of(file, "SELECT count(*) FROM point WHERE x IS NULL AND low < 3 AND high > 3") == "2");
 }

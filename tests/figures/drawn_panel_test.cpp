@@ -117,6 +117,17 @@ TEST_CASE("a ratio is taken replicate by replicate, and its centre is the geomet
   CHECK(without.notes == Sentences{"1 point not drawn: a replicate has no ratio to uniform."});
 }
 
+TEST_CASE("a ratio that is not above 0 is a gap", "[unit]") {
+  Results results;
+  results.add("performer:m=16", 16, {2, -32});
+  results.add("performer:m=32", 32, {2, 4});
+  results.add("uniform", 0, {1, 2});
+  const DrawnPanel panel = results.drawn({{"ratio_to", "uniform"}});
+  CHECK(panel.points.size() == 1);
+  CHECK(at(panel, "performer", 32).y == Approx(2));
+  CHECK(panel.notes == Sentences{"1 point not drawn: a replicate has no ratio to uniform."});
+}
+
 TEST_CASE("a replicate that lacks the metric takes its point away, and says so; a closed form stays", "[unit]") {
   Results results;
   results.add("performer:m=16", 16, {1});
@@ -127,6 +138,7 @@ TEST_CASE("a replicate that lacks the metric takes its point away, and says so; 
   const DrawnPoint& point = at(results.drawn({{"theory", "law"}}), "performer", 16);
   CHECK(std::isnan(point.y));
   CHECK(point.theory == 5);
+  CHECK(point.replicates == 1);
 }
 
 TEST_CASE("the exponent of a square is 2, and the crossing of x / 100 lies at 100", "[unit]") {
@@ -137,6 +149,30 @@ TEST_CASE("the exponent of a square is 2, and the crossing of x / 100 lies at 10
   CHECK(point.exponent == Approx(2));
   const DrawnPoint& crossing = at(results.drawn({{"crossing", true}}), "performer", 1024);
   CHECK(crossing.crossing == Approx((100 + 100 / std::sqrt(2.0)) / 2));
+}
+
+TEST_CASE("a crossing is the median of those of the samples", "[unit]") {
+  Results results;  // samples cross 1 at 32, 64 and 512: their power laws are x / 32, x / 64 and x / 512
+  for (const int m : {16, 64, 256, 1024})
+    results.add(m == 256 ? "performer" : fmt::format("performer:m={}", m), m, {m / 32.0, m / 64.0, m / 512.0});
+  CHECK(at(results.drawn({{"crossing", true}}), "performer", 16).crossing == Approx(64));
+}
+
+TEST_CASE("timings of two machines are two curves", "[unit]") {
+  Folder folder;
+  Store store(folder / "r.db");
+  const auto run = store.begin_run("test", "{}");
+  for (const std::string machine : {"here", "there"}) {
+    CellRow row = cell("performer:m=16");
+    row.machine = machine;
+    row.key = machine;
+    row.parameters = R"({"m":16})";
+    store.record(run, row, 0, {}, 0.1, {scalar("error", machine == "here" ? 1 : 3)});
+  }
+  const nlohmann::json curve{{"kind", "curve"}, {"x", "m"}, {"y", "error"}};
+  const DrawnPanel panel = drawn_panel(MeasuredResults(folder / "r.db"), described_panel(curve));
+  CHECK(at(panel, "performer on here", 16).y == 1);
+  CHECK(at(panel, "performer on there", 16).y == 3);
 }
 
 TEST_CASE("points that the axes cannot show are named, and so are cells that were not done", "[unit]") {
@@ -207,7 +243,7 @@ TEST_CASE("a trade sets the geometric mean against the median, and names what li
   Results results;
   for (const Index r : {0, 1, 2}) {
     results.record("performer:m=16", 16, 64, r,
-                   {scalar("error", r == 0 ? 1 : 8), scalar("seconds", 1.0 + static_cast<double>(r))});
+                   {scalar("error", r == 0 ? 1 : 8), scalar("seconds", r == 2 ? 9 : 1.0 + static_cast<double>(r))});
     results.record("linear:m=16", 16, 64, r, {scalar("error", 500), scalar("seconds", 2)});
     results.record("softmax", 0, 64, r, {scalar("error", 0), scalar("seconds", 5)});
   }

@@ -99,6 +99,13 @@ class Asked(InTemporaryDirectory):
         svg = (self.directory / "out" / "plot.mse-over-m.svg").read_text()
         self.assertLess(svg.index("Performer, i.i.d."), svg.index(">Performer<"))
 
+    def test_a_printed_name_renames_a_series(self) -> None:
+        done = self.plot(self.errors().path, "--y", "mse", "--rename", "Performer, i.i.d.=RFA", "--format", "svg")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        svg = (self.directory / "out" / "plot.mse-over-m.svg").read_text()
+        self.assertIn(">RFA<", svg)
+        self.assertIn(">Performer<", svg)
+
     def test_facets_have_a_panel_for_each_series(self) -> None:
         self.assertEqual(self.plot(self.errors().path, "--y", "mse", "--facet").returncode, 0)
         self.assertEqual(

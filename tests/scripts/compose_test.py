@@ -44,6 +44,20 @@ class Composing(InTemporaryDirectory):
         looks = compose.series_looks([drawn, drawn])
         self.assertEqual(len({(look.colour, look.marker, str(look.line)) for look in looks.values()}), 40)
 
+    def test_a_panel_has_at_most_eight_colours_and_never_loses_what_is_compared_with(self) -> None:
+        with self.store() as store:
+            for i in range(10):
+                store.cell(f"local:window={i + 1},m=4", [i + 1.0], m=4, series=i)
+            store.cell("softmax", [100.0], m=4, series="exact")
+            store.cell("performer:m=4", [200.0], m=4, experiment="other:", series="p")
+        first, second = {**CURVE, "series": ["series"]}, {**CURVE, "series": ["series"]}
+        second["where"] = {"experiment": "other"}
+        _, drawn = self.figure(store, first, second)
+        grey = {series for series, look in compose.series_looks(drawn).items() if look.colour == style.GREY}
+        self.assertEqual(grey, {"series=8", "series=9"})
+        _, drawn = self.figure(store, first, {**first, "where": {"experiment": "error", "series": [8, 9]}})
+        self.assertFalse([look for look in compose.series_looks(drawn).values() if look.colour == style.GREY])
+
     def test_nothing_lies_over_anything_else(self) -> None:
         drawn = self.panel(self.example(), {**CURVE, "theory": "mse_theory", "references": ["uniform"]})
         with matplotlib.rc_context(style.STYLE):

@@ -282,6 +282,24 @@ class Reading(InBrowser):
         self.one(".zoom button[name=plot]").click()
         self.assertTrue(self.one(".zoom img").is_displayed())
 
+    def test_the_table_of_methods_sorts_by_its_headers(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Path(folder) / "results.db"
+            words = ["reproduce", "quality-speed-memory", "--smoke", "--results", store, "-o", Path(folder) / "page"]
+            subprocess.run([PROGRAM, *words], check=True, capture_output=True)
+            BROWSER.get((Path(folder) / "page" / "index.html").as_uri())
+            header = self.every("table.compared thead button")[2]
+            values = "[...document.querySelectorAll('table.compared tbody tr')].map(r => r.cells[2].dataset.value)"
+            for order, sign in (("ascending", 1), ("descending", -1)):
+                header.click()
+                found = self.js(values)
+                numbers = [sign * float(value) for value in found if value is not None]
+                self.assertEqual(numbers, sorted(numbers), order)
+                self.assertGreater(len(set(numbers)), 4)
+                self.assertEqual(found[len(numbers) :], [None] * (len(found) - len(numbers)))
+                self.assertEqual(self.js("document.querySelector('table.compared th[aria-sort]').ariaSort"), order)
+            self.assertEqual(self.every("table.compared td svg circle")[0].tag_name, "circle")
+
     def test_links_lead_somewhere(self) -> None:
         self.open()
         for link in self.js("[...document.querySelectorAll('main a, nav a')].map(a => a.getAttribute('href'))"):
