@@ -1,4 +1,4 @@
-// What figures draw from: the cells of a results file with their replicates and numbers, read once.
+// The source of figures: the cells of a results file with their replicates and numbers, read once.
 #pragma once
 
 #include <filesystem>

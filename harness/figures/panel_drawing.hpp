@@ -1,4 +1,4 @@
-// What the kinds of panels share: the replicates behind the points, and intervals. Private to harness/figures.
+// Shared by the kinds of panels: the replicates behind the points, and intervals. Private to harness/figures.
 #pragma once
 
 #include <set>

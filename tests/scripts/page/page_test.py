@@ -106,7 +106,16 @@ def make_store(path: Path) -> None:
                 f"INSERT INTO {table}(cell, {', '.join(names)}) SELECT there.id, {', '.join('t.' + n for n in names)} "
                 f"FROM {table} t JOIN cell here ON here.id = t.cell JOIN cell there ON there.key = here.key || '-there'"
             )
-        seal(store)
+        seal_all(store)
+
+
+def seal_all(store: sqlite3.Connection) -> None:
+    """The counts and digests of the changed rows, as if attnbench had written them."""
+    store.execute(
+        "UPDATE replicate SET measurements = (SELECT count(*) FROM measurement m "
+        "WHERE m.cell = replicate.cell AND m.replicate = replicate.replicate)"
+    )
+    seal(store)
 
 
 def page_of(store: Path, into: Path) -> Path:
@@ -571,7 +580,7 @@ class BadInput(InBrowser):
         with closing(sqlite3.connect(path)) as store, store:
             for statement in statements:
                 store.execute(statement)
-            seal(store)
+            seal_all(store)
         return path
 
     def changed(self, name: str, *statements: str) -> Path:
