@@ -207,9 +207,14 @@ std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
   });
 }
 
-// log2 p of the model with the cell's method in the replaced heads.
+struct ApproximatePass {
+  Matrix<double> log_p;   // log2 p of every next token
+  Moments output_errors;  // of the replaced heads
+};
+
+// The model with the cell's method in the replaced heads.
 template <class T>
-Matrix<double> approximate_pass(const Task& task, const ExactPass<T>& exact) {
+ApproximatePass approximate_pass(const Task& task, const ExactPass<T>& exact) {
   const Cell& cell = task.cell;
   const Shape& shape = cell.problem.shape;
   const ReplacedHeads replaced(cell.experiment.text("replaced"), std::ssize(exact.model->layers), exact.model->heads);
@@ -219,6 +224,8 @@ Matrix<double> approximate_pass(const Task& task, const ExactPass<T>& exact) {
   const bool fitted = find<MethodEntry>(cell.method.name()).fitted(cell.method);
   const auto calibration = fitted ? calibration_heads(task) : nullptr;
   const auto softmax = exact_attention<T>(cell, task.context);
+  Matrix<T> reference(shape.nq, shape.dv);
+  ApproximatePass pass;
   const auto attend = [&](Index layer, Index head, const HeadData<T>& drawn, Out<T> out) {
     if (!replaced.has(layer, head)) return softmax(layer, head, drawn, out);
     const Index place = layer * exact.model->heads + head;
@@ -233,13 +240,16 @@ Matrix<double> approximate_pass(const Task& task, const ExactPass<T>& exact) {
                                                .calibration = learnt ? &*learnt : nullptr});
     if (task.doing) task.doing("measuring");
     method->attend(prepared(cell, drawn, extra).view(), shape.mask, task.context, out);
+    softmax(layer, head, drawn, reference);
+    pass.output_errors.add(static_cast<double>((out - reference).norm() / reference.norm()));
   };
   // Half precision changes every layer. Otherwise the layers before the first replaced head are those of the exact
   // pass.
   const Index first = cell.problem.rounding == Rounding::none ? replaced.first_layer() : 0;
   const auto states = hidden_states<T>(task.context, *exact.model, exact.states[static_cast<size_t>(first)], {},
                                        AttendHead<T>(attend), first);
-  return log2_probabilities(next_token_logits<T>(task.context, *exact.model, states.back()));
+  pass.log_p = log2_probabilities(next_token_logits<T>(task.context, *exact.model, states.back()));
+  return pass;
 }
 
 Index most_probable(const Matrix<double>& log_p, Index row) {
@@ -282,8 +292,9 @@ void record_losses(const Matrix<double>& log_p, const Matrix<double>& exact, con
 template <class T>
 void measure_as(const Task& task, Recorder& record) {
   const auto exact = exact_pass<T>(task);
-  record_losses(approximate_pass<T>(task, *exact), exact->log_p, exact->tokens, task.cell.experiment.integer("block"),
-                record);
+  const ApproximatePass pass = approximate_pass<T>(task, *exact);
+  record_losses(pass.log_p, exact->log_p, exact->tokens, task.cell.experiment.integer("block"), record);
+  record.scalar("relative_output_error", "1", pass.output_errors.mean);
 }
 
 void measure(const Task& task, Recorder& record) {
@@ -328,6 +339,8 @@ const bool registered = add(ExperimentEntry{
                 {"excess_bits", "bit", "mean of its difference to the model with exact softmax, position by position"},
                 {"top_agreement", "1", "share of positions where both models find the same byte most probable"},
                 {"next_byte_kl", "bit", "mean KL of the next byte's distribution, exact model to this one"},
+                {"relative_output_error", "1",
+                 "|A'V - AV|_F / |AV|_F of the q, k and v that a replaced head gets, mean over these heads"},
                 {"bits_by_position", "bit", "bits_per_byte of each block of positions"},
                 {"excess_bits_by_position", "bit", "excess_bits of each block of positions"}},
     .headline = {.metric = "bits_per_byte", .label = "bits per byte"},

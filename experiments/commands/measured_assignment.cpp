@@ -28,6 +28,11 @@ Estimate mean_over(const Samples& samples, Index first, double error_rate) {
   return {all.mean, mean_interval(all, error_rate), static_cast<Index>(all.count)};
 }
 
+Index texts_of(const RunRequest& model) {
+  const Params input("inputs", model.inputs.at(0));
+  return std::max<Index>(1, find<InputEntry>(input.name()).limits(input).replicates);
+}
+
 class Measuring {
  public:
   Measuring(const RunRequest& model, const ModelNeeds& needs, Store& store, std::int64_t run_id)
@@ -38,12 +43,7 @@ class Measuring {
         entry.transformer(input_, {.nq = 1, .nk = 1, .d = shape.d, .dv = shape.dv, .streams = Streams(1)}).transformer;
     found_.layers = std::ssize(transformer->layers);
     found_.heads = transformer->heads;
-    texts_ = entry.limits(input_).replicates;
-    if (texts_ < choosing_texts + least_judging_texts)
-      throw Misuse(
-          fmt::format("recommend --model: {} has {} texts; {} choose and at least {} others judge: give a model with "
-                      "more texts, and no text=",
-                      input_.spec(), std::max<Index>(1, texts_), choosing_texts, least_judging_texts));
+    texts_ = texts_of(model);
   }
 
   std::optional<MeasuredAssignment> operator()(const std::vector<Params>& candidates) {
@@ -229,6 +229,14 @@ class Measuring {
 };
 
 }  // namespace
+
+void refuse_few_texts(const RunRequest& model) {
+  if (const Index texts = texts_of(model); texts < choosing_texts + least_judging_texts)
+    throw Misuse(
+        fmt::format("recommend --model: {} has {} text{}; {} choose and at least {} others judge: give a model with "
+                    "more texts, and leave out text=",
+                    model.inputs.at(0), texts, texts == 1 ? "" : "s", choosing_texts, least_judging_texts));
+}
 
 std::optional<MeasuredAssignment> measure_assignment(const RunRequest& model, const std::vector<Params>& candidates,
                                                      const ModelNeeds& needs, Store& store, std::int64_t run_id) {

@@ -31,6 +31,9 @@ struct MeasuredAssignment {
   std::string first_reason = {};       // of those
 };
 
+// Throws Misuse for a model with too few texts to choose and to judge.
+void refuse_few_texts(const RunRequest& model);
+
 // The losses of single heads are means over the first `choosing_texts` texts; the whole is measured on all others, so
 // that the texts that chose an assignment do not judge it. The whole is found by bisection of the greedy order: the
 // last assignment whose interval of the loss lies below the limit. All intervals together miss with probability

@@ -145,7 +145,8 @@ int run_command(const std::vector<std::string>& words) {
   for (std::string& input : inputs) input = input_spec(input);
   if (model && inputs.size() > 1)
     throw Misuse(fmt::format("recommend: --model takes one input and {} were given; keep one", inputs.size()));
-  if (!model) inputs = with_all_heads(inputs);
+  inputs = with_all_heads(inputs);
+  if (model) inputs.resize(1);  // model-loss refuses one that names a head
   for (const std::string& input : model ? std::vector<std::string>() : inputs)
     if (const std::string remark = remark_on_heads(input); !remark.empty())
       std::cerr << "attnbench: note: " << remark << "\n";
@@ -157,6 +158,7 @@ int run_command(const std::vector<std::string>& words) {
     heads.methods = {"softmax"};
     heads.precision = Precision::f32;
     expand(heads);  // refuses an input that is no model
+    refuse_few_texts(heads);
   }
   const Shape shape = shape_of(heads);
   std::vector<std::string> specs = method_specs("--method", method);

@@ -253,6 +253,20 @@ class ModelLossTest(unittest.TestCase):
         numbers = [value for (_, metric, _), value in found.items() if metric == "excess_bits"]
         np.testing.assert_allclose(numbers, [expected.mean()], rtol=0.02, atol=0)
 
+    def test_the_error_of_a_head_is_that_on_the_q_k_and_v_that_it_gets(self) -> None:
+        text, errors = self.texts[0][:200], []
+
+        def noted(q: Array, k: Array, v: Array) -> Array:
+            reference, out = exact(q, k, v), METHODS["uniform"](q, k, v)
+            errors.append(np.linalg.norm(out - reference) / np.linalg.norm(reference))
+            return out
+
+        found = self.measured("model-loss:replaced=[0.1,2]", "--method", "uniform", "-n", "200", "--replicates", "1",
+                              "--precision", "f64")  # fmt: skip
+        self.model.log2_probabilities(text, lambda l, h: noted if (l, h) == (0, 1) or l == 2 else exact)
+        self.assertEqual(len(errors), 1 + self.model.heads)
+        np.testing.assert_allclose(found["uniform", "relative_output_error", 0], np.mean(errors), rtol=1e-9)
+
     def test_a_scale_of_the_logits_holds_for_both_models(self) -> None:
         n = 100
         found = self.measured("model-loss", "--methods", "softmax", "uniform", "-n", str(n), "--replicates", "1",
