@@ -74,20 +74,23 @@ Measured run(Recipe& recipe) {
 
 void draw(Recipe& recipe, const Measured& all) {
   const RecipeCell& cell = all.cells.all().front();
-  recipe.figure("what-predicts-loss", "Bits per byte lost against the error of a replaced head",
-                fmt::format("Each point is one head of the project's byte-level model, replaced alone; n = {}, means "
-                            "over {} texts. The error is that of the head's output, on the q, k and v that it gets.",
-                            cell.asked.problem.shape.nk, cell.replicates),
-                {{.title = "one head replaced",
-                  .kind = "trade",
-                  .cells = all.cells.where({{"experiment", losses}}),
-                  .x_label = "error of the head's output",
-                  .x_scale = "log10",
-                  .y = "excess_bits",
-                  .y_label = "bits per byte above exact attention",
-                  .y_scale = "log10",
-                  .x_metric = "relative_output_error",
-                  .points = {"replaced"}}});
+  recipe.figure(
+      "what-predicts-loss", "Change of the next byte's distribution against the error of a replaced head",
+      fmt::format("Each point is one head of the project's byte-level model, replaced alone; n = {}, {} texts. Up: "
+                  "the divergence from the next byte's distribution with exact attention, in bits. It is "
+                  "never negative, as the bits that one text loses may be by chance. The error is that of "
+                  "the head's output, on the q, k and v that it gets.",
+                  cell.asked.problem.shape.nk, cell.replicates),
+      {{.title = "one head replaced",
+        .kind = "trade",
+        .cells = all.cells.where({{"experiment", losses}}),
+        .x_label = "error of the head's output",
+        .x_scale = "log10",
+        .y = "next_byte_kl",
+        .y_label = "KL of the next byte",
+        .y_scale = "log10",
+        .x_metric = "relative_output_error",
+        .points = {"replaced"}}});
 }
 
 // The losses and a predictor of all heads and methods, by text.
