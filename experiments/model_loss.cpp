@@ -2,7 +2,7 @@
 //   loss_i = -log2 p(byte i + 1 | bytes 0..i),   excess_i = loss_i - loss_i of the same model with exact softmax
 // Both passes read the same text, so everything is paired by position: excess_bits is the mean of excess_i.
 //
-// Texts are the replicates: replicate r reads text r, and draws its method anew in every head. The interval of a mean
+// Texts are the replicates: replicate r reads text r, with a draw of its own in every head. The interval of a mean
 // over replicates is Student's t over texts (statistics/intervals.hpp). It holds for texts like these, and covers the
 // variation of texts and of draws together. Positions of one text depend on each other, so no interval counts them as
 // samples. With text=0 in the input all replicates read one text, and the interval is over draws alone.
@@ -189,7 +189,7 @@ std::shared_ptr<const ExactPass<T>> exact_pass(const Task& task) {
 
 using CalibrationHeads = std::vector<HeadData<double>>;
 
-// What a fitted method learns from: the heads of the exact model on the calibration text, layer by layer.
+// The heads of the exact model on the calibration text, layer by layer: a fitted method learns from these.
 std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
   static LastRead<std::shared_ptr<const CalibrationHeads>, 1> kept;
   const Cell& cell = task.cell;

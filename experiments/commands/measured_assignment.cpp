@@ -127,7 +127,7 @@ class Measuring {
     return all;
   }
 
-  // What each head may have: the candidates of which no text of the first look shows that they lose far too much.
+  // The options of each head: the candidates that lose at most twice the limit on some text of the first look.
   std::optional<std::vector<std::vector<HeadOption>>> measured_options(const std::map<std::string, double>& costs) {
     std::vector<std::vector<HeadOption>> options(places().size());
     if (costs.empty()) return options;

@@ -157,7 +157,7 @@ int run_command(const std::vector<std::string>& words) {
     heads.experiment = "model-loss";
     heads.methods = {"softmax"};
     heads.precision = Precision::f32;
-    expand(heads);  // refuses an input that is no model
+    expand(heads);  // refuses an input without a model
     refuse_few_texts(heads);
   }
   const Shape shape = shape_of(heads);

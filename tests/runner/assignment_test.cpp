@@ -1,7 +1,10 @@
 // A method for each head of a model: the greedy order from planted numbers, the specs of the result, and the command.
 #include "experiments/commands/assignment.hpp"
 
+#include <regex>
+
 #include "harness/core/approximation.hpp"
+#include "harness/runner/cells.hpp"
 #include "tests/catch.hpp"
 #include "tests/program.hpp"
 #include "tests/store/results_file.hpp"
@@ -100,4 +103,29 @@ TEST_CASE("recommend --model replaces heads within the loss, and its plan is mea
   INFO(run.text);
   CHECK(run.code == 0);
   CHECK(contains(run.text, "32 were there already"));
+  const Store store(folder / "r.db");
+  const StoredMeasurements measurements(store);
+  const Samples losses = cells_of({.experiment = "model-loss",
+                                   .methods = {spec},
+                                   .inputs = {"model"},
+                                   .n = {64},
+                                   .precision = Precision::f32,
+                                   .replicates = 32},
+                                  measurements)
+                             .scalar("excess_bits");
+  REQUIRE(losses.size() == 32);
+  double mean = 0;
+  for (const auto& [text, loss] : losses)
+    if (text >= 8) mean += loss / 24;
+  // "replaced one at a time, these heads lose SINGLE bits ...; replaced together they lose WHOLE (LOW to HIGH), FACTOR
+  // times as much"
+  std::smatch found;
+  const std::string number = "([-0-9.e]+)";
+  REQUIRE(std::regex_search(first.text, found,
+                            std::regex("lose " + number + " bits per byte in all; replaced together they lose " +
+                                       number + " \\(" + number + " to " + number + "\\), " + number + " times")));
+  const auto of = [&](size_t place) { return std::stod(found[place]); };
+  CHECK(of(2) == Approx(mean).epsilon(1e-3));
+  CHECK(of(4) <= 0.1);
+  CHECK(of(5) == Approx(of(2) / of(1)).epsilon(0.06));  // printed with two digits
 }

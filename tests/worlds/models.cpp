@@ -22,7 +22,7 @@ const bool which_layers_matter =
     add({"which-layers-matter", by_layer(3), {{later_layers, refuted, {2}}}});
 
 // The best kernel loses `kernel` bits and the best window 0.5; on even texts it is one method of each kind, on odd ones
-// another. Whatever else loses 10 bits.
+// another. All other methods but one lose 10 bits.
 Numbers best_of_kinds(double kernel) {
   return of("excess_bits", [kernel](const Asked& a) -> Answer {
     const bool even = a.replicate % 2 == 0;
