@@ -16,10 +16,10 @@ Matrix<double> random_weights(const Task& task, std::string_view name, Index lay
   return standard_normal(generator, outputs, inputs) / std::sqrt(static_cast<double>(inputs));
 }
 
-Transformer random_transformer(const Task& task, Index layers) {
+Transformer<double> random_transformer(const Task& task, Index layers) {
   const Index d = task.cell.problem.shape.d, width = task.cell.problem.shape.dv, hidden = hidden_factor * width;
-  Transformer transformer{.heads = 1, .d = d, .dv = width, .rotary = false, .layers = {}};
-  const LayerNorm plain{Matrix<double>::Ones(1, width), Matrix<double>::Zero(1, width)};
+  Transformer<double> transformer{.heads = 1, .d = d, .dv = width, .rotary = false, .layers = {}};
+  const LayerNorm<double> plain{Matrix<double>::Ones(1, width), Matrix<double>::Zero(1, width)};
   for (Index l = 0; l < layers; ++l)
     transformer.layers.push_back({.attention_norm = plain,
                                   .feed_forward_norm = plain,
@@ -35,11 +35,11 @@ Transformer random_transformer(const Task& task, Index layers) {
 }
 
 // The first layers of a model.
-std::shared_ptr<const Transformer> first_layers(std::shared_ptr<const Transformer> all, Index layers) {
+std::shared_ptr<const Transformer<double>> first_layers(std::shared_ptr<const Transformer<double>> all, Index layers) {
   const auto there = static_cast<Index>(all->layers.size());
   if (layers > there) throw Skip(fmt::format("{} layers were asked for and the model has {}", layers, there));
   if (layers == there) return all;
-  auto first = std::make_shared<Transformer>(*all);
+  auto first = std::make_shared<Transformer<double>>(*all);
   first->layers.resize(static_cast<size_t>(layers));
   return first;
 }
@@ -58,7 +58,7 @@ DepthLayers::DepthLayers(const Task& task) : task_(task), shape_(task.cell.probl
   } else {
     if (task.cell.problem.heads != 1)
       throw Skip("a law's layers have one head each; use --heads 1, or the input model with its own");
-    transformer_ = std::make_shared<Transformer>(random_transformer(task, layers));
+    transformer_ = std::make_shared<Transformer<double>>(random_transformer(task, layers));
   }
   const Params params("methods", "softmax");
   softmax_ = make_approximation<double>({.shape = shape_, .params = params, .streams = Streams(0)});  // draws nothing
@@ -66,7 +66,7 @@ DepthLayers::DepthLayers(const Task& task) : task_(task), shape_(task.cell.probl
 
 EmbeddedTokens DepthLayers::tokens(Purpose purpose) const {
   const auto& entry = find<InputEntry>(task_.cell.input.name());
-  if (!entry.transformer) return {transformer_, draw_cell_head(task_.cell, task_.replicate, 0, purpose).V};
+  if (!entry.transformer) return {transformer_, {}, draw_cell_head(task_.cell, task_.replicate, 0, purpose).V};
   return entry.transformer(task_.cell.input, {.nq = shape_.nq,
                                               .nk = shape_.nk,
                                               .d = shape_.d,

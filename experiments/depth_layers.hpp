@@ -35,7 +35,7 @@ class DepthLayers {
   const Task& task_;
   Shape shape_;
   Index path_ = 0;
-  std::shared_ptr<const Transformer> transformer_;
+  std::shared_ptr<const Transformer<double>> transformer_;
   Method softmax_;
 };
 

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "experiments/commands/measured_candidates.hpp"
+#include "experiments/commands/recommend_model.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
 #include "harness/cli/specs.hpp"
@@ -16,15 +17,41 @@
 namespace attnbench::recommend_command {
 namespace {
 
-double limit_of_error(const std::string& text) {
+double limit_of(const std::string& option, const std::string& text, const std::string& meaning) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || !(value > 0))
-    throw Misuse(
-        fmt::format("--max-error {}: expected a number above 0, the norm of the output's error over that of the output "
-                    "(0.01 is one percent; an error of 0 has exact softmax alone)",
-                    text));
+    throw Misuse(fmt::format("--{} {}: expected a number above 0, {}", option, text, meaning));
   return value;
+}
+
+double limit_of_error(const std::string& text) {
+  return limit_of(
+      "max-error", text,
+      "the norm of the output's error over that of the output (0.01 is one percent; an error of 0 has exact "
+      "softmax alone)");
+}
+
+ModelNeeds model_needs(const std::string& most_loss, const std::string& saved) {
+  if (saved != "time" && saved != "memory") throw Misuse("--save " + saved + ": expected time or memory");
+  return {.loss = limit_of("max-loss", most_loss,
+                           "bits per byte above exact softmax (a loss of 0 has exact softmax alone)"),
+          .saved = saved == "time" ? Saved::time : Saved::memory};
+}
+
+// With --model some options have no meaning, and without it others.
+void refuse_options_of_the_other(const options::variables_map& given, bool model) {
+  const auto refuse = [&](const std::string& option, const std::string& instead) {
+    if (given.contains(option) && !given[option].defaulted())
+      throw Misuse(
+          fmt::format("recommend: --{} {} --model; {}", option, model ? "does not go with" : "needs", instead));
+  };
+  for (const char* option : {"max-error", "max-memory"})
+    if (model) refuse(option, "give --max-loss BITS and --save time or --save memory");
+  for (const char* option : {"causal", "bidirectional"})
+    if (model) refuse(option, "the model says which tokens a row sees: leave it out");
+  for (const char* option : {"max-loss", "save"})
+    if (!model) refuse(option, "for single heads give --max-error and --max-memory");
 }
 
 Index length_of(const std::string& text) {
@@ -83,9 +110,9 @@ void print(const MeasuredCandidates& found, const Recommendation& answer, const 
 }
 
 int run_command(const std::vector<std::string>& words) {
-  std::string most_error, most_memory, n, results;
+  std::string most_error, most_memory, most_loss, saved, n, results;
   std::vector<std::string> inputs, method, methods;
-  bool causal = false, bidirectional = false;
+  bool model = false, causal = false, bidirectional = false;
   options::options_description visible("options");
   visible.add_options()(
       "input,i", options::value(&inputs)->value_name("SPEC"),
@@ -101,20 +128,38 @@ int run_command(const std::vector<std::string>& words) {
       "only this method, or several with commas; a budget that is left open is searched (repeatable) [all]")(
       "methods", options::value(&methods)->value_name("SPEC...")->multitoken(),
       "the same, also with spaces between them")(
+      "model", options::bool_switch(&model),
+      "a method for each head of a whole model, by the bits per byte that it loses; the input is a model [model]")(
+      "max-loss", options::value(&most_loss)->value_name("BITS")->default_value("0.05"),
+      "with --model: bits per byte above exact softmax, at most")(
+      "save", options::value(&saved)->value_name("COST")->default_value("time"),
+      "with --model: time or memory of the calls, which is to be least")(
       "results", options::value(&results)->value_name("FILE")->default_value("results/attnbench.db"), "results file");
-  if (!parse_arguments("recommend", visible, words, {})) return 0;
+  const auto given = parse_arguments("recommend", visible, words, {});
+  if (!given) return 0;
+  refuse_options_of_the_other(*given, model);
   if (causal && bidirectional) throw Misuse("recommend: --causal and --bidirectional exclude each other; keep one");
   Needs needs{.error = limit_of_error(most_error)};
   if (!most_memory.empty()) needs.bytes = most_bytes(most_memory);
-  if (inputs.empty()) inputs = {"gaussian"};
+  if (inputs.empty()) inputs = {model ? "model" : "gaussian"};
   for (std::string& input : inputs) input = input_spec(input);
+  if (model && inputs.size() > 1)
+    throw Misuse(fmt::format("recommend: --model takes one input and {} were given; keep one", inputs.size()));
   inputs = with_all_heads(inputs);
-  for (const std::string& input : inputs)
+  if (model) inputs.resize(1);  // model-loss refuses one that names a head
+  for (const std::string& input : model ? std::vector<std::string>() : inputs)
     if (const std::string remark = remark_on_heads(input); !remark.empty())
       std::cerr << "attnbench: note: " << remark << "\n";
   RunRequest heads{.experiment = "", .methods = {}, .inputs = inputs};
   if (!n.empty()) heads.n = {length_of(n)};
   if (causal || bidirectional) heads.causal = causal;
+  if (model) {
+    heads.experiment = "model-loss";
+    heads.methods = {"softmax"};
+    heads.precision = Precision::f32;
+    expand(heads);  // refuses an input without a model
+    refuse_few_texts(heads);
+  }
   const Shape shape = shape_of(heads);
   std::vector<std::string> specs = method_specs("--method", method);
   for (std::string& spec : method_specs("--methods", methods)) specs.push_back(std::move(spec));
@@ -124,8 +169,10 @@ int run_command(const std::vector<std::string>& words) {
         fmt::format("recommend: no candidate is left; expected methods beside softmax with a form for this "
                     "head{}",
                     space.without_form.empty() ? "" : fmt::format(" ({})", fmt::join(space.without_form, "; "))));
+  const ModelNeeds of_model = model_needs(most_loss, saved);
   Store store(results);
   const auto run_id = begin_run(store);
+  if (model) return recommend_for_model(heads, space, of_model, store, run_id);
   const auto found = measure_candidates(heads, space.candidates, needs, store, run_id);
   if (!found) {
     std::cout << "interrupted; the same command goes on\n";
@@ -140,10 +187,12 @@ const bool registered = add(CommandEntry{
     .text = {.name = "recommend",
              .summary = "which method and budget answers best for a head, by measured error, time and memory, or "
                         "exact softmax; exit code 1 when nothing meets the limits",
-             .formula = "recommend --input SPEC [--max-error E] [--max-memory SIZE] [-n N] [--methods SPEC...]"},
+             .formula = "recommend --input SPEC [--max-error E] [--max-memory SIZE] [-n N] [--methods SPEC...], or "
+                        "recommend --model [--max-loss BITS] [--save time|memory]"},
     .run = run_command,
     .examples = {"recommend --input heads.npz --max-error 0.05",
-                 "recommend --input model:head=all --methods performer local"}});
+                 "recommend --input model:head=all --methods performer local",
+                 "recommend --model --max-loss 0.02 --methods local top-k"}});
 
 }  // namespace
 }  // namespace attnbench::recommend_command

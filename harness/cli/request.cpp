@@ -12,6 +12,7 @@
 #include "harness/cli/config.hpp"
 #include "harness/cli/option_error.hpp"
 #include "harness/cli/specs.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
 
 namespace attnbench {
@@ -83,7 +84,7 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
                                                                           "heads of a call (speed)")(
       "causal", options::bool_switch(&words.causal), "row i sees no later token [as the input is]")(
       "bidirectional", options::bool_switch(&words.bidirectional), "every row sees every token")(
-      "precision", text(words.precision, "TYPE"), "f32 or f64 [f64; f32 for timing]")(
+      "precision", text(words.precision, "TYPE"), "f32 or f64 [f64; f32 for timing and for whole models]")(
       "round", with_default(words.round, "TYPE", "none"),
       "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
       "logit-scale", text(words.logit_scale, "X"), "multiplies the logits [1]")(
@@ -92,7 +93,8 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
       "zip", list(words.zips, "AXIS,AXIS"), "axes of --sweep that move together instead of multiplying (repeatable)")(
       "match", text(words.match, "COST=VALUE"),
       "flops=, bytes=, features= or seconds=VALUE: choose each method's budget for this cost of one call on one head")(
-      "replicates,r", text(words.replicates, "N"), "independent repetitions [1]; with --until, at most [1000]")(
+      "replicates,r", text(words.replicates, "N"),
+      "independent repetitions [1, or 16 texts for whole models]; with --until, at most [1000]")(
       "until", text(words.until, "PRECISION"),
       "rel-ci=X[,seconds=S]: add replicates until half of the 95 % interval of the experiment's first metric is at "
       "most X of it; timing: or for S seconds of turns a cell [60]")(
@@ -127,9 +129,13 @@ void read_problem(const Words& words, const std::string& command, RunRequest& re
     throw Misuse(command + ": --causal and --bidirectional exclude each other; keep one");
   if (words.causal) request.causal = true;
   if (words.bidirectional) request.causal = false;
-  const std::string precision = !words.precision.empty() ? words.precision : request.timing() ? "f32" : "f64";
-  if (precision != "f32" && precision != "f64") throw Misuse("--precision " + precision + ": expected f32 or f64");
-  request.precision = precision == "f32" ? Precision::f32 : Precision::f64;
+  const auto& experiment = find<ExperimentEntry>(parse_spec(request.experiment).name);
+  request.precision = experiment.usual_precision.value_or(experiment.timing() ? Precision::f32 : Precision::f64);
+  if (!words.precision.empty()) {
+    if (words.precision != "f32" && words.precision != "f64")
+      throw Misuse("--precision " + words.precision + ": expected f32 or f64");
+    request.precision = words.precision == "f32" ? Precision::f32 : Precision::f64;
+  }
   request.rounding = parse_rounding(words.round);
   if (!words.logit_scale.empty()) request.logit_scale = axis_number<double>("logit_scale", words.logit_scale);
 }
@@ -162,7 +168,7 @@ void read_extent(const Words& words, RunRequest& request) {
   if (!words.until.empty()) request.until = parse_until(words.until);
   request.replicates = !words.replicates.empty() ? count_of("replicates", words.replicates)
                        : request.until           ? until_replicates
-                                                 : 1;
+                                       : find<ExperimentEntry>(parse_spec(request.experiment).name).usual_replicates;
   if (request.until && request.until->seconds && !request.timing())
     throw Misuse(
         fmt::format("--until {}: {} measures no time, and a cap in seconds would make its rows depend on the "

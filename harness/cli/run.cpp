@@ -12,6 +12,7 @@
 #include "harness/cli/specs.hpp"
 #include "harness/cli/terminal.hpp"
 #include "harness/experiment/cell_row.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/runner/audit.hpp"
 #include "harness/runner/figure.hpp"
 
@@ -47,7 +48,8 @@ void print_unmatched(const std::vector<Cell>& cells, const Match& match) {
 
 void print_notes(const RunRequest& request, const std::vector<Cell>& cells) {
   print_caveats(cells);
-  for (const std::string& input : request.inputs)
+  const bool one_head = !find<ExperimentEntry>(parse_spec(request.experiment).name).whole_model;
+  for (const std::string& input : one_head ? request.inputs : std::vector<std::string>())
     if (const std::string remark = remark_on_heads(input); !remark.empty())
       std::cerr << "attnbench: note: " << remark << "\n";
   if (request.match) print_unmatched(cells, *request.match);

@@ -115,6 +115,10 @@ struct ExperimentEntry {
   std::function<Work(const Cell&)> work = [](const Cell& cell) { return work_of_layers(cell, 1); };
   std::function<void(const Task&, Recorder&)> run = {};
   std::optional<Timing> timed = {};  // instead of `run`
+  // For a request that does not say. Without a precision: f32 if time is measured, else f64.
+  std::optional<Precision> usual_precision = {};
+  Index usual_replicates = 1;
+  bool whole_model = false;  // it measures all heads of the input's model together
   bool timing() const { return timed.has_value(); }
 };
 

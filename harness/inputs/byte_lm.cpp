@@ -32,7 +32,11 @@ class Weights {
     if (found == tensors_.end())
       throw Misuse(
           fmt::format("{}: there is no tensor '{}'; make the file with scripts/train_byte_lm.py", path_, name));
-    return as_matrix(found->second, name);
+    Matrix<double> numbers = as_matrix(found->second, name);
+    if (!numbers.allFinite())
+      throw Misuse(fmt::format("{}: '{}' holds NaN or infinity; make the file again with scripts/train_byte_lm.py",
+                               path_, name));
+    return numbers;
   }
   Matrix<double> matrix(const std::string& name, Index rows, Index columns) const {
     Matrix<double> found = matrix(name);
@@ -47,15 +51,15 @@ class Weights {
   NamedTensors tensors_;
 };
 
-TransformerLayer layer_of(const Weights& weights, const std::string& layer, Index width) {
-  const auto norm = [&](const std::string& name) {
-    return LayerNorm{weights.matrix(layer + name + ".weight", 1, width),
-                     weights.matrix(layer + name + ".bias", 1, width)};
-  };
+LayerNorm<double> norm_of(const Weights& weights, const std::string& name, Index width) {
+  return {weights.matrix(name + ".weight", 1, width), weights.matrix(name + ".bias", 1, width)};
+}
+
+TransformerLayer<double> layer_of(const Weights& weights, const std::string& layer, Index width) {
   const Matrix<double> qkv = weights.matrix(layer + "attention.qkv.weight", 3 * width, width);
   const Index hidden = weights.rows(layer + "up.weight");
-  return {.attention_norm = norm("attention_norm"),
-          .feed_forward_norm = norm("feed_forward_norm"),
+  return {.attention_norm = norm_of(weights, layer + "attention_norm", width),
+          .feed_forward_norm = norm_of(weights, layer + "feed_forward_norm", width),
           .queries = qkv.topRows(width),
           .keys = qkv.middleRows(width, width),
           .values = qkv.bottomRows(width),
@@ -68,7 +72,7 @@ TransformerLayer layer_of(const Weights& weights, const std::string& layer, Inde
 
 // Runs the model on one token of every byte up to the first layer's values: 256 x width, head after head.
 Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
-  Transformer first = *model.transformer;
+  Transformer<double> first = *model.transformer;
   first.layers.resize(1);
   Matrix<double> values(alphabet, first.heads * first.dv);
   hidden_states(context, first, model.embedding, {}, [&](Index, Index head, const auto& drawn, Out<double> out) {
@@ -89,10 +93,16 @@ ByteModel read_byte_model(const std::filesystem::path& path, Index heads) {
         fmt::format("{}: an embedding of {} x {} for {} heads; expected {} rows and an even number of columns "
                     "for each head",
                     path.string(), model.embedding.rows(), width, heads, alphabet));
-  Transformer transformer{.heads = heads, .d = width / heads, .dv = width / heads, .rotary = true, .layers = {}};
+  Transformer<double> transformer{.heads = heads,
+                                  .d = width / heads,
+                                  .dv = width / heads,
+                                  .rotary = true,
+                                  .layers = {},
+                                  .output_norm = norm_of(weights, "norm", width),
+                                  .unembedding = model.embedding};
   do transformer.layers.push_back(layer_of(weights, fmt::format("layers.{}.", transformer.layers.size()), width));
   while (weights.has(fmt::format("layers.{}.attention.qkv.weight", transformer.layers.size())));
-  model.transformer = std::make_shared<const Transformer>(std::move(transformer));
+  model.transformer = std::make_shared<const Transformer<double>>(std::move(transformer));
   return model;
 }
 
@@ -154,7 +164,7 @@ Matrix<double> embedded(const ByteModel& model, const std::vector<Index>& bytes)
 }
 
 AttentionFile heads_of(Context& context, const ByteModel& model, const std::vector<Index>& bytes) {
-  const Transformer& transformer = *model.transformer;
+  const Transformer<double>& transformer = *model.transformer;
   const auto n = static_cast<Index>(bytes.size()), layers = static_cast<Index>(transformer.layers.size());
   const Index heads = transformer.heads, d = transformer.d, dv = transformer.dv;
   AttentionFile file{.leading = {layers, heads},

@@ -11,7 +11,7 @@ namespace attnbench {
 
 struct ByteModel {
   Matrix<double> embedding;  // 256 x width
-  std::shared_ptr<const Transformer> transformer;
+  std::shared_ptr<const Transformer<double>> transformer;
 };
 
 // Reads weights.safetensors or initial.safetensors. Sizes are those of the tensors; the capture gives the number of

@@ -184,7 +184,7 @@ EmbeddedTokens transformer(const Params& params, const InputRequest& request) {
         fmt::format("model: n={} was asked for and the text has {} bytes; give a smaller n", request.nk, text.size()));
   text.resize(static_cast<size_t>(request.nk));
   const auto model = byte_model(untrained(params) ? "initial" : "weights");
-  return {model->transformer, embedded(*model, text)};
+  return {model->transformer, text, embedded(*model, text)};
 }
 
 // Hashes every existing file that the heads may depend on. Captures alone suffice for single heads.

@@ -48,7 +48,7 @@ Mean mean_of(const PlacedNumbers& metric) {
 }  // namespace
 
 Preference preference_of(const std::string& metric, const std::string& unit) {
-  static const std::set<std::string> less_units{"s", "B", "FLOP"};
+  static const std::set<std::string> less_units{"s", "B", "FLOP", "bit"};
   static const std::set<std::string> less{"fraction_nonpositive_normalisers",
                                           "gradient_error",
                                           "kl_estimate_to_exact",

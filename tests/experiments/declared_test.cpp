@@ -78,15 +78,17 @@ void for_small_cells(const std::string& experiment, Precision precision, const V
     for (const char* method :
          {"softmax", "linear", "performer:m=4", "performer:features=trig,m=4", "performer:projection=iid,m=4",
           "vq:codes=4", "local:window=2", "top-k:k=3", "fnet", "reformer:buckets=2,chunk=4", "uniform"})
-      for (const char* input : {"gaussian", "needle", "pair:angle=1"})
+      for (const std::string input : {"gaussian", "needle", "pair:angle=1", "model"})
         for (const bool causal : {false, true}) {
-          const Index n = std::string(input).starts_with("pair") ? 1 : 8;
+          const bool model = input == "model";
+          if (model != find<ExperimentEntry>(experiment).whole_model) continue;
+          const Index n = input.starts_with("pair") ? 1 : 8, d = model ? 64 : 4;
           visit(Cell{
               .experiment = Params("experiments", spec),
               .method = Params("methods", method),
               .input = Params("inputs", input),
               .problem = {
-                  .shape = {.nq = n, .nk = n, .d = 4, .dv = 4, .mask = {.causal = causal}, .precision = precision}}});
+                  .shape = {.nq = n, .nk = n, .d = d, .dv = d, .mask = {.causal = causal}, .precision = precision}}});
         }
 }
 

@@ -62,9 +62,9 @@ double farthest(const ByteModel& model, size_t tokens) {
 // The trained model with something planted.
 template <class Plant>
 ByteModel planted(const Plant& plant) {
-  Transformer changed = *trained().transformer;
+  Transformer<double> changed = *trained().transformer;
   plant(changed);
-  return {trained().embedding, std::make_shared<const Transformer>(std::move(changed))};
+  return {trained().embedding, std::make_shared<const Transformer<double>>(std::move(changed))};
 }
 
 InputRequest sixty_four_tokens(Index replicate) {
@@ -91,12 +91,12 @@ TEST_CASE("the transformer gives the captured q, k and v of every layer and head
 
 TEST_CASE("a transformer with a planted error is far from the captures", "[unit]") {
   const auto off = [](const auto& plant) { return farthest(planted(plant), 128); };
-  CHECK(off([](Transformer&) {}) < two_roundings);
-  CHECK(off([](Transformer& t) { t.rotary = false; }) > 0.02);
-  CHECK(off([](Transformer& t) { t.layers[1].feed_forward_norm.shift.setZero(); }) > 0.02);
-  CHECK(off([](Transformer& t) { t.layers[0].attention_norm.scale.setOnes(); }) > 0.02);
-  CHECK(off([](Transformer& t) { t.layers[2].up_shift.setZero(); }) > 0.02);
-  CHECK(off([](Transformer& t) { t.layers[0].out.setZero(); }) > 0.02);
+  CHECK(off([](Transformer<double>&) {}) < two_roundings);
+  CHECK(off([](Transformer<double>& t) { t.rotary = false; }) > 0.02);
+  CHECK(off([](Transformer<double>& t) { t.layers[1].feed_forward_norm.shift.setZero(); }) > 0.02);
+  CHECK(off([](Transformer<double>& t) { t.layers[0].attention_norm.scale.setOnes(); }) > 0.02);
+  CHECK(off([](Transformer<double>& t) { t.layers[2].up_shift.setZero(); }) > 0.02);
+  CHECK(off([](Transformer<double>& t) { t.layers[0].out.setZero(); }) > 0.02);
 }
 
 // Halves that trade places before the rotation and back after it are rotated the other way.
@@ -107,7 +107,7 @@ TEST_CASE("a rotation in the other sense is far from the captures", "[unit]") {
     other << X.rightCols(d / 2), X.leftCols(d / 2);
     return other;
   };
-  const auto turned = planted([&](Transformer& t) {
+  const auto turned = planted([&](Transformer<double>& t) {
     auto& W = t.layers[0].queries;
     W.topRows(d) = trade(W.topRows(d).transpose()).transpose().eval();
   });
@@ -204,10 +204,10 @@ TEST_CASE("model: there are as many replicates as texts, and no text that is not
 
 TEST_CASE("a layer without a part leaves that part out, and numbers that are none have a place", "[unit]") {
   Context context;
-  const Transformer& transformer = *trained().transformer;
+  const Transformer<double>& transformer = *trained().transformer;
   const Matrix<double> X = embedded(trained(), {text().begin(), text().begin() + 8});
-  const AttendHead nothing = [](Index, Index, const HeadData<double>&, Out<double> out) { out.setZero(); };
-  const AttendHead values = [](Index, Index, const HeadData<double>& head, Out<double> out) { out = head.V; };
+  const AttendHead<double> nothing = [](Index, Index, const HeadData<double>&, Out<double> out) { out.setZero(); };
+  const AttendHead<double> values = [](Index, Index, const HeadData<double>& head, Out<double> out) { out = head.V; };
   // Heads that give 0: attention alone gives 0, and with the residual everything stays.
   CHECK(hidden_states(context, transformer, X, {false, false, true}, nothing).back().isZero(0));
   CHECK(hidden_states(context, transformer, X, {true, false, true}, nothing).back() == X);
@@ -217,7 +217,7 @@ TEST_CASE("a layer without a part leaves that part out, and numbers that are non
   for (const auto& layer : transformer.layers)
     product = (product * layer.values.transpose() * layer.out.transpose()).eval();
   CHECK(distance(hidden_states(context, transformer, X, {false, false, false}, values).back(), product) < 1e-12);
-  const AttendHead bad = [](Index layer, Index, const HeadData<double>&, Out<double> out) {
+  const AttendHead<double> bad = [](Index layer, Index, const HeadData<double>&, Out<double> out) {
     out.setZero();
     if (layer == 2) out.row(3).setConstant(std::nan(""));
   };

@@ -1,0 +1,358 @@
+// How many bits per byte a causal model loses when a method replaces its attention, without training it again.
+//   loss_i = -log2 p(byte i + 1 | bytes 0..i),   excess_i = loss_i - loss_i of the same model with exact softmax
+// Both passes read the same text, so everything is paired by position: excess_bits is the mean of excess_i.
+//
+// Texts are the replicates: replicate r reads text r, with a draw of its own in every head. The interval of a mean
+// over replicates is Student's t over texts (statistics/intervals.hpp). It holds for texts like these, and covers the
+// variation of texts and of draws together. Positions of one text depend on each other, so no interval counts them as
+// samples. With text=0 in the input all replicates read one text, and the interval is over draws alone.
+//
+// The exact pass is computed once a text and kept with its hidden states, so that a pass whose first replaced head is
+// in layer l begins at layer l. Head h of layer l is head l H + h of a method that differs between heads (H heads a
+// layer): per-head with one spec for every head of the model assigns a method to each.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+
+#include "harness/core/needs.hpp"
+#include "harness/core/scaling.hpp"
+#include "harness/experiment/experiment.hpp"
+#include "harness/statistics/moments.hpp"
+
+namespace attnbench::model_loss {
+namespace {
+
+// Which heads have the method: "all", a layer ("2"), a head ("2.1"), or several of these with commas between them.
+class ReplacedHeads {
+ public:
+  ReplacedHeads(const std::string& text, Index layers, Index heads)
+      : heads_(heads), replaced_(static_cast<size_t>(layers * heads), text == "all") {
+    if (text == "all") return;
+    size_t begin = 0, end = 0;
+    do {
+      end = std::min(text.find(',', begin), text.size());
+      if (const std::string part = text.substr(begin, end - begin); !add(part, layers))
+        throw Misuse(
+            fmt::format("model-loss: replaced={} was asked for and '{}' is not in the model, which has layers 0 to {} "
+                        "with heads 0 to {}; expected all, a layer (replaced=1), a head (replaced=1.0) or a list of "
+                        "them (replaced=[0,1.0])",
+                        text, part, layers - 1, heads - 1));
+      begin = end + 1;
+    } while (end < text.size());
+  }
+
+  bool has(Index layer, Index head) const { return replaced_[static_cast<size_t>(layer * heads_ + head)]; }
+  // The first layer with a replaced head: every list names a head.
+  Index first_layer() const {
+    return static_cast<Index>(std::find(replaced_.begin(), replaced_.end(), true) - replaced_.begin()) / heads_;
+  }
+
+ private:
+  bool add(const std::string& part, Index layers) {
+    const size_t point = part.find('.');
+    const auto layer = number(part.substr(0, point));
+    if (!layer || *layer >= layers) return false;
+    if (point == std::string::npos) {
+      std::fill_n(replaced_.begin() + *layer * heads_, heads_, true);
+      return true;
+    }
+    const auto head = number(part.substr(point + 1));
+    if (!head || *head >= heads_) return false;
+    replaced_[static_cast<size_t>(*layer * heads_ + *head)] = true;
+    return true;
+  }
+
+  static std::optional<Index> number(const std::string& digits) {
+    Index value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return std::nullopt;
+    return value;
+  }
+
+  Index heads_;
+  std::vector<bool> replaced_;
+};
+
+EmbeddedTokens tokens_of(const Cell& cell, Index replicate, Purpose purpose, Index n) {
+  const auto& entry = find<InputEntry>(cell.input.name());
+  if (!entry.transformer)
+    throw Misuse(fmt::format("model-loss: {} gives single heads and no model; give --input model", cell.input.spec()));
+  const Shape& shape = cell.problem.shape;
+  return entry.transformer(cell.input, {.nq = n,
+                                        .nk = n,
+                                        .d = shape.d,
+                                        .dv = shape.dv,
+                                        .streams = Streams(cell.seed),
+                                        .replicate = replicate,
+                                        .purpose = purpose});
+}
+
+std::shared_ptr<const Transformer<double>> model_of(const Cell& cell) {
+  return tokens_of(cell, 0, Purpose::measured, 1).transformer;
+}
+
+ReplacedHeads replaced_heads(const Cell& cell, const Transformer<double>& model) {
+  return {cell.experiment.text("replaced"), std::ssize(model.layers), model.heads};
+}
+
+void check(const Cell& cell) {
+  const auto model = model_of(cell);
+  const Shape& shape = cell.problem.shape;
+  if (model->unembedding.size() == 0)
+    throw Misuse(fmt::format("model-loss: {} predicts no next token; give --input model", cell.input.spec()));
+  for (const Parameter& parameter : cell.input.declared())
+    for (const char* of_one_head : {"layer", "head", "key_size"})
+      if (parameter.name == of_one_head &&
+          cell.input.with(parameter.name, parameter.default_value).spec() != cell.input.spec())
+        throw Misuse(
+            fmt::format("model-loss: {} names a single head, and the loss is that of the whole model; leave out {}=, "
+                        "and choose heads by model-loss:replaced=LAYER.HEAD",
+                        cell.input.spec(), parameter.name));
+  if (shape.nk < 2)
+    throw Misuse(
+        fmt::format("model-loss: n={} was asked for; expected at least 2, since the first byte is not "
+                    "predicted",
+                    shape.nk));
+  if (shape.d != model->d || shape.dv != model->dv || shape.nq != shape.nk)
+    throw Misuse(
+        fmt::format("model-loss: heads of {} x {} and {} x {} were asked for; the model's have d = {} and dv = {}, "
+                    "and as many queries as keys: leave out -d and --dv",
+                    shape.nq, shape.d, shape.nk, shape.dv, model->d, model->dv));
+  if (!shape.mask.causal)
+    throw Misuse("model-loss: the next byte is predicted from earlier ones alone; leave out --bidirectional");
+  if (cell.problem.heads != 1)
+    throw Misuse(
+        fmt::format("model-loss: --heads {} was asked for, and the model has heads of its own; leave out --heads, "
+                    "and choose heads by model-loss:replaced=LAYER.HEAD",
+                    cell.problem.heads));
+  replaced_heads(cell, *model);
+}
+
+// Scales a head's logits as the problem says, and rounds it like the inputs of other experiments.
+template <class T>
+HeadData<T> prepared(const Cell& cell, const HeadData<T>& drawn, const Extras& extra) {
+  HeadData<T> head = scaled_head<T>(drawn.view(), std::sqrt(cell.problem.logit_scale) * edge_scale(drawn.Q.cols()));
+  head.extra = extra;
+  for (Matrix<T>* X : {&head.Q, &head.K, &head.V}) round_to<T>(cell.problem.rounding, *X);
+  return head;
+}
+
+template <class T>
+AttendHead<T> exact_attention(const Cell& cell, Context& context) {
+  const Params params("methods", "softmax");
+  const std::shared_ptr<const Approximation<T>> softmax = make_approximation<T>(
+      {.shape = cell.problem.shape, .params = params, .streams = Streams(cell.seed)});  // draws nothing
+  return [&cell, &context, softmax](Index, Index, const HeadData<T>& drawn, Out<T> out) {
+    softmax->attend(prepared(cell, drawn, {}).view(), cell.problem.shape.mask, context, out);
+  };
+}
+
+// log2 p of every next token, n x vocabulary.
+template <class T>
+Matrix<double> log2_probabilities(const Matrix<T>& logits) {
+  Matrix<double> log_p = logits.template cast<double>();
+  for (Index i = 0; i < log_p.rows(); ++i) {
+    const double most = log_p.row(i).maxCoeff();
+    log_p.row(i).array() -= most + std::log((log_p.row(i).array() - most).exp().sum());
+  }
+  return log_p / std::numbers::ln2;
+}
+
+// The model with softmax in every head, on one text.
+template <class T>
+struct ExactPass {
+  std::shared_ptr<const Transformer<T>> model;
+  std::vector<Index> tokens;
+  std::vector<Matrix<T>> states;  // before each layer and after the last
+  Matrix<double> log_p;
+};
+
+template <class T>
+std::shared_ptr<const ExactPass<T>> exact_pass(const Task& task) {
+  // A worker measures all cells of one text before those of the next. Two, for runs that compare inputs.
+  static LastRead<std::shared_ptr<const ExactPass<T>>, 2> kept;
+  const Cell& cell = task.cell;
+  return kept.get(fmt::format("{} replicate={}", cell.input_key(), task.replicate), [&] {
+    Context exact(task.context.threads());  // never rounded
+    EmbeddedTokens text = tokens_of(cell, task.replicate, Purpose::measured, cell.problem.shape.nk);
+    auto pass = std::make_shared<ExactPass<T>>();
+    pass->model = std::make_shared<const Transformer<T>>(text.transformer->cast<T>());
+    pass->tokens = std::move(text.tokens);
+    pass->states = hidden_states<T>(exact, *pass->model, text.X.cast<T>(), {}, exact_attention<T>(cell, exact));
+    pass->log_p = log2_probabilities(next_token_logits<T>(exact, *pass->model, pass->states.back()));
+    return std::shared_ptr<const ExactPass<T>>(std::move(pass));
+  });
+}
+
+using CalibrationHeads = std::vector<HeadData<double>>;
+
+// The heads of the exact model on the calibration text, layer by layer: a fitted method learns from these.
+std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
+  static LastRead<std::shared_ptr<const CalibrationHeads>, 1> kept;
+  const Cell& cell = task.cell;
+  return kept.get(cell.input_key(), [&] {
+    Context exact(task.context.threads());
+    const EmbeddedTokens text = tokens_of(cell, task.replicate, Purpose::calibration, cell.problem.shape.nk);
+    auto heads = std::make_shared<CalibrationHeads>();
+    const auto attend = exact_attention<double>(cell, exact);
+    hidden_states<double>(exact, *text.transformer, text.X, {.last_feed_forward = false},
+                          [&](Index layer, Index head, const HeadData<double>& drawn, Out<double> out) {
+                            heads->push_back(prepared(cell, drawn, {}));
+                            attend(layer, head, drawn, out);
+                          });
+    return std::shared_ptr<const CalibrationHeads>(std::move(heads));
+  });
+}
+
+struct ApproximatePass {
+  Matrix<double> log_p;   // log2 p of every next token
+  Moments output_errors;  // of the replaced heads
+};
+
+// The model with the cell's method in the replaced heads.
+template <class T>
+ApproximatePass approximate_pass(const Task& task, const ExactPass<T>& exact) {
+  const Cell& cell = task.cell;
+  const Shape& shape = cell.problem.shape;
+  const ReplacedHeads replaced(cell.experiment.text("replaced"), std::ssize(exact.model->layers), exact.model->heads);
+  const Extras extra = extras_for(cell.method, shape, {}, "a layer of a model", [](const Need&) {
+    return "run an experiment on single heads, such as attention-error";
+  });
+  const bool fitted = find<MethodEntry>(cell.method.name()).fitted(cell.method);
+  const auto calibration = fitted ? calibration_heads(task) : nullptr;
+  const auto softmax = exact_attention<T>(cell, task.context);
+  Matrix<T> reference(shape.nq, shape.dv);
+  ApproximatePass pass;
+  const auto attend = [&](Index layer, Index head, const HeadData<T>& drawn, Out<T> out) {
+    if (!replaced.has(layer, head)) return softmax(layer, head, drawn, out);
+    const Index place = layer * exact.model->heads + head;
+    std::optional<Head<double>> learnt;
+    if (calibration) learnt.emplace((*calibration)[static_cast<size_t>(place)].view());
+    if (task.doing) task.doing("drawing");
+    const auto method = make_approximation<T>({.shape = shape,
+                                               .params = cell.method,
+                                               .streams = Streams(cell.seed),
+                                               .head = place,
+                                               .replicate = task.replicate,
+                                               .calibration = learnt ? &*learnt : nullptr});
+    if (task.doing) task.doing("measuring");
+    method->attend(prepared(cell, drawn, extra).view(), shape.mask, task.context, out);
+    softmax(layer, head, drawn, reference);
+    pass.output_errors.add(static_cast<double>((out - reference).norm() / reference.norm()));
+  };
+  // Half precision changes every layer. Otherwise the layers before the first replaced head are those of the exact
+  // pass.
+  const Index first = cell.problem.rounding == Rounding::none ? replaced.first_layer() : 0;
+  const auto states = hidden_states<T>(task.context, *exact.model, exact.states[static_cast<size_t>(first)], {},
+                                       AttendHead<T>(attend), first);
+  pass.log_p = log2_probabilities(next_token_logits<T>(task.context, *exact.model, states.back()));
+  return pass;
+}
+
+Index most_probable(const Matrix<double>& log_p, Index row) {
+  Index token = 0;
+  log_p.row(row).maxCoeff(&token);
+  return token;
+}
+
+// Row i predicts token i + 1.
+void record_losses(const Matrix<double>& log_p, const Matrix<double>& exact, const std::vector<Index>& tokens,
+                   Index block, Recorder& record) {
+  const Index predicted = std::ssize(tokens) - 1;
+  Moments bits, excess, agreement, divergence;
+  std::vector<Moments> bits_in(static_cast<size_t>((predicted + block - 1) / block)), excess_in(bits_in.size());
+  for (Index i = 0; i < predicted; ++i) {
+    const Index next = tokens[static_cast<size_t>(i) + 1];
+    const auto b = static_cast<size_t>(i / block);
+    const double loss = -log_p(i, next), worse = exact(i, next) - log_p(i, next);
+    bits.add(loss);
+    excess.add(worse);
+    bits_in[b].add(loss);
+    excess_in[b].add(worse);
+    agreement.add(most_probable(log_p, i) == most_probable(exact, i));
+    const auto p = (exact.row(i).array() * std::numbers::ln2).exp();
+    divergence.add((p * (exact.row(i) - log_p.row(i)).array()).sum());
+  }
+  record.scalar("bits_per_byte", "bit", bits.mean);
+  record.scalar("excess_bits", "bit", excess.mean);
+  record.scalar("top_agreement", "1", agreement.mean);
+  record.scalar("next_byte_kl", "bit", divergence.mean);
+  const auto means = [](const std::vector<Moments>& all) {
+    std::vector<double> values;
+    for (const Moments& one : all) values.push_back(one.mean);
+    return values;
+  };
+  record.array("bits_by_position", "bit", {std::ssize(bits_in)}, means(bits_in));
+  record.array("excess_bits_by_position", "bit", {std::ssize(bits_in)}, means(excess_in));
+}
+
+template <class T>
+void measure_as(const Task& task, Recorder& record) {
+  const auto exact = exact_pass<T>(task);
+  const ApproximatePass pass = approximate_pass<T>(task, *exact);
+  record_losses(pass.log_p, exact->log_p, exact->tokens, task.cell.experiment.integer("block"), record);
+  record.scalar("relative_output_error", "1", pass.output_errors.mean);
+}
+
+void measure(const Task& task, Recorder& record) {
+  if (task.cell.problem.shape.precision == Precision::f32) return measure_as<float>(task, record);
+  measure_as<double>(task, record);
+}
+
+// Both passes: what surrounds attention, and attention in every head.
+Work work(const Cell& cell) {
+  const auto model = model_of(cell);
+  double weights = static_cast<double>(model->unembedding.size());
+  for (const auto& layer : model->layers)
+    for (const Matrix<double>* W : {&layer.queries, &layer.keys, &layer.values, &layer.out, &layer.up, &layer.down})
+      weights += static_cast<double>(W->size());
+  const auto n = static_cast<double>(cell.problem.shape.nk);
+  Work all = work_of_layers(cell, std::ssize(model->layers) * model->heads);
+  all += {4 * n * weights, 2 * n * static_cast<double>(model->unembedding.rows())};
+  return all;
+}
+
+// The logits and log2 p of both passes, the hidden states, and the feed-forward network's.
+double bytes(const Cell& cell) {
+  const auto model = model_of(cell);
+  const auto width = static_cast<double>(model->unembedding.cols()),
+             vocabulary = static_cast<double>(model->unembedding.rows());
+  return 8.0 * static_cast<double>(cell.problem.shape.nk) *
+         (4 * vocabulary + width * (2 * static_cast<double>(model->layers.size()) + 12));
+}
+
+const bool registered = add(ExperimentEntry{
+    .text = {.name = "model-loss",
+             .summary = "what a method in place of attention costs a causal model, in bits per byte",
+             .formula = "mean of -log2 p(byte i + 1 | bytes 0..i), against exact softmax position by position",
+             .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 5, for trained weights under another "
+                          "attention",
+             .cost = "a forward pass of the model for each text, and one with softmax for all methods of a text"},
+    .parameters = {Parameter::text("replaced", "all",
+                                   "the heads that have the method, the others have softmax: all, a layer (2), a head "
+                                   "(2.1), or a list of these ([0,2.1])"),
+                   Parameter::integer("block", 64, "positions that a number of the arrays averages", 1)},
+    .metrics = {{"bits_per_byte", "bit", "mean of -log2 p(next byte) over the positions of a text"},
+                {"excess_bits", "bit",
+                 "bits per byte above those of the model with exact softmax, position by position"},
+                {"top_agreement", "1", "share of positions where both models find the same byte most probable"},
+                {"next_byte_kl", "bit", "mean KL of the next byte's distribution, exact model to this one"},
+                {"relative_output_error", "1",
+                 "|A'V - AV|_F / |AV|_F of the q, k and v that a replaced head gets, mean over these heads"},
+                {"bits_by_position", "bit", "bits_per_byte of each block of positions"},
+                {"excess_bits_by_position", "bit", "excess_bits of each block of positions"}},
+    .headline = {.metric = "excess_bits", .label = "bits per byte above exact attention"},
+    .check = check,
+    .bytes = bytes,
+    .work = work,
+    .run = measure,
+    .usual_precision = Precision::f32,
+    .usual_replicates = 16,
+    .whole_model = true,
+});
+
+}  // namespace
+}  // namespace attnbench::model_loss
