@@ -93,4 +93,16 @@ std::vector<Panel> errors_against_flops(const Cells& cells, const std::vector<st
 
 double softmax_flops(Index n) { return softmax_flops({.nq = n, .nk = n, .d = 64, .dv = 64}); }
 
+Panel table_column(const Cells& cells, const std::string& metric, const std::string& label, const std::string& interval,
+                   const std::string& scale) {
+  return {.title = label,
+          .kind = "table",
+          .cells = cells,
+          .x = budget_names(),
+          .y = metric,
+          .y_label = label,
+          .y_scale = scale,
+          .interval = interval};
+}
+
 }  // namespace attnbench

@@ -89,17 +89,6 @@ void draw(Recipe& recipe, const std::vector<Setting>& settings) {
 
 // The methods of the first setting in a table, one panel a column.
 void tabulate(Recipe& recipe, const Setting& one) {
-  const auto column = [](const Cells& cells, const std::string& metric, const std::string& label,
-                         const std::string& interval, const std::string& scale) {
-    return Panel{.title = label,
-                 .kind = "table",
-                 .cells = cells,
-                 .x = budget_names(),  // the names of rows have no budgets
-                 .y = metric,
-                 .y_label = label,
-                 .y_scale = scale,
-                 .interval = interval};
-  };
   recipe.figure(
       "methods", fmt::format("Methods at 1/{:g} of softmax's FLOPs", share),
       fmt::format(
@@ -108,11 +97,11 @@ void tabulate(Recipe& recipe, const Setting& one) {
           "and effective support exp H(row) of the attention matrix. A method without a form for the mask, or "
           "without an attention matrix, has none.",
           one.title, one.n, one.causal ? "causal" : "bidirectional"),
-      {column(one.errors, "relative_output_error", "error of the output", "mean", "log10"),
-       column(one.speeds, "speedup", "times faster than softmax", "median", "log2"),
-       column(one.speeds, "peak_bytes", "peak memory", "median", "log10"),
-       column(one.ranks, "effective_rank", "effective rank", "mean", "log2"),
-       column(one.supports, "effective_support", "effective support", "mean", "log2")});
+      {table_column(one.errors, "relative_output_error", "error of the output", "mean", "log10"),
+       table_column(one.speeds, "speedup", "times faster than softmax", "median", "log2"),
+       table_column(one.speeds, "peak_bytes", "peak memory", "median", "log10"),
+       table_column(one.ranks, "effective_rank", "effective rank", "mean", "log2"),
+       table_column(one.supports, "effective_support", "effective support", "mean", "log2")});
 }
 
 // The larger of two numbers: below 1 if both are.

@@ -17,7 +17,7 @@
 namespace attnbench::plot_command {
 namespace {
 
-// What the user asks for: one metric against one axis.
+// The question of a user: one metric against one axis.
 struct Question {
   std::string x, y, log;
   std::vector<std::string> where, series;
