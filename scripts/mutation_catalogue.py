@@ -10,7 +10,7 @@
     only = "nystrom"                         # optional: of tests over all methods, only for specs with this text
     survives = "..."                         # only where no test can see it: the reason
 
-A test is the name of a TEST_CASE, or a file of Python tests with the name of one: "intervals_test.py: test_name". Files of
+A test is the name of a TEST_CASE, or a file of Python tests with the name of one: "ticks_test.py: test_name". Files of
 tests are found by their names alone, so that they may move between folders.
 """
 

@@ -47,6 +47,9 @@ NUMBERS = (
 )  # of a point; NaN where it has none
 
 
+SUMMARISED = ("mean", "low", "high", "median", "median_low", "median_high")
+
+
 @dataclass(frozen=True)
 class Figure:
     """One row of table `figure`: a description as data."""
@@ -104,8 +107,8 @@ class Results:
     """
     cells         index key; the columns of PROBLEM and SPECS, and one column a parameter (NaN where a cell has none)
     replicates    key, replicate, run, ending, reason, seconds, finished
-    measurements  key, replicate, metric, unit, values (float64 array in its stored shape; a scalar has shape ())
-                  of the replicates that are done
+    summaries     key, metric, unit, mean, low, high, median, median_low, median_high, replicates, samples: of each cell
+                  and metric, as attnbench computed them (harness/figures/draw_figures.hpp)
     figures       in the order of their recipes and positions
     drawn         by the place of a panel, what attnbench says of it (JSON, harness/figures/draw_figures.hpp)
     points        of all panels: recipe, figure, panel, point and the numbers (harness/figures/drawn_panel.hpp)
@@ -117,7 +120,7 @@ class Results:
 
     cells: pd.DataFrame
     replicates: pd.DataFrame
-    measurements: pd.DataFrame
+    summaries: pd.DataFrame
     figures: list[Figure]
     drawn: dict[Place, str]
     points: pd.DataFrame
@@ -127,15 +130,16 @@ class Results:
     superseded: int
     file: Path
 
-    # Every panel asks for these, and a store has many more rows than a panel.
-
     def of_metric(self, metric: str) -> pd.DataFrame:
-        """The measurements of one metric; empty if nothing recorded it."""
-        return self._by_metric.get(metric, self.measurements.iloc[:0])
+        """The measurements of one metric by replicates that are done: key, replicate, unit, values (float64 array in its
+        stored shape; a scalar has shape ()). Read on first use: a file has many more numbers than a page shows."""
+        if metric not in self._measured:
+            self._measured[metric] = _measurements(self.file, metric, self.cells.index)
+        return self._measured[metric]
 
     @cached_property
-    def _by_metric(self) -> dict[str, pd.DataFrame]:
-        return {str(metric): rows for metric, rows in self.measurements.groupby("metric", sort=False)}
+    def _measured(self) -> dict[str, pd.DataFrame]:
+        return {}
 
     def points_of(self, place: Place) -> pd.DataFrame:
         """The points of one panel; empty if nothing was drawn."""
@@ -187,7 +191,7 @@ def read(path: Path) -> Results:
     return Results(
         cells=_with_parameters(cells.loc[current]),
         replicates=file.replicates[file.replicates["key"].isin(current)].reset_index(drop=True),
-        measurements=file.measurements[file.measurements["key"].isin(current)].reset_index(drop=True),
+        summaries=file.summaries,
         figures=[_of_newest(figure, newest) for figure in file.figures],
         drawn=file.drawn,
         points=file.points,
@@ -207,7 +211,7 @@ class _File(NamedTuple):
 
     cells: pd.DataFrame
     replicates: pd.DataFrame
-    measurements: pd.DataFrame
+    summaries: pd.DataFrame
     runs: pd.DataFrame
     figures: list[Figure]
     drawn: dict[Place, str]
@@ -225,12 +229,9 @@ def _read_file(path: Path) -> _File:
                 "FROM replicate r JOIN cell c ON c.id = r.cell ORDER BY c.id, r.replicate",
                 connection,
             )
-            measurements = pd.read_sql(
-                "SELECT c.key, m.replicate, m.metric, m.unit, m.shape, m.value, m.array FROM measurement m "
-                "JOIN cell c ON c.id = m.cell JOIN replicate r ON r.cell = m.cell AND r.replicate = m.replicate "
-                "WHERE r.ending = 'done' ORDER BY c.id, m.replicate, m.metric",
-                connection,
-            )
+            summaries = pd.read_sql(
+                "SELECT c.key, s.* FROM summary s JOIN cell c ON c.id = s.cell ORDER BY s.cell, s.metric", connection
+            ).drop(columns="cell")
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
             rows = connection.execute("SELECT recipe, name, position, json FROM figure ORDER BY recipe, position, name")
             figures = [_figure(path, *row) for row in rows]
@@ -246,17 +247,13 @@ def _read_file(path: Path) -> _File:
         except (sqlite3.Error, pd.errors.DatabaseError) as error:
             cause = " ".join(str(error.__cause__ or error).split())
             raise Misuse(f"{path}: {cause}; expected the tables of a results file of attnbench; run it again") from None
-    measurements["values"] = [
-        _values(shape, value, array)
-        for shape, value, array in zip(measurements.pop("shape"), measurements.pop("value"), measurements.pop("array"))
-    ]
     runs["environment"] = [_json(path, "the environment of a run", text, dict) for text in runs["environment"]]
     for parameters in cells["parameters"]:
         _json(path, "the parameters of a cell", parameters, dict)
     return _File(
         cells,
         replicates,
-        measurements,
+        summaries.astype(dict.fromkeys(SUMMARISED, float)),
         runs,
         figures,
         {(recipe, figure, panel): text for recipe, figure, panel, text in drawn},
@@ -267,6 +264,20 @@ def _read_file(path: Path) -> _File:
             for recipe, size, command, seconds, keys, written in reproduced
         ],
     )
+
+
+def _measurements(path: Path, metric: str, keys: pd.Index) -> pd.DataFrame:
+    with closing(open_results(path)) as connection:
+        rows = pd.read_sql(
+            "SELECT c.key, m.replicate, m.unit, m.shape, m.value, m.array FROM measurement m "
+            "JOIN cell c ON c.id = m.cell JOIN replicate r ON r.cell = m.cell AND r.replicate = m.replicate "
+            "WHERE r.ending = 'done' AND m.metric = ? ORDER BY c.id, m.replicate",
+            connection,
+            params=[metric],
+        )
+    columns = (rows.pop("shape"), rows.pop("value"), rows.pop("array"))
+    rows["values"] = [_values(*stored) for stored in zip(*columns)]
+    return rows[rows["key"].isin(keys)].reset_index(drop=True)
 
 
 def _json(path: Path, what: str, text: str, kind: type) -> Any:

@@ -63,6 +63,10 @@ TABLES = """
     replicates INTEGER NOT NULL, samples INTEGER NOT NULL, exponent REAL, exponent_low REAL, exponent_high REAL,
     crossing REAL, crossing_low REAL, crossing_high REAL, note TEXT NOT NULL,
     PRIMARY KEY(recipe, figure, panel, point)) WITHOUT ROWID;
+  CREATE TABLE summary(
+    cell INTEGER NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, mean REAL, low REAL, high REAL, median REAL,
+    median_low REAL, median_high REAL, replicates INTEGER NOT NULL, samples INTEGER NOT NULL,
+    PRIMARY KEY(cell, metric)) WITHOUT ROWID;
 """
 CELL = (
     "c.key, c.experiment, c.method, c.input, c.nq, c.n, c.d, c.dv, c.causal, c.mask_offset, c.mask_keys, c.precision, "

@@ -1,7 +1,7 @@
 """The data of the page's table and explorer: one row per cell and metric, stored by column, and packed for a browser.
 
-Each row has the mean over replicates with its 95 % t interval (an array counts as its mean), and the median of all
-samples with its distribution-free interval, as in figures. `attnbench export --arrays` writes the single samples.
+attnbench computes the numbers (table summary): the mean over replicates (an array counts as its mean) and the median of all
+samples, with their 95 % intervals, as in figures. `attnbench export --arrays` writes the single samples.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from panel import Array, axis_names
-from intervals import mean_interval, median_interval
+from panel import axis_names
 from results import PROBLEM, SPECS, Results, parameter_columns, plain
 
 DIGITS, OF_INTERVALS = 5, 4  # significant digits of centres and of the ends of intervals, which need fewer
@@ -33,7 +32,7 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
     cells = results.cells
     place = {key: i for i, key in enumerate(cells.index)}
     names = [name for name in (*SPECS, *PROBLEM, *parameter_columns(cells), "source_version") if name in cells]
-    rows = _rows(results.measurements)
+    rows = results.summaries
     metrics = sorted(set(zip(rows["metric"], rows["unit"])))
     number = {metric: i for i, metric in enumerate(metrics)}
     numbers = ["mean", "low", "high", "median", "median_low", "median_high"]
@@ -60,41 +59,6 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
             if panel["kind"] in ("curve", "trade")
         ],
     }
-
-
-def _rows(measurements: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell and metric, in the order of cells. Groups with equally many samples are computed together."""
-    grouped: dict[tuple[str, str, str], list[Array]] = {}
-    for key, metric, unit, array in zip(*(measurements[name] for name in ("key", "metric", "unit", "values"))):
-        grouped.setdefault((key, metric, unit), []).append(array)
-    rows = pd.DataFrame(list(grouped), columns=["key", "metric", "unit"])
-    values = list(grouped.values())
-    rows["replicates"] = [len(group) for group in values]
-    means = [np.array([_mean(v) for v in group]) for group in values]
-    samples = [
-        mean if all(v.ndim == 0 for v in group) else np.concatenate([np.ravel(v) for v in group])
-        for mean, group in zip(means, values)
-    ]
-    rows["samples"] = [len(group) for group in samples]
-    for names, groups, interval in (
-        (("mean", "low", "high"), means, mean_interval),
-        (("median", "median_low", "median_high"), samples, median_interval),
-    ):
-        numbers = np.full((len(groups), 3), np.nan)
-        alike: dict[int, list[int]] = {}
-        for i, group in enumerate(groups):
-            alike.setdefault(len(group), []).append(i)
-        alike.pop(0, None)  # empty arrays have no centre
-        for positions in alike.values():
-            numbers[positions] = np.transpose(interval(np.stack([groups[i] for i in positions], axis=1)))
-        rows[list(names)] = numbers
-    return rows
-
-
-def _mean(values: Array) -> float:
-    if values.ndim == 0:
-        return float(values)
-    return float(np.mean(values)) if values.size else np.nan
 
 
 def _endings(results: Results) -> dict[str, list[Any]]:

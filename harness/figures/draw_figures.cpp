@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/figures/looks.hpp"
+#include "harness/figures/panel_drawing.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/merge.hpp"
 #include "harness/store/text.hpp"
@@ -120,6 +121,35 @@ class Writer {
   SQLite::Statement panel_, point_;
 };
 
+void summarise(const MeasuredResults& results, SQLite::Database& database) {
+  database.exec("DELETE FROM summary");
+  if (results.cells().size() > most_summarised) return;
+  SQLite::Statement insert(database, "INSERT INTO summary VALUES(?,?,?,?,?,?,?,?,?,?,?)");
+  for (const auto& metric : results.metrics())
+    for (size_t i = 0; i < results.cells().size(); ++i) {
+      std::vector<double> means, samples;
+      std::string unit;
+      for (const auto& [replicate, values] : results.values(i, metric)) {
+        unit = values.unit;
+        if (values.values.empty()) continue;  // an empty array has no centre
+        means.push_back(values.mean());
+        samples.insert(samples.end(), values.values.begin(), values.values.end());
+      }
+      if (means.empty()) continue;
+      const Centre mean = mean_of(means), median = median_of_all(samples);
+      insert.bind(1, results.cells()[i].id);
+      insert.bind(2, as_text(metric));
+      insert.bind(3, as_text(unit));
+      int column = 4;
+      for (const double value : {mean.value, mean.low, mean.high, median.value, median.low, median.high})
+        insert.bind(column++, value);
+      insert.bind(column++, static_cast<std::int64_t>(means.size()));
+      insert.bind(column, static_cast<std::int64_t>(samples.size()));
+      insert.exec();
+      insert.reset();
+    }
+}
+
 // Draws the figures with the cells of `measured` into the file that they are of. Returns why the last panel is empty.
 std::string draw(const std::filesystem::path& measured, const std::vector<StoredFigure>& figures,
                  const std::filesystem::path& file) {
@@ -137,6 +167,7 @@ std::string draw(const std::filesystem::path& measured, const std::vector<Stored
                      panel.points);
         missing = panel.missing;
       }
+    if (file == measured) summarise(results, database);
     transaction.commit();
     return missing;
   });

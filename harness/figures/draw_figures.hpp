@@ -4,6 +4,10 @@
 //         "notes": [sentences], "unit": of y, "series": {name: {"name": printed, ...}} (harness/figures/looks.hpp),
 //         "image": {"key": of the cell, "replicate": n} of the array that an image shows}
 // point   one row for each DrawnPoint (harness/figures/drawn_panel.hpp); NULL is NaN
+// summary one row for each cell and metric, for the page: the mean over replicates (an array counts as its mean), and
+// the
+//         median over all samples (the elements of arrays), with the intervals that figures draw. Empty for more cells
+//         than most_summarised
 #pragma once
 
 #include <filesystem>
@@ -28,8 +32,10 @@ class UnitedResults {
   std::string file_;
 };
 
-// Computes the points of all figures of an existing results file and replaces those that it holds. Throws Misuse for a
-// file that cannot be written, and for a figure that is not the description of one.
+inline constexpr size_t most_summarised = 100'000;  // cells: a browser holds about a kilobyte for each
+
+// Computes the points of all figures of an existing results file and the summaries of its cells, and replaces those
+// that it holds. Throws Misuse for a file that cannot be written, and for a figure that is not the description of one.
 void draw_figures(const std::filesystem::path& file);
 
 // Writes a new results file that holds one figure and its points only: that description (JSON), drawn from the cells of

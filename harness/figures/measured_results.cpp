@@ -113,6 +113,13 @@ const std::map<Index, MeasuredValues>& MeasuredResults::values(size_t cell, cons
   return of_cell == found->second.end() ? nothing : of_cell->second;
 }
 
+std::vector<std::string> MeasuredResults::metrics() const {
+  std::vector<std::string> names;
+  SQLite::Statement rows(connection_->database, "SELECT DISTINCT metric FROM measurement ORDER BY metric");
+  while (rows.executeStep()) names.push_back(rows.getColumn(0).getString());
+  return names;
+}
+
 std::vector<std::string> MeasuredResults::metrics_of(const std::vector<size_t>& cells) const {
   std::set<std::string> names;
   SQLite::Statement rows(connection_->database, "SELECT DISTINCT metric FROM measurement WHERE cell = ?");

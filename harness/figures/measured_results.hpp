@@ -41,6 +41,7 @@ class MeasuredResults {
 
   // That metric of a cell by replicate; empty if it has none.
   const std::map<Index, MeasuredValues>& values(size_t cell, const std::string& metric) const;
+  std::vector<std::string> metrics() const;                                     // of any cell, sorted
   std::vector<std::string> metrics_of(const std::vector<size_t>& cells) const;  // sorted
 
  private:

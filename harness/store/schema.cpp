@@ -20,7 +20,8 @@ constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
 constexpr std::int64_t schema_version = 7;           // increased with every new table or column
 
 // digest: harness/store/digest.hpp. scripts/results_file.py has the same text, which a test compares.
-// The tables panel and point hold what figures draw, which harness/figures computes again for each report.
+// The tables panel, point and summary hold what figures and the page show, which harness/figures computes again for each
+// report.
 // WITHOUT ROWID keeps the measurements of a replicate together in the order of export, which then needs no sorting.
 constexpr const char* tables = R"sql(
   CREATE TABLE run(
@@ -61,6 +62,10 @@ constexpr const char* tables = R"sql(
     replicates INTEGER NOT NULL, samples INTEGER NOT NULL, exponent REAL, exponent_low REAL, exponent_high REAL,
     crossing REAL, crossing_low REAL, crossing_high REAL, note TEXT NOT NULL,
     PRIMARY KEY(recipe, figure, panel, point)) WITHOUT ROWID;
+  CREATE TABLE summary(
+    cell INTEGER NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, mean REAL, low REAL, high REAL, median REAL,
+    median_low REAL, median_high REAL, replicates INTEGER NOT NULL, samples INTEGER NOT NULL,
+    PRIMARY KEY(cell, metric)) WITHOUT ROWID;
 )sql";
 
 // A table, index, view or trigger, as SQLite keeps it.

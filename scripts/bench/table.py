@@ -21,8 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import intervals
 import results
+from medians import median_interval
 
 HEADS = {"n": 4096, "heads": 8}
 BUDGETS = ("blocks", "block", "clusters", "codes", "k", "landmarks", "m", "r", "rounds", "stride", "top", "window")
@@ -47,7 +47,7 @@ class Line:
     def text(self) -> str:
         if not len(self.values):
             return f"{self.what:<62} {self.asked_text():>9}   not measured"
-        middle, low, high = (float(x) for x in intervals.median_interval(self.values))
+        middle, low, high = (float(x) for x in median_interval(self.values))
         held = "" if self.asked is None else "yes" if (middle >= self.asked) == self.more else "NO"
         interval = f"[{low:.3g}, {high:.3g}]" if math.isfinite(low) and len(self.values) > 1 else ""
         return f"{self.what:<62} {self.asked_text():>9}   {middle:<8.3g} {interval:<18} {held}"
@@ -82,8 +82,8 @@ class Table:
     def values(self, metric: str, **where: Any) -> NDArray[np.float64]:
         """All samples of a metric from the matching cells, blocks and replicates concatenated."""
         keys = _matching(self.all.cells, where).index
-        found = self.all.measurements
-        found = found[found["key"].isin(keys) & (found["metric"] == metric)]
+        found = self.all.of_metric(metric)
+        found = found[found["key"].isin(keys)]
         return np.concatenate([np.atleast_1d(v).ravel() for v in found["values"]]) if len(found) else np.array([])
 
     def lines(self) -> Iterator[Line]:

@@ -117,6 +117,27 @@ TEST_CASE("a table has a number for each series, with an interval, and no place 
   CHECK(answer_of(file, "SELECT count(*) FROM point WHERE x IS NULL AND low < 3 AND high > 3") == "2");
 }
 
+TEST_CASE("the page's numbers of a cell are its mean over replicates and its median over samples", "[unit]") {
+  const Folder folder;
+  const std::string file = folder / "r.db";
+  {
+    Store store(file);
+    const auto run = store.begin_run("test", "{}");
+    store.record(run, cell("softmax"), 0, {}, 0.1, {{"seconds", "s", {3}, {1, 2, 9}}, scalar("error", 2)});
+    store.record(run, cell("softmax"), 1, {}, 0.1, {{"seconds", "s", {4}, {3, 4, 5, 6}}, scalar("error", 4)});
+    store.record(run, cell("uniform"), 0, {Ending::Kind::crashed, "signal 11"}, 0.1, {});
+  }
+  draw_figures(file);
+  draw_figures(file);
+  const std::string all =
+      "SELECT metric || ' ' || unit || ' ' || mean || ' ' || median || ' ' || replicates || ' ' || ";
+  CHECK(answer_of(file, all + "samples FROM summary ORDER BY metric") == "error 1 3.0 3.0 2 2 seconds s 4.25 4.0 2 7");
+  // Student's t at one degree of freedom; seven samples have a distribution-free interval from the least to the
+  // greatest.
+  CHECK(answer_of(file, "SELECT round(high, 4) FROM summary WHERE metric = 'error'") == "15.7062");
+  CHECK(answer_of(file, "SELECT median_low || ' ' || median_high FROM summary WHERE metric = 'seconds'") == "1.0 9.0");
+}
+
 TEST_CASE("a figure that cannot be drawn is named", "[unit]") {
   for (const char* text :
        {"{", "[]", R"({"panels":[]})", R"({"panels":[{"kind":"curve"}]})", R"({"panels":[{"kind":"pie","y":"error"}]})",

@@ -151,11 +151,31 @@ TEST_CASE("the exponent of a square is 2, and the crossing of x / 100 lies at 10
   CHECK(crossing.crossing == Approx((100 + 100 / std::sqrt(2.0)) / 2));
 }
 
+TEST_CASE("exponents are those of the last three points", "[unit]") {
+  Results results;
+  for (const int m : {16, 32, 64, 128})
+    results.add(fmt::format("performer:m={}", m), m, {m == 16 ? 1000.0 : std::pow(m, 3), m == 16 ? 1000.0 : 1.0 * m});
+  CHECK(at(results.drawn({{"slope", true}}), "performer", 16).exponent == Approx(2));  // the mean of 3 and 1
+}
+
 TEST_CASE("a crossing is the median of those of the samples", "[unit]") {
   Results results;  // samples cross 1 at 32, 64 and 512: their power laws are x / 32, x / 64 and x / 512
   for (const int m : {16, 64, 256, 1024})
     results.add(m == 256 ? "performer" : fmt::format("performer:m={}", m), m, {m / 32.0, m / 64.0, m / 512.0});
   CHECK(at(results.drawn({{"crossing", true}}), "performer", 16).crossing == Approx(64));
+}
+
+TEST_CASE("a curve that is at one from the start crosses at 0, and one that ends below never does", "[unit]") {
+  Results results;
+  for (const int m : {16, 32, 64}) {
+    results.add(fmt::format("performer:m={}", m), m, {m / 16.0});
+    results.add(fmt::format("linear:m={}", m), m, {m == 64 ? 0.5 : 2});
+    results.add(fmt::format("local:m={}", m), m, {m == 16 || m == 64 ? 2 : 0.5});  // the last rise counts
+  }
+  const DrawnPanel panel = results.drawn({{"crossing", true}});
+  CHECK(at(panel, "performer", 16).crossing == 0);
+  CHECK(at(panel, "linear", 16).crossing == HUGE_VAL);
+  CHECK(at(panel, "local", 16).crossing == Approx(32 * std::sqrt(2.0)));
 }
 
 TEST_CASE("timings of two machines are two curves", "[unit]") {

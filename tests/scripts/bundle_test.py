@@ -25,7 +25,7 @@ class Bundle(InTemporaryDirectory):
         names = {path.name for path in out.iterdir()}
         self.assertLessEqual({"results.db", "verdicts.csv", "verdicts.md", "verdicts.tex", "environment.json"}, names)
         copied, original = results.read(out / "results.db"), results.read(store.path)
-        self.assertEqual(len(copied.measurements), len(original.measurements))
+        self.assertEqual(len(copied.of_metric("mse")), len(original.of_metric("mse")))
         environment = json.loads((out / "environment.json").read_text())
         self.assertEqual(environment["environments"], [{"cpu": {"model": "M"}, "clean": True}])
         self.assertEqual(environment["runs"][0]["environment"], 0)

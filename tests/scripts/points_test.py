@@ -14,7 +14,6 @@ import numpy as np
 from example_stores import CURVE, MAP, InTemporaryDirectory
 
 import compose
-import intervals
 import panels
 import results
 
@@ -59,11 +58,6 @@ class Points(InTemporaryDirectory):
         self.assertEqual(compose._exponents([panel], "few"), "  ∝ n^1.01")
 
     def test_a_crossing_is_where_a_curve_rises_above_one_for_good(self) -> None:
-        x = np.array([16.0, 32, 64, 128])
-        self.assertAlmostEqual(intervals.last_rise_through_one(x, np.array([0.25, 0.5, 2, 4])), 45.254834, places=5)
-        self.assertAlmostEqual(intervals.last_rise_through_one(x, np.array([2, 0.5, 0.5, 2])), 90.509668, places=5)
-        self.assertEqual(intervals.last_rise_through_one(x, np.array([1.0, 1, 2, 4])), 0)
-        self.assertEqual(intervals.last_rise_through_one(x, np.array([2.0, 2, 2, 0.9])), np.inf)
         with self.store() as store:
             for n in (16, 32, 64, 128):
                 # (n / c)^2 with c = 30, 31, ..., 38: nine crossings, of which the second and the eighth hold the median

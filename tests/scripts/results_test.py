@@ -29,13 +29,13 @@ class Reading(InTemporaryDirectory):
             store.cell("performer:m=4", [1.0], m=4, version="old")
         read = results.read(store.path)
         self.assertEqual(read.superseded, 1)
-        self.assertEqual([float(v) for v in read.measurements["values"]], [9])
+        self.assertEqual([float(v) for v in read.of_metric("mse")["values"]], [9])
 
     def test_what_an_undone_replicate_left_is_not_read(self) -> None:
         with self.store() as store:
             store.cell("a:m=4", [1.0], m=4)
             store.cell("b:m=4", [2.0], m=4, ending=("crashed", "signal 11"))
-        self.assertEqual([float(v) for v in results.read(store.path).measurements["values"]], [1])
+        self.assertEqual([float(v) for v in results.read(store.path).of_metric("mse")["values"]], [1])
 
     def test_seeds_of_64_bits_are_names(self) -> None:
         self.assertEqual(results.plain("18446744073709551615"), "18446744073709551615")

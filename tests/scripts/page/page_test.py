@@ -294,7 +294,7 @@ class Reading(InBrowser):
     def test_the_table_of_methods_sorts_by_its_headers(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             store = Path(folder) / "results.db"
-            words = ["reproduce", "quality-speed-memory", "--smoke", "--results", store, "-o", Path(folder) / "page"]
+            words = ["reproduce", "quality-speed-memory", "--smoke", "--results", str(store), "-o", f"{folder}/page"]
             subprocess.run([PROGRAM, *words], check=True, capture_output=True)
             BROWSER.get((Path(folder) / "page" / "index.html").as_uri())
             header = self.every("table.compared thead button")[2]
