@@ -73,7 +73,7 @@ Measured run(Recipe& recipe) {
 }
 
 void draw(Recipe& recipe, const Measured& all) {
-  const RecipeCell& cell = all.cells.all().front();
+  const RecipeCell cell = all.cells.all().front();
   recipe.figure(
       "what-predicts-loss", "Change of the next byte's distribution against the error of a replaced head",
       fmt::format("Each point is one head of the project's byte-level model, replaced alone; n = {}, {} texts. Up: "
@@ -203,7 +203,7 @@ void judge_all(Recipe& recipe, const Measured& all, const std::string& measured)
 void write(Recipe& recipe) {
   const Measured all = run(recipe);
   draw(recipe, all);
-  const RecipeCell& cell = all.cells.all().front();
+  const RecipeCell cell = all.cells.all().front();
   const std::string measured = fmt::format(
       "Spearman's correlation of a measure with the bits per byte that the model loses when one head has the method, "
       "position by position against exact softmax, in float; {} heads of this project's byte-level model, {} methods, "

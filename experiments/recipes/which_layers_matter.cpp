@@ -67,7 +67,7 @@ void draw(Recipe& recipe, const Measured& all) {
     by_head.x_label = "layer.head";
     panels.push_back(by_head);
   }
-  const RecipeCell& cell = all.cells.all().front();
+  const RecipeCell cell = all.cells.all().front();
   recipe.figure("which-layers-matter", "Bits per byte lost, layer by layer",
                 fmt::format("The project's byte-level model with a method in place of softmax in one layer or one "
                             "head, n = {}, float, medians over {} texts. A logarithmic axis has no place for a median "
@@ -79,7 +79,7 @@ void draw(Recipe& recipe, const Measured& all) {
 void write(Recipe& recipe) {
   const Measured all = run(recipe);
   draw(recipe, all);
-  const RecipeCell& cell = all.cells.all().front();
+  const RecipeCell cell = all.cells.all().front();
   const std::string measured = fmt::format(
       "bits per byte of this project's byte-level model above those of the same model with exact softmax, position by "
       "position, n = {}, float, {} texts that the model was not trained on",

@@ -6,6 +6,7 @@
 #include "harness/core/approximation.hpp"
 #include "harness/runner/cells.hpp"
 #include "tests/catch.hpp"
+#include "tests/misuse.hpp"
 #include "tests/program.hpp"
 #include "tests/store/results_file.hpp"
 
