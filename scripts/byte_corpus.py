@@ -135,10 +135,11 @@ def messages_of(path: Path) -> dict[str, str]:
 
 
 def dictionary_of(paths: list[Path]) -> dict[str, bytes]:
-    """Documents of `MESSAGES` messages each, by the name of their catalogue and their number in it."""
+    """Documents of `MESSAGES` messages each, by the name of their catalogue and their number in it. The languages are
+    the folders LANGUAGE/LC_MESSAGES/NAME.mo."""
     documents: dict[str, bytes] = {}
     for name in sorted({path.name for path in paths}):
-        catalogues = {path.parts[4]: messages_of(path) for path in paths if path.name == name}
+        catalogues = {path.parts[-3]: messages_of(path) for path in paths if path.name == name}
         # A set has no order that is the same in each run.
         texts = sorted({text for catalogue in catalogues.values() for text in catalogue})
         for first in range(0, len(texts), MESSAGES):

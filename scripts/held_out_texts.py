@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, read_corpus
+from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, NoPackage, read_corpus
 from masked_bytes import masked_texts
 from numpy.typing import NDArray
 from tensor_file import write_safetensors
@@ -146,7 +146,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=root / "harness/inputs/model", help="folder of the model")
     folder = parser.parse_args().output
-    corpus = read_corpus()
+    try:
+        corpus = read_corpus()
+    except NoPackage as missing:
+        raise SystemExit(str(missing)) from missing
     description = json.loads((folder / "model.json").read_text())
     here = {"training": digest(corpus.training), "held_out": digest(corpus.held_out)}
     then = {files: description["corpus"][files]["sha256"] for files in here}

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, read_corpus
+from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, NoPackage, read_corpus
 from byte_evaluation import bits, evaluate
 from byte_model import ByteModel, Sizes
 from held_out_texts import Excerpt, candidates, choose_texts, digest, write_texts
@@ -124,6 +124,11 @@ def save(path: Path, saved: dict[str, Any]) -> None:
     temporary.replace(path)
 
 
+def constant_checkpoint(checkpoint: Path) -> Path:
+    """The last checkpoint before the learning rate falls, from which training can go on for longer."""
+    return checkpoint.with_suffix(".constant.pt")
+
+
 def watched(found: list[Excerpt]) -> list[bytes]:
     """Texts that are looked at during training, as many of each kind."""
     return [each.text for kind in KINDS for each in [one for one in found if one.kind == kind][:WATCHED]]
@@ -140,10 +145,17 @@ def train(
         model.load_state_dict(saved["model"])
         optimisers.restore(saved["optimisers"])
         first, seconds, lines = saved["step"], saved["seconds"], saved["lines"]
-        if first > (1 - DECAY) * arguments.steps and arguments.steps != saved["steps"]:
+        if arguments.steps != saved["steps"] and first > (1 - DECAY) * min(arguments.steps, saved["steps"]):
+            least = math.ceil(first / (1 - DECAY))
+            falls = first > (1 - DECAY) * saved["steps"]
             raise SystemExit(
-                f"{arguments.checkpoint} has done {first} of {saved['steps']} steps; --steps {arguments.steps} would "
-                f"change a learning rate that is falling: give {saved['steps']}, or at least {first / (1 - DECAY):.0f}"
+                f"{arguments.checkpoint} has done {first} of {saved['steps']} steps; with --steps {arguments.steps} its "
+                "learning rate would jump: give "
+                + (
+                    f"--steps {saved['steps']}, or train longer from {constant_checkpoint(arguments.checkpoint)}"
+                    if falls
+                    else f"at least {least}"
+                )
             )
         print(f"going on from step {first}", flush=True)
     running: list[float] = []
@@ -174,8 +186,8 @@ def train(
             "lines": lines,
         }
         save(arguments.checkpoint, state)
-        if done <= (1 - DECAY) * arguments.steps < done + EVERY:
-            save(arguments.checkpoint.with_suffix(".constant.pt"), state)  # from which training could go on for longer
+        if done <= (1 - DECAY) * arguments.steps:
+            save(constant_checkpoint(arguments.checkpoint), state)
     return lines
 
 
@@ -230,7 +242,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, help="resumed from when present; default: build/OUTPUT'S NAME.pt")
     parser.add_argument("--steps", type=int, default=20_000, help="optimiser steps in all (default %(default)s)")
     parser.add_argument("--batch", type=int, default=8, help="windows a step (default %(default)s)")
-    parser.add_argument("--learning-rate", type=float, default=4e-3, help="peak (default %(default)s)")
+    parser.add_argument("--learning-rate", type=float, default=8e-3, help="peak (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of weights and batches (default %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="default: 1")
     arguments = parser.parse_args()
@@ -243,7 +255,10 @@ def main() -> None:
     arguments.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.mkdir(parents=True, exist_ok=True)
     sizes = Sizes()
-    corpus = read_corpus()
+    try:
+        corpus = read_corpus()
+    except NoPackage as missing:
+        raise SystemExit(str(missing)) from missing
     training = {kind: joined(corpus.training, kind) for kind in KINDS}
     found = candidates(corpus)
     texts = choose_texts(found)
