@@ -123,9 +123,9 @@ def tensor_of(texts: list[bytes]) -> NDArray[np.int64]:
     return np.stack([np.frombuffer(text, dtype=np.uint8) for text in texts]).astype(np.int64)
 
 
-def write_texts(folder: Path, texts: list[Excerpt], causal: bool) -> None:
+def write_texts(folder: Path, texts: list[Excerpt], calibration: Excerpt, causal: bool) -> None:
     """Writes bytes as float16, the type of all tensors beside them, which represents every integer up to 2048."""
-    tensors = {"bytes": tensor_of([each.text for each in texts])}
+    tensors = {"bytes": tensor_of([each.text for each in texts]), "calibration": tensor_of([calibration.text])}
     if not causal:
         tensors["masked"] = masked_texts(tensors["bytes"])[0]
     write_safetensors(
@@ -163,7 +163,8 @@ def main() -> None:
             f"the text here is not the one that the model in {folder} was trained on; install the same packages: "
             + (", ".join(changed) or "their versions are the same, so their files were changed")
         )
-    write_texts(folder, choose_texts(candidates(corpus)), description["architecture"]["causal"])
+    calibration = excerpt(corpus, CAPTURES["calibration"])
+    write_texts(folder, choose_texts(candidates(corpus)), calibration, description["architecture"]["causal"])
 
 
 if __name__ == "__main__":

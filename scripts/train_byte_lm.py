@@ -16,7 +16,8 @@ Written to the output folder, all float16 safetensors (sizes of the defaults: L 
   measured.safetensors     q, k, v of shape [L, H, n, d] for a held-out file; q and k after the rotation, unscaled
   calibration.safetensors  the same for another held-out file, from which fitted methods may learn
   texts.safetensors        32 held-out texts, one per row, as bytes; texts.json lists them (scripts/held_out_texts.py);
-                           for the bidirectional model also `masked`, the texts as its loss is measured on them
+                           `calibration` is the text of that capture, and the bidirectional model's loss is measured
+                           on the texts as `masked` has them
   weights.safetensors      the trained weights; initial.safetensors: the weights before the first step
   training.log             loss and held-out bits per byte during training
   model.json               settings, packages, held-out bits per byte by kind of text and by window
@@ -38,7 +39,7 @@ import torch
 from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, NoPackage, read_corpus
 from byte_evaluation import bits, evaluate
 from byte_model import ByteModel, Sizes
-from held_out_texts import Excerpt, candidates, choose_texts, digest, write_texts
+from held_out_texts import Excerpt, candidates, choose_texts, digest, excerpt, write_texts
 from masked_bytes import corrupted
 from numpy.typing import NDArray
 from tensor_file import write_safetensors
@@ -197,6 +198,13 @@ def write_half(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str])
     write_safetensors(path, halves, metadata)
 
 
+def write_weights(path: Path, model: ByteModel, weights: dict[str, Tensor], kind: str) -> None:
+    """The number of heads and whether they are causal are tensors of one number, because no weight's shape says so."""
+    attention = {"heads": Sizes().heads, "causal": int(model.causal)}
+    numbers = {f"attention.{name}": torch.tensor([number]) for name, number in attention.items()}
+    write_half(path, weights | numbers, {"kind": kind})
+
+
 def head_statistics(capture: dict[str, Tensor], causal: bool) -> list[dict[str, float]]:
     """Scaled norms, effective support and effective rank of every head's attention matrix, in double."""
     rows = []
@@ -289,9 +297,9 @@ def main() -> None:
             write_half(arguments.output / f"{kind}.safetensors", capture, {"file": name})
             if kind == "measured":
                 description["heads"] = head_statistics(capture, model.causal)
-    write_half(arguments.output / "weights.safetensors", model.state_dict(), {"kind": "trained"})
-    write_half(arguments.output / "initial.safetensors", initial, {"kind": "initial"})
-    write_texts(arguments.output, texts, model.causal)
+    write_weights(arguments.output / "weights.safetensors", model, model.state_dict(), "trained")
+    write_weights(arguments.output / "initial.safetensors", model, initial, "initial")
+    write_texts(arguments.output, texts, excerpt(corpus, CAPTURES["calibration"]), model.causal)
     (arguments.output / "training.log").write_text("\n".join(lines) + "\n")
     (arguments.output / "model.json").write_text(json.dumps(description, indent=2) + "\n")
     print(lines[-1])
