@@ -3,6 +3,10 @@
 A window of w lets row i of every head see |i - j| <= w, as the method local:window=w does. Its price is the difference
 to full attention, paired by byte. Means are over texts of 1024 bytes of different held-out documents; intervals are
 percentiles of 10,000 bootstrap samples of texts, because bytes of one text depend on each other.
+
+A model can lose by a window only because it was never trained with one. So there is also the price of a shorter text:
+the model reads the last L bytes of a text alone, and its bits of the last L / 2 are compared with those that it needs
+after the whole text.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 WINDOWS = (64, 128, 256, 512)
+LENGTHS = (256, 512)
 SAMPLES = 10_000
 QUARTERS = 4
 Array = NDArray[np.float64]
@@ -36,9 +41,9 @@ def evaluation_input(model: ByteModel, texts: Sequence[bytes]) -> tuple[Tensor, 
 
 
 @torch.no_grad()
-def bits(model: ByteModel, texts: Sequence[bytes], window: int | None = None) -> Array:
-    """Bits of each byte, [texts, n]; NaN where a byte is not masked."""
-    said, meant, counts = evaluation_input(model, texts)
+def bits(model: ByteModel, texts: Sequence[bytes], window: int | None = None, length: int | None = None) -> Array:
+    """Bits of each byte, [texts, n]; NaN where a byte is not masked. With a length, of the last bytes, read alone."""
+    said, meant, counts = (each[:, -(length or 0) :] for each in evaluation_input(model, texts))
     rows = []
     for i in range(len(said)):
         logits = model(said[i : i + 1], window)[0]
@@ -66,14 +71,15 @@ def bigram_bits(training: Sequence[NDArray[np.uint8]], texts: Sequence[bytes]) -
 
 
 def evaluate(model: ByteModel, texts: Sequence[Excerpt], training: Sequence[NDArray[np.uint8]]) -> dict[str, Any]:
-    """Bits per byte at full context, the price of each window over all texts and by kind, by quarter of the context,
-    and the bigram's bits."""
+    """Bits per byte at full context and by quarter of it, the bigram's bits, and the prices of windows and of shorter
+    texts; over all texts and by kind."""
     excerpts = [each.text for each in texts]
     kinds = {"all": np.ones(len(texts), dtype=bool)}
     kinds |= {kind: np.array([each.kind == kind for each in texts]) for kind in dict.fromkeys(t.kind for t in texts)}
     full = bits(model, excerpts)
     bigram = bigram_bits(training, excerpts)
     prices = {window: bits(model, excerpts, window) - full for window in WINDOWS}
+    shorter = {length: bits(model, excerpts, length=length) - full[:, -length:] for length in LENGTHS}
     quarters = np.array_split(np.arange(full.shape[1]), QUARTERS)
 
     def of_kind(which: NDArray[np.bool_]) -> dict[str, Any]:
@@ -82,6 +88,10 @@ def evaluate(model: ByteModel, texts: Sequence[Excerpt], training: Sequence[NDAr
             "by_quarter_of_context": [float(np.nanmean(full[which][:, quarter])) for quarter in quarters],
             "bigram_bits_per_byte": float(bigram[which].mean()),
             "window_costs": {str(w): estimate(np.nanmean(price[which], axis=1)) for w, price in prices.items()},
+            "shorter_text_costs": {
+                str(length): estimate(np.nanmean(price[which, length // 2 :], axis=1))
+                for length, price in shorter.items()
+            },
         }
 
     return {kind: of_kind(which) for kind, which in kinds.items()}

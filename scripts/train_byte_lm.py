@@ -52,6 +52,7 @@ WARM_UP = 200  # steps
 DECAY = 0.2  # of the steps
 EVERY = 100  # steps between checkpoints
 WATCHED_EVERY, WATCHED = 500, 12  # steps between evaluations, and texts of each kind in one
+EVALUATED = 24  # texts of each kind in the evaluation after training
 
 
 def joined(documents: dict[str, Document], kind: str) -> NDArray[np.uint8]:
@@ -130,9 +131,8 @@ def constant_checkpoint(checkpoint: Path) -> Path:
     return checkpoint.with_suffix(".constant.pt")
 
 
-def watched(found: list[Excerpt]) -> list[bytes]:
-    """Texts that are looked at during training, as many of each kind."""
-    return [each.text for kind in KINDS for each in [one for one in found if one.kind == kind][:WATCHED]]
+def first_of_each_kind(found: list[Excerpt], count: int) -> list[Excerpt]:
+    return [each for kind in KINDS for each in [one for one in found if one.kind == kind][:count]]
 
 
 def train(
@@ -272,7 +272,7 @@ def main() -> None:
     texts = choose_texts(found)
     model = ByteModel(sizes, causal=not arguments.masked)
     initial = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-    lines = train(arguments, model, training, watched(found))
+    lines = train(arguments, model, training, [each.text for each in first_of_each_kind(found, WATCHED)])
 
     description = {
         "architecture": dataclasses.asdict(sizes)
@@ -285,7 +285,7 @@ def main() -> None:
         "batch": arguments.batch,
         "seed": arguments.seed,
         "learning_rate": arguments.learning_rate,
-        "held_out": evaluate(model, found, list(training.values())),
+        "held_out": evaluate(model, first_of_each_kind(found, EVALUATED), list(training.values())),
         "texts": evaluate(model, texts, list(training.values())),
         "bits_per_byte_of_texts": np.nanmean(bits(model, [each.text for each in texts]), axis=1).tolist(),
         "captures": {kind: {"file": name, "offset": CAPTURE_OFFSET} for kind, name in CAPTURES.items()},

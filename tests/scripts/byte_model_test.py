@@ -114,6 +114,10 @@ class Evaluation(unittest.TestCase):
             causal = byte_evaluation.bits(model(True), texts)
             masked = byte_evaluation.bits(model(False), texts)
             _, _, where = byte_evaluation.evaluation_input(model(False), texts)
+            last = byte_evaluation.bits(model(True), texts, length=9)
+            alone = byte_evaluation.bits(model(True), [text[-10:] for text in texts])
+        np.testing.assert_allclose(last, alone, rtol=1e-12)
+        self.assertGreater(np.abs(last - causal[:, -9:]).max(), 1e-3)
         self.assertEqual(causal.shape, (2, 24))
         with torch.no_grad():
             log_p = torch.log_softmax(model(True)(torch.tensor([list(texts[1])])), -1)[0]
