@@ -131,12 +131,18 @@ def constant_checkpoint(checkpoint: Path) -> Path:
     return checkpoint.with_suffix(".constant.pt")
 
 
+def mean_bits(model: ByteModel, texts: list[Excerpt], window: int | None) -> NDArray[np.float64]:
+    """Bits per byte of each text."""
+    means: NDArray[np.float64] = np.nanmean(bits(model, [each.text for each in texts], window), axis=1)
+    return means
+
+
 def first_of_each_kind(found: list[Excerpt], count: int) -> list[Excerpt]:
     return [each for kind in KINDS for each in [one for one in found if one.kind == kind][:count]]
 
 
 def train(
-    arguments: argparse.Namespace, model: ByteModel, texts: dict[str, NDArray[np.uint8]], held_out: list[bytes]
+    arguments: argparse.Namespace, model: ByteModel, texts: dict[str, NDArray[np.uint8]], held_out: list[Excerpt]
 ) -> list[str]:
     """Train up to the given number of steps and return the log's lines, including those of earlier runs."""
     optimisers = Optimisers(model)
@@ -173,7 +179,7 @@ def train(
         seconds = time.monotonic() - started
         print(f"{done} {np.mean(running[-EVERY:]):.4f} {seconds:.0f}", flush=True)
         if done % WATCHED_EVERY == 0 or done == arguments.steps:
-            full, narrow = (np.nanmean(bits(model, held_out, window), axis=1).mean() for window in (None, 256))
+            full, narrow = (mean_bits(model, held_out, window).mean() for window in (None, 256))
             read = done * arguments.batch * Sizes().context
             lines.append(f"{done} {read} {np.mean(running):.4f} {full:.4f} {narrow - full:.4f} {seconds:.0f}")
             print(lines[-1], flush=True)
@@ -272,7 +278,7 @@ def main() -> None:
     texts = choose_texts(found)
     model = ByteModel(sizes, causal=not arguments.masked)
     initial = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-    lines = train(arguments, model, training, [each.text for each in first_of_each_kind(found, WATCHED)])
+    lines = train(arguments, model, training, first_of_each_kind(found, WATCHED))
 
     description = {
         "architecture": dataclasses.asdict(sizes)
@@ -287,7 +293,10 @@ def main() -> None:
         "learning_rate": arguments.learning_rate,
         "held_out": evaluate(model, first_of_each_kind(found, EVALUATED), list(training.values())),
         "texts": evaluate(model, texts, list(training.values())),
-        "bits_per_byte_of_texts": np.nanmean(bits(model, [each.text for each in texts]), axis=1).tolist(),
+        "bits_per_byte_of_texts": {
+            "full" if window is None else f"window {window}": mean_bits(model, texts, window).tolist()
+            for window in (None, 256)
+        },
         "captures": {kind: {"file": name, "offset": CAPTURE_OFFSET} for kind, name in CAPTURES.items()},
     }
     with torch.no_grad():

@@ -28,6 +28,7 @@ import byte_evaluation
 import train_byte_lm
 from byte_corpus import Document
 from byte_model import ByteModel, Sizes
+from held_out_texts import Excerpt
 from torch import Tensor
 
 torch.set_num_threads(1)  # models this small are slower on several
@@ -126,6 +127,9 @@ class Evaluation(unittest.TestCase):
         self.assertTrue(0 < where.sum() < where.size)
 
 
+HELD_OUT = Excerpt("python", "p", "f", 0, b"abcd" * 256)
+
+
 def options(folder: Path, steps: int) -> argparse.Namespace:
     return argparse.Namespace(
         checkpoint=folder / "checkpoint.pt", steps=steps, batch=2, learning_rate=0.02, seed=3, threads=1
@@ -144,7 +148,7 @@ class Training(unittest.TestCase):
     def trained(self, folder: Path, steps: int, causal: bool = True) -> dict[str, Tensor]:
         torch.manual_seed(1)
         made = ByteModel(SMALL, causal)
-        held_out = [b"abcd" * 256]
+        held_out = [HELD_OUT]
         train_byte_lm.train(options(folder, steps), made, self.texts, held_out)
         return {name: tensor.clone() for name, tensor in made.state_dict().items()}
 
@@ -197,7 +201,7 @@ class Training(unittest.TestCase):
                 torch.manual_seed(1)
                 made = ByteModel(SMALL, causal)
                 before = train_byte_lm.loss_of(made, self.texts, 8, [1]).item()
-                train_byte_lm.train(options(Path(name), 100), made, self.texts, [b"abcd" * 256])
+                train_byte_lm.train(options(Path(name), 100), made, self.texts, [HELD_OUT])
                 after = train_byte_lm.loss_of(made, self.texts, 64, [1]).item()
             self.assertGreater(before, 7.5)  # of 256 bytes
             # Random letters, one of four, are 2 bits. A tenth of what is masked can be read.
