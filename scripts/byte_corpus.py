@@ -1,4 +1,5 @@
-"""The text that scripts/train_byte_lm.py trains on, and the files that it holds out: what Debian 12 packages installed.
+"""The text that scripts/train_byte_lm.py trains on, and the files that it holds out: files
+that Debian 12 packages installed.
 
 There are four kinds of text, each with structure over more than a few hundred bytes:
   python         source code of the standard library, NumPy, SciPy, pandas, Matplotlib and fontTools
@@ -116,7 +117,8 @@ def version_of(package: str) -> str:
 
 
 def text_of(path: Path) -> bytes:
-    """Nothing if it is no UTF-8 text. Bytes 0 and 255 never occur: one ends a document, the other masks a byte."""
+    """Empty for a file that is not UTF-8 or too long. Bytes 0 and 255 never occur: one ends a document, the other masks
+    a byte."""
     data = path.read_bytes()
     if path.suffix == ".gz":
         data = gzip.decompress(data)

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 def evaluation_input(model: ByteModel, texts: Sequence[bytes]) -> tuple[Tensor, Tensor, NDArray[np.bool_]]:
-    """What the model reads, what it has to say, and where that counts; [texts, n] each."""
+    """The bytes that the model reads, those that it has to predict, and where the loss counts; [texts, n] each."""
     tokens = tensor_of(list(texts))
     if model.causal:
         return torch.from_numpy(tokens[:, :-1]), torch.from_numpy(tokens[:, 1:]), np.ones(tokens[:, 1:].shape, bool)

@@ -1,4 +1,4 @@
-"""What the bidirectional model of scripts/train_byte_lm.py has to guess: runs of bytes, masked.
+"""Masks for the bidirectional model of scripts/train_byte_lm.py, which guesses runs of bytes.
 
 A run of 1 to 7 bytes (4 on average) starts at any byte with probability `STARTS`, so that about a fifth of the bytes is
 in a run. A byte that is masked reads 255, which occurs in no UTF-8 text.
@@ -29,7 +29,7 @@ def runs(shape: tuple[int, ...], generator: np.random.Generator) -> NDArray[np.i
 
 
 def masked_texts(texts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """For evaluation: the texts with every run masked, the same in each call, and the positions of the runs."""
+    """For evaluation: the texts with every run masked, the same in each call, and where the runs are."""
     hidden = runs(texts.shape, np.random.default_rng(SEED)) > 0
     return np.where(hidden, MASK, texts), hidden
 

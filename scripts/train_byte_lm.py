@@ -4,8 +4,8 @@
     scripts/train_byte_lm.py             causal: predicts the next byte
     scripts/train_byte_lm.py --masked    bidirectional: guesses masked bytes (scripts/masked_bytes.py)
 
-Needs PyTorch 2.9 or newer (pip install torch==2.13.0). The text is what Debian 12 packages installed
-(scripts/byte_corpus.py). Four layers of three heads of 64, rotary positions, pre-normalisation, weights tied between
+Needs PyTorch 2.9 or newer (pip install torch==2.13.0). The text comes from files that Debian 12
+packages installed (scripts/byte_corpus.py). Four layers of three heads of 64, rotary positions, pre-normalisation, weights tied between
 embedding and output. Every step reads windows of the full context of 1024 bytes.
 
 The learning rate is constant and falls to zero over the last fifth of the steps. A run that was stopped goes on from
@@ -71,7 +71,7 @@ def windows(texts: dict[str, NDArray[np.uint8]], length: int, count: int, genera
 
 
 def loss_of(model: ByteModel, texts: dict[str, NDArray[np.uint8]], batch: int, seed: list[int]) -> Tensor:
-    """Mean bits of the bytes that the model has to say in one batch."""
+    """Mean bits of the bytes that the model predicts in one batch."""
     generator = np.random.default_rng(seed)
     context = Sizes().context
     with torch.autocast("cpu", dtype=torch.bfloat16):
