@@ -1,84 +1,143 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Write the texts that the input `model` reads, one per replicate: texts.safetensors and texts.json.
 
     scripts/held_out_texts.py -o harness/inputs/model
 
-scripts/train_byte_lm.py writes them as well. Run alone, this program needs the same library that the model was
-trained on, and compares the numbers of bytes with model.json. A text is 1024 bytes of a held-out file from byte 4096,
-or the last 1024 bytes of a shorter file. Text 0 is the captured one, and the others follow by path. A text is left
-out if half of it or more occurs in training files, in pieces of 48 bytes: such codec tables and copied code were not
-really held out. The calibration text is left out as well. If there are fewer files than texts, the longest files give
-a second text from their middle, and those come last.
+scripts/train_byte_lm.py writes them as well. Run alone, this program needs the same text that the model was trained on,
+and compares its hash with model.json.
+
+A text is `LENGTH` bytes of a held-out document from byte 4096, or the last bytes of a shorter one. Text 0 is the
+captured one. The others are `OF_A_KIND` documents of each kind, those whose names have the smallest hashes, each from a
+folder of its own; the kinds take turns. A document is left out if half of the text or more occurs in training documents,
+in pieces of 48 bytes: such tables, licences and copied code were not really held out. The calibration text is left out
+as well.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from byte_corpus import CAPTURE_OFFSET, CAPTURES, read_corpus
+from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, NoPackage, read_corpus
+from masked_bytes import masked_texts
+from numpy.typing import NDArray
 from tensor_file import write_safetensors
 
-COUNT = 32
+OF_A_KIND = 8
 LENGTH = 1024
 PIECE = 48  # bytes: longer than an idiom, shorter than a copied line
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+TABLE = 1 << 24
+
+
+@dataclasses.dataclass(frozen=True)
+class Excerpt:
+    kind: str
+    package: str
+    file: str
+    offset: int
+    text: bytes
+
+
+def piece_hashes(text: bytes) -> NDArray[np.uint64]:
+    """A hash of the `PIECE` bytes from each byte on: of 16 bytes by doubling, then of three times 16."""
+    hashes = np.frombuffer(text, dtype=np.uint8).astype(np.uint64)
+    for length in (1, 2, 4, 8):
+        hashes = hashes[:-length] * FACTOR + (hashes[length:] ^ (hashes[length:] >> np.uint64(31)))
+    hashes = (hashes[:-32] * FACTOR + hashes[16:-16]) * FACTOR + hashes[32:]
+    return hashes ^ (hashes >> np.uint64(29))
 
 
 class Known:
-    """The pieces of the training files."""
+    """Which pieces of some texts occur in training documents."""
 
-    def __init__(self, training: Iterable[bytes]) -> None:
-        self.pieces = {hash(text[i : i + PIECE]) for text in training for i in range(len(text) - PIECE + 1)}
+    def __init__(self, training: Iterable[bytes], texts: Iterable[bytes]) -> None:
+        wanted = np.unique(np.concatenate([piece_hashes(text) for text in texts]))
+        table = np.zeros(TABLE, dtype=bool)  # a filter: few pieces of the training documents pass it
+        table[wanted & np.uint64(TABLE - 1)] = True
+        passed = []
+        for text in training:
+            hashes = piece_hashes(text)
+            passed.append(hashes[table[hashes & np.uint64(TABLE - 1)]])
+        self.pieces = np.intersect1d(np.concatenate(passed), wanted)
 
     def share(self, text: bytes) -> float:
-        """The share of a text's bytes that are in a piece of a training file."""
+        """The share of a text's bytes that are in a piece of a training document."""
         covered = np.zeros(len(text), dtype=bool)
-        for i in range(len(text) - PIECE + 1):
-            if hash(text[i : i + PIECE]) in self.pieces:
-                covered[i : i + PIECE] = True
+        for i in np.flatnonzero(np.isin(piece_hashes(text), self.pieces)):
+            covered[i : i + PIECE] = True
         return float(covered.mean())
 
 
-def choose_texts(training: dict[str, bytes], held_out: dict[str, bytes]) -> list[tuple[str, int]]:
-    """File and offset of each text."""
-    known = Known(training.values())
-    measured, calibration = CAPTURES["measured"], CAPTURES["calibration"]
+def excerpt(corpus: Corpus, name: str) -> Excerpt:
+    document = corpus.held_out[name]
+    offset = max(0, min(CAPTURE_OFFSET, len(document.text) - LENGTH))
+    return Excerpt(document.kind, document.package, name, offset, document.text[offset : offset + LENGTH])
 
-    def new(name: str, offset: int) -> bool:
-        return known.share(held_out[name][offset : offset + LENGTH]) < 0.5
 
-    files = {name: len(text) for name, text in held_out.items() if len(text) >= LENGTH and name != calibration}
-    first = {name: min(CAPTURE_OFFSET, size - LENGTH) for name, size in files.items()}
-    texts = [(name, offset) for name, offset in first.items() if new(name, offset)]
-    texts.sort(key=lambda text: (text[0] != measured, text))
-    longest = sorted((name for name, _ in texts), key=lambda name: -files[name])
-    middles = [(name, files[name] // 2) for name in longest if files[name] // 2 >= first[name] + LENGTH]
-    second = [text for text in middles if new(*text)][: max(0, COUNT - len(texts))]
-    chosen = texts[:COUNT] + sorted(second)
-    if len(chosen) < COUNT or chosen[0] != (measured, CAPTURE_OFFSET):
+def candidates(corpus: Corpus) -> list[Excerpt]:
+    """One excerpt of every held-out document that is long enough and new, in the order of the hashes of their names;
+    the captured one comes first, the calibration text is left out."""
+    long = [name for name, document in corpus.held_out.items() if len(document.text) >= LENGTH]
+    all_ = [excerpt(corpus, name) for name in long if name != CAPTURES["calibration"]]
+    known = Known((document.text for document in corpus.training.values()), (each.text for each in all_))
+    new = [each for each in all_ if known.share(each.text) < 0.5]
+    return sorted(
+        new, key=lambda each: (each.file != CAPTURES["measured"], hashlib.sha256(each.file.encode()).hexdigest())
+    )
+
+
+def choose_texts(found: list[Excerpt]) -> list[Excerpt]:
+    by_kind: dict[str, list[Excerpt]] = {kind: [] for kind in KINDS}
+    for each in found:
+        chosen = by_kind[each.kind]
+        folders = {(other.package, Path(other.file).parent) for other in chosen}
+        if len(chosen) < OF_A_KIND and (each.package, Path(each.file).parent) not in folders:
+            chosen.append(each)
+    texts = [by_kind[kind][i] for i in range(OF_A_KIND) for kind in KINDS if i < len(by_kind[kind])]
+    if len(texts) < OF_A_KIND * len(KINDS) or texts[0].file != CAPTURES["measured"]:
+        counts = ", ".join(f"{len(chosen)} of {kind}" for kind, chosen in by_kind.items())
         raise SystemExit(
-            f"{len(chosen)} texts of {LENGTH} bytes were found, the first of {chosen[0]}; expected {COUNT}"
+            f"held-out texts were found: {counts}, the first in {texts[0].file}; expected {OF_A_KIND} of each kind, "
+            f"the first in {CAPTURES['measured']}: run this on Debian 12"
         )
-    return chosen
+    return texts
 
 
-def write_texts(folder: Path, training: dict[str, bytes], held_out: dict[str, bytes]) -> None:
+def digest(documents: dict[str, Document]) -> str:
+    """Two runs with the same hash had the same text."""
+    hashed = hashlib.sha256()
+    for name, document in documents.items():
+        hashed.update(f"{name}\0{len(document.text)}\0".encode() + document.text)
+    return hashed.hexdigest()
+
+
+def tensor_of(texts: list[bytes]) -> NDArray[np.int64]:
+    """[texts, LENGTH]"""
+    return np.stack([np.frombuffer(text, dtype=np.uint8) for text in texts]).astype(np.int64)
+
+
+def write_texts(folder: Path, texts: list[Excerpt], calibration: Excerpt, causal: bool) -> None:
     """Writes bytes as float16, the type of all tensors beside them, which represents every integer up to 2048."""
-    chosen = choose_texts(training, held_out)
-    texts = [held_out[name][offset : offset + LENGTH] for name, offset in chosen]
+    tensors = {"bytes": tensor_of([each.text for each in texts]), "calibration": tensor_of([calibration.text])}
+    if not causal:
+        tensors["masked"] = masked_texts(tensors["bytes"])[0]
     write_safetensors(
         folder / "texts.safetensors",
-        {"bytes": np.stack([np.frombuffer(text, dtype=np.uint8) for text in texts]).astype(np.float16)},
+        {name: tensor.astype(np.float16) for name, tensor in tensors.items()},
         {"list": "texts.json"},
     )
-    lines = [
-        json.dumps({"text": i, "file": name, "offset": offset, "sha256": hashlib.sha256(text).hexdigest()})
-        for i, ((name, offset), text) in enumerate(zip(chosen, texts))
-    ]
+    lines = []
+    for i, each in enumerate(texts):
+        entry: dict[str, Any] = {"text": i} | dataclasses.asdict(each)
+        entry.pop("text")
+        lines.append(json.dumps({"text": i} | entry | {"sha256": hashlib.sha256(each.text).hexdigest()}))
     (folder / "texts.json").write_text("[\n  " + ",\n  ".join(lines) + "\n]\n")
 
 
@@ -87,16 +146,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=root / "harness/inputs/model", help="folder of the model")
     folder = parser.parse_args().output
-    training, held_out = read_corpus()
+    try:
+        corpus = read_corpus()
+    except NoPackage as missing:
+        raise SystemExit(str(missing)) from missing
     description = json.loads((folder / "model.json").read_text())
-    for kind, files in (("training", training), ("held_out", held_out)):
-        # One byte joins each file to the next.
-        bytes_here, bytes_then = sum(map(len, files.values())) + len(files) - 1, description[f"{kind}_bytes"]
-        if bytes_here != bytes_then:
-            raise SystemExit(
-                f"this library has {bytes_here} {kind} bytes, the model's had {bytes_then}: run that Python"
-            )
-    write_texts(folder, training, held_out)
+    here = {"training": digest(corpus.training), "held_out": digest(corpus.held_out)}
+    then = {files: description["corpus"][files]["sha256"] for files in here}
+    if here != then:
+        changed = [
+            f"{package} {description['packages'].get(package, 'not there')}"
+            for package, version in corpus.versions.items()
+            if description["packages"].get(package) != version
+        ]
+        raise SystemExit(
+            f"the text here is not the one that the model in {folder} was trained on; install the same packages: "
+            + (", ".join(changed) or "their versions are the same, so their files were changed")
+        )
+    calibration = excerpt(corpus, CAPTURES["calibration"])
+    write_texts(folder, choose_texts(candidates(corpus)), calibration, description["architecture"]["causal"])
 
 
 if __name__ == "__main__":

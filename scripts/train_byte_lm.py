@@ -1,17 +1,27 @@
 #!/usr/bin/python3
-"""Train the byte-level causal transformer whose heads attnbench uses as real inputs.
+"""Train a byte-level transformer whose heads attnbench uses as real inputs.
 
-The text is Python's own standard library. Four layers of three heads of 64, context 1024, rotary positions,
-pre-normalisation, weights tied between embedding and output. Training starts on windows of 256 bytes and ends on
-the full context. The script keeps checkpoints, so a stopped run continues where it was.
+    scripts/train_byte_lm.py             causal: predicts the next byte
+    scripts/train_byte_lm.py --masked    bidirectional: guesses masked bytes (scripts/masked_bytes.py)
+
+Needs PyTorch 2.9 or newer (pip install torch==2.13.0). The text comes from files that Debian 12
+packages installed (scripts/byte_corpus.py). Four layers of three heads of 64, rotary positions, pre-normalisation, weights tied between
+embedding and output. Every step reads windows of the full context of 1024 bytes.
+
+The learning rate is constant and falls to zero over the last fifth of the steps. A run that was stopped goes on from
+its checkpoint, and with another --steps if that fifth has not begun: to finish a run that has done S steps, give
+--steps S / 0.8.
 
 Written to the output folder, all float16 safetensors (sizes of the defaults: L = 4, H = 3, n = 1024, d = 64):
   measured.safetensors     q, k, v of shape [L, H, n, d] for a held-out file; q and k after the rotation, unscaled
   calibration.safetensors  the same for another held-out file, from which fitted methods may learn
-  texts.safetensors        32 held-out texts, one per row, as bytes; texts.json lists them (scripts/held_out_texts.py)
+  texts.safetensors        32 held-out texts, one per row, as bytes; texts.json lists them (scripts/held_out_texts.py);
+                           `calibration` is the text of that capture, and the bidirectional model's loss is measured
+                           on the texts as `masked` has them
   weights.safetensors      the trained weights; initial.safetensors: the weights before the first step
   training.log             loss and held-out bits per byte during training
-  model.json               the training settings, bits per byte against the bigram baseline, and head statistics
+  model.json               settings, packages, held-out bits per byte by kind of text and by window
+                           (scripts/byte_evaluation.py), and head statistics
 """
 
 from __future__ import annotations
@@ -20,145 +30,172 @@ import argparse
 import dataclasses
 import json
 import math
-import os
-import sysconfig
 import time
 from pathlib import Path
-
-# OpenBLAS before 0.3.22 does not know recent CPUs and falls back to a kernel at a fifth of their speed.
-if "OPENBLAS_CORETYPE" not in os.environ and "avx512f" in Path("/proc/cpuinfo").read_text():
-    os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
+from typing import Any
 
 import numpy as np
 import torch
-from byte_corpus import CAPTURE_OFFSET, CAPTURES, read_corpus
-from held_out_texts import write_texts
+from byte_corpus import CAPTURE_OFFSET, CAPTURES, KINDS, Corpus, Document, NoPackage, read_corpus
+from byte_evaluation import bits, evaluate
+from byte_model import ByteModel, Sizes
+from held_out_texts import Excerpt, candidates, choose_texts, digest, excerpt, write_texts
+from masked_bytes import corrupted
 from numpy.typing import NDArray
 from tensor_file import write_safetensors
 from torch import Tensor, nn
 from torch.nn import functional
 
-SHORT_WINDOW = 256
-SHORT_SHARE = 0.7
+# Documentation and dictionaries are a fifth of the bytes and more than half of what is not code.
+SHARES = {"python": 0.3, "headers": 0.25, "documentation": 0.3, "dictionary": 0.15}
+WARM_UP = 200  # steps
+DECAY = 0.2  # of the steps
+EVERY = 100  # steps between checkpoints
+WATCHED_EVERY, WATCHED = 500, 12  # steps between evaluations, and texts of each kind in one
+EVALUATED = 24  # texts of each kind in the evaluation after training
 
 
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-    layers: int = 4
-    heads: int = 3
-    head_size: int = 64
-    context: int = 1024
-
-    @property
-    def width(self) -> int:
-        return self.heads * self.head_size
+def joined(documents: dict[str, Document], kind: str) -> NDArray[np.uint8]:
+    """All documents of a kind; byte 0 ends each. At the end is a window more, from the beginning."""
+    text = b"".join(document.text + b"\0" for document in documents.values() if document.kind == kind)
+    return np.frombuffer(text + text[: Sizes().context], dtype=np.uint8)
 
 
-class Attention(nn.Module):
-    """Causal multi-head attention with rotary positions. [b, n, width] -> [b, n, width]."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.sizes = sizes
-        self.qkv = nn.Linear(sizes.width, 3 * sizes.width, bias=False)
-        self.out = nn.Linear(sizes.width, sizes.width, bias=False)
-
-    def heads(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k, v of shape [b, heads, n, head_size]; q and k rotated, not scaled."""
-        b, n, _ = x.shape
-        qkv = self.qkv(x).view(b, n, 3, self.sizes.heads, self.sizes.head_size)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        return rotate(q), rotate(k), v
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.heads(x)
-        n = x.shape[1]
-        scores = (q * self.sizes.head_size**-0.5) @ k.transpose(-1, -2)
-        scores = scores + torch.full((n, n), -math.inf).triu(1)
-        mixed = torch.softmax(scores, dim=-1) @ v
-        return self.out(mixed.transpose(1, 2).reshape(x.shape))
+def windows(texts: dict[str, NDArray[np.uint8]], length: int, count: int, generator: np.random.Generator) -> Tensor:
+    """[count, length] bytes from anywhere in the texts; kinds by their shares."""
+    rows = []
+    for kind in generator.choice(list(SHARES), count, p=list(SHARES.values())):
+        start = generator.integers(0, len(texts[kind]) - length)
+        rows.append(texts[kind][start : start + length])
+    return torch.from_numpy(np.stack(rows).astype(np.int64))
 
 
-def rotate(x: Tensor) -> Tensor:
-    """Rotary position embedding over the last axis, first half against second half, base 10,000."""
-    n, d = x.shape[-2:]
-    frequency = 10_000.0 ** (-torch.arange(d // 2) / (d // 2))
-    angle = torch.arange(n)[:, None] * frequency
-    cos, sin = angle.cos(), angle.sin()
-    a, b = x[..., : d // 2], x[..., d // 2 :]
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+def loss_of(model: ByteModel, texts: dict[str, NDArray[np.uint8]], batch: int, seed: list[int]) -> Tensor:
+    """Mean bits of the bytes that the model predicts in one batch."""
+    generator = np.random.default_rng(seed)
+    context = Sizes().context
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        if model.causal:
+            tokens = windows(texts, context + 1, batch, generator)
+            logits, meant = model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()
+        else:
+            tokens = windows(texts, context, batch, generator)
+            said, where = corrupted(tokens.numpy(), generator)
+            counts = torch.from_numpy(where)
+            logits, meant = model(torch.from_numpy(said))[counts], tokens[counts]
+    return functional.cross_entropy(logits.float(), meant) / math.log(2)
 
 
-class Layer(nn.Module):
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(sizes.width)
-        self.attention = Attention(sizes)
-        self.feed_forward_norm = nn.LayerNorm(sizes.width)
-        self.up = nn.Linear(sizes.width, 4 * sizes.width)
-        self.down = nn.Linear(4 * sizes.width, sizes.width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.attention_norm(x))
-        return x + self.down(functional.gelu(self.up(self.feed_forward_norm(x))))
+def rate(step: int, steps: int, peak: float) -> float:
+    """Warm-up, constant, then linear to zero (Hägele et al., arXiv:2405.18392)."""
+    return peak * min(1.0, (step + 1) / WARM_UP, (1 - step / steps) / DECAY)
 
 
-class ByteModel(nn.Module):
-    """Logits of the next byte, [b, n, 256], from bytes [b, n]."""
+class Optimisers:
+    """Muon for the matrices of the layers, AdamW for the rest, at one learning rate (Liu et al., arXiv:2502.16982)."""
 
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(256, sizes.width)
-        self.layers = nn.ModuleList(Layer(sizes) for _ in range(sizes.layers))
-        self.norm = nn.LayerNorm(sizes.width)
-        for name, weight in self.named_parameters():
-            if weight.dim() == 2:
-                residual = name.endswith(("out.weight", "down.weight"))
-                nn.init.normal_(weight, std=0.02 / (math.sqrt(2 * sizes.layers) if residual else 1.0))
+    def __init__(self, model: ByteModel) -> None:
+        matrices = [p for name, p in model.named_parameters() if p.dim() == 2 and name.startswith("layers")]
+        vectors = [p for p in model.parameters() if p.dim() == 1]
+        self.all = [
+            torch.optim.Muon(matrices, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(
+                [{"params": [model.embedding.weight], "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
+                betas=(0.9, 0.95),
+            ),
+        ]
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        x = self.embedding(tokens)
-        for layer in self.layers:
-            x = layer(x)
-        return functional.linear(self.norm(x), self.embedding.weight)
+    def step(self, learning_rate: float) -> None:
+        for optimiser in self.all:
+            for group in optimiser.param_groups:
+                group["lr"] = learning_rate
+            optimiser.step()
+            optimiser.zero_grad()
 
-    def captured(self, tokens: Tensor) -> dict[str, Tensor]:
-        """q, k, v of every layer and head for one text: [layers, heads, n, head_size] each."""
-        x = self.embedding(tokens[None])
-        kept: list[tuple[Tensor, ...]] = []
-        for layer in self.layers:
-            kept.append(layer.attention.heads(layer.attention_norm(x)))
-            x = layer(x)
-        return {name: torch.cat([heads[i] for heads in kept]) for i, name in enumerate("qkv")}
+    def state(self) -> list[dict[str, Any]]:
+        return [optimiser.state_dict() for optimiser in self.all]
 
-
-def joined(files: dict[str, bytes]) -> NDArray[np.uint8]:
-    return np.frombuffer(b"\0".join(files.values()), dtype=np.uint8)
+    def restore(self, states: list[dict[str, Any]]) -> None:
+        for optimiser, state in zip(self.all, states, strict=True):
+            optimiser.load_state_dict(state)
 
 
-def bigram_bits(training: NDArray[np.uint8], held_out: NDArray[np.uint8]) -> float:
-    """Held-out bits per byte of the add-one bigram model: a network that needs as many has learnt nothing."""
-    counts = np.ones((256, 256))
-    np.add.at(counts, (training[:-1], training[1:]), 1)
-    log_p = np.log2(counts / counts.sum(axis=1, keepdims=True))
-    return float(-log_p[held_out[:-1], held_out[1:]].mean())
+def save(path: Path, saved: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    torch.save(saved, temporary)
+    temporary.replace(path)
 
 
-def windows(text: NDArray[np.uint8], length: int, batch: int, generator: np.random.Generator) -> Tensor:
-    starts = generator.integers(0, len(text) - length - 1, batch)
-    return torch.from_numpy(np.stack([text[s : s + length + 1] for s in starts]).astype(np.int64))
+def constant_checkpoint(checkpoint: Path) -> Path:
+    """The last checkpoint before the learning rate falls, from which training can go on for longer."""
+    return checkpoint.with_suffix(".constant.pt")
 
 
-@torch.no_grad()
-def held_out_bits(model: ByteModel, text: NDArray[np.uint8], context: int, count: int) -> float:
-    """Bits per byte over `count` evenly spaced windows of the full context."""
-    starts = np.linspace(0, len(text) - context - 2, count).astype(int)
-    bits = []
-    for start in starts:
-        tokens = torch.from_numpy(text[start : start + context + 1].astype(np.int64))
-        logits = model(tokens[None, :-1])[0]
-        bits.append(functional.cross_entropy(logits, tokens[1:]).item() / math.log(2))
-    return float(np.mean(bits))
+def mean_bits(model: ByteModel, texts: list[Excerpt], window: int | None) -> NDArray[np.float64]:
+    """Bits per byte of each text."""
+    means: NDArray[np.float64] = np.nanmean(bits(model, [each.text for each in texts], window), axis=1)
+    return means
+
+
+def first_of_each_kind(found: list[Excerpt], count: int) -> list[Excerpt]:
+    return [each for kind in KINDS for each in [one for one in found if one.kind == kind][:count]]
+
+
+def train(
+    arguments: argparse.Namespace, model: ByteModel, texts: dict[str, NDArray[np.uint8]], held_out: list[Excerpt]
+) -> list[str]:
+    """Train up to the given number of steps and return the log's lines, including those of earlier runs."""
+    optimisers = Optimisers(model)
+    first, seconds, lines = 0, 0.0, ["step bytes loss_bits held_out_bits window_256_cost seconds"]
+    if arguments.checkpoint.exists():
+        saved = torch.load(arguments.checkpoint)
+        model.load_state_dict(saved["model"])
+        optimisers.restore(saved["optimisers"])
+        first, seconds, lines = saved["step"], saved["seconds"], saved["lines"]
+        if arguments.steps != saved["steps"] and first > (1 - DECAY) * min(arguments.steps, saved["steps"]):
+            least = math.ceil(first / (1 - DECAY))
+            falls = first > (1 - DECAY) * saved["steps"]
+            raise SystemExit(
+                f"{arguments.checkpoint} has done {first} of {saved['steps']} steps; with --steps {arguments.steps} its "
+                "learning rate would jump: give "
+                + (
+                    f"--steps {saved['steps']}, or train longer from {constant_checkpoint(arguments.checkpoint)}"
+                    if falls
+                    else f"at least {least}"
+                )
+            )
+        print(f"going on from step {first}", flush=True)
+    running: list[float] = []
+    started = time.monotonic() - seconds
+    for step in range(first, arguments.steps):
+        loss = loss_of(model, texts, arguments.batch, [arguments.seed, step])
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimisers.step(rate(step, arguments.steps, arguments.learning_rate))
+        running.append(loss.item())
+        done = step + 1
+        if done % EVERY and done != arguments.steps:
+            continue
+        seconds = time.monotonic() - started
+        print(f"{done} {np.mean(running[-EVERY:]):.4f} {seconds:.0f}", flush=True)
+        if done % WATCHED_EVERY == 0 or done == arguments.steps:
+            full, narrow = (mean_bits(model, held_out, window).mean() for window in (None, 256))
+            read = done * arguments.batch * Sizes().context
+            lines.append(f"{done} {read} {np.mean(running):.4f} {full:.4f} {narrow - full:.4f} {seconds:.0f}")
+            print(lines[-1], flush=True)
+            running.clear()
+        state = {
+            "model": model.state_dict(),
+            "optimisers": optimisers.state(),
+            "step": done,
+            "steps": arguments.steps,
+            "seconds": seconds,
+            "lines": lines,
+        }
+        save(arguments.checkpoint, state)
+        if done <= (1 - DECAY) * arguments.steps:
+            save(constant_checkpoint(arguments.checkpoint), state)
+    return lines
 
 
 def write_half(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -167,15 +204,24 @@ def write_half(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str])
     write_safetensors(path, halves, metadata)
 
 
-def head_statistics(capture: dict[str, Tensor]) -> list[dict[str, float]]:
-    """Scaled norms, effective support and effective rank of every head's causal attention matrix, in double."""
+def write_weights(path: Path, model: ByteModel, weights: dict[str, Tensor], kind: str) -> None:
+    """The number of heads and whether they are causal are tensors of one number, because no weight's shape says so."""
+    attention = {"heads": Sizes().heads, "causal": int(model.causal)}
+    numbers = {f"attention.{name}": torch.tensor([number]) for name, number in attention.items()}
+    write_half(path, weights | numbers, {"kind": kind})
+
+
+def head_statistics(capture: dict[str, Tensor], causal: bool) -> list[dict[str, float]]:
+    """Scaled norms, effective support and effective rank of every head's attention matrix, in double."""
     rows = []
     q, k = (capture[name].double() for name in "qk")
     for layer in range(q.shape[0]):
         for head in range(q.shape[1]):
             a, b = q[layer, head], k[layer, head]
             n, d = a.shape
-            logits = (a @ b.T) / math.sqrt(d) + torch.full((n, n), -math.inf, dtype=torch.double).triu(1)
+            logits = (a @ b.T) / math.sqrt(d)
+            if causal:
+                logits = logits + torch.full((n, n), -math.inf, dtype=torch.double).triu(1)
             matrix = torch.softmax(logits, dim=-1)
             entropy = torch.special.entr(matrix).sum(dim=-1)
             sigma = torch.linalg.svdvals(matrix)
@@ -192,117 +238,81 @@ def head_statistics(capture: dict[str, Tensor]) -> list[dict[str, float]]:
     return rows
 
 
-def learning_rate(step: int, steps: int, peak: float) -> float:
-    """Warm-up over 100 steps, then constant, then a linear decay to zero over the last third."""
-    return peak * min(1.0, (step + 1) / 100, 3.0 * (1 - step / steps))
-
-
-def train(
-    arguments: argparse.Namespace, model: ByteModel, training: NDArray[np.uint8], held_out: NDArray[np.uint8]
-) -> list[str]:
-    """Train up to the given number of steps and return the log's lines, including those of earlier runs."""
-    decayed = [p for p in model.parameters() if p.dim() == 2]
-    plain = [p for p in model.parameters() if p.dim() != 2]
-    optimiser = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], betas=(0.9, 0.95)
-    )
-    first, lines = 0, ["step tokens loss_bits held_out_bits"]
-    tokens = 0
-    if arguments.checkpoint.exists():
-        saved = torch.load(arguments.checkpoint)
-        model.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        first, lines, tokens = saved["step"], saved["lines"], saved["tokens"]
-    running: list[float] = []
-    started = time.monotonic()
-    for step in range(first, arguments.steps):
-        length = SHORT_WINDOW if step < SHORT_SHARE * arguments.steps else Sizes().context
-        generator = np.random.default_rng([arguments.seed, step])
-        batch = windows(training, length, arguments.batch_bytes // length, generator)
-        for group in optimiser.param_groups:
-            group["lr"] = learning_rate(step, arguments.steps, arguments.learning_rate)
-        loss = functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        tokens += batch[:, 1:].numel()
-        running.append(loss.item() / math.log(2))
-        done = step + 1
-        if done % 100 == 0 or done == arguments.steps:
-            bits = held_out_bits(model, held_out, Sizes().context, 12)
-            lines.append(f"{done} {tokens} {np.mean(running):.4f} {bits:.4f}")
-            running.clear()
-            left = (time.monotonic() - started) / (done - first) * (arguments.steps - done)
-            print(f"{lines[-1]}   about {left / 60:.0f} min left", flush=True)
-            temporary = arguments.checkpoint.with_suffix(".tmp")
-            torch.save(
-                {
-                    "model": model.state_dict(),
-                    "optimiser": optimiser.state_dict(),
-                    "step": done,
-                    "lines": lines,
-                    "tokens": tokens,
-                },
-                temporary,
-            )
-            temporary.replace(arguments.checkpoint)
-    return lines
+def sizes_of(corpus: Corpus) -> dict[str, Any]:
+    return {
+        kind: {
+            "bytes": {each: sum(d.kind == each and len(d.text) for d in documents.values()) for each in KINDS},
+            "sha256": digest(documents),
+        }
+        for kind, documents in (("training", corpus.training), ("held_out", corpus.held_out))
+    }
 
 
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=root / "harness/inputs/model", help="folder for the results")
-    parser.add_argument("--checkpoint", type=Path, default=root / "build/byte_lm.pt", help="resumed from when present")
-    parser.add_argument("--steps", type=int, default=2600, help="optimiser steps in all (default %(default)s)")
-    parser.add_argument("--batch-bytes", type=int, default=4096, help="bytes a step (default %(default)s)")
-    parser.add_argument("--learning-rate", type=float, default=3e-3, help="peak (default %(default)s)")
+    parser.add_argument("--masked", action="store_true", help="train the bidirectional model, on masked bytes")
+    parser.add_argument("--output", type=Path, help="default: harness/inputs/model, or masked_model beside it")
+    parser.add_argument("--checkpoint", type=Path, help="resumed from when present; default: build/OUTPUT'S NAME.pt")
+    parser.add_argument("--steps", type=int, default=20_000, help="optimiser steps in all (default %(default)s)")
+    parser.add_argument("--batch", type=int, default=8, help="windows a step (default %(default)s)")
+    parser.add_argument("--learning-rate", type=float, default=8e-3, help="peak (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of weights and batches (default %(default)s)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores")
+    parser.add_argument("--threads", type=int, default=1, help="default: 1")
     arguments = parser.parse_args()
+    name = "masked_model" if arguments.masked else "model"
+    arguments.output = arguments.output or root / "harness/inputs" / name
+    arguments.checkpoint = arguments.checkpoint or root / "build" / f"{name}.pt"
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     arguments.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.mkdir(parents=True, exist_ok=True)
     sizes = Sizes()
-    training_files, held_out_files = read_corpus()
-    training, held_out = joined(training_files), joined(held_out_files)
-    model = ByteModel(sizes)
-    initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    lines = train(arguments, model, training, held_out)
+    try:
+        corpus = read_corpus()
+    except NoPackage as missing:
+        raise SystemExit(str(missing)) from missing
+    training = {kind: joined(corpus.training, kind) for kind in KINDS}
+    found = candidates(corpus)
+    texts = choose_texts(found)
+    model = ByteModel(sizes, causal=not arguments.masked)
+    initial = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    lines = train(arguments, model, training, first_of_each_kind(found, WATCHED))
 
     description = {
-        "architecture": dataclasses.asdict(sizes) | {"positions": "rotary, base 10000", "normalisation": "pre"},
+        "architecture": dataclasses.asdict(sizes)
+        | {"causal": model.causal, "positions": "rotary, base 10000", "normalisation": "pre"},
         "parameters": sum(p.numel() for p in model.parameters()),
-        "text": f"Python {sysconfig.get_python_version()} standard library without tests",
-        "training_bytes": len(training),
-        "held_out_bytes": len(held_out),
+        "corpus": sizes_of(corpus),
+        "packages": corpus.versions,
+        "shares": SHARES,
         "steps": arguments.steps,
-        "batch_bytes": arguments.batch_bytes,
+        "batch": arguments.batch,
         "seed": arguments.seed,
         "learning_rate": arguments.learning_rate,
-        "held_out_bits_per_byte": held_out_bits(model, held_out, sizes.context, 200),
-        "bigram_bits_per_byte": bigram_bits(training, held_out),
+        "held_out": evaluate(model, first_of_each_kind(found, EVALUATED), list(training.values())),
+        "texts": evaluate(model, texts, list(training.values())),
+        "bits_per_byte_of_texts": {
+            "full" if window is None else f"window {window}": mean_bits(model, texts, window).tolist()
+            for window in (None, 256)
+        },
         "captures": {kind: {"file": name, "offset": CAPTURE_OFFSET} for kind, name in CAPTURES.items()},
     }
     with torch.no_grad():
         for kind, name in CAPTURES.items():
-            text = held_out_files[name][CAPTURE_OFFSET : CAPTURE_OFFSET + sizes.context]
+            text = corpus.held_out[name].text[CAPTURE_OFFSET : CAPTURE_OFFSET + sizes.context]
             capture = model.captured(torch.tensor(list(text)))
             write_half(arguments.output / f"{kind}.safetensors", capture, {"file": name})
             if kind == "measured":
-                description["heads"] = head_statistics(capture)
-    write_half(arguments.output / "weights.safetensors", model.state_dict(), {"kind": "trained"})
-    write_half(arguments.output / "initial.safetensors", initial, {"kind": "initial"})
-    write_texts(arguments.output, training_files, held_out_files)
+                description["heads"] = head_statistics(capture, model.causal)
+    write_weights(arguments.output / "weights.safetensors", model, model.state_dict(), "trained")
+    write_weights(arguments.output / "initial.safetensors", model, initial, "initial")
+    write_texts(arguments.output, texts, excerpt(corpus, CAPTURES["calibration"]), model.causal)
     (arguments.output / "training.log").write_text("\n".join(lines) + "\n")
     (arguments.output / "model.json").write_text(json.dumps(description, indent=2) + "\n")
-    print(
-        f"held out: {description['held_out_bits_per_byte']:.3f} bits per byte, "
-        f"bigram: {description['bigram_bits_per_byte']:.3f}; written to {arguments.output}"
-    )
+    print(lines[-1])
+    print(f"written to {arguments.output}")
 
 
 if __name__ == "__main__":

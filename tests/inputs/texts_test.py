@@ -140,9 +140,11 @@ class TextsTest(unittest.TestCase):
     def test_the_script_chooses_the_same_from_the_same_library(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "model.json").write_bytes((FOLDER / "model.json").read_bytes())
+            if "corpus" not in json.loads((FOLDER / "model.json").read_text()):
+                self.skipTest("the shipped model was trained by an older script, on another text")
             script = str(ROOT / "scripts/held_out_texts.py")
             made = subprocess.run([sys.executable, script, "-o", folder], capture_output=True, text=True)
-            if "run that Python" in made.stderr:
+            if "is not the one that the model" in made.stderr or "slim images" in made.stderr:
                 self.skipTest(made.stderr.strip())
             self.assertEqual(made.returncode, 0, made.stderr)
             for name in ("texts.json", "texts.safetensors"):
