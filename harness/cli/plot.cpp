@@ -70,26 +70,33 @@ bool spans(const std::set<double>& numbers, double factor) {
   return numbers.size() > 2 && *numbers.begin() > 0 && *numbers.rbegin() >= factor * *numbers.begin();
 }
 
-// The cells of the question that have its metric, all of one experiment.
+bool ended_otherwise(const std::vector<MeasuredResults::Replicate>& replicates) {
+  return std::any_of(replicates.begin(), replicates.end(), [](const auto& replicate) { return !replicate.done(); });
+}
+
+// The cells of the question's experiment that have its metric, and those that were not done.
 std::vector<StoredCell> cells_of(const Question& asked, const std::string& file, const MeasuredResults& results) {
   std::vector<CellCondition> conditions;
   for (const auto& condition : asked.where) conditions.push_back(parse_condition(condition));
   std::vector<std::string> keys;
   for (const StoredCell& cell : selected_cells(file, conditions)) keys.push_back(cell.key);
   const std::vector<size_t> places = results.positions(keys);
-  std::vector<StoredCell> cells;
   std::set<std::string> experiments;
-  for (const size_t place : places) {
-    if (results.values(place, asked.y).empty()) continue;
-    cells.push_back(results.cells()[place]);
-    experiments.insert(parse_spec(cells.back().column("experiment")).name);
-  }
-  if (cells.empty())
+  for (const size_t place : places)
+    if (!results.values(place, asked.y).empty())
+      experiments.insert(parse_spec(results.cells()[place].column("experiment")).name);
+  if (experiments.empty())
     throw Misuse(fmt::format("plot: --y {}: no selected cell of '{}' has this number{}", asked.y, file,
                              nearest_names(asked.y, results.metrics_of(places))));
   if (experiments.size() > 1)
     throw Misuse(fmt::format("plot: {} experiments have {}: {}; expected one: add --where experiment={}",
                              experiments.size(), asked.y, fmt::join(experiments, ", "), *experiments.begin()));
+  std::vector<StoredCell> cells;
+  for (const size_t place : places)
+    if (const StoredCell& cell = results.cells()[place];
+        experiments.contains(parse_spec(cell.column("experiment")).name) &&
+        (!results.values(place, asked.y).empty() || ended_otherwise(results.replicates(place))))
+      cells.push_back(cell);
   return cells;
 }
 

@@ -52,6 +52,17 @@ class Asked(InTemporaryDirectory):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({row["series"] for row in self.rows("plot.mse-over-m.csv")}, {"performer:projection=iid"})
 
+    def test_cells_that_were_not_done_are_crosses_and_not_forgotten(self) -> None:
+        with self.store() as store:
+            store.cell("performer:m=16", [1.0, 2.0], m=16)
+            store.cell("performer:m=32", [1.0, 2.0], m=32)
+            store.cell("performer:m=64", [None], m=64, ending=("crashed", "signal 11"))
+        done = self.plot(store.path, "--y", "mse", "--style", "paper")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("m = 64: crashed: signal 11", done.stderr)
+        ended = [row for row in self.rows("plot.mse-over-m.csv") if row["role"] == "ending"]
+        self.assertEqual([(row["x"], row["note"]) for row in ended], [("64.0", "crashed: signal 11")])
+
     def test_a_question_leaves_the_results_as_they_are(self) -> None:
         store = self.errors()
         before = store.path.read_bytes()
