@@ -180,7 +180,7 @@ class Measuring {
       if (!run_all(request)) return false;
       const Samples losses = cells_of(request, measurements_).scalar("excess_bits");
       const Estimate loss = mean_over(losses, choosing_texts, recommendation_error_rate / looks);
-      if (loss.measured() && loss.interval.high <= needs_.loss) {
+      if (fit_of_error(loss, {.error = needs_.loss}) == Fit::meets) {
         fits = next;
         found_.chosen = path[next];
         found_.loss = loss;

@@ -13,7 +13,9 @@
 #include "harness/errors/error.hpp"
 #include "harness/inputs/byte_lm.hpp"
 #include "harness/inputs/input.hpp"
+#include "harness/inputs/write_safetensors.hpp"
 #include "tests/catch.hpp"
+#include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -228,4 +230,22 @@ TEST_CASE("a layer without a part leaves that part out, and numbers that are non
     CHECK(contains(error.what(), "after layer 3"));
     CHECK(contains(error.what(), "token 3, channel 0"));
   }
+}
+
+TEST_CASE("weights that are NaN, missing or of another size are refused by the name of their tensor", "[unit]") {
+  const Folder temporary;
+  const NamedTensors good = read_tensors(folder / "weights.safetensors");
+  const auto refusal = [&](const auto& plant) {
+    NamedTensors tensors = good;
+    plant(tensors);
+    write_safetensors(temporary / "weights.safetensors", tensors, Precision::f64);
+    return misuse_of([&] { read_byte_model(temporary / "weights.safetensors", captured().heads); });
+  };
+  const auto nan = refusal([](NamedTensors& t) { t.at("layers.1.up.bias").values[3] = std::nan(""); });
+  CHECK(contains(nan, "'layers.1.up.bias' holds NaN or infinity; make the file again with scripts/train_byte_lm.py"));
+  CHECK(contains(refusal([](NamedTensors& t) { t.erase("norm.weight"); }), "there is no tensor 'norm.weight'"));
+  CHECK(contains(refusal([](NamedTensors& t) {
+                   t["norm.bias"] = {{2}, {0, 0}};
+                 }),
+                 "'norm.bias' is 1 x 2, expected 1 x"));
 }
