@@ -199,7 +199,7 @@ std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
     auto heads = std::make_shared<CalibrationHeads>();
     const auto attend = exact_attention<double>(cell, exact);
     hidden_states<double>(exact, *text.transformer, text.X, {.last_feed_forward = false},
-                          [&](Index layer, Index head, const HeadData<double>& drawn, Out<double> out) {
+                          [&](Index layer, Index head, const HeadData<double>& drawn, const Out<double>& out) {
                             heads->push_back(prepared(cell, drawn, {}));
                             attend(layer, head, drawn, out);
                           });

@@ -164,7 +164,7 @@ void write(Recipe& recipe) {
                      .replicates = recipe.sized<Index>(2, texts)};
   for (const Setting& setting : settings) request.inputs.push_back(setting.input);
   const Cells all = recipe.run(request);
-  const std::string most = budgets.back();
+  const std::string& most = budgets.back();
   RunRequest over_width = request;
   over_width.methods = {"soft-vq:codes=" + most};
   over_width.sweep = {{"sigma", widths}};

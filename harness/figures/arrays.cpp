@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "harness/figures/panel_drawing.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 struct SeriesKey {
   std::string role, series;
-  auto operator<=>(const SeriesKey&) const = default;
+  bool operator<(const SeriesKey& other) const { return std::tie(role, series) < std::tie(other.role, other.series); }
 };
 
 SeriesKey key_of(const DrawnReplicate& one) {

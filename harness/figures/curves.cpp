@@ -24,7 +24,7 @@ std::string place_of(const StoredCell& cell, Index replicate, double x) {
 
 // Divides values and closed forms by those of the method `ratio_to` in the same replicate, input and problem, at the
 // same x, or at every x if that method has none. A ratio that is not above 0 is a gap.
-std::vector<DrawnReplicate> divided(const PanelDrawing& drawing, std::vector<DrawnReplicate> all) {
+std::vector<DrawnReplicate> divided(const PanelDrawing& drawing, const std::vector<DrawnReplicate>& all) {
   const DescribedPanel& panel = drawing.panel;
   const auto is_divisor = [&](const DrawnReplicate& one) {
     return without_parameters(drawing.cell(*one.place).column("method"), panel.x) == panel.ratio_to;
@@ -78,12 +78,15 @@ using Samples = std::map<std::string, std::map<double, std::vector<double>>>;  /
 // For each series, its points in the order of x and the k-th sample of each.
 template <class Use>
 void for_each_curve(PanelDrawing& drawing, const Samples& samples, const Use& use) {
-  for (const auto& [series, by_x] : samples) {
+  for (const auto& of_series : samples) {
+    const std::string& series = of_series.first;
     std::vector<DrawnPoint*> points;
     std::vector<double> x;
     std::vector<const std::vector<double>*> of_points;
     size_t shared = SIZE_MAX;
-    for (const auto& [place, values] : by_x) {
+    for (const auto& of_point : of_series.second) {
+      const double place = of_point.first;
+      const std::vector<double>& values = of_point.second;
       const auto at = std::find_if(drawing.drawn.points.begin(), drawing.drawn.points.end(), [&](const DrawnPoint& p) {
         return p.role == "measured" && p.series == series && p.x == place && p.note.empty();
       });
@@ -151,7 +154,7 @@ void find_crossings(PanelDrawing& drawing, const Samples& samples) {
 
 void PanelDrawing::draw_curves() {
   std::vector<DrawnReplicate> all = replicates(panel.y, true);
-  if (!panel.ratio_to.empty()) all = divided(*this, std::move(all));
+  if (!panel.ratio_to.empty()) all = divided(*this, all);
   say_what_has_no_axis(*this, all);
   std::map<CurveKey, std::vector<const DrawnReplicate*>> groups;
   for (const DrawnReplicate& one : all) {

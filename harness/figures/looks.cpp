@@ -44,7 +44,8 @@ std::string printed_argument(const Params& params, const Parameter& parameter, c
 
 std::string printed_arguments(const Params& params, const Spec& spec) {
   std::string words, parts;
-  for (const auto& [key, value] : spec.arguments) {
+  for (const auto& argument : spec.arguments) {
+    const std::string &key = argument.first, &value = argument.second;
     const auto& declared = params.declared();
     const auto found = std::find_if(declared.begin(), declared.end(), [&](const Parameter& parameter) {
       return key.empty() ? &parameter == &declared.front() : parameter.name == key;

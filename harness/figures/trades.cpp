@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "harness/figures/panel_drawing.hpp"
 
@@ -13,7 +14,9 @@ namespace {
 struct PointKey {
   std::string series, method;
   std::vector<std::string> values;  // of the columns whose values are separate points
-  auto operator<=>(const PointKey&) const = default;
+  bool operator<(const PointKey& other) const {
+    return std::tie(series, method, values) < std::tie(other.series, other.method, other.values);
+  }
 };
 
 // All samples of a metric, over replicates, experiments and all other differences of cells.

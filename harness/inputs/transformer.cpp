@@ -31,8 +31,9 @@ Matrix<T> normalised(const Matrix<T>& X, const LayerNorm<T>& norm) {
 template <class T>
 struct Turns {
   Turns(Index n, Index d) : cosine(n, d / 2), sine(n, d / 2) {
-    for (Index c = 0; c < d / 2; ++c) {
-      const double frequency = std::pow(rotary_base, -static_cast<double>(c) / static_cast<double>(d / 2));
+    const Index pairs = d / 2;
+    for (Index c = 0; c < pairs; ++c) {
+      const double frequency = std::pow(rotary_base, -static_cast<double>(c) / static_cast<double>(pairs));
       for (Index i = 0; i < n; ++i) {
         const double angle = static_cast<double>(i) * frequency;
         cosine(i, c) = static_cast<T>(std::cos(angle));

@@ -1,6 +1,8 @@
 // The numbers that figures draw, of results files with known ones.
 #include "harness/figures/drawn_panel.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
