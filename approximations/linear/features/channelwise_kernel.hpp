@@ -10,8 +10,8 @@ namespace attnbench {
 
 // K(q, k) = sum_l phi(q_l) phi(k_l), variance 0.
 template <class Function>
-KernelTheory channelwise_kernel(std::string target, Function phi) {
-  return {.target = std::move(target),
+KernelTheory channelwise_kernel(const std::string& target, Function phi) {
+  return {.target = target,
           .mean =
               [phi](const Pair& p) {
                 assert(std::ssize(p.q) == p.d && std::ssize(p.k) == p.d);

@@ -8,7 +8,8 @@ namespace attnbench {
 // Ordered pairs of distinct rows of one block, among the first m.
 inline double pairs_in_blocks(Index m, Index block) {
   const auto pairs = [](Index rows) { return static_cast<double>(rows) * static_cast<double>(rows - 1); };
-  return static_cast<double>(m / block) * pairs(block) + pairs(m % block);
+  const Index whole = m / block;
+  return static_cast<double>(whole) * pairs(block) + pairs(m % block);
 }
 
 // The random stream of orthogonal ensembles: for each block a Haar matrix, then d norms. Ensembles that draw both
