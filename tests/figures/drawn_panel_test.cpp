@@ -45,7 +45,7 @@ class Results {
   std::int64_t run_;
 };
 
-const DrawnPoint& at(const DrawnPanel& panel, const std::string& series, double x) {
+DrawnPoint at(const DrawnPanel& panel, const std::string& series, double x) {
   const auto found = std::find_if(panel.points.begin(), panel.points.end(), [&](const DrawnPoint& point) {
     return point.series == series && (point.x == x || (std::isnan(x) && std::isnan(point.x)));
   });
