@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <random>
+#include <set>
 
+#include "harness/statistics/moments.hpp"
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
 
@@ -300,4 +304,49 @@ TEST_CASE("a spec loses the parameters of the axes, and its parts lose them as w
   CHECK(without_parameters("combine:[local:window=8],[performer:m=16]", {"window", "m"}) == "combine:local,performer");
   CHECK(without_parameters("quantised:base=[performer:m=16]", {"m"}) == "quantised:base=performer:m=16");
   CHECK(without_parameters("not a [spec", {"m"}) == "not a [spec");
+}
+
+// The 200 stores are fixed by their seeds, so a number that one of them loses is lost in every run.
+TEST_CASE("every number of a random sweep is in exactly one point, or in a sentence about what is not drawn",
+          "[unit]") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto one_in = [&](unsigned count) { return random() % count == 0; };
+    Results results;
+    std::map<std::pair<std::string, double>, std::vector<double>> drawn;  // by series and x
+    std::set<std::pair<std::string, double>> lacking;
+    std::set<std::string> without_axis;
+    for (const std::string method : {"performer", "linear", "vq", "uniform"})
+      for (const int m : {8, 16, 32, 64}) {
+        if (one_in(3)) continue;
+        const bool axis = method != "uniform";
+        for (Index r = 0; r < 3; ++r) {
+          const double number = 1 + static_cast<double>(random() % 1000);
+          const std::string spec = axis ? fmt::format("{}:m={}", method, m) : method;
+          if (one_in(6)) {
+            results.record(spec, axis ? m : 0, axis ? 64 : m, r, {scalar("another", number)});
+            if (axis) lacking.emplace(method, m);
+          } else {
+            results.record(spec, axis ? m : 0, axis ? 64 : m, r, {scalar("error", number)});
+            if (axis) drawn[{method, m}].push_back(number);
+          }
+          if (!axis) without_axis.insert(method);
+        }
+      }
+    const DrawnPanel panel = results.drawn({});
+    INFO("seed " << seed);
+    std::erase_if(drawn, [&](const auto& point) { return lacking.contains(point.first); });
+    REQUIRE(panel.points.size() == drawn.size());
+    for (const auto& [place, numbers] : drawn) {
+      const DrawnPoint point = at(panel, place.first, place.second);
+      CHECK(point.replicates == std::ssize(numbers));
+      CHECK(point.y == Approx(moments(numbers).mean));
+    }
+    Sentences said;
+    if (!without_axis.empty()) said.push_back("Not drawn, no number for m: uniform.");
+    if (!lacking.empty())
+      said.push_back(fmt::format("{} point{} not drawn: a replicate has no error.", lacking.size(),
+                                 lacking.size() == 1 ? "" : "s"));
+    CHECK(panel.notes == said);
+  }
 }
