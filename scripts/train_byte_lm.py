@@ -2,7 +2,9 @@
 """Train a byte-level transformer whose heads attnbench uses as real inputs.
 
     scripts/train_byte_lm.py             causal: predicts the next byte
-    scripts/train_byte_lm.py --masked    bidirectional: guesses masked bytes (scripts/masked_bytes.py)
+    scripts/train_byte_lm.py --masked --start build/model.pt
+                                         bidirectional: guesses masked bytes (scripts/masked_bytes.py). From random
+                                         weights it needs many more steps
 
 Needs PyTorch 2.9 or newer (pip install torch==2.13.0). The text comes from files that Debian 12
 packages installed (scripts/byte_corpus.py). Four layers of three heads of 64, rotary positions, pre-normalisation, weights tied between
@@ -254,6 +256,7 @@ def main() -> None:
     parser.add_argument("--masked", action="store_true", help="train the bidirectional model, on masked bytes")
     parser.add_argument("--output", type=Path, help="default: harness/inputs/model, or masked_model beside it")
     parser.add_argument("--checkpoint", type=Path, help="resumed from when present; default: build/OUTPUT'S NAME.pt")
+    parser.add_argument("--start", type=Path, help="checkpoint of another run, whose weights this one starts from")
     parser.add_argument("--steps", type=int, default=20_000, help="optimiser steps in all (default %(default)s)")
     parser.add_argument("--batch", type=int, default=8, help="windows a step (default %(default)s)")
     parser.add_argument("--learning-rate", type=float, default=8e-3, help="peak (default %(default)s)")
@@ -277,6 +280,8 @@ def main() -> None:
     found = candidates(corpus)
     texts = choose_texts(found)
     model = ByteModel(sizes, causal=not arguments.masked)
+    if arguments.start:
+        model.load_state_dict(torch.load(arguments.start)["model"])
     initial = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     lines = train(arguments, model, training, first_of_each_kind(found, WATCHED))
 
@@ -287,6 +292,7 @@ def main() -> None:
         "corpus": sizes_of(corpus),
         "packages": corpus.versions,
         "shares": SHARES,
+        "started_from": "random weights" if arguments.start is None else f"weights of {arguments.start.name}",
         "steps": arguments.steps,
         "batch": arguments.batch,
         "seed": arguments.seed,
