@@ -66,7 +66,7 @@ DepthLayers::DepthLayers(const Task& task) : task_(task), shape_(task.cell.probl
 
 EmbeddedTokens DepthLayers::tokens(Purpose purpose) const {
   const auto& entry = find<InputEntry>(task_.cell.input.name());
-  if (!entry.transformer) return {transformer_, {}, draw_cell_head(task_.cell, task_.replicate, 0, purpose).V};
+  if (!entry.transformer) return {transformer_, draw_cell_head(task_.cell, task_.replicate, 0, purpose).V};
   return entry.transformer(task_.cell.input, {.nq = shape_.nq,
                                               .nk = shape_.nk,
                                               .d = shape_.d,

@@ -1,6 +1,7 @@
-// How many bits per byte a causal model loses when a method replaces its attention, without training it again.
+// How many bits per byte a model loses when a method replaces its attention, without training it again.
 //   loss_i = -log2 p(byte i + 1 | bytes 0..i),   excess_i = loss_i - loss_i of the same model with exact softmax
-// Both passes read the same text, so everything is paired by position: excess_bits is the mean of excess_i.
+// A bidirectional model predicts masked bytes instead: loss_i = -log2 p(byte i | the masked text) where byte i is
+// masked. Both passes read the same text, so everything is paired by position: excess_bits is the mean of excess_i.
 //
 // Texts are the replicates: replicate r reads text r, with a draw of its own in every head. The interval of a mean
 // over replicates is Student's t over texts (statistics/intervals.hpp). It holds for texts like these, and covers the
@@ -76,22 +77,35 @@ class ReplacedHeads {
   std::vector<bool> replaced_;
 };
 
-EmbeddedTokens tokens_of(const Cell& cell, Index replicate, Purpose purpose, Index n) {
-  const auto& entry = find<InputEntry>(cell.input.name());
-  if (!entry.transformer)
-    throw Misuse(fmt::format("model-loss: {} gives single heads and no model; give --input model", cell.input.spec()));
+InputRequest request(const Cell& cell, Index replicate, Purpose purpose, Index n) {
   const Shape& shape = cell.problem.shape;
-  return entry.transformer(cell.input, {.nq = n,
-                                        .nk = n,
-                                        .d = shape.d,
-                                        .dv = shape.dv,
-                                        .streams = Streams(cell.seed),
-                                        .replicate = replicate,
-                                        .purpose = purpose});
+  return {.nq = n,
+          .nk = n,
+          .d = shape.d,
+          .dv = shape.dv,
+          .streams = Streams(cell.seed),
+          .replicate = replicate,
+          .purpose = purpose};
+}
+
+PredictionTask prediction_task(const Cell& cell, Index replicate, Index n) {
+  const auto& entry = find<InputEntry>(cell.input.name());
+  if (!entry.prediction)
+    throw Misuse(
+        fmt::format("model-loss: {} gives no model that predicts tokens; give --input model or --input "
+                    "masked-model",
+                    cell.input.spec()));
+  PredictionTask task = entry.prediction(cell.input, request(cell, replicate, Purpose::measured, n));
+  if (std::none_of(task.predicted.begin(), task.predicted.end(), [](const auto& token) { return token.has_value(); }))
+    throw Misuse(
+        fmt::format("model-loss: n={} was asked for, and {} predicts none of the first {} tokens of text {}; "
+                    "give a larger n",
+                    n, cell.input.spec(), n, replicate));
+  return task;
 }
 
 std::shared_ptr<const Transformer<double>> model_of(const Cell& cell) {
-  return tokens_of(cell, 0, Purpose::measured, 1).transformer;
+  return prediction_task(cell, 0, cell.problem.shape.nk).read.transformer;
 }
 
 ReplacedHeads replaced_heads(const Cell& cell, const Transformer<double>& model) {
@@ -101,8 +115,6 @@ ReplacedHeads replaced_heads(const Cell& cell, const Transformer<double>& model)
 void check(const Cell& cell) {
   const auto model = model_of(cell);
   const Shape& shape = cell.problem.shape;
-  if (model->unembedding.size() == 0)
-    throw Misuse(fmt::format("model-loss: {} predicts no next token; give --input model", cell.input.spec()));
   for (const Parameter& parameter : cell.input.declared())
     for (const char* of_one_head : {"layer", "head", "key_size"})
       if (parameter.name == of_one_head &&
@@ -111,18 +123,15 @@ void check(const Cell& cell) {
             fmt::format("model-loss: {} names a single head, and the loss is that of the whole model; leave out {}=, "
                         "and choose heads by model-loss:replaced=LAYER.HEAD",
                         cell.input.spec(), parameter.name));
-  if (shape.nk < 2)
-    throw Misuse(
-        fmt::format("model-loss: n={} was asked for; expected at least 2, since the first byte is not "
-                    "predicted",
-                    shape.nk));
   if (shape.d != model->d || shape.dv != model->dv || shape.nq != shape.nk)
     throw Misuse(
         fmt::format("model-loss: heads of {} x {} and {} x {} were asked for; the model's have d = {} and dv = {}, "
                     "and as many queries as keys: leave out -d and --dv",
                     shape.nq, shape.d, shape.nk, shape.dv, model->d, model->dv));
-  if (!shape.mask.causal)
-    throw Misuse("model-loss: the next byte is predicted from earlier ones alone; leave out --bidirectional");
+  if (const bool causal = find<InputEntry>(cell.input.name()).causal_by_default; shape.mask.causal != causal)
+    throw Misuse(fmt::format("model-loss: {} {}; leave out --{}", cell.input.name(),
+                             causal ? "predicts the next byte from earlier ones alone" : "reads the whole text",
+                             causal ? "bidirectional" : "causal"));
   if (cell.problem.heads != 1)
     throw Misuse(
         fmt::format("model-loss: --heads {} was asked for, and the model has heads of its own; leave out --heads, "
@@ -150,7 +159,7 @@ AttendHead<T> exact_attention(const Cell& cell, Context& context) {
   };
 }
 
-// log2 p of every next token, n x vocabulary.
+// log2 p of every token, n x vocabulary.
 template <class T>
 Matrix<double> log2_probabilities(const Matrix<T>& logits) {
   Matrix<double> log_p = logits.template cast<double>();
@@ -165,8 +174,8 @@ Matrix<double> log2_probabilities(const Matrix<T>& logits) {
 template <class T>
 struct ExactPass {
   std::shared_ptr<const Transformer<T>> model;
-  std::vector<Index> tokens;
-  std::vector<Matrix<T>> states;  // before each layer and after the last
+  std::vector<std::optional<Index>> predicted;  // by row of log_p, the true token
+  std::vector<Matrix<T>> states;                // before each layer and after the last
   Matrix<double> log_p;
 };
 
@@ -177,12 +186,12 @@ std::shared_ptr<const ExactPass<T>> exact_pass(const Task& task) {
   const Cell& cell = task.cell;
   return kept.get(fmt::format("{} replicate={}", cell.input_key(), task.replicate), [&] {
     Context exact(task.context.threads());  // never rounded
-    EmbeddedTokens text = tokens_of(cell, task.replicate, Purpose::measured, cell.problem.shape.nk);
+    PredictionTask text = prediction_task(cell, task.replicate, cell.problem.shape.nk);
     auto pass = std::make_shared<ExactPass<T>>();
-    pass->model = std::make_shared<const Transformer<T>>(text.transformer->cast<T>());
-    pass->tokens = std::move(text.tokens);
-    pass->states = hidden_states<T>(exact, *pass->model, text.X.cast<T>(), {}, exact_attention<T>(cell, exact));
-    pass->log_p = log2_probabilities(next_token_logits<T>(exact, *pass->model, pass->states.back()));
+    pass->model = std::make_shared<const Transformer<T>>(text.read.transformer->cast<T>());
+    pass->predicted = std::move(text.predicted);
+    pass->states = hidden_states<T>(exact, *pass->model, text.read.X.cast<T>(), {}, exact_attention<T>(cell, exact));
+    pass->log_p = log2_probabilities(token_logits<T>(exact, *pass->model, pass->states.back()));
     return std::shared_ptr<const ExactPass<T>>(std::move(pass));
   });
 }
@@ -195,7 +204,9 @@ std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
   const Cell& cell = task.cell;
   return kept.get(cell.input_key(), [&] {
     Context exact(task.context.threads());
-    const EmbeddedTokens text = tokens_of(cell, task.replicate, Purpose::calibration, cell.problem.shape.nk);
+    const EmbeddedTokens text =
+        find<InputEntry>(cell.input.name())
+            .transformer(cell.input, request(cell, task.replicate, Purpose::calibration, cell.problem.shape.nk));
     auto heads = std::make_shared<CalibrationHeads>();
     const auto attend = exact_attention<double>(cell, exact);
     hidden_states<double>(exact, *text.transformer, text.X, {.last_feed_forward = false},
@@ -208,7 +219,7 @@ std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
 }
 
 struct ApproximatePass {
-  Matrix<double> log_p;   // log2 p of every next token
+  Matrix<double> log_p;   // log2 p of every token
   Moments output_errors;  // of the replaced heads
 };
 
@@ -248,7 +259,7 @@ ApproximatePass approximate_pass(const Task& task, const ExactPass<T>& exact) {
   const Index first = cell.problem.rounding == Rounding::none ? replaced.first_layer() : 0;
   const auto states = hidden_states<T>(task.context, *exact.model, exact.states[static_cast<size_t>(first)], {},
                                        AttendHead<T>(attend), first);
-  pass.log_p = log2_probabilities(next_token_logits<T>(task.context, *exact.model, states.back()));
+  pass.log_p = log2_probabilities(token_logits<T>(task.context, *exact.model, states.back()));
   return pass;
 }
 
@@ -258,16 +269,19 @@ Index most_probable(const Matrix<double>& log_p, Index row) {
   return token;
 }
 
-// Row i predicts token i + 1.
-void record_losses(const Matrix<double>& log_p, const Matrix<double>& exact, const std::vector<Index>& tokens,
-                   Index block, Recorder& record) {
-  const Index predicted = std::ssize(tokens) - 1;
+// Means over the rows that predict a token. The block of a causal model's row says how much of the text it has read;
+// every row of a bidirectional model has read all of it.
+void record_losses(const Matrix<double>& log_p, const Matrix<double>& exact,
+                   const std::vector<std::optional<Index>>& predicted, bool causal, Index block, Recorder& record) {
   Moments bits, excess, agreement, divergence;
-  std::vector<Moments> bits_in(static_cast<size_t>((predicted + block - 1) / block)), excess_in(bits_in.size());
-  for (Index i = 0; i < predicted; ++i) {
-    const Index next = tokens[static_cast<size_t>(i) + 1];
+  std::vector<Moments> bits_in, excess_in;
+  for (Index i = 0; i < log_p.rows(); ++i) {
+    const auto token = predicted[static_cast<size_t>(i)];
+    if (!token) continue;
     const auto b = static_cast<size_t>(i / block);
-    const double loss = -log_p(i, next), worse = exact(i, next) - log_p(i, next);
+    bits_in.resize(b + 1);
+    excess_in.resize(b + 1);
+    const double loss = -log_p(i, *token), worse = exact(i, *token) - log_p(i, *token);
     bits.add(loss);
     excess.add(worse);
     bits_in[b].add(loss);
@@ -279,7 +293,8 @@ void record_losses(const Matrix<double>& log_p, const Matrix<double>& exact, con
   record.scalar("bits_per_byte", "bit", bits.mean);
   record.scalar("excess_bits", "bit", excess.mean);
   record.scalar("top_agreement", "1", agreement.mean);
-  record.scalar("next_byte_kl", "bit", divergence.mean);
+  record.scalar("prediction_kl", "bit", divergence.mean);
+  if (!causal) return;
   const auto means = [](const std::vector<Moments>& all) {
     std::vector<double> values;
     for (const Moments& one : all) values.push_back(one.mean);
@@ -293,7 +308,8 @@ template <class T>
 void measure_as(const Task& task, Recorder& record) {
   const auto exact = exact_pass<T>(task);
   const ApproximatePass pass = approximate_pass<T>(task, *exact);
-  record_losses(pass.log_p, exact->log_p, exact->tokens, task.cell.experiment.integer("block"), record);
+  record_losses(pass.log_p, exact->log_p, exact->predicted, task.cell.problem.shape.mask.causal,
+                task.cell.experiment.integer("block"), record);
   record.scalar("relative_output_error", "1", pass.output_errors.mean);
 }
 
@@ -326,7 +342,7 @@ double bytes(const Cell& cell) {
 
 const bool registered = add(ExperimentEntry{
     .text = {.name = "model-loss",
-             .summary = "what a method in place of attention costs a causal model, in bits per byte",
+             .summary = "what a method in place of attention costs a model, in bits per byte",
              .formula = "mean of -log2 p(byte i + 1 | bytes 0..i), against exact softmax position by position",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 5, for trained weights under another "
                           "attention",
@@ -335,15 +351,15 @@ const bool registered = add(ExperimentEntry{
                                    "the heads that have the method, the others have softmax: all, a layer (2), a head "
                                    "(2.1), or a list of these ([0,2.1])"),
                    Parameter::integer("block", 64, "positions that a number of the arrays averages", 1)},
-    .metrics = {{"bits_per_byte", "bit", "mean of -log2 p(next byte) over the positions of a text"},
+    .metrics = {{"bits_per_byte", "bit", "mean of -log2 p(byte) over the bytes of a text that the model predicts"},
                 {"excess_bits", "bit",
                  "bits per byte above those of the model with exact softmax, position by position"},
                 {"top_agreement", "1", "share of positions where both models find the same byte most probable"},
-                {"next_byte_kl", "bit", "mean KL of the next byte's distribution, exact model to this one"},
+                {"prediction_kl", "bit", "mean KL of the predicted byte's distribution, exact model to this one"},
                 {"relative_output_error", "1",
                  "|A'V - AV|_F / |AV|_F of the q, k and v that a replaced head gets, mean over these heads"},
-                {"bits_by_position", "bit", "bits_per_byte of each block of positions"},
-                {"excess_bits_by_position", "bit", "excess_bits of each block of positions"}},
+                {"bits_by_position", "bit", "bits_per_byte of each block of positions, of a causal model"},
+                {"excess_bits_by_position", "bit", "excess_bits of each block of positions, of a causal model"}},
     .headline = {.metric = "excess_bits", .label = "bits per byte above exact attention"},
     .check = check,
     .bytes = bytes,

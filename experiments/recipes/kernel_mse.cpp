@@ -20,7 +20,7 @@ const Specs orthogonal{"performer", "performer:features=trig"};
 // features; at the second, some thousands of draws estimate most of them; at 0.5 they cannot be estimated (methods.md,
 // hygiene).
 const Specs inputs{"gaussian:scale=0.25", "gaussian:scale=0.35"};
-const std::string real_head = "model:layer=2,head=1";
+const std::string real_head = "model:layer=2,head=0";
 
 Panel panel(const std::string& title, const Cells& cells) {
   return {.title = title,
@@ -66,10 +66,10 @@ void write(Recipe& recipe) {
                 "drawn.",
                 panels);
   recipe.figure("kernel-mse-real", "Error of the kernel estimate on a head of a trained model",
-                "Layer 2, head 1 of the project's byte-level model, d = 64; each replicate is another text. The error "
+                "Layer 2, head 0 of the project's byte-level model, d = 64; each replicate is another text. The error "
                 "of positive features comes from draws too rare to be met: no number of draws at hand estimates it, "
                 "and their closed forms lie far above the axes (the CSV has them).",
-                {panel("layer 2, head 1", head)});
+                {panel("layer 2, head 0", head)});
 
   recipe.judge(
       {.text = "With independent projection vectors the mean squared error of positive, trigonometric and hyperbolic "

@@ -14,8 +14,8 @@ struct Input {
 const std::vector<Input> inputs{{"AR(1) of correlation 0.9", "ar1"},
                                 {"AR(1) of correlation 0.99", "ar1:correlation=0.99"},
                                 {"gaussian", "gaussian"},
-                                {"layer 0, head 0", "model:layer=0,head=0"},
-                                {"layer 2, head 1", "model:layer=2,head=1"},
+                                {"layer 0, head 2", "model:layer=0,head=2"},
+                                {"layer 2, head 0", "model:layer=2,head=0"},
                                 {"layer 3, head 2", "model:layer=3,head=2"}};
 
 // The ratio of two methods' errors on each input.

@@ -22,7 +22,7 @@ struct Setting {
 const std::vector<Setting> settings{{"gaussian, scale 0.5", "gaussian:scale=0.5"},
                                     {"gaussian, scale 1", "gaussian"},
                                     {"clustered", "clustered"},
-                                    {"a head of the byte-level model", "model"}};
+                                    {"a head of the byte-level model", typical_head.input()}};
 
 std::string with(const std::string& method, const std::string& arguments) {
   return method + (method.find(':') == std::string::npos ? ":" : ",") + arguments;
@@ -56,7 +56,7 @@ void state_budgets(Recipe& recipe, const Cells& all, const Specs& budgets, Index
       "relative Frobenius error of the output of {{}}; {} codes or omegas, n = {}, d = 64, no mask; Gaussian inputs "
       "(entries of Q and K of standard deviation 0.5 and 1), clustered ones (queries and keys around 16 random "
       "centres, "
-      "0.3 of an entry's standard deviation within a cluster) and layer 2, head 1 of this project's byte-level model, "
+      "0.3 of an entry's standard deviation within a cluster) and layer 2, head 0 of this project's byte-level model, "
       "chosen before the run; q and k times d^-1/4; medians over {} inputs and draws, or texts. An input holds where "
       "each number of codes does",
       fmt::join(budgets, ", "), n, recipe.sized<Index>(2, texts));

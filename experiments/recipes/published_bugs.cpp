@@ -29,7 +29,7 @@ const std::vector<Trap> traps{
     {"reformer:chunk=32", "reformer:chunk=32,combine=uniform", "rounds of hashing averaged", false}};
 const std::string defaults = traps[4].published;
 const std::string unstabilised = "performer:stabiliser=projection-only";
-const std::string real_head = "model:layer=2,head=1";
+const std::string real_head = "model:layer=2,head=0";
 // d = 64, along (1, ..., 1) and along e1: the results differ if the vectors are not isotropic.
 const Specs pairs{"pair:length=0.5,direction=ones", "pair:length=0.5,direction=axis"};
 
@@ -150,7 +150,7 @@ void judge_errors(Recipe& recipe, const Cells& cells, const std::vector<double>&
            "(m = 256 vectors), the last 2 of Reformer (chunks of 32 tokens): candidates are not masked by bucket, or "
            "the rounds are averaged with equal weights. n = {}, d = 64, no mask, median over {} inputs and draws "
            "(texts, on the head): Gaussian Q and K whose entries have the standard deviation that is given as scale, "
-           "and layer 2, head 1 of this project's byte-level model, seen without its causal mask",
+           "and layer 2, head 0 of this project's byte-level model, seen without its causal mask",
            n, cells.all().front().replicates),
        .threshold = "no source gives one: the values, and how many lie below 0.9, 1 and 1.1",
        .expected = Ruling::measured,

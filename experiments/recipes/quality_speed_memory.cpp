@@ -18,15 +18,20 @@ struct Setting {
   Index n;
   bool causal;
   std::vector<std::string> candidates = {};
-  Cells errors = {}, speeds = {}, ranks = {}, supports = {};
+  Cells errors = {}, speeds = {};
+};
+
+// More about the methods of the first setting, for the table of methods.
+struct More {
+  Cells ranks, supports, kernels, decoding, losses;
 };
 
 // A head of the model with its own mask, and structured random inputs longer than the model's context.
 std::vector<Setting> run_settings(Recipe& recipe) {
-  std::vector<Setting> all{
-      {"layer 2, head 1 of the byte-level model", RealHead{2, 1}.input(), recipe.sized<Index>(64, 256, 1024), true}};
+  std::vector<Setting> all{{typical_head.name() + " of the byte-level model", typical_head.input(),
+                            recipe.sized<Index>(64, 256, 1024), true}};
   if (recipe.size() == RecipeSize::full) {
-    all.push_back({"layer 0, head 1 of the byte-level model", RealHead{0, 1}.input(), 1024, true});
+    all.push_back({dense_head.name() + " of the byte-level model", dense_head.input(), 1024, true});
     all.push_back({"clustered queries and keys", "clustered", 2048, false});
     all.push_back({"AR(1) tokens of correlation 0.9", "ar1", 2048, false});
   }
@@ -42,19 +47,58 @@ std::vector<Setting> run_settings(Recipe& recipe) {
     request.methods.push_back("uniform");
     one.errors = recipe.run(request);
     request.methods.push_back("softmax");
-    request.replicates = recipe.sized<Index>(2, 4);
-    if (&one == &all.front()) {  // of the table of methods
-      request.experiment = "rank:by_index=false";
-      one.ranks = recipe.run(request);
-      request.experiment = "sparsity:by_row=false";
-      one.supports = recipe.run(request);
-    }
     request.experiment = "speed:" + turns(recipe);
     request.precision = Precision::f32;
     request.replicates = 1;
     one.speeds = recipe.run(request);
   }
   return all;
+}
+
+bool draws_features(const std::string& method) {
+  const Params params("methods", method);
+  const auto& declared = params.declared();
+  return std::any_of(declared.begin(), declared.end(),
+                     [](const Parameter& parameter) { return parameter.catalogue == "projections"; });
+}
+
+// Whether the method takes in one token after another. All methods that must first learn from a head do.
+bool decodes(const std::string& method) {
+  const Params params("methods", method);
+  if (find<MethodEntry>(params.name()).fitted(params)) return true;
+  const Shape shape{.nq = 16, .nk = 16, .d = 64, .dv = 64, .mask = {.causal = true}};
+  return make_approximation<float>({.shape = shape, .params = params, .streams = Streams(1)})->decoder(shape) !=
+         nullptr;
+}
+
+More run_more(Recipe& recipe, const Setting& one) {
+  RunRequest request{.experiment = "rank:by_index=false",
+                     .methods = one.candidates,
+                     .inputs = {one.input},
+                     .n = {one.n},
+                     .causal = one.causal,
+                     .replicates = recipe.sized<Index>(2, 4)};
+  request.methods.insert(request.methods.end(), {"uniform", "softmax"});
+  More more;
+  more.ranks = recipe.run(request);
+  request.experiment = "sparsity:by_row=false";
+  more.supports = recipe.run(request);
+  RunRequest timed = request;
+  timed.experiment = "decode:" + turns(recipe);
+  timed.precision = Precision::f32;
+  timed.replicates = 1;
+  std::erase_if(timed.methods, [](const auto& spec) { return !decodes(spec); });
+  more.decoding = recipe.run(timed);
+  RunRequest kernels = request;
+  kernels.experiment = fmt::format("kernel-error:draws={},pairs=16,by_pair=false", recipe.sized(64, 256));
+  std::erase_if(kernels.methods, [](const auto& method) { return !draws_features(method); });
+  if (!kernels.methods.empty()) more.kernels = recipe.run(kernels);
+  request.experiment = "model-loss";
+  request.inputs = {"model"};
+  request.precision = Precision::f32;
+  request.replicates = recipe.sized<Index>(2, 20, texts);
+  more.losses = recipe.run(request);
+  return more;
 }
 
 void draw(Recipe& recipe, const std::vector<Setting>& settings) {
@@ -88,20 +132,32 @@ void draw(Recipe& recipe, const std::vector<Setting>& settings) {
 }
 
 // The methods of the first setting in a table, one panel a column.
-void tabulate(Recipe& recipe, const Setting& one) {
+void tabulate(Recipe& recipe, const Setting& one, const More& more) {
+  std::vector<Panel> columns{table_column(one.errors, "relative_output_error", "error of the output", "mean", "log10"),
+                             table_column(more.losses, "excess_bits", "bits per byte lost", "mean", "linear")};
+  if (!more.kernels.keys().empty()) {  // the budget of a smoke run is too small for random features
+    columns.push_back(table_column(more.kernels, "relative_mse", "relative MSE of the kernel", "mean", "log10"));
+    columns.back().theory = "relative_mse_theory";
+  }
+  for (const Panel& column : {table_column(more.ranks, "effective_rank", "effective rank", "mean", "log2"),
+                              table_column(more.supports, "effective_support", "effective support", "mean", "log2"),
+                              table_column(one.speeds, "speedup", "times faster than softmax", "median", "log2"),
+                              table_column(more.decoding, "speedup", "times faster in decoding", "median", "log2"),
+                              table_column(one.speeds, "peak_bytes", "peak memory", "median", "log10"),
+                              table_column(one.speeds, "rounding_error", "rounding of float", "median", "log10")})
+    columns.push_back(column);
   recipe.figure(
       "methods", fmt::format("Methods at 1/{:g} of softmax's FLOPs", share),
       fmt::format(
           "On {}, n = {}, {}; d = dv = 64. Error: Frobenius norm of the output's error over that of the output, in "
-          "double. Times in float on one thread, paired with exact softmax. Effective rank exp H(sigma / sum) "
-          "and effective support exp H(row) of the attention matrix. A method without a form for the mask, or "
-          "without an attention matrix, has none.",
+          "double. Bits per byte: of the whole model with the method in every head, not trained again, above exact "
+          "attention. Kernel: E (K'/K - 1)^2 of random features, with the closed form. Effective rank exp H(sigma / "
+          "sum) and effective support exp H(row) of the attention matrix. Times in float on one thread, paired with "
+          "exact softmax: of a whole sequence, and of one more token after it. Rounding: float against double, the "
+          "check that every method passes before it is timed. A method without a causal form, an attention matrix or "
+          "a decoder has no number there.",
           one.title, one.n, one.causal ? "causal" : "bidirectional"),
-      {table_column(one.errors, "relative_output_error", "error of the output", "mean", "log10"),
-       table_column(one.speeds, "speedup", "times faster than softmax", "median", "log2"),
-       table_column(one.speeds, "peak_bytes", "peak memory", "median", "log10"),
-       table_column(one.ranks, "effective_rank", "effective rank", "mean", "log2"),
-       table_column(one.supports, "effective_support", "effective support", "mean", "log2")});
+      columns);
 }
 
 // The larger of two numbers: below 1 if both are.
@@ -132,7 +188,7 @@ std::vector<Region> faster_and_better(const std::vector<Setting>& settings, doub
 void write(Recipe& recipe) {
   const auto settings = run_settings(recipe);
   draw(recipe, settings);
-  tabulate(recipe, settings.front());
+  tabulate(recipe, settings.front(), run_more(recipe, settings.front()));
   size_t intervals = 0;
   for (const Setting& one : settings) intervals += 2 * one.candidates.size();
   recipe.judge(

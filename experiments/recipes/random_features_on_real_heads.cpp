@@ -39,7 +39,7 @@ Measured run(Recipe& recipe) {
   Measured all{.n = n,
                .replicates = recipe.sized<Index>(2, 20, texts),
                .scales = recipe.sized<std::vector<double>>({1, 0.03}, {1, 0.25, 0.03}, {1, 0.5, 0.25, 0.1, 0.03}),
-               .heads = recipe.sized<std::vector<RealHead>>({{2, 1}}, {{0, 1}, {2, 1}}, all_heads()),
+               .heads = recipe.sized<std::vector<RealHead>>({typical_head}, {dense_head, typical_head}, all_heads()),
                .plain = candidates(n, "transform=none"),
                .transformed = candidates(n, "transform=full,shift=mean"),
                .cells = {}};

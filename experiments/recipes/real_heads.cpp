@@ -12,7 +12,8 @@ std::vector<RealHead> all_heads() {
 }
 
 std::vector<RealHead> telling_heads(const Recipe& recipe) {
-  return recipe.sized<std::vector<RealHead>>({{2, 1}}, {{0, 1}, {2, 1}, {3, 1}}, all_heads());
+  return recipe.sized<std::vector<RealHead>>({typical_head}, {dense_head, typical_head, concentrated_head},
+                                             all_heads());
 }
 
 std::vector<std::string> inputs_of(const std::vector<RealHead>& heads) {

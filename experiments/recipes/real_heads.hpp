@@ -18,10 +18,14 @@ struct RealHead {
   std::string name() const { return "layer " + std::to_string(layer) + ", head " + std::to_string(head); }
 };
 
+// Three heads of the model by softmax attention on text 0, as the model computes it (model.json): the one with the
+// largest effective support and the least effective rank, one in between, and the one with the smallest support, which
+// looks at the previous token.
+inline constexpr RealHead dense_head{0, 2}, typical_head{2, 0}, concentrated_head{1, 1};
+
 // Every head of every layer.
 std::vector<RealHead> all_heads();
-// By softmax attention as the model computes it: the densest head, the one with the most concentrated rows, and the one
-// with the least rank; at full size, all heads.
+// These three, one in a smoke run, and all heads at full size.
 std::vector<RealHead> telling_heads(const Recipe& recipe);
 std::vector<std::string> inputs_of(const std::vector<RealHead>& heads);
 

@@ -8,7 +8,7 @@ namespace attnbench::reformer_decoding_recipe {
 namespace {
 
 const std::string reformer = "reformer", everything = "reformer:buckets=2,rounds=8,chunk=4096";
-const std::string law = "gaussian", head = "model:layer=2,head=1";
+const std::string law = "gaussian", head = "model:layer=2,head=0";
 const std::string section = "Katharopoulos et al. 2020, arXiv:2006.16236, section 2.1";
 const std::string quotation =
     "Note that in order to be able to use LSH, Reformer constrains the keys, for the attention, to be identical to the "
@@ -40,7 +40,7 @@ void write(Recipe& recipe) {
               .y_scale = "log2",
               .interval = "median"};
   Panel trained = error, keys = error;
-  trained.title = "a head of the byte-level model (layer 2, head 1)";
+  trained.title = "a head of the byte-level model (layer 2, head 0)";
   trained.cells = errors.input(head);
   keys.title = "how much other keys change the output";
   keys.cells = reading;

@@ -61,17 +61,6 @@ void draw(Recipe& recipe, const Measured& all) {
                   .area = "peak_bytes",
                   .area_label = "peak memory of a call beyond inputs and output",
                   .upside_down = true}});
-  recipe.figure(
-      "model-loss", fmt::format("A model with another attention, at 1/{:g} of softmax's FLOPs", share),
-      fmt::format("Bits per byte of the project's byte-level model with the method in every head, not trained "
-                  "again, on {} texts of n = {} bytes; lost: above those with exact softmax, paired by "
-                  "position. Times of one causal head in float on one thread, paired with exact softmax.",
-                  recipe.sized<Index>(2, 20, texts), all.n),
-      {table_column(all.losses, "excess_bits", "bits per byte lost", "mean", "linear"),
-       table_column(all.losses, "bits_per_byte", "bits per byte", "mean", "linear"),
-       table_column(all.losses, "top_agreement", "top-1 agreement", "mean", "linear"),
-       table_column(all.speeds, "speedup", "times faster than softmax", "median", "log2"),
-       table_column(all.speeds, "peak_bytes", "peak memory", "median", "log10")});
 }
 
 bool is_kernel(const std::string& method) {

@@ -86,7 +86,7 @@ void draw(Recipe& recipe, const Measured& all) {
         .cells = all.cells.where({{"experiment", losses}}),
         .x_label = "error of the head's output",
         .x_scale = "log10",
-        .y = "next_byte_kl",
+        .y = "prediction_kl",
         .y_label = "KL of the next byte",
         .y_scale = "log10",
         .x_metric = "relative_output_error",

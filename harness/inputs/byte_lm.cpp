@@ -26,6 +26,14 @@ class Weights {
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
   Index rows(const std::string& name) const { return matrix(name).rows(); }
+  Index integer(const std::string& name, Index least, Index most) const {
+    const double found = matrix(name, 1, 1)(0, 0);
+    if (!(found >= static_cast<double>(least) && found <= static_cast<double>(most) && found == std::floor(found)))
+      throw Misuse(
+          fmt::format("{}: '{}' is {}, expected an integer from {} to {}; make the file with scripts/train_byte_lm.py",
+                      path_, name, found, least, most));
+    return static_cast<Index>(found);
+  }
 
   Matrix<double> matrix(const std::string& name) const {
     const auto found = tensors_.find(name);
@@ -84,10 +92,10 @@ Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
 
 }  // namespace
 
-ByteModel read_byte_model(const std::filesystem::path& path, Index heads) {
+ByteModel read_byte_model(const std::filesystem::path& path) {
   const Weights weights(path);
-  ByteModel model{weights.matrix("embedding.weight"), nullptr};
-  const Index width = model.embedding.cols();
+  ByteModel model{weights.matrix("embedding.weight"), nullptr, weights.integer("attention.causal", 0, 1) == 1};
+  const Index width = model.embedding.cols(), heads = weights.integer("attention.heads", 1, width);
   if (model.embedding.rows() != alphabet || width % (2 * heads) != 0)
     throw Misuse(
         fmt::format("{}: an embedding of {} x {} for {} heads; expected {} rows and an even number of columns "
@@ -140,8 +148,8 @@ std::vector<Index> bytes_of(Context& context, const ByteModel& trained, const At
   return bytes;
 }
 
-std::vector<std::vector<Index>> read_texts(const std::filesystem::path& path) {
-  const Matrix<double> bytes = Weights(path).matrix("bytes");
+std::vector<std::vector<Index>> read_texts(const std::filesystem::path& path, const std::string& tensor) {
+  const Matrix<double> bytes = Weights(path).matrix(tensor);
   if (bytes.size() == 0) throw Misuse(fmt::format("{}: there is no text in it", path.string()));
   std::vector<std::vector<Index>> texts(static_cast<size_t>(bytes.rows()));
   for (Index text = 0; text < bytes.rows(); ++text)
@@ -176,7 +184,7 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
                      .d = d,
                      .dv = dv};
   for (Tensor* tensor : {&file.q, &file.k, &file.v}) tensor->shape = {layers, heads, n, tensor == &file.v ? dv : d};
-  const Shape shape{.nq = n, .nk = n, .d = d, .dv = dv, .mask = {.causal = true}, .precision = Precision::f64};
+  const Shape shape{.nq = n, .nk = n, .d = d, .dv = dv, .mask = {.causal = model.causal}, .precision = Precision::f64};
   const Params params("methods", "softmax");
   const auto softmax = make_approximation<double>({.shape = shape, .params = params, .streams = Streams(0)});
   const double scale = edge_scale(d);

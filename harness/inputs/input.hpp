@@ -48,6 +48,8 @@ struct InputEntry {
   // For heads of a whole transformer: the transformer, and the first request.nk tokens that enter it. Null: the heads
   // come from no transformer.
   std::function<EmbeddedTokens(const Params&, const InputRequest&)> transformer = {};
+  // For a transformer that predicts tokens: what it reads of the first request.nk tokens, and what it should predict.
+  std::function<PredictionTask(const Params&, const InputRequest&)> prediction = {};
   bool has_calibration = true;     // false: the calibration head is the measured one, and rows say so
   bool causal_by_default = false;  // heads of a causal model
 };

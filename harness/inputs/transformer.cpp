@@ -152,7 +152,7 @@ std::vector<Matrix<T>> hidden_states(Context& context, const Transformer<T>& tra
 }
 
 template <class T>
-Matrix<T> next_token_logits(Context& context, const Transformer<T>& transformer, const Matrix<T>& X) {
+Matrix<T> token_logits(Context& context, const Transformer<T>& transformer, const Matrix<T>& X) {
   return projected<T>(context, normalised(X, transformer.output_norm), transformer.unembedding);
 }
 
@@ -162,7 +162,7 @@ template std::vector<Matrix<float>> hidden_states<float>(Context&, const Transfo
                                                          const AttendHead<float>&, Index);
 template std::vector<Matrix<double>> hidden_states<double>(Context&, const Transformer<double>&, Matrix<double>,
                                                            LayerParts, const AttendHead<double>&, Index);
-template Matrix<float> next_token_logits<float>(Context&, const Transformer<float>&, const Matrix<float>&);
-template Matrix<double> next_token_logits<double>(Context&, const Transformer<double>&, const Matrix<double>&);
+template Matrix<float> token_logits<float>(Context&, const Transformer<float>&, const Matrix<float>&);
+template Matrix<double> token_logits<double>(Context&, const Transformer<double>&, const Matrix<double>&);
 
 }  // namespace attnbench

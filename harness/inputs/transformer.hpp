@@ -1,12 +1,13 @@
 // A stack of attention layers, in float or double. The caller provides the attention of every head.
 //   Y = norm(X);  Q, K, V = Y Wq^T, Y Wk^T, Y Wv^T for each head, Q and K rotated where positions are rotary
 //   X <- X + [heads' outputs] Wo^T;   X <- X + gelu(norm(X) Wu^T + b_u) Wd^T + b_d
-//   logits of the next token = norm(X) E^T after the last layer, E vocabulary x width
+//   logits of a token = norm(X) E^T after the last layer, E vocabulary x width
 // The order is that of pre-normalised transformers (Xiong et al. 2020, arXiv:2002.04745); any part can be left out.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct Transformer {
   Index heads = 1, d = 0, dv = 0;
   bool rotary = false;  // base 10,000, first half of the channels against the second, token i at position i
   std::vector<TransformerLayer<T>> layers;
-  // How the last hidden state predicts the next token. Both empty: the stack predicts none.
+  // How the last hidden state predicts a token. Both empty: the stack predicts none.
   LayerNorm<T> output_norm = {};
   Matrix<T> unembedding = {};  // vocabulary x width
 
@@ -63,15 +64,20 @@ template <class T>
 std::vector<Matrix<T>> hidden_states(Context& context, const Transformer<T>& transformer, Matrix<T> X, LayerParts parts,
                                      const std::type_identity_t<AttendHead<T>>& attend, Index first = 0);
 
-// n x vocabulary, from X after the last layer. Row i predicts token i + 1.
+// n x vocabulary, from X after the last layer. Row i of a causal model is about token i + 1.
 template <class T>
-Matrix<T> next_token_logits(Context& context, const Transformer<T>& transformer, const Matrix<T>& X);
+Matrix<T> token_logits(Context& context, const Transformer<T>& transformer, const Matrix<T>& X);
 
 // A transformer, and the tokens that enter its first layer.
 struct EmbeddedTokens {
   std::shared_ptr<const Transformer<double>> transformer;
-  std::vector<Index> tokens;  // n numbers below the size of the vocabulary
-  Matrix<double> X;           // n x width
+  Matrix<double> X;  // n x width
+};
+
+// Tokens from which the transformer predicts others, such as the next ones or those that are masked.
+struct PredictionTask {
+  EmbeddedTokens read;
+  std::vector<std::optional<Index>> predicted;  // by row of the logits, the true token; nullopt: the row predicts none
 };
 
 }  // namespace attnbench

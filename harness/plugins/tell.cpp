@@ -28,6 +28,7 @@ void add_what_is_plain(Message& message, const std::string& plural, const std::s
     message["provides"] = entry.provides;
     message["needles"] = !!entry.needles;
     message["transformer"] = !!entry.transformer;
+    message["prediction"] = !!entry.prediction;
     message["has_calibration"] = entry.has_calibration;
     message["causal_by_default"] = entry.causal_by_default;
   } else if (plural == ExperimentEntry::plural) {

@@ -174,6 +174,8 @@ void add_input(const Message& plain, const Asking& asking) {
     entry.needles = [nowhere](const Params& p, const InputRequest& r) { return nowhere(p, r), std::vector<Index>(); };
   if (plain.at("transformer"))
     entry.transformer = [nowhere](const Params& p, const InputRequest& r) { return nowhere(p, r), EmbeddedTokens(); };
+  if (plain.at("prediction"))
+    entry.prediction = [nowhere](const Params& p, const InputRequest& r) { return nowhere(p, r), PredictionTask(); };
   entry.limits = [=](const Params& p) { return asking.of_params<InputLimits>("limits", p); };
   entry.content = [=](const Params& p) { return asking.of_params<std::string>("content", p); };
   entry.provides = plain.at("provides").get<std::vector<Need>>();

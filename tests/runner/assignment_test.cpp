@@ -79,7 +79,7 @@ TEST_CASE("recommend --model replaces heads within the loss, and its plan is mea
   refused("--model --max-error 0.1", "--max-error does not go with --model; give --max-loss");
   refused("--model --bidirectional", "leave it out");
   refused("--max-loss 0.1", "--max-loss needs --model");
-  refused("--model --input gaussian", "gaussian gives single heads and no model; give --input model");
+  refused("--model --input gaussian", "gaussian gives no model that predicts tokens; give --input model");
   refused("--model --input model:head=all", "leave out head=");
   refused("--model --input model --input model:weights=initial", "--model takes one input and 2 were given");
   refused("--model --input model:text=0", "8 choose and at least 8 others judge");
