@@ -10,7 +10,7 @@ from panels import axis_label
 from rows import row_names
 from ticks import byte_label, number_label
 
-BAR = 72  # width of a bar's drawing in pixels
+BAR = 44  # width of a bar's drawing in pixels
 
 
 def compared(title: str, caption: str, panels: list[Panel]) -> str:
@@ -35,7 +35,7 @@ def compared(title: str, caption: str, panels: list[Panel]) -> str:
 def _scale(panel: Panel) -> tuple[float, float, bool]:
     """The ends of a column's bars, and whether they are of logarithms."""
     points = panel.role("measured")
-    values = [float(v) for name in ("y", "low", "high") for v in points[name] if math.isfinite(v)]
+    values = [float(v) for name in ("y", "low", "high", "theory") for v in points[name] if math.isfinite(v)]
     log = is_log(panel.description.get("y_scale"))
     values = [value for value in values if value > 0] if log else values
     if not values:
@@ -58,7 +58,7 @@ def _cell(panel: Panel, name: str, scale: tuple[float, float, bool]) -> str:
     if len(found) == 0:
         ended = panel.points[(panel.points["series"] == name) & (panel.points["role"] == "ending")]["note"]
         why = escape(str(ended.iloc[0])) if len(ended) else "not measured"
-        return f'<td class="number" title="{why}">–</td>'
+        return f'<td class="number" title="{why}">– <svg width="{BAR}" height="10" aria-hidden="true"></svg></td>'
     y, low, high = (float(found[column].iloc[0]) for column in ("y", "low", "high"))
     line = ""
     if math.isfinite(low) and math.isfinite(high):
@@ -66,10 +66,15 @@ def _cell(panel: Panel, name: str, scale: tuple[float, float, bool]) -> str:
         line = f'<path d="M{_place(low, scale):.1f} 5H{_place(high, scale):.1f}"/>'
     else:
         interval = "no interval"
+    theory = float(found["theory"].iloc[0])
+    if math.isfinite(theory):
+        interval += f"; closed form {_text(panel, theory)}"
+        line += f'<path class="theory" d="M{_place(theory, scale):.1f} 1V9"/>'
+    dot = f'<circle cx="{_place(y, scale):.1f}" cy="5" r="2.5"/>' if math.isfinite(y) else ""
+    value = f' data-value="{y:.6g}"' if math.isfinite(y) else ""
     return (
-        f'<td class="number" data-value="{y:.6g}" title="{interval}">{_text(panel, y)} '
-        f'<svg width="{BAR}" height="10" role="img" aria-label="{interval}">{line}'
-        f'<circle cx="{_place(y, scale):.1f}" cy="5" r="2.5"/></svg></td>'
+        f'<td class="number"{value} title="{interval}">{_text(panel, y) if value else "–"} '
+        f'<svg width="{BAR}" height="10" role="img" aria-label="{interval}">{line}{dot}</svg></td>'
     )
 
 

@@ -17,7 +17,7 @@ from matplotlib.transforms import ScaledTranslation
 from notes import notes
 from panels import axis_label, balanced, draw_panel, has_circles
 from results import Misuse, natural_order
-from rows import ROW_HEIGHT, draw_rows, row_names
+from rows import ROW_HEIGHT, TABLE_COLUMNS, draw_rows, row_names
 from style import (
     COLOURS,
     FAINT,
@@ -75,7 +75,8 @@ def compose(panels: list[Panel], layout: Layout = REPORT) -> plt.Figure:
 def _arrangement(panels: list[Panel], layout: Layout, series: int) -> tuple[int, float, float]:
     """Columns of panels, the width of the figure and the height of a panel (inches)."""
     if panels[0].description["kind"] == "table":
-        return len(panels), layout.wide, ROW_HEIGHT * series + 0.6
+        bands = -(-len(panels) // TABLE_COLUMNS)
+        return -(-len(panels) // bands), layout.wide, ROW_HEIGHT * series + 0.6
     circles = any(has_circles(panel) for panel in panels)  # these need room for the names beside them
     columns = layout.columns.get(len(panels), 3)
     if layout.size:
@@ -172,6 +173,16 @@ def series_looks(panels: list[Panel], first: tuple[str, ...] = ()) -> dict[str, 
         taken.add((look.colour, look.marker, str(look.line)))
         looks[name] = look
     return looks
+
+
+def method_look(series: Series) -> Look:
+    """The look of a method by itself. Others may share it."""
+    return Look(
+        _colour(series, _hues([series.family]), 0),
+        MARKERS[series.marker % len(MARKERS)],
+        LINES[series.line % len(LINES)],
+        0,
+    )
 
 
 def _colour(series: Series, hues: dict[str, int], further: int) -> str:

@@ -39,6 +39,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
         "missing": panel.missing,
         "notes": panel.notes,
         "unit": panel.unit,
+        "more_is_better": panel.more_is_better,
         "series": {name: dataclasses.asdict(series) for name, series in panel.series.items()},
         "points": [
             {name: _number(value) for name, value in row.items() if value == value and value != ""}
@@ -78,6 +79,7 @@ def _read_panel(content: dict[str, Any]) -> Panel:
         [str(note) for note in content["notes"]],
         str(content["missing"]),
         str(content["unit"]),
+        bool(content["more_is_better"]),
         {str(name): Series(**series) for name, series in content["series"].items()},
         None if image is None else np.array(image, float),
     )

@@ -5,15 +5,17 @@ A map and an image have none: their pictures have all that a plot would show.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Hashable
 from typing import Any
 
 import pandas as pd
-from compose import series_looks
-from panel import Panel, is_log
+from compose import method_look, series_looks
+from panel import Panel, Series, is_log
 from panels import axis_label
 from plot import Drawn
+from results import Results
 from style import DARK, INK, LINES, MARKERS, Look
 from summaries import packed_json
 from ticks import number_label
@@ -26,6 +28,12 @@ SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross
 def packed_figures(drawings: list[Drawn]) -> str:
     """By stem, the panels of each figure; packed for a browser."""
     return packed_json({drawn.stem: _figure(drawn.panels) for drawn in drawings if _figure(drawn.panels)})
+
+
+def method_looks(results: Results) -> dict[str, dict[str, Any]]:
+    """By method, the name and the look of its series in the explorer."""
+    series = {method: Series(**json.loads(look)) for method, look in results.looks.items()}
+    return {method: _look(one.name, method_look(one)) for method, one in series.items()}
 
 
 def _figure(panels: list[Panel]) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ def _interval_notes(panels: list[Panel]) -> list[str]:
 def _grey_notes(panels: list[Panel]) -> list[str]:
     grey = series_in_grey(panels)
     return (
-        [f"Grey: {len(grey)} series beyond the {MOST_SERIES} of a panel with the least values at their end."]
+        [f"Grey: {len(grey)} series beyond the {MOST_SERIES} of a panel with the best values at their end."]
         if grey
         else []
     )
@@ -156,10 +156,10 @@ def _ending_notes(panels: list[Panel]) -> list[str]:
     places: dict[tuple[str, str], list[str]] = {}
     for panel in panels:
         rows = panel.points[panel.points["role"] == "ending"].sort_values(["series", "x"])
-        axis = "/".join(axis_names(panel.description))
+        axis = "" if panel.description["kind"] == "table" else "/".join(axis_names(panel.description))
         for series, why, x in zip(rows["series"], rows["note"], rows["x"]):
             why = textwrap.shorten(why, LONGEST_REASON, placeholder="…")
-            at = f"{axis} = {number_label(x)}" if np.isfinite(x) else ""
+            at = f"{axis} = {number_label(x)}" if axis and np.isfinite(x) else ""
             found = places.setdefault((panel.printed(series), why), [])
             if at not in found:
                 found.append(at)

@@ -52,6 +52,7 @@ class Panel:
     notes: list[str]
     missing: str
     unit: str
+    more_is_better: bool
     series: dict[str, Series]
     image: Array | None
 
@@ -87,6 +88,7 @@ def panels_of(results: Results, figure: Figure) -> list[Panel]:
                 drawn["notes"],
                 drawn["missing"],
                 drawn["unit"],
+                drawn["more_is_better"],
                 {name: Series(**look) for name, look in drawn["series"].items()},
                 _image(results, description["y"], drawn.get("image")),
             )
@@ -126,15 +128,15 @@ def points_of(panel: Panel) -> pd.DataFrame:
 
 
 def series_in_grey(panels: list[Panel]) -> set[str]:
-    """The curves that are beyond MOST_SERIES in each of their panels: those whose y is greatest at their last point.
-    Exact attention and the baselines are never among them."""
+    """The curves that are beyond MOST_SERIES in each of their panels: those whose y is worst at their last point, which is
+    the greatest unless more is better. Exact attention and the baselines are never among them."""
     grey: set[str] = set()
     coloured: set[str] = set()
     for panel in panels:
         if panel.description["kind"] not in ("curve", "profile"):
             continue
         points = panel.role("measured").dropna(subset=["y"]).sort_values("x", kind="stable")
-        last = points.groupby("series")["y"].last().sort_values(kind="stable").index
+        last = points.groupby("series")["y"].last().sort_values(ascending=not panel.more_is_better, kind="stable").index
         compared = [name for name in last if panel.series[name].family not in ("exact", "baseline")]
         grey |= set(compared[MOST_SERIES:])
         coloured |= set(last) - set(compared[MOST_SERIES:])

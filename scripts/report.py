@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 from bundle import bundle
 from compared import compared
-from interactive import packed_figures
+from interactive import method_looks, packed_figures
 from literature import Judged, badge, badges, literature
 from panel import panels_of
 from plot import Drawn, chosen_figures, draw_all, write_files
@@ -44,7 +44,6 @@ SCRIPTS = tuple(
 NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
 CARDS = 4
-MOST_CELLS = 100_000  # in the explorer: a browser holds about a kilobyte for each
 
 
 @dataclass(frozen=True)
@@ -106,19 +105,25 @@ def data_files(results: Results, recipes: list[Recipe]) -> dict[str, bytes]:
     if not len(results.cells):
         return {}
     packed = {"figures.js": ("packedFigures", packed_figures([one for recipe in recipes for one in recipe.drawings]))}
-    if len(results.cells) <= MOST_CELLS:
+    if _summarised(results):
         cells = summaries(results, {recipe.name: recipe.cells for recipe in recipes})
+        cells["looks"] = method_looks(results)
         packed["cells.js"] = ("packedCells", packed_json(cells))
     files = {name: f"const {word} = {json.dumps(text)};\n".encode() for name, (word, text) in packed.items()}
     return {**files, "plotly.js": get_plotlyjs().encode()}
 
 
+def _summarised(results: Results) -> bool:
+    """attnbench summarises no file with more cells than a browser can show (harness/figures/draw_figures.hpp)."""
+    return len(results.summaries) > 0 or not (results.replicates["ending"] == "done").any()
+
+
 def _explorer(results: Results) -> str:
-    if len(results.cells) <= MOST_CELLS:
+    if _summarised(results):
         return _part("cells.html") if len(results.cells) else ""
     return (
         '<section aria-labelledby="cells"><h2 id="cells">Explore the cells</h2>'
-        f"<p>{_count(len(results.cells), 'cell')} are more than the {MOST_CELLS:,} that a browser can show here. "
+        f"<p>{_count(len(results.cells), 'cell')} are more than a browser can show here. "
         "<code>attnbench show</code> and <code>attnbench export</code> take <code>--where NAME=VALUE</code>.</p></section>"
     )
 

@@ -109,6 +109,7 @@ class Results:
     replicates    key, replicate, run, ending, reason, seconds, finished
     summaries     key, metric, unit, mean, low, high, median, median_low, median_high, replicates, samples: of each cell
                   and metric, as attnbench computed them (harness/figures/draw_figures.hpp)
+    looks         by method, how it is called in print and drawn (JSON, harness/figures/looks.hpp)
     figures       in the order of their recipes and positions
     drawn         by the place of a panel, what attnbench says of it (JSON, harness/figures/draw_figures.hpp)
     points        of all panels: recipe, figure, panel, point and the numbers (harness/figures/drawn_panel.hpp)
@@ -121,6 +122,7 @@ class Results:
     cells: pd.DataFrame
     replicates: pd.DataFrame
     summaries: pd.DataFrame
+    looks: dict[str, str]
     figures: list[Figure]
     drawn: dict[Place, str]
     points: pd.DataFrame
@@ -192,6 +194,7 @@ def read(path: Path) -> Results:
         cells=_with_parameters(cells.loc[current]),
         replicates=file.replicates[file.replicates["key"].isin(current)].reset_index(drop=True),
         summaries=file.summaries,
+        looks=file.looks,
         figures=[_of_newest(figure, newest) for figure in file.figures],
         drawn=file.drawn,
         points=file.points,
@@ -212,6 +215,7 @@ class _File(NamedTuple):
     cells: pd.DataFrame
     replicates: pd.DataFrame
     summaries: pd.DataFrame
+    looks: dict[str, str]
     runs: pd.DataFrame
     figures: list[Figure]
     drawn: dict[Place, str]
@@ -232,6 +236,7 @@ def _read_file(path: Path) -> _File:
             summaries = pd.read_sql(
                 "SELECT c.key, s.* FROM summary s JOIN cell c ON c.id = s.cell ORDER BY s.cell, s.metric", connection
             ).drop(columns="cell")
+            looks = dict(connection.execute("SELECT method, json FROM look ORDER BY method").fetchall())
             runs = pd.read_sql("SELECT id, started, command, environment FROM run ORDER BY id", connection)
             rows = connection.execute("SELECT recipe, name, position, json FROM figure ORDER BY recipe, position, name")
             figures = [_figure(path, *row) for row in rows]
@@ -254,6 +259,7 @@ def _read_file(path: Path) -> _File:
         cells,
         replicates,
         summaries.astype(dict.fromkeys(SUMMARISED, float)),
+        looks,
         runs,
         figures,
         {(recipe, figure, panel): text for recipe, figure, panel, text in drawn},

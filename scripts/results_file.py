@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 APPLICATION_ID = 0x61746E62  # "atnb"
-SCHEMA = 7
+SCHEMA = 8
 # As in harness/store/schema.cpp.
 TABLES = """
   CREATE TABLE run(
@@ -67,6 +67,7 @@ TABLES = """
     cell INTEGER NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, mean REAL, low REAL, high REAL, median REAL,
     median_low REAL, median_high REAL, replicates INTEGER NOT NULL, samples INTEGER NOT NULL,
     PRIMARY KEY(cell, metric)) WITHOUT ROWID;
+  CREATE TABLE look(method TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
 """
 CELL = (
     "c.key, c.experiment, c.method, c.input, c.nq, c.n, c.d, c.dv, c.causal, c.mask_offset, c.mask_keys, c.precision, "

@@ -10,6 +10,7 @@ from style import INK, PAPER, Look
 from ticks import byte_ticks, limits, linear_ticks, log_ticks
 
 ROW_HEIGHT = 0.16  # inches
+TABLE_COLUMNS = 5  # of a row of panels; more begin another row
 TICKS = 3  # labels that fit a column
 
 
@@ -30,6 +31,10 @@ def draw_rows(axes: Axes, panel: Panel, looks: dict[str, Look], names: dict[str,
         if name not in points.index:
             continue
         point, look = points.loc[name], looks[name]
+        if np.isfinite(point["theory"]):
+            axes.plot(point["theory"], place, "|", color=INK, markersize=7, markeredgewidth=1)
+        if np.isnan(point["y"]):
+            continue
         if axes.get_xscale() == "log" and point["y"] <= 0:
             axes.text(0.01, place, f"{point['y']:g}", transform=axes.get_yaxis_transform(), fontsize=6.5, va="center")
             continue
@@ -47,7 +52,7 @@ def draw_rows(axes: Axes, panel: Panel, looks: dict[str, Look], names: dict[str,
 def _set_values(axes: Axes, panel: Panel) -> None:
     """Scale, limits and ticks of the column's values."""
     points, scale = panel.role("measured"), str(panel.description.get("y_scale"))
-    values = points[["y", "low", "high"]].to_numpy(float).ravel()
+    values = points[["y", "low", "high", "theory"]].to_numpy(float).ravel()
     values = values[np.isfinite(values) & ((values > 0) | (not is_log(scale)))]
     if len(values) == 0:
         axes.set_xticks([])

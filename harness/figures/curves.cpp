@@ -150,6 +150,45 @@ void find_crossings(PanelDrawing& drawing, const Samples& samples) {
   });
 }
 
+// The replicates behind one point.
+struct Pooled {
+  std::vector<const PlacedCell*> cells;
+  std::vector<double> values;
+  Centre centre;        // NaN if a replicate has no number
+  double theory = NAN;  // the mean of the closed forms
+  Index gaps = 0;       // replicates without a number
+};
+
+Pooled pooled(const DescribedPanel& panel, const std::vector<const DrawnReplicate*>& group) {
+  Pooled all;
+  std::vector<double> closed;
+  for (const DrawnReplicate* one : group) {
+    all.cells.push_back(one->place);
+    if (!std::isnan(one->theory)) closed.push_back(one->theory);
+    if (!one->values)
+      ++all.gaps;
+    else if (!panel.ratio_to.empty())
+      all.values.push_back(one->ratio);
+    else if (panel.interval == "median")
+      all.values.insert(all.values.end(), one->values->values.begin(), one->values->values.end());
+    else
+      all.values.push_back(one->values->mean());
+  }
+  if (!closed.empty()) all.theory = mean_of(closed).value;
+  if (all.gaps == 0)
+    all.centre = panel.ratio_to.empty() ? centre_of(panel.interval, all.values) : geometric_mean_of(all.values);
+  return all;
+}
+
+DrawnPoint point_of(const Pooled& all) {
+  return {.y = all.centre.value,
+          .low = all.centre.low,
+          .high = all.centre.high,
+          .theory = all.theory,
+          .replicates = std::ssize(all.cells) - all.gaps,
+          .samples = std::ssize(all.values)};
+}
+
 }  // namespace
 
 void PanelDrawing::draw_curves() {
@@ -164,37 +203,16 @@ void PanelDrawing::draw_curves() {
   Samples samples;
   size_t lacking = 0;
   for (const auto& [key, group] : groups) {
-    std::vector<double> values, closed;
-    std::vector<const PlacedCell*> cells;
-    Index gaps = 0;
-    for (const DrawnReplicate* one : group) {
-      cells.push_back(one->place);
-      if (!std::isnan(one->theory)) closed.push_back(one->theory);
-      if (!one->values)
-        ++gaps;
-      else if (!panel.ratio_to.empty())
-        values.push_back(one->ratio);
-      else if (panel.interval == "median")
-        values.insert(values.end(), one->values->values.begin(), one->values->values.end());
-      else
-        values.push_back(one->values->mean());
-    }
-    lacking += gaps > 0;
-    if (gaps > 0 && closed.empty()) continue;
-    const Centre centre = gaps > 0                  ? Centre{}
-                          : !panel.ratio_to.empty() ? geometric_mean_of(values)
-                                                    : centre_of(panel.interval, values);
-    if (key.role == "measured") samples[key.series][key.x] = values;
-    drawn.points.push_back({.series = key.series,
-                            .role = key.role,
-                            .x = key.x,
-                            .y = centre.value,
-                            .low = centre.low,
-                            .high = centre.high,
-                            .theory = closed.empty() ? NAN : mean_of(closed).value,
-                            .replicates = std::ssize(group) - gaps,
-                            .samples = std::ssize(values)});
-    pool(cells);
+    const Pooled behind = pooled(panel, group);
+    lacking += behind.gaps > 0;
+    if (behind.gaps > 0 && std::isnan(behind.theory)) continue;
+    if (key.role == "measured") samples[key.series][key.x] = behind.values;
+    DrawnPoint point = point_of(behind);
+    point.series = key.series;
+    point.role = key.role;
+    point.x = key.x;
+    drawn.points.push_back(std::move(point));
+    pool(behind.cells);
   }
   say_what_is_pooled();
   if (lacking > 0)
@@ -210,30 +228,15 @@ void PanelDrawing::draw_rows() {
   const auto all = replicates(panel.y, true);
   for (const DrawnReplicate& one : all) groups[one.place->series].push_back(&one);
   for (const auto& [series, group] : groups) {
-    std::vector<double> values;
-    std::vector<const PlacedCell*> cells;
-    bool gap = false;
-    for (const DrawnReplicate* one : group) {
-      cells.push_back(one->place);
-      gap = gap || !one->values;
-      if (one->values && panel.interval == "median")
-        values.insert(values.end(), one->values->values.begin(), one->values->values.end());
-      else if (one->values)
-        values.push_back(one->values->mean());
-    }
-    if (gap) {
-      if (!values.empty()) note(fmt::format("{} is not shown: a replicate has no {}.", series, panel.y));
-      continue;
-    }
-    const Centre centre = centre_of(panel.interval, values);
-    drawn.points.push_back({.series = series,
-                            .role = "measured",
-                            .y = centre.value,
-                            .low = centre.low,
-                            .high = centre.high,
-                            .replicates = std::ssize(group),
-                            .samples = std::ssize(values)});
-    pool(cells);
+    const Pooled behind = pooled(panel, group);
+    if (behind.gaps > 0 && !behind.values.empty())
+      note(fmt::format("{} is not shown: a replicate has no {}.", printed(series), panel.y));
+    if (behind.gaps > 0 && std::isnan(behind.theory)) continue;
+    DrawnPoint point = point_of(behind);
+    point.series = series;
+    point.role = "measured";
+    drawn.points.push_back(std::move(point));
+    pool(behind.cells);
   }
   say_what_is_pooled();
 }

@@ -66,17 +66,26 @@ std::vector<StoredFigure> figures_in(const std::filesystem::path& file) {
   });
 }
 
+json described(const SeriesLook& look) {
+  return {{"name", look.name},
+          {"family", look.family},
+          {"shade", look.shade},
+          {"marker", look.marker},
+          {"line", look.line}};
+}
+
+std::string written(const json& text) { return text.dump(-1, ' ', false, json::error_handler_t::replace); }
+
 std::string json_of(const DrawnPanel& panel, const std::map<std::string, SeriesLook>& looks) {
   json series = json::object();
-  for (const auto& [name, look] : looks)
-    series[name] = {{"name", look.name},
-                    {"family", look.family},
-                    {"shade", look.shade},
-                    {"marker", look.marker},
-                    {"line", look.line}};
-  json all{{"missing", panel.missing}, {"notes", panel.notes}, {"unit", panel.unit}, {"series", std::move(series)}};
+  for (const auto& [name, look] : looks) series[name] = described(look);
+  json all{{"missing", panel.missing},
+           {"notes", panel.notes},
+           {"unit", panel.unit},
+           {"more_is_better", panel.more_is_better},
+           {"series", std::move(series)}};
   if (panel.image) all["image"] = {{"key", panel.image->key}, {"replicate", panel.image->replicate}};
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return written(all);
 }
 
 class Writer {
@@ -150,6 +159,19 @@ void summarise(const MeasuredResults& results, SQLite::Database& database) {
     }
 }
 
+void list_looks(const MeasuredResults& results, SQLite::Database& database) {
+  database.exec("DELETE FROM look");
+  std::set<std::string> methods;
+  for (const StoredCell& cell : results.cells()) methods.insert(cell.column("method"));
+  SQLite::Statement insert(database, "INSERT INTO look VALUES(?,?)");
+  for (const auto& method : methods) {
+    insert.bind(1, as_text(method));
+    insert.bind(2, written(described(look_of_method(method))));
+    insert.exec();
+    insert.reset();
+  }
+}
+
 // Draws the figures with the cells of `measured` into the file that they are of. Returns why the last panel is empty.
 std::string draw(const std::filesystem::path& measured, const std::vector<StoredFigure>& figures,
                  const std::filesystem::path& file) {
@@ -167,7 +189,10 @@ std::string draw(const std::filesystem::path& measured, const std::vector<Stored
                      panel.points);
         missing = panel.missing;
       }
-    if (file == measured) summarise(results, database);
+    if (file == measured) {
+      summarise(results, database);
+      list_looks(results, database);
+    }
     transaction.commit();
     return missing;
   });

@@ -1,13 +1,15 @@
-// The drawn points of a results file as its tables `panel` and `point`, from which scripts/ and the page draw.
+// The drawn points of a results file as its tables `panel`, `point`, `summary` and `look`, from which scripts/ and the
+// page draw.
 //
 // panel   one row for each panel of a figure; panel counts from 1. json: {"missing": why there is nothing to draw,
-//         "notes": [sentences], "unit": of y, "series": {name: {"name": printed, ...}} (harness/figures/looks.hpp),
+//         "notes": [sentences], "unit": of y, "more_is_better": whether greater y are better,
+//         "series": {name: {"name": printed, ...}} (harness/figures/looks.hpp),
 //         "image": {"key": of the cell, "replicate": n} of the array that an image shows}
 // point   one row for each DrawnPoint (harness/figures/drawn_panel.hpp); NULL is NaN
 // summary one row for each cell and metric, for the page: the mean over replicates (an array counts as its mean), and
-// the
-//         median over all samples (the elements of arrays), with the intervals that figures draw. Empty for more cells
-//         than most_summarised
+//         the median over all samples (the elements of arrays), with the intervals that figures draw. Empty for more
+//         cells than most_summarised
+// look    one row for each method of a cell: how it is called in print and drawn (JSON, harness/figures/looks.hpp)
 #pragma once
 
 #include <filesystem>

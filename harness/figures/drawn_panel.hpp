@@ -31,6 +31,7 @@ struct DrawnPanel {
   std::vector<std::string> notes;
   std::string missing;     // why there is nothing to draw; empty if there is something
   std::string unit = "1";  // of y
+  bool more_is_better = false;
   // Of an image: the two-dimensional array that is drawn.
   struct Image {
     std::string key;

@@ -60,9 +60,7 @@ std::string printed_arguments(const Params& params, const Spec& spec) {
 }
 
 // Nullopt for a method that is not registered here, or has other parameters.
-std::optional<Params> method_of(const StoredCell& cell) try {
-  return Params("methods", cell.column("method"));
-} catch (const Misuse&) {
+std::optional<Params> method_of(const std::string& spec) try { return Params("methods", spec); } catch (const Misuse&) {
   return std::nullopt;
 }
 
@@ -72,7 +70,7 @@ std::string printed_part(const StoredCell& cell, const std::string& column, cons
   if (column == "method") return printed_spec("methods", without_parameters(*value, axes));
   if (column == "input") return printed_spec("inputs", without_parameters(*value, axes));
   if (column == "experiment") return without_parameters(*value, axes);
-  if (const auto params = method_of(cell))
+  if (const auto params = method_of(cell.column("method")))
     for (const Parameter& parameter : params->declared())
       if (parameter.name == column && parameter.kind == Parameter::Kind::entry)
         return printed_spec(parameter.catalogue, *value);
@@ -104,20 +102,12 @@ size_t place_beside(const Parameter& parameter, const std::string& value) {
   return place;
 }
 
-SeriesLook look_of(const StoredCell& cell, const DescribedPanel& panel) {
-  SeriesLook look;
-  std::vector<std::string> axes = panel.x;
-  axes.insert(axes.end(), panel.y_axis.begin(), panel.y_axis.end());
-  for (const auto& column : panel.series)
-    if (const std::string part = printed_part(cell, column, axes); !part.empty())
-      look.name += (look.name.empty() ? "" : ", ") + part;
-  const auto params = method_of(cell);
-  if (!params) return look;
-  look.family = catalogue("methods").description(params->name()).family;
-  look.shade = look.marker = place_in_family("methods", params->name());
-  for (const Parameter& parameter : params->declared()) {
+void add_family(SeriesLook& look, const Params& method) {
+  look.family = catalogue("methods").description(method.name()).family;
+  look.shade = look.marker = place_in_family("methods", method.name());
+  for (const Parameter& parameter : method.declared()) {
     if (parameter.kind != Parameter::Kind::entry) continue;
-    const std::string& value = params->text(parameter.name);
+    const std::string& value = method.text(parameter.name);
     if (parameter.name == "features") {
       look.marker = place_in_family(parameter.catalogue, value);
       const std::string& family = catalogue(parameter.catalogue).description(value).family;
@@ -128,6 +118,16 @@ SeriesLook look_of(const StoredCell& cell, const DescribedPanel& panel) {
       look.line = place_beside(parameter, value);
     }
   }
+}
+
+SeriesLook look_of(const StoredCell& cell, const DescribedPanel& panel) {
+  SeriesLook look;
+  std::vector<std::string> axes = panel.x;
+  axes.insert(axes.end(), panel.y_axis.begin(), panel.y_axis.end());
+  for (const auto& column : panel.series)
+    if (const std::string part = printed_part(cell, column, axes); !part.empty())
+      look.name += (look.name.empty() ? "" : ", ") + part;
+  if (const auto params = method_of(cell.column("method"))) add_family(look, *params);
   return look;
 }
 
@@ -141,23 +141,37 @@ std::string printed_spec(const std::string& plural, const std::string& text) try
   return text;  // a spec of another version of this program
 }
 
+SeriesLook look_of_method(const std::string& spec) {
+  SeriesLook look{.name = printed_spec("methods", spec)};
+  if (const auto params = method_of(spec)) add_family(look, *params);
+  return look;
+}
+
+CellsOfSeries cells_of_series(const std::vector<PlacedCell>& placed) {
+  CellsOfSeries cells;
+  for (const PlacedCell& place : placed) cells.emplace(place.series, place.cell);
+  return cells;
+}
+
+SeriesLook series_look(const MeasuredResults& results, const DescribedPanel& panel, const CellsOfSeries& cells,
+                       const std::string& series) {
+  auto of = cells.upper_bound(series);
+  while (of != cells.begin() && !series.starts_with(std::prev(of)->first)) --of;
+  if (of == cells.begin()) return {.name = series};
+  const auto& [of_cell, cell] = *std::prev(of);
+  SeriesLook look = look_of(results.cells()[cell], panel);
+  look.name += series.substr(of_cell.size());
+  return look;
+}
+
 std::map<std::string, SeriesLook> series_looks(const MeasuredResults& results, const DescribedPanel& panel,
                                                const std::vector<DrawnPoint>& points) {
-  std::map<std::string, size_t> cells;  // by series, one of its cells
-  for (const PlacedCell& place : placed_cells(results, panel)) cells.emplace(place.series, place.cell);
+  const CellsOfSeries cells = cells_of_series(placed_cells(results, panel));
   std::map<std::string, SeriesLook> looks;
   std::map<std::string, size_t> count;  // of series that have this printed name
   for (const DrawnPoint& point : points) {
     if (looks.contains(point.series)) continue;
-    SeriesLook look{.name = point.series};
-    // "performer (64 values)" and "local on that machine" begin with the name of their cells' series.
-    auto of = cells.upper_bound(point.series);
-    while (of != cells.begin() && !point.series.starts_with(std::prev(of)->first)) --of;
-    if (of != cells.begin()) {
-      const auto& [series, cell] = *std::prev(of);
-      look = look_of(results.cells()[cell], panel);
-      look.name += point.series.substr(series.size());
-    }
+    SeriesLook look = series_look(results, panel, cells, point.series);
     ++count[look.name];
     looks.emplace(point.series, std::move(look));
   }

@@ -18,6 +18,15 @@ struct SeriesLook {
   size_t line = 0;     // of the ensemble of projections: 0 is the default one
 };
 
+SeriesLook look_of_method(const std::string& spec);
+
+using CellsOfSeries = std::map<std::string, size_t>;  // by series, the position of one of its cells
+CellsOfSeries cells_of_series(const std::vector<PlacedCell>& placed);
+// The look of one series of a panel. "performer (64 values)" and "local on that machine" begin with the name of their
+// cells' series.
+SeriesLook series_look(const MeasuredResults& results, const DescribedPanel& panel, const CellsOfSeries& cells,
+                       const std::string& series);
+
 // The looks of the series of a panel, by series. No two have the same printed name.
 std::map<std::string, SeriesLook> series_looks(const MeasuredResults& results, const DescribedPanel& panel,
                                                const std::vector<DrawnPoint>& points);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/figures/looks.hpp"
 #include "harness/statistics/intervals.hpp"
 #include "harness/statistics/moments.hpp"
+#include "harness/store/compare_metric.hpp"
 
 namespace attnbench {
 
@@ -53,6 +55,10 @@ void PanelDrawing::pool(const std::vector<const PlacedCell*>& of_a_point) {
     (name == "experiment" || name == "method" || name == "input" ? specs : others).insert(name);
   }
   pooled_.merge(others.empty() ? specs : others);
+}
+
+std::string PanelDrawing::printed(const std::string& series) const {
+  return series_look(results, panel, cells_of_series(placed), series).name;
 }
 
 void PanelDrawing::say_what_is_pooled() {
@@ -152,8 +158,9 @@ void say_what_lies_beyond(PanelDrawing& drawing) {
   std::vector<std::string> words;
   for (const auto& [series, y] : beyond) {
     const auto [least, greatest] = std::minmax_element(y.begin(), y.end());
-    words.push_back(y.size() == 1 ? fmt::format("{} ({:.2g})", series, *least)
-                                  : fmt::format("{} ({:.2g} to {:.2g})", series, *least, *greatest));
+    const std::string name = drawing.printed(series);
+    words.push_back(y.size() == 1 ? fmt::format("{} ({:.2g})", name, *least)
+                                  : fmt::format("{} ({:.2g} to {:.2g})", name, *least, *greatest));
   }
   if (!words.empty()) drawing.note(fmt::format("Beyond the axes: {}.", fmt::join(words, ", ")));
 }
@@ -168,7 +175,7 @@ void say_what_lies_far_below(PanelDrawing& drawing) {
   for (DrawnPoint& point : drawing.drawn.points)
     if (point.role == "reference" && point.note.empty() && std::isnan(point.x) && point.y < least / 100) {
       point.note = "far below";
-      drawing.note(fmt::format("{} lies far below the axes, at {:.1e}.", point.series, point.y));
+      drawing.note(fmt::format("{} lies far below the axes, at {:.1e}.", drawing.printed(point.series), point.y));
     }
 }
 
@@ -210,7 +217,7 @@ void say_what_is_absent(PanelDrawing& drawing, const std::vector<DrawnReplicate>
     if (std::none_of(measured.begin(), measured.end(), [&](const DrawnReplicate& one) {
           return one.values && one.place->reference && drawing.cell(*one.place).column("method") == name;
         }))
-      absent.push_back(name);
+      absent.push_back(printed_spec("methods", name));
   if (!absent.empty()) drawing.note(fmt::format("No data for the reference {}.", fmt::join(absent, ", ")));
 }
 
@@ -240,7 +247,11 @@ DrawnPanel drawn_panel(const MeasuredResults& results, const DescribedPanel& pan
   say_what_lies_far_below(drawing);
   const auto measured = drawing.replicates(panel.y, false);
   say_what_is_absent(drawing, measured);
-  if (!measured.empty() && panel.ratio_to.empty()) drawing.drawn.unit = measured.front().values->unit;
+  if (!measured.empty()) {
+    const std::string& unit = measured.front().values->unit;
+    if (panel.ratio_to.empty()) drawing.drawn.unit = unit;
+    drawing.drawn.more_is_better = preference_of(panel.y, unit) == Preference::more;
+  }
   return std::move(drawing.drawn);
 }
 

@@ -31,6 +31,8 @@ class PanelDrawing {
   const StoredCell& cell(const PlacedCell& place) const { return results.cells()[place.cell]; }
   // The done replicates in the order of cells and numbers; gaps: also those without the metric.
   std::vector<DrawnReplicate> replicates(const std::string& metric, bool gaps) const;
+  // The name of a series in a note. Two series may share it.
+  std::string printed(const std::string& series) const;
   void note(std::string sentence) { drawn.notes.push_back(std::move(sentence)); }
   // Remembers in which columns the cells behind one point differ.
   void pool(const std::vector<const PlacedCell*>& of_a_point);

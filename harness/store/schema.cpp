@@ -17,10 +17,10 @@ namespace attnbench {
 namespace {
 
 constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
-constexpr std::int64_t schema_version = 7;           // increased with every new table or column
+constexpr std::int64_t schema_version = 8;           // increased with every new table or column
 
 // digest: harness/store/digest.hpp. scripts/results_file.py has the same text, which a test compares.
-// The tables panel, point and summary hold what figures and the page show, which harness/figures computes again for
+// The tables panel, point, summary and look hold what figures and the page show, which harness/figures computes again for
 // each report. WITHOUT ROWID keeps the measurements of a replicate together in the order of export, which then needs no
 // sorting.
 constexpr const char* tables = R"sql(
@@ -66,6 +66,7 @@ constexpr const char* tables = R"sql(
     cell INTEGER NOT NULL, metric TEXT NOT NULL, unit TEXT NOT NULL, mean REAL, low REAL, high REAL, median REAL,
     median_low REAL, median_high REAL, replicates INTEGER NOT NULL, samples INTEGER NOT NULL,
     PRIMARY KEY(cell, metric)) WITHOUT ROWID;
+  CREATE TABLE look(method TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
 )sql";
 
 // A table, index, view or trigger, as SQLite keeps it.

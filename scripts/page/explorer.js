@@ -61,14 +61,41 @@ function fillAxes(store, form, cells) {
   fill(facet, [["", [["", "none"]]], ["Columns", columns.filter(([name]) => values.get(name).size <= MOST_FACETS)]]);
 }
 
-// The look of every series follows from its place among all, so that hiding one series does not change the others.
-function looksOf(names) {
+// Methods have the names, hues and markers that they have in figures; of those that would look the same, the later ones
+// take the next marker or dash. The look of another series follows from its place. Hiding one changes no other.
+function looksOf(store, form, points) {
   const style = getComputedStyle(document.documentElement);
-  return new Map(names.map((name, i) => [name, {
-    colour: style.getPropertyValue(`--series-${i % COLOURS}`).trim(),
-    dash: DASHES[i % DASHES.length], dashes: DASH_ARRAYS[i % DASHES.length],
-    symbol: SYMBOLS[i % SYMBOLS.length], sign: SIGNS[i % SYMBOLS.length],
-  }]));
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const {series, x} = form.elements;
+  const cells = new Map(points.map(point => [point.series, point.cell]));
+  const taken = new Set();
+  return new Map(inOrder(cells.keys()).map((name, i) => {
+    const known = ["method", "name"].includes(series.value) ? store.looks[store.cells.method[cells.get(name)]] : undefined;
+    const colour = known ? (dark ? known.dark : known.colour) : style.getPropertyValue(`--series-${i % COLOURS}`).trim();
+    let [dash, symbol] = known ? [DASHES.indexOf(known.dash), Math.max(0, SYMBOLS.indexOf(known.symbol))] : [i, i];
+    for (let shift = 0; shift < DASHES.length * SYMBOLS.length && taken.has(`${colour} ${dash} ${symbol}`); ++shift) {
+      symbol = (symbol + 1) % SYMBOLS.length;
+      if (shift % SYMBOLS.length === SYMBOLS.length - 1) dash = (dash + 1) % DASHES.length;
+    }
+    taken.add(`${colour} ${dash} ${symbol}`);
+    return [name, {
+      name: known && series.value === "method" ? printedName(store, known, cells.get(name), name, x.value) : name, colour,
+      dash: DASHES[dash % DASHES.length], dashes: DASH_ARRAYS[dash % DASHES.length],
+      symbol: SYMBOLS[symbol % SYMBOLS.length], sign: SIGNS[symbol % SYMBOLS.length],
+    }];
+  }));
+}
+
+// The printed name of a series without the parameter that is the axis: "Performer, m = 64" along m is "Performer". What
+// follows the method's spec in the name of the series, such as the machine, stays.
+function printedName(store, known, cell, series, axis) {
+  const spec = withoutParameter(store.cells.method[cell], axis);
+  const argument = new RegExp(`, ${axis.replace(/\W/g, "\\$&")} = [^,;)]+`, "g");
+  return series.startsWith(spec) ? known.name.replaceAll(argument, "") + series.slice(spec.length) : series;
+}
+
+function inOrder(names) {
+  return [...new Set(names)].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
 }
 
 // Plotly's traces: in every facet one per series, the crosses, and the front.
@@ -91,7 +118,7 @@ function tracesOf(store, form, drawn, looks, facets) {
       if (!points.length) continue;
       const joined = new Set(points.map(point => point.x)).size === points.length;
       const below = point => point.y - (logy.checked ? Math.max(point.low, bottom) : point.low);
-      traces.push({...of(points, point => point.y), ...axes, name, mode: joined ? "lines+markers" : "markers",
+      traces.push({...of(points, point => point.y), ...axes, name: look.name, mode: joined ? "lines+markers" : "markers",
         line: {color: look.colour, width: 1.6, dash: look.dash}, marker: {color: look.colour, symbol: look.symbol, size: 7},
         error_y: {visible: intervals.checked, type: "data", symmetric: false, thickness: 1.1, width: 3, color: look.colour,
           array: points.map(point => point.high - point.y), arrayminus: points.map(below)}});
@@ -176,7 +203,8 @@ function drawLegend(form, looks, redraw) {
     button.ariaPressed = String(!hidden.has(name));
     button.innerHTML = `<svg viewBox="0 0 36 12" aria-hidden="true"><path d="M0 6H36" stroke="${look.colour}" stroke-width="2"
       stroke-dasharray="${look.dashes}"/><text x="18" y="10" text-anchor="middle" fill="${look.colour}">${look.sign}</text></svg>`;
-    button.append(name);
+    button.append(look.name);
+    button.title = name;
     button.onclick = () => {
       if (!hidden.delete(name)) hidden.add(name);
       form.elements.hide.value = [...hidden].join("|");
@@ -192,11 +220,9 @@ async function drawPlot(store, form) {
   await loadPlotly();
   const place = document.getElementById("plot");
   const drawn = pointsOf(store, form, cellsOf(store, form.elements.cells.value));
-  const inOrder = names => [...new Set(names)].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
-  const names = inOrder(drawn.points.map(point => point.series));
   const all = inOrder([...drawn.points, ...drawn.marks].map(point => point.facet));
   const facets = all.length ? all.slice(0, MOST_FACETS) : [""];
-  const looks = looksOf(names);
+  const looks = looksOf(store, form, drawn.points);
   const traces = tracesOf(store, form, drawn, looks, facets);
   await Plotly.react(place, traces, layoutOf(store, form, traces, facets, place.clientWidth),
     {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]});
@@ -205,7 +231,7 @@ async function drawPlot(store, form) {
     if (point.customdata) location.hash = `cells=key:${point.customdata}`;
   });
   drawLegend(form, looks, () => form.elements.hide.dispatchEvent(new Event("change", {bubbles: true})));
-  document.getElementById("plot-words").textContent = wordsOf(form, drawn, traces, names.length, all.length - facets.length);
+  document.getElementById("plot-words").textContent = wordsOf(form, drawn, traces, looks.size, all.length - facets.length);
 }
 
 // Counts what the plot shows and what it leaves out, so that nothing is missing silently.

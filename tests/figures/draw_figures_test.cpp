@@ -112,9 +112,62 @@ TEST_CASE("a table has a number for each series, with an interval, and no place 
   }
   draw_figures(file);
   CHECK(answer_of(file, "SELECT json_extract(json, '$.notes[0]') FROM panel") ==
-        "linear is not shown: a replicate has no error.");
+        "Linear is not shown: a replicate has no error.");
   CHECK(answer_of(file, "SELECT series || ' ' || y FROM point ORDER BY series") == "performer 3.0 uniform 3.0");
   CHECK(answer_of(file, "SELECT count(*) FROM point WHERE x IS NULL AND low < 3 AND high > 3") == "2");
+}
+
+TEST_CASE("a closed form stays in a table where an error could not be estimated", "[unit]") {
+  const Folder folder;
+  const std::string file = folder / "r.db";
+  {
+    Store store(file);
+    const auto run = store.begin_run("test", "{}");
+    store.record(run, cell("performer", 64), 0, {}, 0.1, {scalar("error", 2), scalar("law", 3)});
+    store.record(run, cell("performer", 64), 1, {}, 0.1, {scalar("error", 4), scalar("law", 5)});
+    store.record(run, cell("linear", 64), 0, {}, 0.1, {scalar("law", 7)});
+  }
+  const auto panel = described_panel(
+      {{"kind", "table"}, {"x", nlohmann::json::array()}, {"y", "error"}, {"theory", "law"}, {"series", {"method"}}});
+  const auto drawn = drawn_panel(MeasuredResults(file), panel);
+  REQUIRE(drawn.points.size() == 2);
+  CHECK(drawn.points[0].series == "linear");
+  CHECK(std::isnan(drawn.points[0].y));
+  CHECK(drawn.points[0].theory == 7);
+  CHECK(drawn.points[0].note.empty());
+  CHECK(drawn.points[1].y == 3);
+  CHECK(drawn.points[1].theory == 4);
+}
+
+TEST_CASE("the page has the look of every method of a cell, with all of its parameters in the name", "[unit]") {
+  const Folder folder;
+  const std::string file = folder / "r.db";
+  write_results(file, {"performer:m=16", "performer:features=trig,m=16", "of-a-plugin"});
+  for (int times = 0; times < 2; ++times) draw_figures(file);
+  const auto look = [&](const std::string& method, const std::string& part) {
+    return answer_of(file, "SELECT json_extract(json, '$." + part + "') FROM look WHERE method = '" + method + "'");
+  };
+  CHECK(answer_of(file, "SELECT count(*) FROM look") == "3");
+  CHECK(look("performer:m=16", "name") == "Performer, m = 16");
+  CHECK(look("performer:m=16", "family") == "positive");
+  CHECK(look("performer:features=trig,m=16", "family") == "trigonometric");
+  CHECK(look("of-a-plugin", "name") == "of-a-plugin");
+  CHECK(look("of-a-plugin", "family").empty());
+}
+
+TEST_CASE("a panel says whether more of its metric is better", "[unit]") {
+  for (const auto& [metric, more] : {std::pair("error", 0), std::pair("top_agreement", 1)}) {
+    const Folder folder;
+    const std::string file = folder / "r.db";
+    {
+      Store store(file);
+      store.record(store.begin_run("test", "{}"), cell("performer", 64), 0, {}, 0.1, {scalar(metric, 0.5)});
+      store.put_figure("recipe", "figure", 0,
+                       R"({"panels":[{"kind":"curve","x":["n"],"y":")" + std::string(metric) + R"("}]})");
+    }
+    draw_figures(file);
+    CHECK(answer_of(file, "SELECT json_extract(json, '$.more_is_better') FROM panel") == std::to_string(more));
+  }
 }
 
 TEST_CASE("the page's numbers of a cell are its mean over replicates and its median over samples", "[unit]") {

@@ -105,7 +105,7 @@ TEST_CASE("a method without the axis is a level where the panel names it, and ot
   CHECK(unnamed.points.size() == 1);
   CHECK(unnamed.notes == Sentences{"Not drawn, no number for m: uniform."});
   CHECK(results.drawn({{"references", {"softmax"}}}).notes ==
-        Sentences{"Not drawn, no number for m: uniform.", "No data for the reference softmax."});
+        Sentences{"Not drawn, no number for m: uniform.", "No data for the reference Softmax (exact)."});
 }
 
 TEST_CASE("a ratio is taken replicate by replicate, and its centre is the geometric mean", "[unit]") {

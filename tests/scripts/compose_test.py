@@ -55,6 +55,10 @@ class Composing(InTemporaryDirectory):
         _, drawn = self.figure(store, first, second)
         grey = {series for series, look in compose.series_looks(drawn).items() if look.colour == style.GREY}
         self.assertEqual(grey, {"series=8", "series=9"})
+        _, drawn = self.figure(store, first)
+        drawn[0].more_is_better = True
+        grey = {series for series, look in compose.series_looks(drawn).items() if look.colour == style.GREY}
+        self.assertEqual(grey, {"series=0", "series=1"})
         _, drawn = self.figure(store, first, {**first, "where": {"experiment": "error", "series": [8, 9]}})
         self.assertFalse([look for look in compose.series_looks(drawn).values() if look.colour == style.GREY])
 

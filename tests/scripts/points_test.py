@@ -125,7 +125,7 @@ class Points(InTemporaryDirectory):
         references = {**CURVE, "references": ["uniform", "softmax"]}
         panel = self.panel(store, references)
         self.assertEqual(list(panel.role("reference")["series"]), ["uniform"])
-        self.assertIn("softmax lies far below the axes, at 4.0e-07.", panel.notes)
+        self.assertIn("Softmax (exact) lies far below the axes, at 4.0e-07.", panel.notes)
         linear = self.panel(store, {**references, "y_scale": "linear"})
         self.assertEqual(sorted(linear.role("reference")["series"]), ["softmax", "uniform"])
 

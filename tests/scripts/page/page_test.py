@@ -48,6 +48,7 @@ except ImportError as missing:
     sys.exit(77)
 
 import report
+import style
 from example_stores import seal
 
 USED_ROLES = ("link", "button", "combobox", "searchbox", "textbox", "checkbox", "image", "img", "table")
@@ -519,18 +520,29 @@ class Exploring(InBrowser):
         self.js("location.hash = 'cells=recipe:decode'")
         self.wait(lambda: self.one("#cells-form [name=find]").get_attribute("value") == "", "another view")
 
+    def test_methods_have_the_colours_and_names_of_figures(self) -> None:
+        self.open("#cells=recipe:causal-rank")
+        self.wait_for_plot()
+        traces = self.js(
+            "document.getElementById('plot').data.filter(t => t.line).map(t => [t.name, t.line.color, t.line.dash, t.marker.symbol])"
+        )
+        looks = {name: colour for name, colour, *_ in traces}
+        self.assertEqual(looks["Softmax (exact)"], style.INK)
+        self.assertEqual(looks["Mean of V"], style.FAINT)
+        self.assertEqual(len({tuple(trace[1:]) for trace in traces}), len(traces), "two series look the same")
+
     def test_a_series_is_hidden_from_the_keyboard(self) -> None:
         self.open("#cells=recipe:causal-rank")
         self.wait_for_plot()
-        self.assertTrue(self.traces("uniform"))
+        self.assertTrue(self.traces("Mean of V"))
         button = self.one("#legend button[data-series=uniform]")
         button.send_keys(Keys.SPACE)
-        self.wait(lambda: not self.traces("uniform"), "no series")
+        self.wait(lambda: not self.traces("Mean of V"), "no series")
         self.assertEqual(self.js("document.activeElement.dataset.series"), "uniform")
         self.assertEqual(self.one("#legend button[data-series=uniform]").get_attribute("aria-pressed"), "false")
         self.assertIn("hide=uniform", self.js("location.hash"))
         self.one("#legend button[data-series=uniform]").send_keys(Keys.SPACE)
-        self.wait(lambda: self.traces("uniform"), "the series")
+        self.wait(lambda: self.traces("Mean of V"), "the series")
 
     def test_a_point_says_what_it_is(self) -> None:
         self.open("#cells=recipe:causal-rank&find=method=linear")
@@ -552,11 +564,11 @@ class Exploring(InBrowser):
         self.open("#cells=recipe:decode&y=seconds")
         self.wait_for_plot()
         self.assertIn(OTHER_MACHINE, self.one(".notice").text)
-        there = f"softmax on {OTHER_MACHINE}"
-        self.assertEqual(self.traces("softmax on "), [], "the recipe's own cells are of one machine")
+        there = f"Softmax (exact) on {OTHER_MACHINE}"
+        self.assertEqual(self.traces("Softmax (exact) on "), [], "the recipe's own cells are of one machine")
         self.choose("cells", "experiment:decode")
         self.wait(lambda: self.traces(there), "a series of the other machine")
-        names = [name for name, _ in self.traces("softmax")]
+        names = [name for name, _ in self.traces("Softmax")]
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual({name.split(" on ")[1] == OTHER_MACHINE for name in names}, {True, False})
 
