@@ -75,7 +75,8 @@ def capture(
         if len(shapes) > 1:
             said = ", ".join(f"layer {layer}: q {shape[0]}, k {shape[1]}" for shape, layer in shapes.items())
             raise Misuse(f"capture: a file has heads of one shape, and these differ ({said}); give layers= of one shape")
-        tensors = {name: np.stack([one[0][i] for one in heads]) for i, name in enumerate("qkv")}
+        # save_file writes memory as it lies, and stack keeps the order of axes that a cut has.
+        tensors = {name: np.ascontiguousarray([one[0][i] for one in heads]) for i, name in enumerate("qkv")}
         causal = {str(cut.causal).lower() for _, cut in heads}
         facts = {"layers": ",".join(map(str, found)), "causal": "/".join(sorted(causal)), "model": type(model).__name__}
         temporary = place.with_name(place.name + ".tmp")
