@@ -191,7 +191,7 @@ def part_of(call: Call, item: int) -> tuple[Heads, Cut]:
         visible = visible_of(_array(call.mask[item]), call.where)
     else:
         visible = np.tri(nq, nk, nk - nq, dtype=np.bool_) if call.causal else np.ones((nq, nk), dtype=np.bool_)
-    cut = cut_of(visible, call.where)
+    cut = cut_of(visible, call.same_tokens, call.where)
     q, k, v = (_array(x[item]) for x in (call.q, call.k, call.v))
     q = q * np.float32(call.scaling * d**0.5)
     return (q[:, cut.rows], k[:, cut.keys], v[:, cut.keys]), cut

@@ -7,6 +7,7 @@ Models of transformers look their attention up by name (AttentionInterface): whi
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, NamedTuple
@@ -16,6 +17,7 @@ import torch
 from attnbench._native import Misuse
 
 NAME = "attnbench"  # of the attention interface
+CROSSED = re.compile("cross|encoder_attn|EncDec", re.IGNORECASE)  # modules whose keys are of other tokens
 
 
 class Call(NamedTuple):
@@ -37,6 +39,8 @@ class Call(NamedTuple):
     """with mask None: the last query sees all keys, each earlier one a key less"""
     scaling: float
     """of the logits"""
+    same_tokens: bool
+    """queries and keys are of the same tokens, as far as the module's name tells"""
 
 
 Handler = Callable[[Call], Any]
@@ -135,7 +139,8 @@ def _attention(module: Any, query: Any, key: Any, value: Any, attention_mask: An
     """The function of the interface: [batch, n, heads, dv], and no weights."""
     for layer, name, handler in reversed(_open.get(id(module), [])):
         where = f"layer {layer} ({name})"
-        call = Call(layer, where, query, key, value, attention_mask, _causal(module, query, given), _scaling(query, given))
+        causal, scaling = _causal(module, query, given), _scaling(query, given)
+        call = Call(layer, where, query, key, value, attention_mask, causal, scaling, not CROSSED.search(name))
         refuse_other_logits(where, given)
         output = handler(call)
         if output is not None:
@@ -200,7 +205,7 @@ def _by_product(model: Any, handler: Handler) -> Iterator[None]:
         if mask is not None:
             mask = mask[(None,) * (4 - mask.dim())].expand(query.shape[0], -1, query.shape[2], key.shape[2])
         scaling = query.shape[-1] ** -0.5 if scale is None else scale
-        output = handler(Call(number, f"call {number} of attention", query, key, value, mask, is_causal, scaling))
+        output = handler(Call(number, f"call {number} of attention", query, key, value, mask, is_causal, scaling, False))
         if output is None:
             output = own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **given)
         return output

@@ -21,11 +21,11 @@ class Cut(NamedTuple):
     """row i of the part sees all of its keys but the last len(rows) - 1 - i; otherwise every row sees all"""
 
 
-def cut_of(visible: NDArray[np.bool_], where: str) -> Cut:
+def cut_of(visible: NDArray[np.bool_], same_tokens: bool, where: str) -> Cut:
     """The part of a head for a mask [nq, nk], True where a query sees a key. Raises Misuse for any other pattern.
 
-    A query of a causal mask is padding if its own key is hidden, or if it sees no key. Padded queries of a mask without
-    causality are computed, as models do.
+    same_tokens: query i and key i are of one token, so that the query of a key that nobody sees is padding. Methods
+    must not see it: landmarks, for one, average queries.
     """
     nq, nk = visible.shape
     keys = np.flatnonzero(visible.any(axis=0))
@@ -35,7 +35,7 @@ def cut_of(visible: NDArray[np.bool_], where: str) -> Cut:
     if len(rows) == 0:
         raise Misuse(f"{where}: no query sees a key; give a batch whose attention_mask is not 0 everywhere")
     if seen[rows].all():
-        return Cut(rows, keys, False)
+        return Cut(np.intersect1d(rows, keys) if same_tokens and nq == nk else rows, keys, False)
     if nq == nk:
         rows = np.flatnonzero(np.diagonal(visible))
     counts = counts[rows]

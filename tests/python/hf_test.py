@@ -216,7 +216,7 @@ class SwapTest(unittest.TestCase):
         from attnbench.hf import applied
         from attnbench.intercepted import Call
 
-        first, second = (applied("performer", Call(i, "", q, q, q, None, True, 0.25), 1) for i in (0, 1))
+        first, second = (applied("performer", Call(i, "", q, q, q, None, True, 0.25, True), 1) for i in (0, 1))
         self.assertGreater(float((first - second).abs().max()), 1e-3)
 
     def test_models_with_encoder_and_decoder(self) -> None:
@@ -241,6 +241,17 @@ class SwapTest(unittest.TestCase):
         with attnbench.hf.attention(model, "uniform"):  # outside of the model
             out = nn.functional.scaled_dot_product_attention(q, q, q)
         self.assertGreater(float((out - q.mean(2, keepdim=True)).abs().max()), 0.01)
+
+    def test_padding_changes_no_number_of_a_method(self) -> None:
+        for make, method in ((bert, "nystrom:landmarks=4"), (bert, "performer:m=8"), (llama, "performer:m=8")):
+            for seen in (RIGHT, LEFT):
+                words, positions = WORDS[1:, seen[1].bool()], torch.arange(N)[None, seen[1].bool()]
+                model = make()
+                with self.subTest(model=make.__name__, method=method), torch.no_grad():
+                    with attnbench.hf.attention(model, method):
+                        padded = model(WORDS, attention_mask=seen, position_ids=torch.arange(N)[None].expand(2, -1)).logits
+                        alone = model(words, position_ids=positions).logits
+                    self.assertLess(float((padded[1, seen[1].bool()] - alone[0]).abs().max()), CLOSE)
 
     def test_a_fitted_method_learns_from_the_calibration_batch(self) -> None:
         model = gpt2()
@@ -286,7 +297,8 @@ class RefusalTest(unittest.TestCase):
         ):
             with self.subTest(words=words):
                 self.assertRegex(misuse(test), words)
-        self.assertLess(float((swapped(mistral, input_ids=WORDS[:, :8]).logits - mistral(WORDS[:, :8]).logits).abs().max()), CLOSE)
+        words = WORDS[:, :8]
+        self.assertLess(farthest(swapped(mistral, input_ids=words).logits, logits(mistral, words, None), NONE[:, :8]), CLOSE)
 
     def test_a_model_is_as_before_after_an_error(self) -> None:
         model = llama()
