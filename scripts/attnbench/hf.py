@@ -48,9 +48,7 @@ def layers(model: Any) -> list[str]:
     return layers_of(model)
 
 
-def capture(
-    model: Any, batch: Any, file: str | os.PathLike[str], *, layers: Sequence[int] | None = None
-) -> list[Path]:
+def capture(model: Any, batch: Any, file: str | os.PathLike[str], *, layers: Sequence[int] | None = None) -> list[Path]:
     """Calls the model once with a batch, and writes q, k and v of its attention to files that `--input file:` reads.
 
     batch: tensors by name, as a tokenizer returns them, or one tensor. layers: the numbers of those that are captured,
@@ -74,7 +72,9 @@ def capture(
         shapes = {tuple(x.shape for x in one[0]): layer for layer, one in zip(found, heads)}
         if len(shapes) > 1:
             said = ", ".join(f"layer {layer}: q {shape[0]}, k {shape[1]}" for shape, layer in shapes.items())
-            raise Misuse(f"capture: a file has heads of one shape, and these differ ({said}); give layers= of one shape")
+            raise Misuse(
+                f"capture: a file has heads of one shape, and these differ ({said}); give layers= of one shape"
+            )
         # save_file writes memory as it lies, and stack keeps the order of axes that a cut has.
         tensors = {name: np.ascontiguousarray([one[0][i] for one in heads]) for i, name in enumerate("qkv")}
         causal = {str(cut.causal).lower() for _, cut in heads}
@@ -232,7 +232,9 @@ def _without_gradient(spec: str, call: Call, output: Any) -> Any:
 
         @staticmethod
         def backward(context: Any, *gradients: Any) -> Any:
-            raise Misuse(f"{call.where}: attention by {spec} has no gradients here; leave the context before backward()")
+            raise Misuse(
+                f"{call.where}: attention by {spec} has no gradients here; leave the context before backward()"
+            )
 
     return Refusing.apply(call.q, call.k, call.v)
 
@@ -267,7 +269,9 @@ def _chosen(model: Any, layers: Sequence[int] | None, names: Sequence[str]) -> s
     if wrong or not chosen:
         there = f"from 0 to {len(names) - 1}" if names else "from 0"
         given = f"layer {wrong[0]}" if wrong else "no layer"
-        raise Misuse(f"layers: {given} was asked for and {type(model).__name__} has layers {there}; see attnbench.hf.layers")
+        raise Misuse(
+            f"layers: {given} was asked for and {type(model).__name__} has layers {there}; see attnbench.hf.layers"
+        )
     return chosen
 
 

@@ -45,7 +45,9 @@ class HuggingFace(Input):
         pass
 
     def draw(self, shape: Sizes, seed: int) -> tuple[Any, ...]:
-        raise Misuse("hugging-face: only attnbench.hf.evaluate measures such models; capture gives their heads as files")
+        raise Misuse(
+            "hugging-face: only attnbench.hf.evaluate measures such models; capture gives their heads as files"
+        )
 
 
 class Text(NamedTuple):
@@ -89,7 +91,9 @@ def evaluated(
         causal = all(cut.causal for of_layer in first.values() for _, cut in of_layer)
         learnt = None
         if learnt_from is not None:
-            learnt = {layer: texts[0][0] for layer, texts in captured(model, torch.tensor([learnt_from[0][:n]])).items()}
+            learnt = {
+                layer: texts[0][0] for layer, texts in captured(model, torch.tensor([learnt_from[0][:n]])).items()
+            }
         measured: dict[str, list[Values]] = {spec: [] for spec in specs}
         seconds: dict[str, list[float]] = {spec: [] for spec in specs}
         for replicate, (tokens, sizes) in enumerate(read):
@@ -133,7 +137,9 @@ def _tokens(text: Any, tokenizer: Any, which: str) -> tuple[list[int], list[int]
         )
     said = tokenizer(text, return_offsets_mapping=True, verbose=False)
     ends, sizes = 0, []
-    for begin, end in said["offset_mapping"]:  # spaces between two tokens belong to the second; special tokens have none
+    for begin, end in said[
+        "offset_mapping"
+    ]:  # spaces between two tokens belong to the second; special tokens have none
         sizes.append(len(text[ends:end].encode()) if end > begin else 0)
         ends = max(ends, end)
     return list(said["input_ids"]), sizes

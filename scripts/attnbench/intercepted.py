@@ -46,7 +46,9 @@ class Call(NamedTuple):
 Handler = Callable[[Call], Any]
 """The output [batch, heads, nq, dv]; None if the model's own attention shall compute it."""
 
-_open: dict[int, list[tuple[int, str, Handler]]] = {}  # by id of a module: its layer, its name, and who is asked last to first
+_open: dict[int, list[tuple[int, str, Handler]]] = (
+    {}
+)  # by id of a module: its layer, its name, and who is asked last to first
 _own: dict[int, str] = {}  # by id of a module: the name of the model's own attention
 
 
@@ -205,7 +207,9 @@ def _by_product(model: Any, handler: Handler) -> Iterator[None]:
         if mask is not None:
             mask = mask[(None,) * (4 - mask.dim())].expand(query.shape[0], -1, query.shape[2], key.shape[2])
         scaling = query.shape[-1] ** -0.5 if scale is None else scale
-        output = handler(Call(number, f"call {number} of attention", query, key, value, mask, is_causal, scaling, False))
+        output = handler(
+            Call(number, f"call {number} of attention", query, key, value, mask, is_causal, scaling, False)
+        )
         if output is None:
             output = own(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **given)
         return output

@@ -65,4 +65,5 @@ def visible_of(mask: Any, where: str) -> NDArray[np.bool_]:
         numbers = ~hides
     if (numbers != numbers[:1]).any():
         raise Misuse(f"{where}: its heads have different masks, and methods know one for all; leave it out of layers=")
-    return numbers[0]
+    visible: NDArray[np.bool_] = numbers[0]
+    return visible

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 if find_spec("torch") is None or find_spec("transformers") is None:
-    print("skipped: this Python has no torch or no transformers; scripts/test_torch.sh installs both and runs this test")
+    print(
+        "skipped: this Python has no torch or no transformers; scripts/test_torch.sh installs both and runs this test"
+    )
     sys.exit(77)
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,7 +206,7 @@ class SwapTest(unittest.TestCase):
 
     def test_each_layer_draws_and_equal_seeds_are_equal_draws(self) -> None:
         model = llama()
-        made = {}
+        made: dict[int, list[Any]] = {}
         for seed in (1, 1, 2):
             with attnbench.hf.attention(model, "performer:m=8", seed=seed):
                 made.setdefault(seed, []).append(logits(model))
@@ -249,7 +251,9 @@ class SwapTest(unittest.TestCase):
                 model = make()
                 with self.subTest(model=make.__name__, method=method), torch.no_grad():
                     with attnbench.hf.attention(model, method):
-                        padded = model(WORDS, attention_mask=seen, position_ids=torch.arange(N)[None].expand(2, -1)).logits
+                        padded = model(
+                            WORDS, attention_mask=seen, position_ids=torch.arange(N)[None].expand(2, -1)
+                        ).logits
                         alone = model(words, position_ids=positions).logits
                     self.assertLess(float((padded[1, seen[1].bool()] - alone[0]).abs().max()), CLOSE)
 
@@ -271,7 +275,12 @@ class SwapTest(unittest.TestCase):
 
 class RefusalTest(unittest.TestCase):
     def test_attention_that_methods_cannot_replace_is_one_sentence(self) -> None:
-        tiny = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 32}
+        tiny: dict[str, Any] = {
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "hidden_size": 32,
+        }
         tiny = {**tiny, "intermediate_size": 32, **SMALL}
         bloom = BloomForCausalLM(BloomConfig(n_layer=2, n_head=2, hidden_size=32, **SMALL)).eval()
         t5 = T5ForConditionalGeneration(
@@ -298,7 +307,9 @@ class RefusalTest(unittest.TestCase):
             with self.subTest(words=words):
                 self.assertRegex(misuse(test), words)
         words = WORDS[:, :8]
-        self.assertLess(farthest(swapped(mistral, input_ids=words).logits, logits(mistral, words, None), NONE[:, :8]), CLOSE)
+        self.assertLess(
+            farthest(swapped(mistral, input_ids=words).logits, logits(mistral, words, None), NONE[:, :8]), CLOSE
+        )
 
     def test_a_model_is_as_before_after_an_error(self) -> None:
         model = llama()
@@ -407,7 +418,8 @@ class EvaluateTest(unittest.TestCase):
 
         def bits(i: int) -> float:
             with torch.no_grad():
-                return float(model(WORDS[i : i + 1, :30], labels=WORDS[i : i + 1, :30]).loss) / np.log(2)
+                loss = float(model(WORDS[i : i + 1, :30], labels=WORDS[i : i + 1, :30]).loss)
+            return loss / float(np.log(2))
 
         exact = [bits(i) for i in (0, 1)]
         model.set_attn_implementation("mean")
@@ -428,7 +440,7 @@ class EvaluateTest(unittest.TestCase):
 
     def test_a_replaced_layer_alone_counts_for_the_output_error(self) -> None:
         found = self.evaluated(llama(), [WORDS[0]], ["uniform"], layers=[0])
-        (heads, _) = attnbench.hf.captured(llama(), WORDS[:1], [0])[0][0]
+        heads, _ = attnbench.hf.captured(llama(), WORDS[:1], [0])[0][0]
         exact, mean = (attnbench.attend(method, *heads, causal=True) for method in ("softmax", "uniform"))
         errors = np.linalg.norm(mean - exact, axis=(1, 2)) / np.linalg.norm(exact, axis=(1, 2))
         self.assertAlmostEqual(found.iloc[0]["relative_output_error"], errors.mean(), delta=1e-5)
@@ -447,7 +459,7 @@ class EvaluateTest(unittest.TestCase):
             (["compare", self.results, "--method", "performer", "--method", "softmax", "--metric", "next_byte_kl"],
              "next_byte_kl"),
         ):  # fmt: skip
-            done = subprocess.run([BUILD / "attnbench", *words], capture_output=True, text=True)
+            done = subprocess.run([str(BUILD / "attnbench"), *map(str, words)], capture_output=True, text=True)
             self.assertRegex(done.stdout, said, done.stderr)
         with sqlite3.connect(self.results) as database:
             figures = dict(database.execute("SELECT name, json FROM figure"))
@@ -471,7 +483,10 @@ class EvaluateTest(unittest.TestCase):
     def test_masked_tokens(self) -> None:
         tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
         model = bert(len(tokenizer), attn_implementation="sdpa")
-        texts = ["The cat sleeps on the sofa, and the dog in its basket.", "Stocks fell sharply on Monday, they say now."]
+        texts = [
+            "The cat sleeps on the sofa, and the dog in its basket.",
+            "Stocks fell sharply on Monday, they say now.",
+        ]
         asked: list[Any] = []
         model.register_forward_pre_hook(lambda module, given: asked.append(given[0].clone()))
         found = self.evaluated(model, texts, ["softmax", "uniform"], tokenizer=tokenizer, n=11)
@@ -491,16 +506,25 @@ class EvaluateTest(unittest.TestCase):
         tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
         long, short = list(WORDS)[0], WORDS[1, :12]
         for test, words in (
-            (lambda: self.evaluated(gpt2(), [long, short], ["softmax"], n=20), "n = 20 .* text 1 has 12 tokens; .*n=12"),
+            (
+                lambda: self.evaluated(gpt2(), [long, short], ["softmax"], n=20),
+                "n = 20 .* text 1 has 12 tokens; .*n=12",
+            ),
             (lambda: self.evaluated(gpt2(), [WORDS[0, :1]], ["softmax"]), "expected at least 2 tokens"),
             (lambda: self.evaluated(gpt2(), ["some text"], ["softmax"]), "needs tokenizer="),
             (lambda: self.evaluated(gpt2(), ["a", long], ["softmax"]), "some texts are strings and some are numbers"),
             (lambda: self.evaluated(gpt2(), [], ["softmax"]), "give a list of texts"),
             (lambda: self.evaluated(gpt2(), [0.5 * long], ["softmax"]), "expected a string, or numbers of tokens"),
             (lambda: self.evaluated(bert(), [long], ["softmax"]), "predicts masked tokens; give tokenizer="),
-            (lambda: self.evaluated(bert(len(tokenizer)), [""], ["softmax"], tokenizer=tokenizer), "no token that is predicted"),
+            (
+                lambda: self.evaluated(bert(len(tokenizer)), [""], ["softmax"], tokenizer=tokenizer),
+                "no token that is predicted",
+            ),
             (lambda: self.evaluated(gpt2(), [long], ["vq"]), "vq is fitted; give calibration=TEXT"),
-            (lambda: self.evaluated(gpt2().transformer, [long], ["softmax"]), "GPT2Model gives no logits.*AutoModelFor"),
+            (
+                lambda: self.evaluated(gpt2().transformer, [long], ["softmax"]),
+                "GPT2Model gives no logits.*AutoModelFor",
+            ),
         ):
             with self.subTest(words=words):
                 self.assertRegex(misuse(test), words)
@@ -547,9 +571,13 @@ class MiniLMTest(unittest.TestCase):
 
         def margin(cosines: Any) -> float:
             """Of a paraphrase over the sentences that are none."""
-            return float(cosines.diagonal().mean() - (cosines.sum() - cosines.trace()) / (cosines.numel() - len(cosines)))
+            return float(
+                cosines.diagonal().mean() - (cosines.sum() - cosines.trace()) / (cosines.numel() - len(cosines))
+            )
 
-        margins = {method: margin(self.cosines(method)) for method in ("nystrom:landmarks=8", "performer:m=256", "uniform")}
+        margins = {
+            method: margin(self.cosines(method)) for method in ("nystrom:landmarks=8", "performer:m=256", "uniform")
+        }
         self.assertTrue((exact.argmax(1) == torch.arange(5)).all())
         self.assertGreater(margin(exact), 0.6)
         self.assertGreater(margins["nystrom:landmarks=8"], margins["performer:m=256"])
