@@ -18,7 +18,7 @@ constexpr double share = 8;  // budgets of the field are softmax's FLOPs over th
 // An interval of a median over 24 draws has an error rate down to 2^-23. Statements use 300 intervals at most.
 constexpr Index draws = 24;
 
-// What harness/inputs/pretrained holds of a model.
+// A model of harness/inputs/pretrained.
 struct Model {
   std::string name, title;
   std::vector<RealHead> heads;
@@ -113,13 +113,11 @@ void measure(Recipe& recipe, Model& one) {
   one.speeds = recipe.run(request);
 }
 
-std::string title_of(const Model& one) {
-  return fmt::format("{}, n = {}, {}", one.title, one.n, one.causal ? "causal" : "bidirectional");
-}
+std::string title_of(const Model& one) { return fmt::format("{}, n = {}", one.title, one.n); }
 
 const std::string captured =
     "Heads are those at evenly spaced ranks of the mean entropy of their rows, of all heads of the model "
-    "(harness/inputs/pretrained/README.md). ";
+    "(harness/inputs/pretrained/README.md). The decoder is causal, the others are not. ";
 
 void draw(Recipe& recipe, const std::vector<Model>& all) {
   std::vector<Panel> trades, columns, entropies;

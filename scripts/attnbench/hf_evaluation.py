@@ -212,7 +212,7 @@ def _measured(
     learnt: Mapping[int, Heads] | None,
     seed: int,
 ) -> Values:
-    """The metrics of one text and one draw, or why there are none."""
+    """The metrics of one text and one draw, or why they are missing."""
     errors: list[float] = []
 
     def by_method(call: Call) -> Any:

@@ -41,7 +41,7 @@ def record(
 
     experiment, input: specs, or classes derived from Experiment and Input, whose code need not run: they name the
     metrics with their units, and where the numbers come from. measured: by the spec of a method, what each replicate
-    gave, in order or by its number: numbers or arrays by metric, or an exception that says why there is none (Skip:
+    gave, in order or by its number: numbers or arrays by metric, or an exception that says why they are missing (Skip:
     skipped; NumericallyInvalid: invalid; others: failed). n, d, dv, heads, causal, precision ("f32" or "f64"), seed: of
     the cell. seconds: of each replicate by method, by default 0. A replicate that was recorded stays as it is. Page,
     figures and `compare` read these rows like any others. Raises Misuse before anything is written.

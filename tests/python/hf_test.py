@@ -98,7 +98,7 @@ def logits(model: Any, words: Any = WORDS, seen: Any = NONE) -> Any:
 
 
 def farthest(a: Any, b: Any, seen: Any = NONE) -> float:
-    """The greatest difference at tokens that are no padding."""
+    """The greatest difference, padding left out."""
     return float((a - b)[seen.bool()].abs().max())
 
 
@@ -570,7 +570,7 @@ class MiniLMTest(unittest.TestCase):
         self.assertLess(float((self.cosines("softmax") - exact).abs().max()), 1e-5)
 
         def margin(cosines: Any) -> float:
-            """Of a paraphrase over the sentences that are none."""
+            """Of a paraphrase over the other sentences."""
             return float(
                 cosines.diagonal().mean() - (cosines.sum() - cosines.trace()) / (cosines.numel() - len(cosines))
             )
