@@ -85,14 +85,14 @@ TEST_CASE("pretrained: replicates read the measured texts, and fitted methods an
     INFO(each.spec());
     CHECK(limits_of(each).replicates == measured);
     CHECK(limits_of(spec_of(model, json.at("heads").at(0), ",text=1")).replicates == 0);
-    std::set<double> first_numbers{drawn(each, 0, Purpose::calibration).V(1, 0)};
+    std::set<double> sums{drawn(each, 0, Purpose::calibration).V.sum()};  // the first tokens may be equal
     for (Index replicate = 0; replicate < measured; ++replicate) {
-      const double number = drawn(each, replicate, Purpose::measured).V(1, 0);
-      first_numbers.insert(number);
+      const double sum = drawn(each, replicate, Purpose::measured).V.sum();
+      sums.insert(sum);
       const Params one = spec_of(model, json.at("heads").at(0), fmt::format(",text={}", replicate));
-      CHECK(drawn(one, 5, Purpose::measured).V(1, 0) == number);
+      CHECK(drawn(one, 5, Purpose::measured).V.sum() == sum);
     }
-    CHECK(std::ssize(first_numbers) == measured + 1);
+    CHECK(std::ssize(sums) == measured + 1);
   }
 }
 
