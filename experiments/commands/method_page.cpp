@@ -33,13 +33,14 @@ class Page {
     if (longest_ < fewest_tokens)
       throw Misuse(fmt::format("{} has {} tokens; expected at least {} for a page of a method", input_, longest_,
                                fewest_tokens));
+    const bool causal = entry.causal_by_default || limits.causal;
     Shape shape{.nq = longest_,
                 .nk = longest_,
                 .d = limits.d > 0 ? limits.d : 64,
                 .dv = limits.dv > 0 ? limits.dv : 64,
-                .mask = {.causal = entry.causal_by_default}};
+                .mask = {.causal = causal}};
     const auto& claims = find<MethodEntry>(method_.name()).claims;
-    causal_ = entry.causal_by_default && claims(method_, shape).no_form.empty();
+    causal_ = causal && claims(method_, shape).no_form.empty();
   }
 
   MethodPage made() {

@@ -27,6 +27,7 @@ struct InputLimits {
   Index d = 0, dv = 0;          // fixed sizes
   Index replicates = 0;         // most replicates, if each has its own data
   Index heads = 0;              // how many heads there are: values of the parameter `head`
+  bool causal = false;          // heads of a causal model, where causal_by_default does not say so of the whole input
 };
 
 struct InputEntry {

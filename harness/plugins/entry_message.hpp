@@ -15,7 +15,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Description, name, summary, formula, referenc
                                    printed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Need, name, rows, columns, values, meaning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, flops, exps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InputLimits, queries, keys, d, dv, replicates, heads)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(InputLimits, queries, keys, d, dv, replicates, heads, causal)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metric, name, unit, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Headline, metric, label, theory)
 

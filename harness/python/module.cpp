@@ -15,6 +15,7 @@
 #include "harness/python/calls.hpp"
 #include "harness/python/entries.hpp"
 #include "harness/python/in_process.hpp"
+#include "harness/python/recording.hpp"
 #include "harness/store/export.hpp"
 #include "harness/workers/serve.hpp"
 
@@ -219,4 +220,5 @@ PYBIND11_MODULE(_native, module) {
     set_spoilt([kept] { return in_python("", [&] { return py::handle(kept)().cast<bool>(); }); });
   });
   add_functions(module);
+  add_recording(module);
 }

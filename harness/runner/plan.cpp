@@ -119,7 +119,7 @@ std::vector<Problem> problems(const RunRequest& request, const Params& input) {
         p.shape.nq = chosen(n, limits.queries, 1024);
         p.shape.d = chosen(d, limits.d, 64);
         p.shape.dv = chosen(dv, limits.dv, p.shape.d);
-        p.shape.mask.causal = request.causal.value_or(entry.causal_by_default);
+        p.shape.mask.causal = request.causal.value_or(entry.causal_by_default || limits.causal);
         // If the lengths differ, a causal row sees the keys up to its own place counted from the end.
         if (p.shape.mask.causal) p.shape.mask.offset = p.shape.nk - p.shape.nq;
         p.shape.precision = request.precision;

@@ -39,6 +39,7 @@ __all__ = [
     "list",
     "load",
     "read",
+    "record",
     "register",
     "run",
     "state",
@@ -79,4 +80,5 @@ from attnbench.heads import attend, attention_matrix, kernel, state
 from attnbench.inputs import Input, Sizes
 from attnbench.loading import load, register
 from attnbench.method import Calibration, Method, Need, Parameter, Shape
+from attnbench.recording import record
 from attnbench.running import read, run

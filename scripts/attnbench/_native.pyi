@@ -69,3 +69,16 @@ def kinds(name: str) -> list[str]:
     """The kinds of which an entry has this name or alias."""
 
 def fitted(spec: str) -> bool: ...
+def record(
+    results: str,
+    command: str,
+    interpreter: str,
+    experiment: str,
+    input: str,
+    sizes: tuple[int, int, int, int, int],
+    causal: bool,
+    single: bool,
+    seed: int,
+    measured: list[tuple[str, list[Any]]],
+) -> None:
+    """sizes: nq, nk, d, dv, heads. measured: by method, replicate, ending, reason, seconds and values by metric."""

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""README.md, docs/guide.md, docs/tutorial.md, docs/python.md and docs/sharing.md are true: this test writes their files into an
-empty folder, runs their commands there and compares the output.
+"""README.md, docs/guide.md, docs/tutorial.md, docs/python.md, docs/hugging-face.md and docs/sharing.md are true: this test
+writes their files into an empty folder, runs their commands there and compares the output.
 
 Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake, python, json or bibtex block is the file that its first comment names. The
 test applies a diff block and runs an sh block. The sh block before a text block has to print each of its lines; numbers may differ, and dots
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,12 @@ class PagesTest(unittest.TestCase):
         self.require_python()
         self.assertTrue({"python", "bibtex", "json", "cmake", "sh", "text"} <= self.kinds_of("docs/sharing.md"))
 
+    def test_the_page_about_hugging_face(self) -> None:
+        self.require_python()
+        if find_spec("torch") is None or find_spec("transformers") is None:
+            self.skipTest("no torch or no transformers; scripts/test_torch.sh installs both and runs this test")
+        self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/hugging-face.md"))
+
     def test_the_guide(self) -> None:
         self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/guide.md"))
 
@@ -59,7 +66,7 @@ class PagesTest(unittest.TestCase):
         work.mkdir()
         environment = {
             **os.environ,
-            "PATH": f"{prefix / 'bin'}:{os.environ['PATH']}",
+            "PATH": f"{prefix / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "CMAKE_PREFIX_PATH": str(prefix),
         }
         printed, exports = "", ""

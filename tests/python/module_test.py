@@ -12,7 +12,7 @@ import unittest
 import unittest.mock
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import pandas
@@ -575,6 +575,63 @@ class TypesTest(unittest.TestCase):
         for name in attnbench.__all__:
             self.assertTrue(getattr(attnbench, name).__doc__, name)
         self.assertTrue((Path(attnbench.__file__).parent / "py.typed").exists())
+
+
+class RecordTest(unittest.TestCase):
+    """Rows for numbers that the caller measured."""
+
+    def setUp(self) -> None:
+        self.results = Path(self.enterContext(tempfile.TemporaryDirectory())) / "results.db"
+
+    def recorded(self, measured: Any, experiment: Any = Overlap, **options: Any) -> pandas.DataFrame:
+        given = {"input": HeavyTails, "n": 32, "d": 8, "results": self.results, **options}
+        return attnbench.record(experiment, measured, **given)
+
+    def test_rows_have_the_numbers_and_the_endings(self) -> None:
+        table = self.recorded(
+            {
+                "uniform": [{"overlap": 0.5}, attnbench.Skip("no form"), ZeroDivisionError("oh")],
+                "performer:m=8": {3: {"overlap": [0.25, 0.75]}, 4: attnbench.NumericallyInvalid("NaN in q")},
+            },
+            causal=True,
+            seconds={"uniform": [2.5]},
+        )
+        uniform, performer = (table[table["method"] == method] for method in ("uniform", "performer:m=8"))
+        self.assertEqual(list(uniform["ending"]), ["done", "skipped", "failed"])
+        self.assertEqual(list(uniform["value"])[:1], [0.5])
+        self.assertEqual(list(uniform["reason"])[1:], ["no form", "ZeroDivisionError: oh"])
+        self.assertEqual(list(performer["replicate"]), [3, 4])
+        self.assertEqual(list(performer["ending"]), ["done", "invalid"])
+        array = attnbench.read(self.results, arrays=True, where={"method": "performer:m=8"}, metric="overlap")
+        self.assertEqual(list(array["value"].dropna()), [0.25, 0.75])
+        self.assertEqual(set(table["causal"]), {1})
+        said = subprocess.run([BUILD / "attnbench", "verify", self.results], capture_output=True, text=True)
+        self.assertRegex(said.stdout, r"5 replicates \(2 done, 1 failed, 1 invalid, 1 skipped\).*: whole")
+
+    def test_a_replicate_that_is_done_stays(self) -> None:
+        self.recorded({"uniform": [{"overlap": 0.5}]})
+        table = self.recorded({"uniform": [{"overlap": 0.1}, {"overlap": 0.2}]})
+        self.assertEqual(list(table["value"]), [0.5, 0.2])
+        self.assertEqual(len(self.recorded({"uniform": [{"overlap": 0.3}]}, seed=2)), 3)  # another cell
+
+    def test_refusals_write_nothing(self) -> None:
+        one = {"overlap": 0.5}
+        cases: list[tuple[Callable[[], Any], str]] = [
+            (lambda: self.recorded({"uniform": [{"overlaps": 1}]}), "overlap does not measure 'overlaps'; its metrics are overlap"),
+            (lambda: self.recorded({"uniform": [{"overlap": float("nan")}]}), "overlap is NaN; give attnbench.NumericallyInvalid"),
+            (lambda: self.recorded({"uniform": [{"overlap": "much"}]}), "overlap is of type"),
+            (lambda: self.recorded({"uniform": [0.5]}), "replicate 0 is 0.5; expected numbers by metric"),
+            (lambda: self.recorded({}), "nothing was measured"),
+            (lambda: self.recorded({"uniform": []}), "nothing was measured"),
+            (lambda: self.recorded({"uniforn": [one]}), "unknown method 'uniforn'; did you mean uniform"),
+            (lambda: self.recorded({"uniform": [one]}, n=0), "n = 0, .*expected numbers above 0"),
+            (lambda: self.recorded({"uniform": [one]}, precision="half"), "expected 'f32' or 'f64'"),
+            (lambda: self.recorded({"uniform": [{"seconds": 1}]}, experiment="speed"), "speed measures time, which attnbench does itself"),
+        ]  # fmt: skip
+        for test, words in cases:
+            with self.subTest(words=words), self.assertRaisesRegex(attnbench.Misuse, words):
+                test()
+        self.assertFalse(self.results.exists())
 
 
 if __name__ == "__main__":
