@@ -42,6 +42,7 @@ class Task:
     batch: Callable[[int, np.random.Generator], Batch]  # of so many texts, for training
     held_out: Callable[[], Batch]  # the same in each call
     weights: Callable[[], dict[str, Tensor]] | None = None  # that training begins with; None: random ones
+    origin: str = ""  # the first digits of the SHA-256 of these weights' file
 
 
 def find_task(name: str) -> Task:

@@ -50,6 +50,7 @@ class Run:
             "redraw": self.redraw,
             "seed": self.seed,
             "causal": self.task.causal,
+            "weights": self.task.origin,
             **dataclasses.asdict(schedule),
             **dataclasses.asdict(sizes),
         }

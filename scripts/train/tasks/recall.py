@@ -8,8 +8,8 @@ from byte_model import Sizes
 from task import Batch, Schedule, Task
 
 NAME = "recall"
-KEYS, VALUES = 64, 64  # bytes 0 to 63, and 64 to 127
-SIZES = Sizes(layers=2, heads=4, head_size=32, context=128)
+KEYS, VALUES = 32, 16  # bytes 0 to 31, and 32 to 47
+SIZES = Sizes(layers=2, heads=4, head_size=32, context=64)
 PAIRS = SIZES.context // 4
 HELD_OUT, SEED = 64, 11
 
@@ -31,7 +31,7 @@ def task() -> Task:
         summary="the value that belonged to a key",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=1000, batch=16, learning_rate=4e-3, every=50),
+        schedule=Schedule(steps=1500, batch=32, learning_rate=4e-3, every=50),
         batch=batch,
         held_out=lambda: batch(HELD_OUT, np.random.default_rng(SEED)),
     )

@@ -3,6 +3,8 @@ arXiv:2009.14794, section 4.3 and Fig. 5)."""
 
 from __future__ import annotations
 
+import hashlib
+
 import torch
 from byte_model import Sizes
 from task import Schedule, Task
@@ -14,8 +16,11 @@ NAME = "recovery"
 SIZES = Sizes(context=512)
 
 
+WEIGHTS = MODEL / "weights.safetensors"
+
+
 def weights() -> dict[str, Tensor]:
-    tensors = read_halves(MODEL / "weights.safetensors")
+    tensors = read_halves(WEIGHTS)
     return {
         name: torch.from_numpy(tensor.astype("float32"))
         for name, tensor in tensors.items()
@@ -29,8 +34,9 @@ def task() -> Task:
         summary="the next byte of a held-out text, from weights that were trained with softmax",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=300, batch=8, learning_rate=1e-3, every=25),
+        schedule=Schedule(steps=200, batch=4, learning_rate=1e-3, every=25),
         batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
         held_out=lambda: held_out(SIZES.context),
         weights=weights,
+        origin=hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:16],
     )
