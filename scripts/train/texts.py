@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 MODEL = Path(__file__).resolve().parents[2] / "harness/inputs/model"
 
 
+def content_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Refused(
+            f"{path} cannot be read ({error.strerror}); expected a file of the input `model`: git checkout {path}"
+        ) from error
+
+
 def read_halves(path: Path) -> dict[str, NDArray[np.float16]]:
     """The tensors of a safetensors file of float16, as scripts/train_byte_lm.py writes them."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise Refused(f"there is no file {path}; expected the model of the input `model`: restore harness/inputs") from None
+    content = content_of(path)
     (length,) = struct.unpack("<Q", content[:8])
     header: dict[str, dict[str, Any]] = json.loads(content[8 : 8 + length])
     header.pop("__metadata__", None)

@@ -9,13 +9,11 @@ import torch
 from byte_model import Sizes
 from task import Schedule, Task
 from tasks.bytes import held_out, next_bytes
-from texts import MODEL, read_halves, windows
+from texts import MODEL, content_of, read_halves, windows
 from torch import Tensor
 
 NAME = "recovery"
 SIZES = Sizes(context=512)
-
-
 WEIGHTS = MODEL / "weights.safetensors"
 
 
@@ -38,5 +36,5 @@ def task() -> Task:
         batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
         held_out=lambda: held_out(SIZES.context),
         weights=weights,
-        origin=hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:16],
+        origin=hashlib.sha256(content_of(WEIGHTS)).hexdigest()[:16],
     )
