@@ -1,5 +1,4 @@
-"""Bytes to train on and to hold out, for all tasks on text: the corpus and the held-out texts of the model of the input
-`model` (scripts/byte_corpus.py, scripts/held_out_texts.py)."""
+"""Bytes to train on and to hold out, for all tasks on text (scripts/byte_corpus.py, scripts/held_out_texts.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import train_byte_lm
-from byte_corpus import KINDS, NoPackage, read_corpus
+from byte_corpus import KINDS, Corpus, NoPackage, read_corpus
+from held_out_texts import candidates, choose_texts, tensor_of
 from mixing import Refused
 from numpy.typing import NDArray
 
@@ -40,13 +40,17 @@ def read_halves(path: Path) -> dict[str, NDArray[np.float16]]:
 
 
 @functools.cache
-def training_texts() -> dict[str, NDArray[np.uint8]]:
-    """All documents of each kind in a row."""
+def corpus() -> Corpus:
     try:
-        corpus = read_corpus()
+        return read_corpus()
     except NoPackage as missing:
         raise Refused(str(missing)) from missing
-    return {kind: train_byte_lm.joined(corpus.training, kind) for kind in KINDS}
+
+
+@functools.cache
+def training_texts() -> dict[str, NDArray[np.uint8]]:
+    """All documents of each kind in a row."""
+    return {kind: train_byte_lm.joined(corpus().training, kind) for kind in KINDS}
 
 
 def windows(count: int, length: int, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -57,5 +61,5 @@ def windows(count: int, length: int, generator: np.random.Generator) -> NDArray[
 
 @functools.cache
 def held_out_texts() -> NDArray[np.int64]:
-    """[texts, 1024]"""
-    return read_halves(MODEL / "texts.safetensors")["bytes"].astype(np.int64)
+    """[texts, 1024]: 8 held-out documents of each kind, the texts of the input `model`."""
+    return tensor_of([each.text for each in choose_texts(candidates(corpus()))])
