@@ -26,6 +26,7 @@ from trained_model import build, load, mixings, redraw
 
 EVALUATED_AT_ONCE = 8  # texts
 CHECKPOINT_EVERY = 60.0  # seconds
+PROGRESS = ("step", "seconds", "steps", "curve", "first_bits_by_text")  # of a trainer, in its checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Trainer:
         self.step, self.seconds = 0, 0.0
         self.steps: list[int] = []  # of the points of the curve
         self.curve: list[float] = []
+        self.first_bits_by_text: list[float] = []  # before the first step
         if self.checkpoint.exists():
             self.resume()
 
@@ -129,11 +131,12 @@ class Trainer:
             )
         self.model.load_state_dict(saved["model"])
         self.optimisers.restore(saved["optimisers"])
-        self.step, self.seconds, self.steps, self.curve = (saved[key] for key in ("step", "seconds", "steps", "curve"))
+        for name in PROGRESS:
+            setattr(self, name, saved[name])
 
     def keep(self) -> None:
         state = {"model": self.model.state_dict(), "optimisers": self.optimisers.state()}
-        progress = {"step": self.step, "seconds": self.seconds, "steps": self.steps, "curve": self.curve}
+        progress = {name: getattr(self, name) for name in PROGRESS}
         save(self.checkpoint, state | progress | {"settings": self.run.settings()})
 
     def point(self) -> Held:
@@ -165,7 +168,7 @@ class Trainer:
         schedule = self.run.task.schedule
         last = schedule.steps if until is None else until
         if not self.steps:
-            self.point()
+            self.first_bits_by_text = self.point().bits_by_text.tolist()
         kept = time.monotonic()
         while self.step < last:
             started = time.monotonic()
@@ -209,6 +212,7 @@ def finished_row(run: Run, trainer: Trainer, held: Held) -> dict[str, Any]:
         "held_out_bits": held.bits,
         "accuracy": held.accuracy,
         "bits_by_text": held.bits_by_text.tolist(),
+        "first_bits_by_text": trainer.first_bits_by_text,
         "curve_steps": trainer.steps,
         "curve": trainer.curve,
         "engine_difference": difference,
