@@ -76,7 +76,7 @@ def softmax_over(logits: Tensor, seen: Tensor, v: Tensor) -> Tensor:
 
 
 def numbers(tensor: Tensor) -> NDArray[np.float64]:
-    return cast(NDArray[np.float64], tensor.detach().double().numpy())
+    return cast(NDArray[np.float64], tensor.detach().double().numpy().copy())
 
 
 def entries(package: str) -> dict[str, ModuleType]:
