@@ -22,5 +22,5 @@ if [ "$(cat build/torch/installed.txt 2> /dev/null)" != "$torch" ]; then
 fi
 build/torch/bin/python tests/scripts/capture_test.py build/release/attnbench
 build/torch/bin/python tests/scripts/byte_model_test.py
-build/torch/bin/python tests/scripts/train_test.py build/release
+build/torch/bin/python tests/scripts/train_test.py
 build/torch/bin/python tests/plugins/torch_plugin_test.py build/release

@@ -42,7 +42,7 @@ TrainedModels::TrainedModels(Recipe& recipe, std::string task, bool causal, size
 }
 
 Cells TrainedModels::with(const TrainedWith& attention) const {
-  return cells_.where({{"method", attention.method}, {"experiment", experiment_of(attention.redraw)}});
+  return cells_.where({{"method", attention.method}, {"redraw", attention.redraw}});
 }
 
 std::vector<std::vector<double>> TrainedModels::by_text(const TrainedWith& attention, const std::string& metric) const {

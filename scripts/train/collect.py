@@ -63,7 +63,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the --folder of scripts/train/train.py")
     parser.add_argument(
-        "-o", "--output", type=Path, default=ROOT / "experiments/trained", help="folder of rows.jsonl (default %(default)s)"
+        "-o",
+        "--output",
+        type=Path,
+        default=ROOT / "experiments/trained",
+        help="folder of rows.jsonl (default %(default)s)",
     )
     parser.add_argument("--results", type=Path, help="a results file that gets the rows as well")
     arguments = parser.parse_args()

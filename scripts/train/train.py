@@ -48,7 +48,9 @@ def grid_of(cells: list[dict[str, Any]]) -> list[Run]:
     by_place: list[list[Run]] = []
     for cell in cells:
         if not isinstance(cell, dict) or not {"task", "attentions", "seeds"} == set(cell):
-            raise Refused(f"{json.dumps(cell)} is no part of a grid; expected an object with task, attentions and seeds")
+            raise Refused(
+                f"{json.dumps(cell)} is no part of a grid; expected an object with task, attentions and seeds"
+            )
         task = find_task(cell["task"])
         runs = []
         for seed, attention in itertools.product(cell["seeds"], cell["attentions"]):
@@ -98,7 +100,9 @@ def main() -> int:
     parser.add_argument("--task", action="append", help="a task (repeatable)")
     parser.add_argument("--attention", action="append", metavar="SPEC", help="an attention (repeatable)")
     parser.add_argument("--seeds", default="1", help="with commas between them (default %(default)s)")
-    parser.add_argument("--redraw", type=int, default=0, help="steps between draws of random features (default: one draw)")
+    parser.add_argument(
+        "--redraw", type=int, default=0, help="steps between draws of random features (default: one draw)"
+    )
     parser.add_argument("--grid", type=Path, help="a JSON file with tasks, attentions and seeds")
     parser.add_argument("--folder", type=Path, default=ROOT / "build/train", help="of the runs (default %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="(default %(default)s)")

@@ -124,7 +124,11 @@ class Trainer:
         saved = torch.load(self.checkpoint, weights_only=False)
         if saved["settings"] != self.run.settings():
             own = self.run.settings()
-            changed = [f"{key}={value}, not {own.get(key)}" for key, value in saved["settings"].items() if own.get(key) != value]
+            changed = [
+                f"{key}={value}, not {own.get(key)}"
+                for key, value in saved["settings"].items()
+                if own.get(key) != value
+            ]
             raise Refused(
                 f"{self.checkpoint} was made with {'; '.join(changed) or 'other settings'}; give --folder another "
                 "folder, or delete this checkpoint to begin anew"
@@ -141,7 +145,7 @@ class Trainer:
 
     def point(self) -> Held:
         """Adds a point to the curve, unless it is there."""
-        held = evaluate(self.model, self.held_out)
+        held: Held = evaluate(self.model, self.held_out)
         if not math.isfinite(held.bits):
             raise Failed(f"the held-out loss is {held.bits} after step {self.step}")
         if self.step not in self.steps:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of scripts/train: its attentions against the C++ methods, its tasks, its training loop and its rows.
 
-Run as tests/scripts/train_test.py BUILD; without torch: exit code 77 (scripts/test_torch.sh installs one and runs this).
+Run as tests/scripts/train_test.py; without torch: exit code 77 (scripts/test_torch.sh installs one and runs this).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ except ModuleNotFoundError:
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release").resolve()
+BUILD = Path(os.environ.get("ATTNBENCH", ROOT / "build/release/attnbench")).resolve().parent
 sys.path.insert(0, str(ROOT / "scripts/train"))
 sys.path.insert(1, str(BUILD / "python"))
 sys.path.append(str(ROOT / "scripts"))
@@ -60,12 +60,13 @@ def made(spec: str, causal: bool) -> Mixing | None:
     """In double and eval mode, with random features and codes drawn. None where there is no such form."""
     torch.manual_seed(3)
     try:
-        mixing = parse_attention(spec).make(Place(HEADS, D, N, causal)).double()
+        mixing: Mixing = parse_attention(spec).make(Place(HEADS, D, N, causal)).double()
     except Refused:
         return None
     mixing.redraw(torch.Generator().manual_seed(4))
     mixing(*random_heads(5))  # learns what it learns in a forward pass
-    return mixing.eval()
+    mixing.eval()
+    return mixing
 
 
 def random_heads(seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -252,9 +253,7 @@ class Training(unittest.TestCase):
         trainer = Trainer(run_of("softmax"), self.folder)
         batch = copying.batch(2, np.random.default_rng(1))
         other = dataclasses.replace(batch, meant=np.where(batch.counts, batch.meant, 77))
-        self.assertEqual(
-            training.loss_of(trainer.model, batch).item(), training.loss_of(trainer.model, other).item()
-        )
+        self.assertEqual(training.loss_of(trainer.model, batch).item(), training.loss_of(trainer.model, other).item())
         wrong = dataclasses.replace(batch, meant=np.where(batch.counts, 77, batch.meant))
         self.assertNotEqual(
             training.loss_of(trainer.model, batch).item(), training.loss_of(trainer.model, wrong).item()

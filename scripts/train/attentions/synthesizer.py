@@ -1,6 +1,6 @@
 """Attention whose logits compare no tokens (Tay et al., arXiv:2005.00743, section 3).
 
-    random: softmax(R) v, R n x n learnt;    dense: row i of the logits is W2 relu(W1 q_i + b1) + b2
+random: softmax(R) v, R n x n learnt;    dense: row i of the logits is W2 relu(W1 q_i + b1) + b2
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Associative recall: pairs of a key and a value, then the keys again in another order, each followed by its value
-(multi-query associative recall; Arora et al., arXiv:2312.04927, section 4). Only the values of the second part count."""
+(multi-query associative recall; Arora et al., arXiv:2312.04927, section 4). Only the values of the second part count.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def batch(count: int, generator: np.random.Generator) -> Batch:
     values = generator.integers(KEYS, KEYS + VALUES, (count, PAIRS))
     order = generator.permuted(np.tile(np.arange(PAIRS), (count, 1)), axis=1)
     asked, answers = np.take_along_axis(keys, order, 1), np.take_along_axis(values, order, 1)
-    sequences = np.concatenate([np.stack(pair, axis=2).reshape(count, -1) for pair in ((keys, values), (asked, answers))], 1)
+    sequences = np.concatenate(
+        [np.stack(pair, axis=2).reshape(count, -1) for pair in ((keys, values), (asked, answers))], 1
+    )
     counts = np.zeros((count, SIZES.context - 1), bool)
     counts[:, 2 * PAIRS :: 2] = True
     return Batch(sequences[:, :-1], sequences[:, 1:], counts)
