@@ -50,7 +50,7 @@ std::vector<TrainedRow> read_rows(const std::filesystem::path& path) {
       rows.push_back(row_of(nlohmann::json::parse(line)));
     } catch (const nlohmann::json::exception& e) {
       throw Misuse(
-          fmt::format("{}, line {}: this is no row of a trained model ({}); write the file again: "
+          fmt::format("{}, line {}: expected the row of a trained model ({}); write the file again: "
                       "scripts/train/collect.py FOLDER -o {}",
                       path.string(), number, e.what(), path.parent_path().string()));
     }

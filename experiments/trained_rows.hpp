@@ -26,7 +26,7 @@ struct TrainedRow {
 };
 
 std::filesystem::path trained_rows_file();
-// The rows of that file. Throws Misuse with the line that is no row.
+// The rows of that file. Throws Misuse with the line that cannot be read as one.
 const std::vector<TrainedRow>& trained_rows();
 // The seeds 1, 2, ... that every one of these has a row for: (method, redraw), methods in any spelling.
 Index trained_seeds(const std::string& task, const std::vector<std::pair<std::string, Index>>& attentions);

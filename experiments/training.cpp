@@ -1,4 +1,4 @@
-// What a model reaches that is trained with a method in place of attention, as scripts/train recorded it.
+// The loss of a model that is trained with a method in place of attention, as scripts/train recorded it.
 //   loss = mean of -log2 p(byte) over the bytes of held-out texts that the task counts
 // The models are trained in PyTorch, and each attention was held to the C++ method of its name on its own trained q, k
 // and v (engine_difference); a row that failed this, or whose loss became NaN, ends as failed. This experiment trains

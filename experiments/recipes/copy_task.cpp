@@ -22,7 +22,7 @@ void write(Recipe& recipe) {
   recipe.figure(
       "copy-task", "Learning to copy",
       "Held-out bits of a symbol during training, means over seeds with t intervals; chance is log2 10 = 3.32 "
-      "bits. Reformer draws its hashes anew at each step. A window of 16 reaches 32 tokens back through two "
+      "bits. Reformer draws new hashes at each step. A window of 16 reaches 32 tokens back through two "
       "layers, and the symbol to copy is 63 back.",
       {models.curves("copying a word of 63 symbols", 50)});
   const std::string source = "Katharopoulos et al. 2020, arXiv:2006.16236, section 4.1.1 and Fig. 2";

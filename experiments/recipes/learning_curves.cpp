@@ -1,5 +1,5 @@
-// What sources say of models that are trained with approximate attention from the start, from recorded rows of
-// scripts/train: small byte-level models, causal (next bytes) and bidirectional (masked bytes).
+// Statements of sources about models that are trained with approximate attention from the start, judged by recorded
+// rows of scripts/train: small byte-level models, causal (next bytes) and bidirectional (masked bytes).
 #include <fmt/format.h>
 
 #include "experiments/recipes/trained.hpp"

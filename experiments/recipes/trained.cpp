@@ -97,14 +97,13 @@ Finding as_recorded(Finding finding, const std::vector<std::string>& tasks) {
     processors.insert(row.processor);
     versions.insert(row.torch);
   }
-  const std::string anew =
-      fmt::format("scripts/train/train.py --task {} --attention softmax trains one anew", tasks[0]);
+  const std::string command = fmt::format("scripts/train/train.py --task {} --attention softmax trains one", tasks[0]);
   finding.numbers +=
       rows == 0
-          ? fmt::format("; no row is recorded yet: not decided ({})", anew)
+          ? fmt::format("; no row is recorded yet: not decided ({})", command)
           : fmt::format("; {} recorded rows, trained {} on {} with PyTorch {} ({})", rows,
                         days.size() == 1 ? *days.begin() : fmt::format("from {} to {}", *days.begin(), *days.rbegin()),
-                        fmt::join(processors, ", "), fmt::join(versions, ", "), anew);
+                        fmt::join(processors, ", "), fmt::join(versions, ", "), command);
   return finding;
 }
 

@@ -1,4 +1,4 @@
-// What the recipes about trained models share: their cells, and comparisons of two attentions seed by seed.
+// Shared by the recipes about trained models: their cells, and comparisons of two attentions seed by seed.
 #pragma once
 
 #include <string>
@@ -47,7 +47,7 @@ class TrainedModels {
 Comparison median_difference(const std::string& what, const std::vector<double>& first,
                              const std::vector<double>& second, double rate);
 
-// Adds to a finding when and where its rows were measured, and how to train some of them anew.
+// Adds to a finding when and where its rows were measured, and how to train one of them.
 Finding as_recorded(Finding finding, const std::vector<std::string>& tasks);
 
 }  // namespace attnbench

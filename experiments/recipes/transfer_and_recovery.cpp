@@ -70,13 +70,13 @@ void write(Recipe& recipe) {
                    return as_recorded(all_below(0, models.lost(one, other, rate)), {"recovery"});
                  });
   };
-  less("A trained model recovers further with Performer's positive features if they are drawn anew at each step",
+  less("A trained model recovers further with Performer's positive features if they are redrawn at each step",
        "Positive softmax with feature redrawing is necessary to match the Transformer", redrawn, drawn_once,
-       "m = 128, drawn anew minus drawn once", "the source trains for far longer, and 200 steps may not show it");
+       "m = 128, redrawn minus drawn once", "the source trains for far longer, and 200 steps may not show it");
   less("A trained model recovers further with Performer's positive features than with trigonometric ones",
        "However on PG-19, Trigonometric (TRIG) softmax approximation becomes highly unstable (full curve in Appendix "
        "D.2)",
-       redrawn, trigonometric, "128 positive features minus 128 trigonometric ones (m = 64), both drawn anew",
+       redrawn, trigonometric, "128 positive features minus 128 trigonometric ones (m = 64), both redrawn",
        "on this model trigonometric features have the larger error, and training may end in NaN");
   less(
       "A trained model recovers further with Performer, which approximates its softmax, than with linear attention "

@@ -28,7 +28,7 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where an attention stands: the heads of one layer, and the n tokens that they see."""
+    """The place of an attention in a model: the heads of one layer, and the n tokens that they see."""
 
     heads: int
     head_size: int
@@ -57,11 +57,11 @@ class Mixing(nn.Module):
         """Draws new random numbers, if it has any."""
 
     def penalty(self) -> Tensor | None:
-        """What its last forward pass adds to the loss."""
+        """The term that its last forward pass adds to the loss."""
         return None
 
     def state(self) -> dict[str, NDArray[np.float64]]:
-        """What the C++ method would draw or learn, by the names of its state: [rows, columns], or with heads first."""
+        """The arrays that the C++ method would draw or learn, by the names of its state: [rows, columns], or with heads first."""
         return {}
 
 

@@ -131,7 +131,7 @@ class Trainer:
             ]
             raise Refused(
                 f"{self.checkpoint} was made with {'; '.join(changed) or 'other settings'}; give --folder another "
-                "folder, or delete this checkpoint to begin anew"
+                "folder, or delete this checkpoint to begin again at step 0"
             )
         self.model.load_state_dict(saved["model"])
         self.optimisers.restore(saved["optimisers"])

@@ -1,14 +1,12 @@
 // Recorded rows of trained models, as the experiment `training` and its input read them.
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "experiments/trained_rows.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/runner/plan.hpp"
 #include "tests/experiments/measured.hpp"
-#include "tests/folder.hpp"
+#include "tests/experiments/recorded_rows.hpp"
 #include "tests/misuse.hpp"
 
 using namespace attnbench;
@@ -16,28 +14,10 @@ using namespace attnbench;
 namespace {
 
 std::string row(const std::string& attention, int seed, const std::string& ending = "done", int redraw = 0,
-                const std::string& numbers = R"("held_out_bits": 1.5, "curve": [3, 2.5, 1.5])") {
-  return R"({"settings": {"task": "copying", "attention": ")" + attention + R"(", "redraw": )" +
-         std::to_string(redraw) + R"(, "seed": )" + std::to_string(seed) +
-         R"(, "context": 12, "head_size": 4, "causal": true}, "ending": ")" + ending +
-         R"(", "reason": "the training loss is nan at step 3", "measured": {)" + numbers +
-         R"(}, "finished": "2026-11-25T16:00:00+00:00", "processor": "P", "torch": "2"})" + "\n";
+                const std::string& numbers = RecordedRow{}.numbers) {
+  return RecordedRow{.attention = attention, .seed = seed, .ending = ending, .redraw = redraw, .numbers = numbers}
+      .line();
 }
-
-// The rows that this test's process reads.
-class RowsFile {
- public:
-  explicit RowsFile(const std::string& lines) {
-    std::ofstream(folder_ / "rows.jsonl") << lines;
-    setenv("ATTNBENCH_TRAINED", (folder_ / "rows.jsonl").c_str(), 1);
-  }
-  RowsFile(const RowsFile&) = delete;
-  RowsFile& operator=(const RowsFile&) = delete;
-  ~RowsFile() { unsetenv("ATTNBENCH_TRAINED"); }
-
- private:
-  Folder folder_;
-};
 
 Cell cell_of(const std::string& method, bool causal = true, Index n = 12, const std::string& experiment = "training") {
   return {.experiment = Params("experiments", experiment),
@@ -49,8 +29,8 @@ Cell cell_of(const std::string& method, bool causal = true, Index n = 12, const 
 }  // namespace
 
 TEST_CASE("training: a replicate is the row of its seed, method and redraw", "[unit]") {
-  const RowsFile rows(row("linear:features=elu", 1) + row("linear", 2, "done", 0, R"("held_out_bits": 2.5)") +
-                      row("linear", 1, "done", 7, R"("held_out_bits": 3.5)"));
+  const RecordedRows rows(row("linear:features=elu", 1) + row("linear", 2, "done", 0, R"("held_out_bits": 2.5)") +
+                          row("linear", 1, "done", 7, R"("held_out_bits": 3.5)"));
   const Measured first = measured(cell_of("linear"));
   CHECK(first["held_out_bits"] == 1.5);
   CHECK(first.values.at("curve") == std::vector<double>{3, 2.5, 1.5});
@@ -59,13 +39,13 @@ TEST_CASE("training: a replicate is the row of its seed, method and redraw", "[u
 }
 
 TEST_CASE("training: a model that was not trained is skipped with the command that trains it", "[unit]") {
-  const RowsFile rows(row("linear", 1));
+  const RecordedRows rows(row("linear", 1));
   const std::string reason = skip_of(cell_of("performer:m=8", true, 12, "training:redraw=2"));
   CHECK(contains(reason, "--task copying --attention performer:m=8 --seeds 1 --redraw 2"));
 }
 
 TEST_CASE("training: a failed row fails with its reason", "[unit]") {
-  const RowsFile rows(row("linear", 1, "failed", 0, ""));
+  const RecordedRows rows(row("linear", 1, "failed", 0, ""));
   try {
     measured(cell_of("linear"));
     FAIL("it did not fail");
@@ -75,7 +55,7 @@ TEST_CASE("training: a failed row fails with its reason", "[unit]") {
 }
 
 TEST_CASE("training: another mask, length or input than models were trained with is refused", "[unit]") {
-  const RowsFile rows(row("linear", 1));
+  const RecordedRows rows(row("linear", 1));
   CHECK(contains(misuse_of([] { measured(cell_of("linear", false)); }), "give --causal"));
   CHECK(contains(misuse_of([] { measured(cell_of("linear", true, 10)); }), "with 12 tokens, and n=10 was asked for"));
   Cell other = cell_of("linear");
@@ -84,7 +64,7 @@ TEST_CASE("training: another mask, length or input than models were trained with
 }
 
 TEST_CASE("trained: a task has the sizes and seeds of its rows, and no heads", "[unit]") {
-  const RowsFile rows(row("linear", 1) + row("softmax", 3));
+  const RecordedRows rows(row("linear", 1) + row("softmax", 3));
   const auto& entry = find<InputEntry>("trained");
   const InputLimits limits = entry.limits(Params("inputs", "trained:task=copying"));
   CHECK((limits.keys == 12 && limits.queries == 12 && limits.d == 4 && limits.dv == 4 && limits.replicates == 3));
@@ -94,8 +74,8 @@ TEST_CASE("trained: a task has the sizes and seeds of its rows, and no heads", "
 }
 
 TEST_CASE("trained rows: seeds count from 1 as far as every attention has them", "[unit]") {
-  const RowsFile rows(row("linear", 1) + row("linear", 2) + row("linear", 4) + row("softmax", 2) + row("softmax", 1) +
-                      row("performer:m=8", 1, "done", 1));
+  const RecordedRows rows(row("linear", 1) + row("linear", 2) + row("linear", 4) + row("softmax", 2) +
+                          row("softmax", 1) + row("performer:m=8", 1, "done", 1));
   CHECK(trained_seeds("copying", {{"linear:features=elu", 0}}) == 2);
   CHECK(trained_seeds("copying", {{"linear", 0}, {"softmax", 0}}) == 2);
   CHECK(trained_seeds("copying", {{"linear", 0}, {"performer:m=8", 1}}) == 1);
@@ -105,10 +85,10 @@ TEST_CASE("trained rows: seeds count from 1 as far as every attention has them",
 
 TEST_CASE("trained rows: a line that is no row is named", "[unit]") {
   for (const std::string bad : {"{}\n", "not JSON\n", "[1]\n"}) {
-    const RowsFile rows(row("linear", 1) + bad);
-    CHECK(contains(misuse_of([] { trained_rows(); }), "rows.jsonl, line 2: this is no row of a trained model"));
+    const RecordedRows rows(row("linear", 1) + bad);
+    CHECK(contains(misuse_of([] { trained_rows(); }), "rows.jsonl, line 2: expected the row of a trained model"));
   }
-  const RowsFile rows(row("linear", 1));
+  const RecordedRows rows(row("linear", 1));
   setenv("ATTNBENCH_TRAINED", "/nowhere/rows.jsonl", 1);
   CHECK(contains(misuse_of([] { trained_rows(); }), "set ATTNBENCH_TRAINED"));
 }

@@ -71,7 +71,7 @@ const bool learning_curves = add({"learning-curves",
                                   {{exponentials, depends}, {band, refuted, {0.75}}, {causal, refuted, {0.125}}}}) &&
                              add({"learning-curves", learnt(2.5, 0.75, 0), {{exponentials, refuted}}});
 
-// Bits after training: softmax 1, Performer 1.5 or, drawn anew, 1.5 + r, trigonometric 1.5 + t, linear 1.5 + l,
+// Bits after training: softmax 1, Performer 1.5 or, redrawn, 1.5 + r, trigonometric 1.5 + t, linear 1.5 + l,
 // others 3.
 Numbers recovered(double r, double t, double l) {
   return trained([=](const Asked& a) {
@@ -82,16 +82,16 @@ Numbers recovered(double r, double t, double l) {
   });
 }
 const std::string values = "How many bits per byte a trained model loses with another attention",
-                  anew = "A trained model recovers further with Performer's positive features if",
+                  redrawing = "A trained model recovers further with Performer's positive features if",
                   signs = "A trained model recovers further with Performer's positive features than",
                   approximates = "A trained model recovers further with Performer, which approximates";
 const bool transfer_and_recovery =
     add({"transfer-and-recovery",
          recovered(-0.25, 0.5, 1),
-         {{values, measured}, {anew, holds, {-0.25}}, {signs, holds, {-0.75}}, {approximates, holds, {-1.25}}}}) &&
+         {{values, measured}, {redrawing, holds, {-0.25}}, {signs, holds, {-0.75}}, {approximates, holds, {-1.25}}}}) &&
     add({"transfer-and-recovery",
          recovered(0.25, 0, 0),
-         {{anew, refuted, {0.25}}, {signs, refuted, {0.25}}, {approximates, refuted, {0.25}}}});
+         {{redrawing, refuted, {0.25}}, {signs, refuted, {0.25}}, {approximates, refuted, {0.25}}}});
 
 }  // namespace
 }  // namespace attnbench::worlds
