@@ -144,14 +144,13 @@ class Trainer:
         save(self.checkpoint, state | progress | {"settings": self.run.settings()})
 
     def point(self) -> Held:
-        """Adds a point to the curve, unless it is there."""
+        """Adds a point to the curve. Raises Failed if the loss is NaN or infinite."""
         held: Held = evaluate(self.model, self.held_out)
         if not math.isfinite(held.bits):
             raise Failed(f"the held-out loss is {held.bits} after step {self.step}")
-        if self.step not in self.steps:
-            self.steps.append(self.step)
-            self.curve.append(held.bits)
-            print(f"  {self.step} {held.bits:.4f} {held.accuracy:.4f} {self.seconds:.0f} s", flush=True)
+        self.steps.append(self.step)
+        self.curve.append(held.bits)
+        print(f"  {self.step} {held.bits:.4f} {held.accuracy:.4f} {self.seconds:.0f} s", flush=True)
         return held
 
     def train_step(self) -> None:

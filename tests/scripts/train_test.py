@@ -35,6 +35,7 @@ import attnbench
 import engine
 import train as program
 import training
+from attentions.performer import orthogonal_rows
 from byte_model import Sizes
 from mixing import Attention, Mixing, Place, Refused, entries, parse_attention
 from task import Schedule, Task, find_task
@@ -131,6 +132,14 @@ class Attentions(unittest.TestCase):
         products = W @ W.T
         self.assertLess(np.abs(products - np.diag(np.diag(products))).max(), 1e-12)
         self.assertGreater(np.diag(products).std(), 0.1)
+
+    def test_orthogonal_features_have_no_preferred_direction(self) -> None:
+        """QR alone prefers a sign: entry (0, 0) of its Q has the mean -0.64 at d = 2, and Haar's has 0 with variance 1/2.
+        3000 draws miss by 0.065 with probability 1e-6."""
+        generator = torch.Generator().manual_seed(1)
+        rows = torch.stack([orthogonal_rows(1, 2, generator)[0] for _ in range(3000)])
+        means = (rows / rows.norm(dim=1, keepdim=True)).mean(0)
+        self.assertLess(means.abs().max().item(), 0.065)
 
     def test_gradients_pass_straight_through_the_codebook_and_codes_follow_their_keys(self) -> None:
         torch.manual_seed(1)
@@ -236,18 +245,44 @@ class Training(unittest.TestCase):
                 assert held is not None and resumed is not None
                 self.assertTrue(np.array_equal(held.bits_by_text, resumed.bits_by_text))
                 self.assertEqual(held.bits, whole.curve[-1])
+                ended = Trainer(run_of(spec, redraw=redraw), self.folder)  # it died before it wrote its row
+                ended.train()
+                self.assertEqual((ended.steps, ended.curve), (whole.steps, whole.curve))
                 again.checkpoint.unlink()
 
     def test_redrawing_changes_the_curve_and_seeds_do_too(self) -> None:
         curves = []
-        for place, (redraw, seed) in enumerate(((0, 1), (1, 1), (0, 2))):
-            trainer = Trainer(run_of("performer:m=8", redraw=redraw, seed=seed), self.folder / str(place))
+        runs = [("performer:m=8", 0, 1), ("performer:m=8", 1, 1), ("softmax", 0, 1), ("softmax", 0, 2)]
+        for place, (spec, redraw, seed) in enumerate(runs):
+            trainer = Trainer(run_of(spec, redraw=redraw, seed=seed), self.folder / str(place))
             trainer.checkpoint.parent.mkdir()
             trainer.train()
             curves.append(trainer.curve)
         self.assertEqual(curves[0][0], curves[1][0])
         self.assertNotEqual(curves[0][1], curves[1][1])
-        self.assertNotEqual(curves[0][0], curves[2][0])
+        self.assertNotEqual(curves[2][0], curves[3][0])
+
+    def test_a_penalty_of_an_attention_is_trained_away(self) -> None:
+        def norm_after(penalty: float) -> float:
+            trainer = Trainer(run_of("softmax"), self.folder)
+            (mixing,) = mixings(trainer.model)
+            weight = trainer.model.layers[0].attention.qkv.weight
+            with mock.patch.object(mixing, "penalty", lambda: penalty * weight.square().sum()):
+                trainer.train(until=4)
+            trainer.checkpoint.unlink()
+            return float(weight.detach().norm())
+
+        self.assertLess(norm_after(1e4), 0.99 * norm_after(0.0))
+
+    def test_mixing_begins_as_small_as_attention_does(self) -> None:
+        def added(spec: str) -> float:
+            model = build(TINY, False, parse_attention(spec), 1).eval()
+            attention = model.layers[0].attention
+            x = torch.randn(1, TINY.context, TINY.width, generator=torch.Generator().manual_seed(1))
+            with torch.no_grad():
+                return float(attention(x, None, False).norm())
+
+        self.assertLess(added("fnet"), 20 * added("softmax"))  # 6 times; without a gain 200
 
     def test_only_bytes_that_count_are_in_the_loss(self) -> None:
         trainer = Trainer(run_of("softmax"), self.folder)
@@ -402,6 +437,7 @@ class Rows(unittest.TestCase):
             recorded = attnbench.read(folder / "rows.db", metric="curve", arrays=True)
             kept = recorded[recorded["ending"] == "done"]["value"].tolist()
             self.assertTrue(np.allclose(kept, row["measured"]["curve"], rtol=1e-12))
+            self.assertEqual(set(recorded["replicate"]), {0})
             # The program reads the same curve from rows.jsonl, which has six digits.
             asked = ["run", "training", "--input", "trained:task=copying", "--causal", "--results", "run.db"]
             methods = ["--method", "linear:features=exp", "--method", "softmax"]
