@@ -1,0 +1,34 @@
+"""Byte language modelling: the next byte of held-out texts, causally."""
+
+from __future__ import annotations
+
+import numpy as np
+from byte_model import Sizes
+from task import Batch, Schedule, Task
+from texts import held_out_texts, windows
+
+NAME = "bytes"
+SIZES = Sizes(layers=2, heads=4, head_size=32, context=256)
+
+
+def next_bytes(texts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Batch:
+    return Batch(texts[:, :-1], texts[:, 1:], np.ones(texts[:, 1:].shape, bool))
+
+
+def held_out(context: int) -> Batch:
+    """The middle of each text."""
+    texts = held_out_texts()
+    first = (texts.shape[1] - context - 1) // 2
+    return next_bytes(texts[:, first : first + context + 1])
+
+
+def task() -> Task:
+    return Task(
+        name=NAME,
+        summary="the next byte of a held-out text",
+        causal=True,
+        sizes=SIZES,
+        schedule=Schedule(steps=1000, batch=8, learning_rate=8e-3, every=100),
+        batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
+        held_out=lambda: held_out(SIZES.context),
+    )

@@ -1,0 +1,40 @@
+"""Associative recall: pairs of a key and a value, then the keys again in another order, each followed by its value
+(multi-query associative recall; Arora et al., arXiv:2312.04927, section 4). Only the values of the second part count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from byte_model import Sizes
+from task import Batch, Schedule, Task
+
+NAME = "recall"
+KEYS, VALUES = 32, 16  # bytes 0 to 31, and 32 to 47
+SIZES = Sizes(layers=2, heads=4, head_size=32, context=64)
+PAIRS = SIZES.context // 4
+HELD_OUT, SEED = 64, 11
+
+
+def batch(count: int, generator: np.random.Generator) -> Batch:
+    keys = generator.permuted(np.tile(np.arange(KEYS), (count, 1)), axis=1)[:, :PAIRS]
+    values = generator.integers(KEYS, KEYS + VALUES, (count, PAIRS))
+    order = generator.permuted(np.tile(np.arange(PAIRS), (count, 1)), axis=1)
+    asked, answers = np.take_along_axis(keys, order, 1), np.take_along_axis(values, order, 1)
+    sequences = np.concatenate(
+        [np.stack(pair, axis=2).reshape(count, -1) for pair in ((keys, values), (asked, answers))], 1
+    )
+    counts = np.zeros((count, SIZES.context - 1), bool)
+    counts[:, 2 * PAIRS :: 2] = True
+    return Batch(sequences[:, :-1], sequences[:, 1:], counts)
+
+
+def task() -> Task:
+    return Task(
+        name=NAME,
+        summary="the value that belonged to a key",
+        causal=True,
+        sizes=SIZES,
+        schedule=Schedule(steps=1500, batch=32, learning_rate=4e-3, every=50),
+        batch=batch,
+        held_out=lambda: batch(HELD_OUT, np.random.default_rng(SEED)),
+    )
