@@ -244,7 +244,7 @@ def _losses(log_p: Array, exact: Array, text: Text) -> dict[str, Any]:
         "bits_per_byte": bits.sum() / total,
         "excess_bits": (bits - before).sum() / total,
         "top_agreement": (log_p.argmax(axis=1) == exact.argmax(axis=1)).mean(),
-        "next_byte_kl": (np.exp2(exact) * (exact - log_p)).sum(axis=1).mean(),
+        "prediction_kl": (np.exp2(exact) * (exact - log_p)).sum(axis=1).mean(),
     }
     if (sizes > 0).all():  # with few masked tokens, a block may have none
         values["bits_by_position"] = np.bincount(block, bits) / sizes

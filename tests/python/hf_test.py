@@ -434,7 +434,7 @@ class EvaluateTest(unittest.TestCase):
             model.set_attn_implementation("sdpa")
             log_p = torch.log_softmax(model(WORDS[:1, :30]).logits[0, :-1].double(), -1)
         kl = float((log_p.exp() * (log_p - mean_log_p)).sum(-1).mean()) / np.log(2)
-        self.assertAlmostEqual(found.loc["uniform", 0]["next_byte_kl"], kl, delta=1e-5)
+        self.assertAlmostEqual(found.loc["uniform", 0]["prediction_kl"], kl, delta=1e-5)
         agreement = float((log_p.argmax(-1) == mean_log_p.argmax(-1)).double().mean())
         self.assertAlmostEqual(found.loc["uniform", 0]["top_agreement"], agreement)
 
@@ -456,8 +456,8 @@ class EvaluateTest(unittest.TestCase):
         for words, said in (
             (["show", self.results], r"nystrom +skipped"),
             (["verify", self.results], r"6 replicates \(4 done, 2 skipped\).*: whole"),
-            (["compare", self.results, "--method", "performer", "--method", "softmax", "--metric", "next_byte_kl"],
-             "next_byte_kl"),
+            (["compare", self.results, "--method", "performer", "--method", "softmax", "--metric", "prediction_kl"],
+             "prediction_kl"),
         ):  # fmt: skip
             done = subprocess.run([str(BUILD / "attnbench"), *map(str, words)], capture_output=True, text=True)
             self.assertRegex(done.stdout, said, done.stderr)
