@@ -40,6 +40,7 @@ from number_table import number_table
 from panel import Panel, panels_of
 from pdf_fonts import share_subsets
 from results import Figure, Misuse, Results, natural_order, read
+from set_by_latex import words_for_latex
 from style import DARK, IN_PAPER, REPORT, Layout
 from tables import csv_text
 
@@ -81,7 +82,8 @@ def draw(
     which it can be drawn again."""
     files = {"csv": numbers(panels).encode()}
     title = str(figure.description.get("title", figure.name))
-    with matplotlib.rc_context({**layout.settings, "svg.hashsalt": f"{figure.recipe}/{figure.name}"}):
+    settings = {**layout.settings, "svg.hashsalt": f"{figure.recipe}/{figure.name}"}
+    with matplotlib.rc_context(settings), words_for_latex():
         picture = compose(panels, layout)
         for ending in formats:
             if ending == "json":

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import unittest
+from unittest import mock
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.texmanager import TexManager
 from matplotlib.transforms import Bbox
 
 from example_stores import CURVE, InTemporaryDirectory
@@ -21,6 +23,7 @@ import panel
 import plot
 import results
 import style
+from set_by_latex import words_for_latex
 
 
 class Composing(InTemporaryDirectory):
@@ -35,6 +38,23 @@ class Composing(InTemporaryDirectory):
             bounds = axes.get_position(original=True).bounds
             rounded = Bbox.from_bounds(*np.round(bounds, 6))
             self.assertEqual(bounds, rounded.bounds)
+
+    def test_latex_prints_the_words_of_figures_unchanged(self) -> None:
+        written: list[str] = []
+
+        def make_dvi(cls: type[TexManager], tex: str, fontsize: float) -> str:
+            written.append(tex)
+            return ""
+
+        with mock.patch.object(TexManager, "make_dvi", classmethod(make_dvi)):
+            with words_for_latex():
+                for words in ("95 % interval of relative_mse", "10⁻⁷", r"FAVOR$^+$", r"\emph{ours}"):
+                    TexManager.make_dvi(words, 8.0)
+            TexManager.make_dvi("50 %", 8.0)
+        self.assertEqual(
+            written,
+            [r"95 \% interval of relative\_mse", "10$^{-}$$^{7}$", r"FAVOR$^+$", r"\emph{ours}", "50 %"],
+        )
 
     def test_looks_are_the_same_in_all_panels_and_different_between_series(self) -> None:
         with self.store() as store:
