@@ -32,7 +32,8 @@ void write(Recipe& recipe) {
   const std::string smaller =
       "; the source has 4 layers of 8 heads, words of any length up to half of 128 tokens, and longer training";
   recipe.judge(
-      {.text = "A model with linear attention (1 + elu) learns to copy a word as well as one with softmax",
+      {.text =
+           "After 2000 steps a small model with linear attention (1 + elu) copies a word as well as one with softmax",
        .source = source,
        .quotation = quotation,
        .definition = measured +
@@ -46,10 +47,10 @@ void write(Recipe& recipe) {
         return as_recorded(
             all_below(0.01 * chance,
                       models.lost(linear, softmax, recipe.error_rate(static_cast<size_t>(models.seeds())))),
-            {"copying"});
+            models.seeds(), {"copying"});
       });
-  recipe.judge({.text = "A model with linear attention (1 + elu) learns to copy a word better than one with Reformer's "
-                        "hashed attention",
+  recipe.judge({.text = "After 2000 steps a small model with linear attention (1 + elu) copies a word better than one "
+                        "with Reformer's hashed attention",
                 .source = source,
                 .quotation = quotation,
                 .definition = measured +
@@ -63,7 +64,7 @@ void write(Recipe& recipe) {
                [=, &recipe] {
                  return as_recorded(
                      all_below(0, models.lost(linear, hashed, recipe.error_rate(static_cast<size_t>(models.seeds())))),
-                     {"copying"});
+                     models.seeds(), {"copying"});
                });
   recipe.judge({.text = "A model whose attention cannot reach the first word learns nothing about the second",
                 .definition = measured + "softmax over a window of 16, which two layers extend to 32 tokens, while the "
@@ -76,7 +77,7 @@ void write(Recipe& recipe) {
                  return as_recorded(
                      all_above(0.99 * chance, models.bits(window, "bits_by_text",
                                                           recipe.error_rate(static_cast<size_t>(models.seeds())))),
-                     {"copying"});
+                     models.seeds(), {"copying"});
                });
 }
 

@@ -33,7 +33,10 @@ struct Models {
   }
 };
 
-Finding recorded(const Finding& finding) { return as_recorded(finding, {"bytes", "masked"}); }
+// Both models: the seeds that the one with fewer has.
+Finding recorded(const Finding& finding, const Models& models) {
+  return as_recorded(finding, std::min(models.causal.seeds(), models.masked.seeds()), {"bytes", "masked"});
+}
 
 struct Pair {
   std::string name;
@@ -61,25 +64,29 @@ std::vector<Comparison> values_of_pairs(const Recipe& recipe, const Models& mode
 const std::string post = "Su 2021, kexue.fm/archives/8338, ";
 
 void judge_features(Recipe& recipe, const Models& models) {
-  recipe.judge({.text = "A model trained with linear attention ends with fewer bits if its features are exponentials "
-                        "than if they are 1 + elu or ReLU",
-                .source = post + "文章小结 (summary)",
-                .quotation = "线性Attention的最佳激活函数应当是指数函数 (the best activation function of linear "
-                             "attention should be the exponential)",
-                .definition = measured + "exponentials minus the other map" + per_seed,
-                .threshold = "0: both maps train as well",
-                .expected = Ruling::open,
-                .because = "the post argues from the class of functions and trains nothing"},
-               [=, &recipe] {
-                 return recorded(below_where(
-                     0, regions_of(recipe, models,
-                                   {{"against 1 + elu", exponentials, elu}, {"against ReLU", exponentials, relu}})));
-               });
+  recipe.judge(
+      {.text = "After 1000 steps a small model trained with linear attention has fewer bits if its features are "
+               "exponentials "
+               "than if they are 1 + elu or ReLU",
+       .source = post + "文章小结 (summary)",
+       .quotation = "线性Attention的最佳激活函数应当是指数函数 (the best activation function of linear "
+                    "attention should be the exponential)",
+       .definition = measured + "exponentials minus the other map" + per_seed,
+       .threshold = "0: both maps train as well",
+       .expected = Ruling::open,
+       .because = "the post argues from the class of functions and trains nothing"},
+      [=, &recipe] {
+        return recorded(
+            below_where(0, regions_of(recipe, models,
+                                      {{"against 1 + elu", exponentials, elu}, {"against ReLU", exponentials, relu}})),
+            models);
+      });
 }
 
 void judge_truncation(Recipe& recipe, const Models& models) {
   recipe.judge(
-      {.text = "A model trained with linear attention ends with fewer bits if the matrix is cut to a band",
+      {.text =
+           "After 1000 steps a small model trained with linear attention has fewer bits if the matrix is cut to a band",
        .source = post + "section on concentrated attention (集中注意)",
        .quotation =
            "将线性Attention的Attention矩阵先算出来，然后强行截断Attention矩阵（也就是每个token只跟前后几个token做"
@@ -95,7 +102,8 @@ void judge_truncation(Recipe& recipe, const Models& models) {
        .threshold = "0: both train as well",
        .because = "nearby bytes tell most about a byte, and a dense average over 256 bytes hides them"},
       [=, &recipe] {
-        return recorded(below_where(0, regions_of(recipe, models, {{"band against full matrix", truncated, elu}})));
+        return recorded(below_where(0, regions_of(recipe, models, {{"band against full matrix", truncated, elu}})),
+                        models);
       });
 }
 
@@ -121,7 +129,8 @@ std::vector<Comparison> causal_less_than_bidirectional(const Models& models, con
 
 void judge_causality(Recipe& recipe, const Models& models) {
   recipe.judge(
-      {.text = "Linear attention loses fewer bits to softmax in a causal model than in a bidirectional one",
+      {.text = "After 1000 steps linear attention loses fewer bits to softmax in a small causal model than in a "
+               "bidirectional one",
        .source = post + "section on concentrated attention (集中注意)",
        .quotation = "线性Attention做语言模型或者解码器的时候，效果是跟标准Attention差不了多少的 [...] "
                     "相比之下，如果用不稀疏的双向的线性Attention直接做MLM模型，则掉点会相当明显。 (When linear "
@@ -138,7 +147,8 @@ void judge_causality(Recipe& recipe, const Models& models) {
       [=, &recipe] {
         const double rate = recipe.error_rate(2 * models.seeds());
         return recorded(below_where(0, {{"1 + elu", causal_less_than_bidirectional(models, elu, rate)},
-                                        {"exponentials", causal_less_than_bidirectional(models, exponentials, rate)}}));
+                                        {"exponentials", causal_less_than_bidirectional(models, exponentials, rate)}}),
+                        models);
       });
 }
 
@@ -161,7 +171,8 @@ void judge_values(Recipe& recipe, const Models& models) {
         return recorded(values_of(values_of_pairs(recipe, models,
                                                   {{"against softmax", polynomial, softmax},
                                                    {"against exponentials of channels", polynomial, exponentials}}),
-                                  {0, 0.1}));
+                                  {0, 0.1}),
+                        models);
       });
   recipe.judge(
       {.text = "How many bits more a model needs that is trained with a Synthesizer than one with softmax",
@@ -173,9 +184,11 @@ void judge_values(Recipe& recipe, const Models& models) {
        .expected = Ruling::measured,
        .because = "the source has larger models and other tasks"},
       [=, &recipe] {
-        return recorded(values_of(
-            values_of_pairs(recipe, models, {{"random", random_logits, softmax}, {"dense", dense_logits, softmax}}),
-            {0, 0.1}));
+        return recorded(
+            values_of(
+                values_of_pairs(recipe, models, {{"random", random_logits, softmax}, {"dense", dense_logits, softmax}}),
+                {0, 0.1}),
+            models);
       });
   recipe.judge(
       {.text = "How many bits more a bidirectional model needs that is trained with Linformer, FNet or "
@@ -193,7 +206,7 @@ void judge_values(Recipe& recipe, const Models& models) {
              {std::pair("Linformer", linformer), std::pair("FNet", fourier), std::pair("VQ", quantised)})
           for (const Comparison& one : models.masked.lost(attention, softmax, recipe.error_rate(3 * models.seeds())))
             values.push_back({fmt::format("{}, {}", name, one.what), one.estimate});
-        return as_recorded(values_of(values), {"masked"});
+        return as_recorded(values_of(values), models.masked.seeds(), {"masked"});
       });
 }
 

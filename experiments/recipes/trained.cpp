@@ -18,6 +18,8 @@ std::vector<std::pair<std::string, Index>> pairs_of(const std::vector<TrainedWit
   return pairs;
 }
 
+constexpr Index grid_seeds = 3;  // of scripts/train/grid.json
+
 std::string experiment_of(Index redraw) { return fmt::format("training:redraw={}", redraw); }
 
 }  // namespace
@@ -68,7 +70,8 @@ std::vector<Comparison> TrainedModels::bits(const TrainedWith& a, const std::str
   return all;
 }
 
-Panel TrainedModels::curves(const std::string& title, Index steps_between_points) const {
+Panel TrainedModels::curves(const std::string& title, Index steps_between_points,
+                            const std::vector<std::string>& series) const {
   return {.title = title,
           .kind = "profile",
           .cells = cells_,
@@ -76,7 +79,7 @@ Panel TrainedModels::curves(const std::string& title, Index steps_between_points
           .y = "curve",
           .y_label = "bits of a held-out byte",
           .interval = "mean",
-          .series = {"method", "redraw"},
+          .series = series,
           .first_index = 0};
 }
 
@@ -87,7 +90,7 @@ Comparison median_difference(const std::string& what, const std::vector<double>&
   return {what, median_of(differences, rate)};
 }
 
-Finding as_recorded(Finding finding, const std::vector<std::string>& tasks) {
+Finding as_recorded(Finding finding, Index seeds, const std::vector<std::string>& tasks) {
   std::set<std::string> days, processors, versions;
   size_t rows = 0;
   for (const TrainedRow& row : trained_rows()) {
@@ -101,7 +104,8 @@ Finding as_recorded(Finding finding, const std::vector<std::string>& tasks) {
   finding.numbers +=
       rows == 0
           ? fmt::format("; no row is recorded yet: not decided ({})", command)
-          : fmt::format("; {} recorded rows, trained {} on {} with PyTorch {} ({})", rows,
+          : fmt::format("; {} of {} seeds, {} recorded rows, trained {} on {} with PyTorch {} ({})", seeds, grid_seeds,
+                        rows,
                         days.size() == 1 ? *days.begin() : fmt::format("from {} to {}", *days.begin(), *days.rbegin()),
                         fmt::join(processors, ", "), fmt::join(versions, ", "), command);
   return finding;

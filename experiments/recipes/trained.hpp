@@ -33,8 +33,9 @@ class TrainedModels {
   // An array of each held-out text's numbers, by seed.
   std::vector<std::vector<double>> by_text(const TrainedWith& attention, const std::string& metric) const;
 
-  // A panel with the curve of every attention.
-  Panel curves(const std::string& title, Index steps_between_points) const;
+  // A panel with the curve of every attention. series: the columns that tell them apart.
+  Panel curves(const std::string& title, Index steps_between_points,
+               const std::vector<std::string>& series = {"method"}) const;
 
  private:
   std::string task_;
@@ -47,7 +48,8 @@ class TrainedModels {
 Comparison median_difference(const std::string& what, const std::vector<double>& first,
                              const std::vector<double>& second, double rate);
 
-// Adds to a finding when and where its rows were measured, and how to train one of them.
-Finding as_recorded(Finding finding, const std::vector<std::string>& tasks);
+// Adds to a finding how many of the three seeds it rests on, when and where the rows of these tasks were recorded, and
+// how to train one of them.
+Finding as_recorded(Finding finding, Index seeds, const std::vector<std::string>& tasks);
 
 }  // namespace attnbench

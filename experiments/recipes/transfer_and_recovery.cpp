@@ -24,7 +24,7 @@ void write(Recipe& recipe) {
   recipe.figure("transfer-and-recovery", "Training takes damage away",
                 "Held-out bits per byte of the trained byte-level model whose attention was replaced before step 0, "
                 "while it goes on training; means over seeds with t intervals.",
-                {models.curves("trained weights, another attention", steps_between_points)});
+                {models.curves("trained weights, another attention", steps_between_points, {"method", "redraw"})});
   const std::string source = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 5 (caption)";
   recipe.judge(
       {.text = "How many bits per byte a trained model loses with another attention, before and after it goes on "
@@ -54,7 +54,7 @@ void write(Recipe& recipe) {
                                    : Comparison{what, unmeasured()});
             }
           }
-        return as_recorded(values_of(values, {0.1, 1}), {"recovery"});
+        return as_recorded(values_of(values, {0.1, 1}), models.seeds(), {"recovery"});
       });
   const auto less = [&](std::string text, std::string quotation, const TrainedWith& one, const TrainedWith& other,
                         const std::string& compared, std::string because) {
@@ -67,19 +67,24 @@ void write(Recipe& recipe) {
                   .because = std::move(because)},
                  [=, &recipe] {
                    const double rate = recipe.error_rate(static_cast<size_t>(models.seeds()));
-                   return as_recorded(all_below(0, models.lost(one, other, rate)), {"recovery"});
+                   return as_recorded(all_below(0, models.lost(one, other, rate)), models.seeds(), {"recovery"});
                  });
   };
-  less("A trained model recovers further with Performer's positive features if they are redrawn at each step",
-       "Positive softmax with feature redrawing is necessary to match the Transformer", redrawn, drawn_once,
-       "m = 128, redrawn minus drawn once", "the source trains for far longer, and 200 steps may not show it");
-  less("A trained model recovers further with Performer's positive features than with trigonometric ones",
-       "However on PG-19, Trigonometric (TRIG) softmax approximation becomes highly unstable (full curve in Appendix "
-       "D.2)",
-       redrawn, trigonometric, "128 positive features minus 128 trigonometric ones (m = 64), both redrawn",
-       "on this model trigonometric features have the larger error, and training may end in NaN");
   less(
-      "A trained model recovers further with Performer, which approximates its softmax, than with linear attention "
+      "Within 200 steps a trained model recovers further with Performer's positive features if they are redrawn at "
+      "each step",
+      "Positive softmax with feature redrawing is necessary to match the Transformer", redrawn, drawn_once,
+      "m = 128, redrawn minus drawn once", "the source trains for far longer, and 200 steps may not show it");
+  less(
+      "Within 200 steps a trained model recovers further with Performer's positive features than with trigonometric "
+      "ones",
+      "However on PG-19, Trigonometric (TRIG) softmax approximation becomes highly unstable (full curve in Appendix "
+      "D.2)",
+      redrawn, trigonometric, "128 positive features minus 128 trigonometric ones (m = 64), both redrawn",
+      "on this model trigonometric features have the larger error, and training may end in NaN");
+  less(
+      "Within 200 steps a trained model recovers further with Performer, which approximates its softmax, than with "
+      "linear attention "
       "(1 + elu), which does not",
       "", redrawn, linear, "Performer with m = 128 minus linear attention with 1 + elu",
       "both are far from softmax on this model's heads before training");

@@ -60,7 +60,7 @@ TEST_CASE("a statement about trained models holds if it holds with every seed", 
 TEST_CASE("a verdict on trained models says when and where their rows were recorded", "[recipes]") {
   const RecordedRows rows(copying({1, 2}) + RecordedRow{.attention = "softmax", .task = "bytes"}.line());
   const std::string numbers = verdicts({0.01, 0.01}).front().finding.numbers;
-  CHECK(contains(numbers, "10 recorded rows, trained from 2026-11-25 to 2026-11-27 on P with PyTorch 2"));
+  CHECK(contains(numbers, "2 of 3 seeds, 10 recorded rows, trained from 2026-11-25 to 2026-11-27 on P with PyTorch 2"));
   CHECK(contains(numbers, "scripts/train/train.py --task copying"));
 }
 

@@ -22,8 +22,8 @@ Numbers copied(double worse, double blind) {
     return a.name() == "local" ? blind : a.name() == "reformer" ? 0.5 : a.method("linear") ? worse : 0.0;
   };
 }
-const std::string as_well = "A model with linear attention (1 + elu) learns to copy a word as well",
-                  better = "A model with linear attention (1 + elu) learns to copy a word better",
+const std::string as_well = "After 2000 steps a small model with linear attention (1 + elu) copies a word as well",
+                  better = "After 2000 steps a small model with linear attention (1 + elu) copies a word better",
                   blind = "A model whose attention cannot reach the first word";
 const bool copy_task = add({"copy-task",
                             copied(0.01, 3.3219),
@@ -50,12 +50,13 @@ Numbers learnt(double e, double b, double more) {
     return bits + (a.causal() || a.name() == "softmax" ? 0 : more);
   });
 }
-const std::string exponentials = "A model trained with linear attention ends with fewer bits if its features",
-                  band = "A model trained with linear attention ends with fewer bits if the matrix is cut",
-                  causal = "Linear attention loses fewer bits to softmax in a causal model",
-                  polynomial = "How many bits more a model needs that is trained with the polynomial kernel",
-                  synthesizer = "How many bits more a model needs that is trained with a Synthesizer",
-                  others = "How many bits more a bidirectional model needs";
+const std::string
+    exponentials = "After 1000 steps a small model trained with linear attention has fewer bits if its features",
+    band = "After 1000 steps a small model trained with linear attention has fewer bits if the matrix is cut",
+    causal = "After 1000 steps linear attention loses fewer bits to softmax",
+    polynomial = "How many bits more a model needs that is trained with the polynomial kernel",
+    synthesizer = "How many bits more a model needs that is trained with a Synthesizer",
+    others = "How many bits more a bidirectional model needs";
 const bool learning_curves = add({"learning-curves",
                                   learnt(0.5, -0.75, 0.125),
                                   {{exponentials, holds},
@@ -82,9 +83,9 @@ Numbers recovered(double r, double t, double l) {
   });
 }
 const std::string values = "How many bits per byte a trained model loses with another attention",
-                  redrawing = "A trained model recovers further with Performer's positive features if",
-                  signs = "A trained model recovers further with Performer's positive features than",
-                  approximates = "A trained model recovers further with Performer, which approximates";
+                  redrawing = "Within 200 steps a trained model recovers further with Performer's positive features if",
+                  signs = "Within 200 steps a trained model recovers further with Performer's positive features than",
+                  approximates = "Within 200 steps a trained model recovers further with Performer, which approximates";
 const bool transfer_and_recovery =
     add({"transfer-and-recovery",
          recovered(-0.25, 0.5, 1),
