@@ -19,7 +19,7 @@ Finding judge_full(const Recipe& recipe, const Cells& cells, const Specs& method
   std::vector<Region> regions;
   for (const auto& method : methods) {
     regions.push_back({method, {}});
-    for (const auto& [name, spec, part] : inputs) {
+    for (const auto& [name, spec, part, d] : inputs) {
       Samples missing = cells.method(method).input(spec).scalar("numerical_rank");
       for (auto& [replicate, rank] : missing) rank = static_cast<double>(n) - rank;
       regions.back().comparisons.push_back(
@@ -46,7 +46,8 @@ Panel panel(const LawOrHead& input, const Cells& cells, const std::string& metri
 
 void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 128, 512);
-  const std::vector<LawOrHead> inputs = laws_and_heads(recipe, {{"gaussian", "gaussian"}, {"ar1", "ar1"}});
+  const std::vector<LawOrHead> inputs =
+      laws_and_heads({{"gaussian", "gaussian"}, {"ar1", "ar1"}}, telling_heads(recipe));
   const Specs specs = inputs_of(inputs);
   Specs methods = linear;
   methods.insert(methods.end(), {"softmax", "uniform"});
@@ -97,7 +98,7 @@ void write(Recipe& recipe) {
   const auto ratios = [=, &recipe](const Specs& of, auto&& numerator, auto&& denominator) {
     std::vector<Comparison> all;
     for (const auto& method : of)
-      for (const auto& [name, spec, part] : inputs)
+      for (const auto& [name, spec, part, d] : inputs)
         all.push_back({fmt::format("{} on {}", method, name),
                        median_ratio(numerator(method).input(spec).scalar("effective_rank"),
                                     denominator(method).input(spec).scalar("effective_rank"),

@@ -53,30 +53,39 @@ void draw(Recipe& recipe, const Cells& rows) {
       panels(rows, false));
 }
 
-std::string sample_of(const Cells& all) {
-  return fmt::format("n = {}, causal, medians over {} texts", all.all().front().asked.problem.shape.nk,
-                     all.all().front().replicates);
+// All heads of the byte-level model, and captured ones of others.
+std::vector<RealHead> heads_of_models(const Recipe& recipe) {
+  std::vector<RealHead> heads = all_heads();
+  for (const RealHead& head : pretrained_heads(recipe)) heads.push_back(head);
+  return heads;
 }
 
+Index length_of(const Cells& all) { return all.all().front().asked.problem.shape.nk; }  // of the byte-level model
+
 void judge_broad(Recipe& recipe, const Cells& all) {
-  const double rate = recipe.error_rate(all_heads().size());
+  const auto heads = heads_of_models(recipe);
+  const double rate = recipe.error_rate(heads.size());
   recipe.judge(
-      {.text = "Some heads of this project's byte-level model attend broadly, as some of BERT's do: on average they "
-               "spend at most 10 % of a row's attention on any single token",
+      {.text = "Some heads of " + three_models +
+               " attend broadly, as some of BERT's do: on average they spend at most 10 % of a row's attention on any "
+               "single token",
        .source = clark,
        .quotation = broad,
-       .definition = "the largest weight of a row, mean over all rows, those that see fewer than 10 keys included; " +
-                     sample_of(all) +
-                     ", of each of the model's 12 heads. The statement holds when one head lies below the threshold. "
-                     "The source looked at BERT, which is not causal, and at words",
+       .definition = "the largest weight of a row, mean over all rows, those that see fewer than 10 keys included. A "
+                     "model holds when one of its heads, on one text, lies below the threshold. " +
+                     heads_in_words(heads, length_of(all)) +
+                     ". The source looked at BERT, which is bidirectional as MiniLM is, and at all of its heads",
        .threshold = "0.1, the source's",
        .expected = Ruling::open,
-       .because = "another model: 4 layers of 3 heads, on bytes"},
+       .because = "other models: bytes, sentences and speech"},
       [=] {
-        std::vector<Comparison> heads;
-        for (const RealHead& head : all_heads())
-          heads.push_back({head.name(), median_of(all.input(head.input()).scalar("top_mass"), rate)});
-        return some_below(0.1, heads);
+        std::vector<Region> regions;
+        for (const RealHead& head : heads) {
+          Region& of_model = region(regions, head.part());
+          of_model.rule = Region::Rule::some;
+          of_model.comparisons.push_back({head.name(), median_of(all.input(head.input()).scalar("top_mass"), rate)});
+        }
+        return below_where(0.1, regions);
       });
 }
 
@@ -102,7 +111,8 @@ void judge_layers(Recipe& recipe, const Cells& all) {
        .definition = "the relative entropy of a row is its entropy over the log of the number of keys that it sees, 1 "
                      "for a row that sees one key; its mean over rows and over the six heads of layers 0 and 1, over "
                      "the same of layers 2 and 3, text by text; " +
-                     sample_of(all) + ". The source looked at BERT",
+                     fmt::format("n = {}, causal, medians over {} texts. The source looked at BERT", length_of(all),
+                                 all.all().front().replicates),
        .threshold = "1: equally broad",
        .expected = Ruling::open,
        .because = "another model: the source has 12 layers"},
@@ -113,22 +123,23 @@ void judge_layers(Recipe& recipe, const Cells& all) {
 }
 
 void judge_entropy(Recipe& recipe, const Cells& all) {
-  const double rate = recipe.error_rate(all_heads().size());
-  recipe.judge({.text = "How large a share of the entropy of average pooling the attention rows of each head of this "
-                        "project's byte-level model have",
+  const auto heads = heads_of_models(recipe);
+  const double rate = recipe.error_rate(heads.size());
+  recipe.judge({.text = "How large a share of the entropy of average pooling the attention rows of heads of " +
+                        three_models + " have",
                 .source = clark,
                 .paraphrase = "entropies differ from head to head: some attend broadly and others to few tokens",
                 .definition = "the entropy of a row over the log of the number of keys that it sees, which average "
-                              "pooling has; 1 for a row that sees one key; mean over rows; " +
-                              sample_of(all) + ", of each of the model's 12 heads",
+                              "pooling has; 1 for a row that sees one key; mean over rows. " +
+                              heads_in_words(heads, length_of(all)),
                 .threshold = "the source gives none: 0.25, 0.5 and 0.75 are there for the reader",
                 .expected = Ruling::measured,
                 .because = "heads differ"},
                [=] {
-                 std::vector<Comparison> heads;
-                 for (const RealHead& head : all_heads())
-                   heads.push_back({head.name(), median_of(all.input(head.input()).scalar("relative_entropy"), rate)});
-                 return values_of(heads, {0.25, 0.5, 0.75});
+                 std::vector<Comparison> shares;
+                 for (const RealHead& head : heads)
+                   shares.push_back({head.name(), median_of(all.input(head.input()).scalar("relative_entropy"), rate)});
+                 return values_of(shares, {0.25, 0.5, 0.75});
                });
 }
 
@@ -141,7 +152,7 @@ void write(Recipe& recipe) {
   request.experiment = "sparsity:by_row=false,top=1";
   request.n = {recipe.sized<Index>(64, 256, 1024)};
   request.replicates = recipe.sized<Index>(2, 18, texts);
-  const Cells all = recipe.run(request);
+  const Cells all = run_on(recipe, request, heads_of_models(recipe));
   draw(recipe, rows);
   judge_broad(recipe, all);
   judge_layers(recipe, all);
@@ -150,7 +161,7 @@ void write(Recipe& recipe) {
 
 const bool registered =
     add(RecipeEntry{.text = {.name = "entropy-per-head",
-                             .summary = "Entropy of the attention rows, per layer and head of the byte-level model",
+                             .summary = "Entropy of the attention rows, per layer and head",
                              .formula = "Do heads differ in kind, some near average pooling and some on few keys?",
                              .reference = "Clark et al. 2019, arXiv:1906.04341; Zhai et al. 2023, arXiv:2303.06296"},
                     .write = write});

@@ -1,4 +1,4 @@
-// Error against cost on heads of the model, with every method at the same FLOPs.
+// Error against cost on heads of models, with every method at the same FLOPs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,20 +15,41 @@ using Specs = std::vector<std::string>;
 
 constexpr Index judged_share = 4;  // budgets are softmax's FLOPs over this
 
-Shape shape_of(Index n) { return {.nq = n, .nk = n, .d = 64, .dv = 64, .mask = {.causal = true}}; }
-double flops_at(Index n, Index share) { return softmax_flops(shape_of(n)) / static_cast<double>(share); }
+double flops_at(const Shape& shape, Index share) { return softmax_flops(shape) / static_cast<double>(share); }
 
 // A causal row with fewer than k keys keeps them all, so k = n (1 - sqrt(1 - 1/share)) keeps one over `share` of all
 // pairs.
-std::string largest_weights(Index n, Index share) {
-  return fmt::format("top-k:k={:.0f}", static_cast<double>(n) * (1 - std::sqrt(1 - 1 / static_cast<double>(share))));
+std::string largest_weights(const Shape& shape, Index share) {
+  const double kept = 1 / static_cast<double>(share);
+  return fmt::format("top-k:k={:.0f}",
+                     static_cast<double>(shape.nk) * (shape.mask.causal ? 1 - std::sqrt(1 - kept) : kept));
 }
+
+// The methods at the judged share on heads of one shape.
+struct AtShare {
+  Specs candidates, patterns;
+  std::string largest;
+
+  explicit AtShare(const Shape& shape)
+      : candidates(field_at(shape, flops_at(shape, judged_share))), largest(largest_weights(shape, judged_share)) {
+    for (const auto& pattern : pattern_methods())
+      patterns.push_back(
+          matched(Params("methods", pattern), shape, {Match::Cost::flops, flops_at(shape, judged_share)}).spec());
+  }
+};
 
 struct Measured {
   Index n;
-  std::vector<RealHead> heads;
-  Specs candidates, patterns;  // at the judged share
+  std::vector<RealHead> heads, of_others;  // of the byte-level model, of pretrained ones
+  std::map<std::string, AtShare> methods;  // by part
   Cells cells;
+
+  const AtShare& at_share(const RealHead& head) const { return methods.at(head.part()); }
+  std::vector<RealHead> all_judged() const {
+    std::vector<RealHead> all = heads;
+    all.insert(all.end(), of_others.begin(), of_others.end());
+    return all;
+  }
 
   Samples error(const std::string& method, const RealHead& head) const {
     return cells.method(method).input(head.input()).scalar("relative_output_error");
@@ -37,27 +58,30 @@ struct Measured {
 
 Measured measure(Recipe& recipe) {
   Measured all{.n = recipe.sized<Index>(64, 128, 512),
-               .heads = recipe.sized<std::vector<RealHead>>({{2, 0}, {2, 1}}, {{2, 0}, {2, 1}, {2, 2}}, all_heads())};
-  all.candidates = field_at(shape_of(all.n), flops_at(all.n, judged_share));
-  for (const auto& pattern : pattern_methods())
-    all.patterns.push_back(
-        matched(Params("methods", pattern), shape_of(all.n), {Match::Cost::flops, flops_at(all.n, judged_share)})
-            .spec());
+               .heads = recipe.sized<std::vector<RealHead>>({{2, 0}, {2, 1}}, {{2, 0}, {2, 1}, {2, 2}}, all_heads()),
+               .of_others = pretrained_heads(recipe),
+               .methods = {},
+               .cells = {}};
   RunRequest request{.experiment = "attention-error:matrix=false",
-                     .methods = all.candidates,
-                     .inputs = inputs_of(all.heads),
+                     .methods = {},
+                     .inputs = {},
                      .n = {all.n},
                      .replicates = recipe.sized<Index>(2, texts)};
-  request.methods.insert(request.methods.end(), {"uniform", "softmax", largest_weights(all.n, judged_share)});
-  all.cells = recipe.run(request);
+  for (const auto& of_model : by_model(all.all_judged())) {
+    const RealHead& first = of_model.front();
+    const AtShare& at_share = all.methods.emplace(first.part(), first.shape(all.n)).first->second;
+    request.methods = at_share.candidates;
+    request.methods.insert(request.methods.end(), {"uniform", "softmax", at_share.largest});
+    all.cells = all.cells + run_on(recipe, request, of_model);
+  }
   // The other shares are only for the figure, on the first head of each layer.
   request.replicates = recipe.sized<Index>(1, 4);
-  request.inputs.clear();
+  const Shape shape = all.heads.front().shape(all.n);
   for (const RealHead& head : all.heads)
     if (head.head == 0) request.inputs.push_back(head.input());
   for (const Index share : recipe.sized<std::vector<Index>>({2}, {16, 8, 2})) {
-    request.methods = field_at(shape_of(all.n), flops_at(all.n, share));
-    request.methods.push_back(largest_weights(all.n, share));
+    request.methods = field_at(shape, flops_at(shape, share));
+    request.methods.push_back(largest_weights(shape, share));
     all.cells = all.cells + recipe.run(request);
   }
   return all;
@@ -89,35 +113,44 @@ std::string heads_of(const Measured& all) {
   for (const RealHead& head : all.heads) names.push_back(head.name());
   return all.heads.size() == all_heads().size() ? "all 12 heads" : fmt::format("{}", fmt::join(names, "; "));
 }
+const std::string error = "the relative error of the output, |A'V - AV| / |AV| (Frobenius)",
+                  budgets = "budgets set for a quarter of softmax's FLOPs";
+// Of the byte-level model alone, and of all models.
+std::string measured_by_text(const Measured& all) {
+  return fmt::format("{}, text by text ({} held-out texts), n = {}, d = dv = 64, causal, on {}; {}", error,
+                     all.cells.method("uniform").input(all.heads.front().input()).all().front().replicates, all.n,
+                     heads_of(all), budgets);
+}
 std::string measured(const Measured& all) {
-  return fmt::format(
-      "the relative error of the output, |A'V - AV| / |AV| (Frobenius), text by text ({} held-out texts), n = {}, d = "
-      "dv = 64, causal, on {}; budgets set for a quarter of softmax's FLOPs",
-      all.cells.method("uniform").input(all.heads.front().input()).all().front().replicates, all.n, heads_of(all));
+  return fmt::format("{}, text by text or draw by draw; {}. {}", error, budgets,
+                     heads_in_words(all.all_judged(), all.n));
 }
 
 void judge_mean_of_values(Recipe& recipe, const Measured& all) {
   recipe.judge(
-      {.text =
-           "On each judged head of this project's byte-level model at least one approximation errs less than the "
-           "mean of V, at a quarter of softmax's FLOPs or, without a budget to set, at its own cost up to softmax's",
+      {.text = "On each judged head of " + three_models +
+               " at least one approximation errs less than the mean of V, at a "
+               "quarter of softmax's FLOPs or, without a budget to set, at its own cost up to softmax's",
        .definition =
-           measured(all) + fmt::format("; over that of the mean of V, medians over texts. {} candidates that have a "
-                                       "causal form, among features of the kernel, vector quantisation, sparse "
+           measured(all) + fmt::format(". Over the error of the mean of V. {} candidates that have a causal form ({} "
+                                       "without a mask), among features of the kernel, vector quantisation, sparse "
                                        "patterns, clusters of tokens, mixers and combinations of these. Those without "
                                        "a budget run as they are and count if they take no more FLOPs than softmax",
-                                       all.candidates.size()),
+                                       all.at_share(all.heads.front()).candidates.size(),
+                                       all.at_share(all.of_others.front()).candidates.size()),
        .threshold = "1: the error of the mean of V, which needs neither queries nor keys. A head holds where one "
                     "candidate surely errs less, and fails where every candidate surely errs more",
        .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=, &recipe] {
-        const double rate = recipe.error_rate(all.candidates.size() * all.heads.size());
+        size_t intervals = 0;
+        for (const RealHead& head : all.all_judged()) intervals += all.at_share(head).candidates.size();
+        const double rate = recipe.error_rate(intervals);
         std::vector<Region> regions;
-        for (const RealHead& head : all.heads) {
+        for (const RealHead& head : all.all_judged()) {
           Region region{head.name(), {}};
           region.rule = Region::Rule::some;
-          for (const auto& method : all.candidates)
+          for (const auto& method : all.at_share(head).candidates)
             region.comparisons.push_back(
                 {method, median_ratio(all.error(method, head), all.error("uniform", head), rate)});
           regions.push_back(region);
@@ -137,24 +170,25 @@ Samples least_of(const std::vector<Samples>& all) {
 void judge_bound(Recipe& recipe, const Measured& all) {
   recipe.judge(
       {.text = "How much more the best of five fixed patterns errs than keeping the largest weights of each row, with "
-               "about equally many query-key pairs, on heads of this project's byte-level model",
+               "about equally many query-key pairs, on heads of " +
+               three_models,
        .definition =
            measured(all) +
-           ": of the best of local, dilated, strided, sparse-fixed and longformer on that text, over that of attention "
+           ". The error of the best of local, dilated, strided, sparse-fixed and longformer, over that of attention "
            "to the k largest weights of each row, k such that they are a quarter of the pairs which the mask lets "
            "meet; a row that sees no more than k keys keeps all. The patterns' FLOPs are as near to a quarter of "
-           "softmax's as their budgets allow, so that they have about as many pairs; medians over texts",
+           "softmax's as their budgets allow, so that they have about as many pairs",
        .threshold = "none: the values. 2 and 10 are there to be read off",
        .expected = Ruling::measured,
        .because = "no source gives a number"},
       [=, &recipe] {
         std::vector<Comparison> comparisons;
-        for (const RealHead& head : all.heads) {
+        for (const RealHead& head : all.all_judged()) {
           std::vector<Samples> errors;
-          for (const auto& pattern : all.patterns) errors.push_back(all.error(pattern, head));
+          for (const auto& pattern : all.at_share(head).patterns) errors.push_back(all.error(pattern, head));
           comparisons.push_back(
-              {head.name(), median_ratio(least_of(errors), all.error(largest_weights(all.n, judged_share), head),
-                                         recipe.error_rate(all.heads.size()))});
+              {head.name(), median_ratio(least_of(errors), all.error(all.at_share(head).largest, head),
+                                         recipe.error_rate(all.all_judged().size()))});
         }
         return values_of(comparisons, {2, 10});
       });
@@ -186,7 +220,7 @@ Comparison a_pattern_each(const Measured& all, Index layer, double rate) {
   for (const RealHead& head : all.heads) {
     if (head.layer != layer) continue;
     std::map<double, std::string> by_error;
-    for (const auto& pattern : all.patterns) {
+    for (const auto& pattern : all.at_share(head).patterns) {
       const Split split(all.error(pattern, head));
       by_error.emplace(sum(split.chosen_on), pattern);
       add_to(chosen_on[pattern], split.chosen_on);
@@ -209,7 +243,7 @@ void judge_different_patterns(Recipe& recipe, const Measured& all) {
                "pattern for all heads of a layer of this project's byte-level model",
        .source = "Hung-yi Lee, lecture on variants of self-attention: local, stride and global attention",
        .paraphrase = "asked which pattern to choose: use all of them, in different heads",
-       .definition = measured(all) +
+       .definition = measured_by_text(all) +
                      ". The error, summed over the judged heads of a layer, with the pattern that is best for each "
                      "head over the same with the one pattern that is best for all of them. Patterns (local, dilated, "
                      "strided, sparse-fixed, longformer) are chosen on the texts with even numbers and judged on the "
@@ -239,8 +273,8 @@ void write(Recipe& recipe) {
 
 const bool registered =
     add(RecipeEntry{.text = {.name = "error-at-equal-flops",
-                             .summary = "Error against cost on heads of the model, at equal FLOPs",
-                             .formula = "At equal FLOPs, which approximation errs least on heads of the model, and do "
+                             .summary = "Error against cost on heads of models, at equal FLOPs",
+                             .formula = "At equal FLOPs, which approximation errs least on heads of models, and do "
                                         "heads want different patterns?",
                              .reference = "Tay et al. 2020, arXiv:2011.04006, Fig. 3"},
                     .write = write});

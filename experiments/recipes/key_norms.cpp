@@ -46,17 +46,17 @@ Runs run(Recipe& recipe) {
   limit.sweep = {{"scale", scales(recipe)}};
   limit.replicates = recipe.sized<Index>(2, 32);
   RunRequest heads = limit, drawn = limit;
-  heads.inputs = inputs_of(telling_heads(recipe));
   heads.causal = {};
   heads.sweep = {};
-  heads.replicates = recipe.sized<Index>(2, 16, texts);
+  heads.replicates = recipe.sized<Index>(2, 18, texts);
   drawn.methods = {with_norms, without_norms};
   drawn.inputs = {"gaussian:scale=0.5"};
   drawn.replicates = recipe.sized<Index>(2, 48);
   drawn.n = {64};
   drawn.d = {4};  // so small that this many features come near the limit
   drawn.sweep = {{"m", budgets(recipe)}};
-  return {recipe.run(same), recipe.run(of_key), recipe.run(limit), recipe.run(heads), recipe.run(drawn)};
+  return {recipe.run(same), recipe.run(of_key), recipe.run(limit),
+          run_on(recipe, heads, telling_heads_of_models(recipe)), recipe.run(drawn)};
 }
 
 std::vector<Panel> panels(const Runs& runs) {
@@ -133,14 +133,14 @@ Statement shift(std::string text, const std::string& where) {
 }
 
 void judge_shift(Recipe& recipe, const Runs& runs) {
-  const auto heads = telling_heads(recipe);
+  const auto heads = telling_heads_of_models(recipe);
   const auto all_scales = scales(recipe);
   const double of_heads = recipe.error_rate(heads.size()), of_scales = recipe.error_rate(all_scales.size());
   recipe.judge(
       shift("How far leaving out the factor exp(-|k|^2/2) of keys moves the attention of infinitely many positive "
-            "features on heads of this project's byte-level model",
-            fmt::format("Causal, n = {}, medians over {} texts", runs.heads.all().front().asked.problem.shape.nk,
-                        runs.heads.all().front().replicates)),
+            "features on heads of " +
+                three_models,
+            heads_in_words(heads, runs.limit.all().front().asked.problem.shape.nk)),
       [=] {
         std::vector<Comparison> comparisons;
         for (const RealHead& head : heads)

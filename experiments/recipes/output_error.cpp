@@ -26,21 +26,22 @@ struct Measured {
 };
 
 Measured run(Recipe& recipe, Index n) {
-  Measured all{.budgets = recipe.sized<std::vector<Index>>({8, 16}, {16, 128, 256}, {16, 32, 64, 128, 256}),
-               .inputs = laws_and_heads(
-                   recipe, {{"gaussian, scale 0.5", "gaussian:scale=0.5"}, {"gaussian, scale 1", "gaussian"}}),
-               .cells = {}};
+  Measured all{
+      .budgets = recipe.sized<std::vector<Index>>({8, 16}, {16, 128, 256}, {16, 32, 64, 128, 256}),
+      .inputs = laws_and_heads({{"gaussian, scale 0.5", "gaussian:scale=0.5"}, {"gaussian, scale 1", "gaussian"}},
+                               telling_heads_of_models(recipe)),
+      .cells = {}};
   Specs values, methods = budgeted;
   for (const Index budget : all.budgets) values.push_back(std::to_string(budget));
   methods.insert(methods.end(), flat.begin(), flat.end());
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .methods = methods,
-                     .inputs = inputs_of(telling_heads(recipe)),
+                     .inputs = {},
                      .n = {n},
                      .precision = Precision::f32,
                      .sweep = {{"m", values}, {"codes", values}},
                      .replicates = recipe.sized<Index>(2, texts)};
-  all.cells = recipe.run(request);  // with the model's own mask
+  all.cells = run_on(recipe, request, telling_heads_of_models(recipe));  // with the models' own masks
   request.inputs = {all.inputs[0].input, all.inputs[1].input};
   request.methods.push_back("linformer:projection=mean-pool");  // it has no causal form
   request.sweep.push_back({"r", values});
@@ -57,7 +58,8 @@ Measured run(Recipe& recipe, Index n) {
 
 void draw(Recipe& recipe, const Measured& all, Index n) {
   std::vector<Panel> panels;
-  for (const LawOrHead& input : {all.inputs[0], all.inputs[1], all.inputs.back()})
+  const RealHead head = telling_heads(recipe).back();
+  for (const LawOrHead& input : {all.inputs[0], all.inputs[1], LawOrHead{head.name(), head.input()}})
     panels.push_back({.title = input.name,
                       .cells = all.cells.input(input.input),
                       .x = {"m", "r", "codes"},
@@ -84,7 +86,7 @@ void write(Recipe& recipe) {
   draw(recipe, all, n);
 
   const Index few = all.budgets.front(), many = all.budgets.back();
-  // The error of the first of each pair over that of the second; all heads form one region.
+  // The error of the first of each pair over that of the second; the heads of a model form one region.
   struct Pair {
     std::string name, first, second;
   };
@@ -100,10 +102,9 @@ void write(Recipe& recipe) {
   };
   const std::vector<LawOrHead> laws(all.inputs.begin(), all.inputs.begin() + 2);
   const std::string where = fmt::format(
-      "Gaussian inputs without a mask, entries of Q and K of standard deviation (scale) 0.5 and 1, and {} heads of "
-      "this project's byte-level model with its causal mask, n = {}, d = 64; medians over at least 128 draws, or {} "
-      "texts. The heads count as one setting",
-      all.inputs.size() - 2, n, texts);
+      "Gaussian inputs without a mask, entries of Q and K of standard deviation (scale) 0.5 and 1, n = {}, d = 64; "
+      "medians over at least 128 draws. {}. The heads of a model count as one setting",
+      n, heads_in_words(telling_heads_of_models(recipe), n));
   recipe.judge(
       {.text = fmt::format("On Gaussian inputs the attention output errs less with {} positive features than with {}",
                            many, few),

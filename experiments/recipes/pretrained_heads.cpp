@@ -20,19 +20,19 @@ constexpr Index draws = 24;
 
 // A model of harness/inputs/pretrained.
 struct Model {
-  std::string name, title;
-  std::vector<RealHead> heads;
+  const HeadModel* of;
   Index texts, n, d;
   bool causal;
+  std::string title = of->title;
+  std::vector<RealHead> heads = captured_heads_of(*of);
   Specs field = {}, random = {};
   Cells errors = {}, speeds = {}, ranks = {}, rows = {}, drawn = {};
 
   std::string input(const RealHead& head, const std::string& text = {}) const {
-    return fmt::format("pretrained:model={},layer={},head={}{}", name, head.layer, head.head,
-                       text.empty() ? "" : ",text=" + text);
+    return fmt::format("{}layer={},head={}{}", of->input, head.layer, head.head, text.empty() ? "" : ",text=" + text);
   }
   std::string named(const RealHead& head, const std::string& text) const {
-    return fmt::format("{}, {}, text {}", title, head.name(), text);
+    return fmt::format("{}, {}, text {}", title, head.place(), text);
   }
   Shape shape() const { return {.nq = n, .nk = n, .d = d, .dv = d, .mask = {.causal = causal}}; }
 };
@@ -40,16 +40,9 @@ struct Model {
 // Of each model all heads at full size, and those at both ends of the list otherwise.
 std::vector<Model> models(const Recipe& recipe) {
   const auto n = [&](Index quick, Index full) { return recipe.sized<Index>(32, quick, full); };
-  std::vector<Model> all{
-      {"minilm", "MiniLM", {{0, 2}, {0, 11}, {1, 7}, {2, 2}, {2, 9}, {5, 4}}, 8, n(256, 512), 32, false},
-      {"whisper-encoder", "Whisper's encoder", {{0, 4}, {2, 2}, {2, 5}}, 2, n(256, 1500), 64, false},
-      {"whisper-decoder",
-       "Whisper's decoder",
-       {{0, 2}, {0, 3}, {0, 4}, {0, 5}, {1, 3}, {3, 2}},
-       2,
-       n(34, 34),
-       64,
-       true}};
+  std::vector<Model> all{{&minilm, 8, n(256, 512), 32, false},
+                         {&whisper_encoder, 2, n(256, 1500), 64, false},
+                         {&whisper_decoder, 2, n(34, 34), 64, true}};
   if (recipe.size() != RecipeSize::full)
     for (Model& one : all) one.heads = {one.heads.front(), one.heads.back()};
   return all;
@@ -103,7 +96,7 @@ void measure(Recipe& recipe, Model& one) {
   one.drawn = recipe.run(request);
 
   // The time of a call hardly depends on the head. Of 34 tokens nothing is worth timing.
-  if (one.causal || (recipe.size() != RecipeSize::full && one.name != "minilm")) return;
+  if (one.causal || (recipe.size() != RecipeSize::full && one.of != &minilm)) return;
   request.experiment = "speed:" + turns(recipe);
   request.methods = one.field;
   request.methods.insert(request.methods.end(), {"uniform", "softmax"});

@@ -14,44 +14,51 @@ const Specs capped{"performer:m=64", "linear", "vq:codes=64"}, exact{"softmax", 
 
 // All cells by purpose; statements and figures select from them.
 struct Measured {
-  Index n;             // of the judged matrices
-  Specs budgets;       // values of Performer's m at that n
-  std::string judged;  // the judged one of them, 4 d
+  Index n;        // of the judged matrices
+  Specs budgets;  // values of Performer's m at that n
+  bool smoke;
   std::vector<LawOrHead> inputs;
   Cells matrices, over_features, long_ones;
 };
 
 std::string with_m(const std::string& m) { return "performer:m=" + m; }
+// The judged budget, 4 d; smoke runs have smaller ones only.
+std::string judged_on(const LawOrHead& input, const Measured& all) {
+  return all.smoke ? all.budgets.back() : std::to_string(4 * input.d);
+}
 
 Measured run(Recipe& recipe) {
-  Measured all{
-      .n = recipe.sized<Index>(64, 192, 512),
-      .budgets = recipe.sized<Specs>({"16", "32"}, {"64", "128", "256"}, {"64", "128", "256", "512"}),
-      .judged = recipe.sized<std::string>("32", "256"),
-      .inputs = laws_and_heads(recipe, {{"gaussian", "gaussian"}, {"gaussian, scale 0.5", "gaussian:scale=0.5"}})};
-  const Specs specs = inputs_of(all.inputs);
+  Measured all{.n = recipe.sized<Index>(64, 192, 512),
+               .budgets = recipe.sized<Specs>({"16", "32"}, {"64", "128", "256"}, {"64", "128", "256", "512"}),
+               .smoke = recipe.smoke(),
+               .inputs = laws_and_heads({{"gaussian", "gaussian"}, {"gaussian, scale 0.5", "gaussian:scale=0.5"}},
+                                        telling_heads_of_models(recipe))};
+  const Specs laws{all.inputs[0].input, all.inputs[1].input};
+  const auto everywhere = [&](const RunRequest& request) {
+    return recipe.run(request) + run_on(recipe, request, telling_heads_of_models(recipe));
+  };
   Specs methods = exact;
   methods.insert(methods.end(), capped.begin(), capped.end());
   RunRequest request{.experiment = "rank",
                      .methods = methods,
-                     .inputs = specs,
+                     .inputs = laws,
                      .n = {all.n},
                      .causal = false,
                      .replicates = recipe.sized<Index>(2, texts)};
-  const Cells judged = recipe.run(request);
+  const Cells judged = everywhere(request);
   request.methods.clear();
   for (const auto& m : all.budgets) request.methods.push_back(with_m(m));
-  all.over_features = judged + recipe.run(request);
-  // For figures only, with the first Gaussian input and the last head.
+  all.over_features = judged + everywhere(request);
+  // For figures only, with the first Gaussian input and the last head of the byte-level model.
   request.methods = methods;
-  request.inputs = {specs[0], specs.back()};
+  request.inputs = {laws[0], telling_heads(recipe).back().input()};
   request.n = {all.n / 8, all.n / 4, all.n / 2};
   request.replicates = recipe.sized<Index>(2, 4);
   all.matrices = judged + recipe.run(request);
   // A rank from F factors is at most F by construction, so only the ranks of matrices can test the bound.
   request.experiment = "rank:spectrum=factored";
   request.methods = {"performer:m=64", "linear"};
-  request.inputs = {specs[0]};
+  request.inputs = {laws[0]};
   request.n.clear();
   for (Index n = 2 * all.n; n <= all.n * recipe.sized<Index>(8, 8, 128); n *= 2) request.n.push_back(n);
   all.long_ones = recipe.run(request);
@@ -82,7 +89,8 @@ Panel over_features(const LawOrHead& input, const Measured& all, const std::stri
 }
 
 void draw(Recipe& recipe, const Measured& all) {
-  const LawOrHead &law = all.inputs[0], &small = all.inputs[1], &head = all.inputs.back();
+  const RealHead last = telling_heads(recipe).back();
+  const LawOrHead &law = all.inputs[0], &small = all.inputs[1], head{last.name(), last.input()};
   const std::string numerical = "numerical rank", effective = "effective rank",
                     seen = " Heads are those of the project's byte-level model, seen without its causal mask.";
   const Cells of_law = all.matrices.input(law.input) + all.long_ones, of_head = all.matrices.input(head.input);
@@ -126,7 +134,7 @@ Finding judge_bound(const Measured& all) {
       ranks.push_back({fmt::format("{} on {}", method, input.name), rank, bound});
   };
   for (const LawOrHead& input : all.inputs) {
-    for (const auto& method : capped) add(method, input, features);
+    for (const auto& method : capped) add(method, input, static_cast<double>(method == "linear" ? input.d : features));
     for (const auto& m : all.budgets) add(with_m(m), input, std::stod(m));
   }
   return all_at_most(ranks);
@@ -147,9 +155,10 @@ Finding judge_features(const Recipe& recipe, const Measured& all) {
   for (const LawOrHead& input : all.inputs) {
     const Cells here = all.over_features.input(input.input);
     region(regions, input.part)
-        .comparisons.push_back({input.name, median_ratio(here.method(with_m(all.judged)).scalar("effective_rank"),
-                                                         here.method("softmax").scalar("effective_rank"),
-                                                         recipe.error_rate(all.inputs.size()))});
+        .comparisons.push_back(
+            {input.name,
+             median_ratio(here.method(with_m(judged_on(input, all))).scalar("effective_rank"),
+                          here.method("softmax").scalar("effective_rank"), recipe.error_rate(all.inputs.size()))});
   }
   return below_where(1, regions);
 }
@@ -158,9 +167,9 @@ void write(Recipe& recipe) {
   const Measured all = run(recipe);
   draw(recipe, all);
   const std::string where = fmt::format(
-      "normal queries and keys of standard deviation 1 and 0.5 and {} heads of this project's byte-level model seen "
-      "without their causal mask (which alone gives full rank), n = {}, d = 64, {} draws or texts each",
-      all.inputs.size() - 2, all.n, texts);
+      "normal queries and keys of standard deviation 1 and 0.5, n = {}, d = 64, {} draws, and heads seen without a "
+      "causal mask (which alone gives full rank). {}",
+      all.n, texts, heads_in_words(telling_heads_of_models(recipe), all.n, false));
   recipe.judge(
       {.text = "The rank of the attention matrix is at most the number of features with linear attention, and the "
                "number of codes with vector-quantised keys",
@@ -169,7 +178,7 @@ void write(Recipe& recipe) {
        .quotation = "线性Attention矩阵的秩一定不超过$m$ (the rank of the linear attention matrix is certainly at "
                     "most m)",
        .definition = fmt::format("numerical rank (singular values above sigma_1 n 2.2e-16, sigma_1 the largest) of the "
-                                 "matrix of every draw or text: linear attention with 1 + elu (64 features), Performer "
+                                 "matrix of every draw or text: linear attention with 1 + elu (d features), Performer "
                                  "with m = {} to {} features, and 64 codes; ",
                                  all.budgets.front(), all.budgets.back()) +
                      where,
@@ -177,9 +186,8 @@ void write(Recipe& recipe) {
        .because = "a product of an n x m and an m x n matrix has rank m at most"},
       [=] { return judge_bound(all); });
   recipe.judge({.text = fmt::format("In double precision, at least half of the matrices of softmax attention of {} "
-                                    "tokens without a mask are of full rank, on normal inputs and on heads of this "
-                                    "project's byte-level model",
-                                    all.n),
+                                    "tokens without a mask are of full rank, on normal inputs and on heads of {}",
+                                    all.n, three_models),
                 .definition = "n less the numerical rank (singular values above sigma_1 n 2.2e-16, sigma_1 the "
                               "largest), the median over draws or texts, which must lie below on every input; " +
                               where,
@@ -195,11 +203,10 @@ void write(Recipe& recipe) {
            "为了弥补秩的损失，所以一般要设置$m > d$，在Performer的实验中选择的是$m = 4d$ (to make up for the loss "
            "of rank one generally sets m > d; Performer's experiments chose m = 4d)",
        .definition =
-           fmt::format("effective rank of Performer's matrix with m = {} over that of softmax's, the median over the "
-                       "same draws or texts; the effective rank is exp(H), H the entropy of the singular values over "
-                       "their sum. That the source means the effective rank is our reading, since m > d bounds only "
-                       "the rank. Each law is judged, and all heads together, which must all hold; ",
-                       all.judged) +
+           "effective rank of Performer's matrix with m = 4 d over that of softmax's, the median over the same draws "
+           "or texts; the effective rank is exp(H), H the entropy of the singular values over their sum. That the "
+           "source means the effective rank is our reading, since m > d bounds only the rank. Each law is judged, and "
+           "each model, whose heads must all hold; " +
            where,
        .threshold = "1: equal ranks",
        .expected = Ruling::depends,

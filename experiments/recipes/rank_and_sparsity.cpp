@@ -29,7 +29,8 @@ const Specs shown{"softmax",     "uniform",         "performer",  "linear",
 struct Measured {
   Index n;
   std::vector<double> scales;
-  std::vector<RealHead> heads, with_methods;
+  std::vector<RealHead> heads, of_others, with_methods;  // of the byte-level model, of pretrained ones, of both
+  RealHead drawn;                                        // of with_methods
   Specs methods;
   Cells cells;
 
@@ -45,32 +46,38 @@ Measured run(Recipe& recipe) {
       .n = recipe.sized<Index>(48, 64, 256),
       .scales = recipe.sized<std::vector<double>>({1, 4}, {0.25, 1, 4}, {0.0625, 0.25, 0.5, 1, 2, 4, 16}),
       .heads = recipe.smoke() ? std::vector<RealHead>{dense_head, typical_head, concentrated_head} : all_heads(),
+      .of_others = pretrained_heads(recipe),
       .with_methods = recipe.sized<std::vector<RealHead>>({typical_head}, {typical_head}, all_heads()),
+      .drawn = {},
       .methods = {"softmax"},
       .cells = {}};
+  all.drawn = all.with_methods.back();
+  all.with_methods.insert(all.with_methods.end(), all.of_others.begin(), all.of_others.end());
   all.methods.insert(all.methods.end(), elementwise.begin(), elementwise.end());
   all.methods.insert(all.methods.end(), others.begin(), others.end());
   Specs scales;
   for (const double scale : all.scales) scales.push_back(fmt::format("{}", scale));
-  const auto add = [&](const Specs& methods, const Specs& inputs, const Specs& at) {
-    for (const auto& experiment : {of_rank, of_rows})
-      all.cells = all.cells + recipe.run({.experiment = experiment,
-                                          .methods = methods,
-                                          .inputs = inputs,
-                                          .n = {all.n},
-                                          .sweep = {{"logit_scale", at}},
-                                          .replicates = recipe.sized<Index>(3, texts)});
+  const auto request = [&](const std::string& experiment, const Specs& methods, const Specs& on, const Specs& at) {
+    return RunRequest{.experiment = experiment,
+                      .methods = methods,
+                      .inputs = on,
+                      .n = {all.n},
+                      .sweep = {{"logit_scale", at}},
+                      .replicates = recipe.sized<Index>(3, texts)};
   };
-  add({"softmax"}, inputs_of(all.heads), scales);
-  add({"softmax"}, laws, scales);
-  add(all.methods, inputs_of(all.with_methods), {"1"});
-  add(all.methods, {"gaussian"}, {"1"});
-  add(shown, {"gaussian", all.with_methods.back().input()}, scales);
+  for (const auto& experiment : {of_rank, of_rows}) {
+    for (const auto& heads : {all.heads, all.of_others})
+      all.cells = all.cells + run_on(recipe, request(experiment, {"softmax"}, {}, scales), heads);
+    all.cells = all.cells + recipe.run(request(experiment, {"softmax"}, laws, scales)) +
+                run_on(recipe, request(experiment, all.methods, {}, {"1"}), all.with_methods) +
+                recipe.run(request(experiment, all.methods, {"gaussian"}, {"1"})) +
+                recipe.run(request(experiment, shown, {"gaussian", all.drawn.input()}, scales));
+  }
   return all;
 }
 
 void draw(Recipe& recipe, const Measured& all) {
-  const RealHead head = all.with_methods.back();
+  const RealHead head = all.drawn;
   const Cells unscaled = all.cells.where({{"logit_scale", 1}});
   Specs sources = inputs_of(all.heads);
   sources.insert(sources.end(), laws.begin(), laws.end());
@@ -187,11 +194,10 @@ void write(Recipe& recipe) {
     for (const auto& law : laws) scaled_laws.push_back({"softmax", law, scale});
   }
   const std::string
-      correlation = fmt::format(
+      correlation =
           "Spearman's correlation of the effective rank exp(H), H the entropy of the singular values over their sum, "
-          "with the mean entropy of the rows, n = {}, d = 64, heads of this project's byte-level model with its causal "
-          "mask",
-          all.n),
+          "with the mean entropy of the rows",
+      byte_heads = fmt::format("n = {}, d = 64, heads of this project's byte-level model with its causal mask", all.n),
       su = "Su 2021, kexue.fm/archives/8338, section 集中注意",
       two_sides =
           "稀疏性和前一节提到的秩是有密切关联的，甚至可以说它们是“一体两面”：适当的稀疏化方法能提高矩阵的秩！ "
@@ -204,35 +210,43 @@ void write(Recipe& recipe) {
        .source = su,
        .quotation = two_sides,
        .definition =
-           correlation +
+           correlation + ", " + byte_heads +
            fmt::format(
                " and laws (normal, clustered, AR(1), of low rank, on a sphere) without a mask: over the matrices of "
                "one text or draw, median over {} of them; below 0 sparser goes with higher rank. The matrices are "
-               "softmax's of the heads; of the heads with their logits times {} to {}; of the laws with the same "
-               "factors; and, on {}, those of softmax, linear attention, Performer, Taylor features, vector-quantised "
-               "keys, windows, top-k and the mean of V (methods with negative weights are left out). The source says "
-               "that a suitable way of making a matrix sparse can raise its rank",
+               "softmax's of the heads of the byte-level model; of the heads of each model with their logits times {} "
+               "to {}; of the laws with the same factors; and, on each head of a model, those of softmax, linear "
+               "attention, Performer, Taylor features, vector-quantised keys, windows, top-k and the mean of V "
+               "(methods with negative weights are left out; on the byte-level model on {}). {}. The source says that "
+               "a suitable way of making a matrix sparse can raise its rank",
                texts, all.scales.front(), all.scales.back(),
-               all.with_methods.size() == 1 ? all.with_methods.front().name()
-                                            : fmt::format("each of {} heads", all.with_methods.size())),
+               all.with_methods.size() == all.of_others.size() + 1 ? all.drawn.name() : "all heads",
+               heads_in_words(all.of_others, all.n)),
        .threshold = "0: no relation. The source speaks of the rank; that it means the effective rank is our "
                     "reading, since under a mask every rank is full",
        .expected = Ruling::open,
        .because = "sharper logits make one matrix sparser and of higher rank; whether heads and methods line "
                   "up is not known"},
       [=, &recipe] {
-        const size_t intervals = 3 + all.with_methods.size();
+        std::map<std::pair<std::string, Index>, std::vector<Matrix>> of_others;  // softmax's, by part and text
+        for (const RealHead& head : all.of_others)
+          for (const double scale : all.scales)
+            of_others[{head.part(), head.text}].push_back({"softmax", head.input(), scale});
+        const size_t intervals = 3 + of_others.size() + all.with_methods.size();
         const auto within = [&](const std::string& name, const std::vector<Matrix>& of) {
           return within_texts(recipe, all, name, of, intervals);
         };
-        std::vector<Region> regions{{"heads", {within("heads", heads)}},
-                                    {"heads and factors", {within("heads and factors", scaled_heads)}},
-                                    {"laws and factors", {within("laws and factors", scaled_laws)}},
-                                    {"methods on a head", {}}};
+        const std::string byte_part = all.heads.front().part();
+        std::vector<Region> regions{{byte_part, {within("heads", heads)}},
+                                    {byte_part + " and factors", {within("heads and factors", scaled_heads)}},
+                                    {"laws and factors", {within("laws and factors", scaled_laws)}}};
+        for (const auto& [place, matrices] : of_others)
+          region(regions, place.first + " and factors")
+              .comparisons.push_back(within(fmt::format("text {}", place.second), matrices));
         for (const RealHead& head : all.with_methods) {
           std::vector<Matrix> methods;
           for (const auto& method : all.methods) methods.push_back({method, head.input(), 1});
-          regions.back().comparisons.push_back(within(head.name(), methods));
+          region(regions, "methods on " + head.part()).comparisons.push_back(within(head.name(), methods));
         }
         return below_where(0, regions);
       });
@@ -242,7 +256,7 @@ void write(Recipe& recipe) {
        .source = su,
        .quotation = two_sides,
        .definition =
-           correlation +
+           correlation + ", " + byte_heads +
            fmt::format(
                ": softmax attention of {} heads on {} texts as one sample, with the interval for points that depend by "
                "head and by text (jackknives over both); negative where sparser rows go with higher rank",

@@ -1,5 +1,6 @@
-// The heads of the project's byte-level model that recipes measure. Replicates are texts, each from a different
-// held-out file.
+// The heads that recipes measure. On the project's byte-level model replicates are texts, each from a different
+// held-out file. The other models have few texts, so a head of theirs names one, and its replicates are draws of the
+// method on that text.
 #pragma once
 
 #include <string>
@@ -12,10 +13,26 @@ namespace attnbench {
 // All texts that come with the model. A median over 32 texts has an interval down to an error rate of 2^-31.
 constexpr Index texts = 32;
 
+struct HeadModel {
+  const char *title, *input;  // its inputs begin so
+};
+inline constexpr HeadModel byte_model{"the byte-level model", "model:"}, minilm{"MiniLM", "pretrained:model=minilm,"},
+    whisper_encoder{"Whisper's encoder", "pretrained:model=whisper-encoder,"},
+    whisper_decoder{"Whisper's decoder", "pretrained:model=whisper-decoder,"};
+// The models of telling_heads_of_models, as statements name them.
+inline const std::string three_models = "this project's byte-level model, of MiniLM and of Whisper's encoder";
+
 struct RealHead {
   Index layer, head;
-  std::string input() const { return "model:layer=" + std::to_string(layer) + ",head=" + std::to_string(head); }
-  std::string name() const { return "layer " + std::to_string(layer) + ", head " + std::to_string(head); }
+  const HeadModel* model = &byte_model;
+  Index text = 0;  // of the other models
+
+  std::string input() const;
+  std::string place() const;  // "layer 0, head 2"
+  std::string name() const;   // with model and text, unless it is the byte-level model's
+  std::string part() const;   // its region: the heads of its model
+  // That many tokens, or all that the model has.
+  Shape shape(Index n) const;
 };
 
 // Three heads of the model by softmax attention on text 0, as the model computes it (model.json): the one with the
@@ -27,14 +44,31 @@ inline constexpr RealHead dense_head{0, 2}, typical_head{2, 0}, concentrated_hea
 std::vector<RealHead> all_heads();
 // These three, one in a smoke run, and all heads at full size.
 std::vector<RealHead> telling_heads(const Recipe& recipe);
+// The captured heads of another model, on text 0.
+std::vector<RealHead> captured_heads_of(const HeadModel& model);
+// Of MiniLM and of Whisper's encoder one captured head in a smoke run, two, and all on two texts at full size. They are
+// bidirectional.
+std::vector<RealHead> pretrained_heads(const Recipe& recipe);
+std::vector<RealHead> telling_heads_of_models(const Recipe& recipe);  // both of these
+// One list for each model.
+std::vector<std::vector<RealHead>> by_model(const std::vector<RealHead>& heads);
+// Runs the request on these heads, with no more tokens than a model has.
+Cells run_on(Recipe& recipe, const RunRequest& request, const std::vector<RealHead>& heads);
+// For definitions: how many heads of which models, n, d, and of which replicates medians are. The mask is left out if
+// the recipe sets one for all.
+std::string heads_in_words(const std::vector<RealHead>& heads, Index n, bool own_masks = true);
 std::vector<std::string> inputs_of(const std::vector<RealHead>& heads);
 
-// The settings of a statement: some random inputs, then the telling heads.
+// The settings of a statement: some random inputs, then heads.
 struct LawOrHead {
   std::string name, input;
-  std::string part = name;  // its region: one of its own, or the one of all heads
+  std::string part = name;  // its region: one of its own, or the one of the heads of its model
+  Index d = 64;
+
+  // The name of a comparison within that region.
+  std::string within(const std::string& more = {}) const;
 };
-std::vector<LawOrHead> laws_and_heads(const Recipe& recipe, std::vector<LawOrHead> laws);
+std::vector<LawOrHead> laws_and_heads(std::vector<LawOrHead> laws, const std::vector<RealHead>& heads);
 std::vector<std::string> inputs_of(const std::vector<LawOrHead>& all);
 // The least and the greatest of several numbers. The interval runs from the extreme lower end to the extreme upper end,
 // which is valid because the intervals hold simultaneously.

@@ -34,12 +34,11 @@ Runs run(Recipe& recipe) {
   masses.experiment = "sparsity";
   masses.sweep = {{"top", {std::to_string(n / 32), std::to_string(n / 8)}}};
   runs.rows = recipe.run(masses);
-  masses.inputs = inputs_of(heads);
   masses.n = {n_heads};
-  masses.replicates = recipe.sized<Index>(2, 16, texts);
+  masses.replicates = recipe.sized<Index>(2, 18, texts);
   masses.experiment = "sparsity:by_row=false";
   masses.sweep = {{"top", {std::to_string(n_heads / 32), std::to_string(n_heads / 8)}}};
-  runs.heads = recipe.run(masses);
+  runs.heads = run_on(recipe, masses, telling_heads_of_models(recipe));
   return runs;
 }
 
@@ -98,14 +97,14 @@ void judge_identities(Recipe& recipe, const Runs& runs) {
 }
 
 void judge_mass(Recipe& recipe, const Runs& runs) {
-  const auto heads = telling_heads(recipe);
+  const auto heads = telling_heads_of_models(recipe);
   const double rate = recipe.error_rate(heads.size());
   for (const Index share : {8, 32}) {
     const Index k = runs.n_heads / share;
     recipe.judge(
         {.text = fmt::format("How large a share of its attention a row loses that keeps only its {} largest weights, "
-                             "on heads of this project's byte-level model at n = {}",
-                             k, runs.n_heads),
+                             "on heads of {}",
+                             k, three_models),
          .source =
              "Kitaev et al. 2020, arXiv:2001.04451, section 2; Hung-yi Lee 2021, lecture on self-attention variants",
          .quotation =
@@ -115,9 +114,9 @@ void judge_mass(Recipe& recipe, const Runs& runs) {
          .paraphrase = "The lecture: estimate which weights are small and set those to 0.",
          .definition =
              fmt::format("1 - p, p the mass of a row's {0} largest weights, mean over rows (rows that see {0} keys or "
-                         "fewer lose nothing); the L1 error of the row, cut and renormalised, is twice this. Causal, n "
-                         "= {1}, medians over texts. The source's example keeps 32 or 64 of 64K keys",
-                         k, runs.n_heads),
+                         "fewer lose nothing); the L1 error of the row, cut and renormalised, is twice this. The "
+                         "source's example keeps 32 or 64 of 64K keys. {1}",
+                         k, heads_in_words(heads, runs.n_heads)),
          .threshold =
              "the sources give an illustration and no bound: 0.01, 0.05, 0.1 and 0.25 are there for the reader",
          .expected = Ruling::measured,

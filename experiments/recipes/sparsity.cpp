@@ -44,9 +44,8 @@ Runs run(Recipe& recipe) {
   request.inputs = {heads[heads.size() / 2].input()};
   request.replicates = recipe.sized<Index>(2, 20, texts);
   runs.head_over_n = recipe.run(request);
-  request.inputs = inputs_of(heads);
   request.n = {request.n.back()};
-  runs.heads = recipe.run(request);
+  runs.heads = run_on(recipe, request, telling_heads_of_models(recipe));
   return runs;
 }
 
@@ -89,12 +88,9 @@ Samples away(const Cells& one) {
   return values;
 }
 
-std::string of_heads(Index n) { return fmt::format("Causal, n = {}, d = 64, medians over texts", n); }
-
-Statement density(const std::string& maps, Index n) {
+Statement density(const std::string& maps, const std::string& heads) {
   return {
-      .text = "How far linear attention with " + maps +
-              " is from average pooling, on heads of this project's byte-level model",
+      .text = "How far linear attention with " + maps + " is from average pooling, on heads of " + three_models,
       .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
       .quotation =
           "它的注意力是比较稠密的，在序列长度较大的时候，它往往就很接近平均池化了。 (its attention is rather dense; "
@@ -103,14 +99,14 @@ Statement density(const std::string& maps, Index n) {
       .definition =
           "1 - e/s, mean over rows: e = exp(H) the effective support of a row, H the entropy of its weights, s the "
           "number of keys that the row sees. 0 is average pooling, 1 - 1/s all weight on one key. " +
-          of_heads(n),
+          heads,
       .threshold = "the source says \"often very close\" and gives none: 0.01, 0.1 and 0.5 are there for the reader",
       .expected = Ruling::measured,
       .because = "the outcome depends on the map and on what it acts on"};
 }
 
 void judge_density(Recipe& recipe, const Cells& cells, Index n) {
-  const auto heads = telling_heads(recipe);
+  const auto heads = telling_heads_of_models(recipe);
   struct Group {
     std::string maps;
     Names methods;
@@ -121,7 +117,7 @@ void judge_density(Recipe& recipe, const Cells& cells, Index n) {
                                   {"exponentials or 1 + elu of q and k times d^-1/4", {exp_scaled, elu_scaled}}};
   for (const Group& group : groups) {
     const double rate = recipe.error_rate(group.methods.size() * heads.size());
-    recipe.judge(density(group.maps, n), [=] {
+    recipe.judge(density(group.maps, heads_in_words(heads, n)), [=] {
       std::vector<Comparison> comparisons;
       for (const auto& method : group.methods)
         for (const RealHead& head : heads)
@@ -132,35 +128,34 @@ void judge_density(Recipe& recipe, const Cells& cells, Index n) {
   }
 }
 
-struct Named {
-  std::string name;
-  Cells cells;
-};
-
-// One region per input: the ratios of the methods' supports to softmax's.
-std::vector<Region> over_softmax(const std::vector<Named>& inputs, const Names& methods, double rate) {
+// One region per law, and one per model for its heads: the ratios of the methods' supports to softmax's.
+std::vector<Region> over_softmax(const std::vector<LawOrHead>& inputs, const Cells& all, const Names& methods,
+                                 double rate) {
   std::vector<Region> regions;
-  for (const auto& [name, cells] : inputs) {
-    regions.push_back({name, {}});
+  for (const LawOrHead& input : inputs) {
+    const Cells cells = all.input(input.input);
     for (const auto& method : methods)
-      regions.back().comparisons.push_back(
-          {methods.size() > 1 ? method : "",
-           median_ratio(cells.method(method).scalar(support), cells.method("softmax").scalar(support), rate)});
+      region(regions, input.part)
+          .comparisons.push_back(
+              {input.within(methods.size() > 1 ? method : ""),
+               median_ratio(cells.method(method).scalar(support), cells.method("softmax").scalar(support), rate)});
   }
   return regions;
 }
 
 void judge_against_softmax(Recipe& recipe, const Runs& runs) {
-  std::vector<Named> inputs;
-  for (const auto& law : laws) inputs.push_back({law, runs.laws.input(law).n(runs.lengths.back())});
-  for (const RealHead& head : telling_heads(recipe)) inputs.push_back({head.name(), runs.heads.input(head.input())});
+  const auto heads = telling_heads_of_models(recipe);
+  std::vector<LawOrHead> inputs;
+  for (const auto& law : laws) inputs.push_back({law, law});
+  inputs = laws_and_heads(inputs, heads);
+  const Cells cells = runs.laws.n(runs.lengths.back()) + runs.heads;
   const double of_all = recipe.error_rate(as_published.size() * inputs.size()),
                of_one = recipe.error_rate(inputs.size());
   const std::string where = fmt::format(
       "effective support: exp of the entropy of a row's weights, over the number of keys that the row sees, mean over "
-      "rows. Normal inputs of standard deviation 0.5 and 1 and inputs around 16 random centres, no mask, and heads of "
-      "this project's byte-level model, causal; n = {}, d = 64, medians over inputs or texts",
-      runs.lengths.back());
+      "rows. Normal inputs of standard deviation 0.5 and 1 and inputs around 16 random centres, no mask, n = {}, d = "
+      "64, medians over inputs. {}",
+      runs.lengths.back(), heads_in_words(heads, runs.lengths.back()));
   recipe.judge(
       {.text = "With each of five feature maps, the rows of linear attention have a larger effective support than "
                "those of softmax attention",
@@ -169,28 +164,31 @@ void judge_against_softmax(Recipe& recipe, const Runs& runs) {
                     "direct inner "
                     "product, without the further amplification by e^x, so its attention is rather dense)",
        .definition = "the effective support of the rows over that of softmax attention, of exp and 1 + elu of raw q "
-                     "and k, ReLU, ReLU^2 and cosFormer, as their papers have them; an input holds if all five do; " +
+                     "and k, ReLU, ReLU^2 and cosFormer, as their papers have them; a law holds if all five do, and a "
+                     "model if all five do on each of its heads; " +
                      where,
        .threshold = "1: as dense as softmax",
        .expected = Ruling::open,
        .because = "dense where channels average out; of raw q and k exponentials amplify as softmax does"},
-      [=] { return above_where(1, over_softmax(inputs, as_published, of_all)); });
+      [=] { return above_where(1, over_softmax(inputs, cells, as_published, of_all)); });
   recipe.judge(
       {.text =
            "Performer's rows with 256 random features have a smaller effective support than those of softmax attention",
-       .definition = "the effective support of Performer's rows over that of softmax attention; " + where,
+       .definition = "the effective support of Performer's rows over that of softmax attention; a model holds if each "
+                     "of its heads does; " +
+                     where,
        .threshold = "1: as dense as softmax",
        .expected = Ruling::depends,
        .because = "noise adds to what concentrates a row, and cannot where softmax has few keys already"},
-      [=] { return below_where(1, over_softmax(inputs, {"performer"}, of_one)); });
+      [=] { return below_where(1, over_softmax(inputs, cells, {"performer"}, of_one)); });
 }
 
 void judge_softmax(Recipe& recipe, const Cells& cells, Index n) {
-  const auto heads = telling_heads(recipe);
+  const auto heads = telling_heads_of_models(recipe);
   const double rate = recipe.error_rate(heads.size());
   recipe.judge(
-      {.text = "Over how large a share of the keys that they see the rows of softmax attention spread, on heads of "
-               "this project's byte-level model",
+      {.text = "Over how large a share of the keys that they see the rows of softmax attention spread, on heads of " +
+               three_models,
        .source = "Su 2021, kexue.fm/archives/8338, section 集中注意",
        .quotation = "只要各个q·k本身能拉开一定差距 [...] "
                     "剩下的概率都很接近于0了，这说明标准Attention是有潜力“集中注意力”的 (as long as the q.k "
@@ -198,7 +196,7 @@ void judge_softmax(Recipe& recipe, const Cells& cells, Index n) {
                     "attention has the potential to concentrate)",
        .definition = "e/s, mean over rows: e = exp(H) the effective support of a row, H the entropy of its weights, s "
                      "the number of keys that the row sees; 1 is average pooling. " +
-                     of_heads(n),
+                     heads_in_words(heads, n),
        .threshold = "the source speaks of a potential and gives none: 0.05, 0.1, 0.25 and 0.5 are there for the reader",
        .expected = Ruling::measured,
        .because = "it depends on how large the logits of a head are"},

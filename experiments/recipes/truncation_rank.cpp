@@ -24,7 +24,7 @@ std::string banded(std::string base, Index window) {
 Finding judge_identity(const Cells& cells, const std::vector<LawOrHead>& inputs, Index n) {
   std::vector<Bounded> all;
   for (const auto& base : bases)
-    for (const auto& [name, spec, part] : inputs) {
+    for (const auto& [name, spec, part, d] : inputs) {
       const Cells one = cells.method(banded(base, 0)).input(spec);
       for (const auto& [replicate, norm] : one.scalar("spectral_norm"))
         all.push_back({fmt::format("{} on {}: largest singular value less 1", base, name), std::abs(norm - 1), 1e-12});
@@ -65,7 +65,8 @@ void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(96, 128, 256);
   // The first band is the token itself.
   const auto windows = recipe.sized<std::vector<Index>>({0, 4}, {0, 1, 8, 64}, {0, 1, 2, 4, 8, 16, 32, 64, 128});
-  const std::vector<LawOrHead> inputs = laws_and_heads(recipe, {{"gaussian", "gaussian"}, {"ar1", "ar1"}});
+  const std::vector<LawOrHead> inputs =
+      laws_and_heads({{"gaussian", "gaussian"}, {"ar1", "ar1"}}, telling_heads(recipe));
   Specs methods = bases;
   for (const auto& base : bases)
     for (const Index window : windows) methods.push_back(banded(base, window));
@@ -103,7 +104,7 @@ void write(Recipe& recipe) {
         std::vector<Comparison> all;
         const double rate = recipe.error_rate(bases.size() * inputs.size() * windows.size());
         for (const auto& base : bases)
-          for (const auto& [name, spec, part] : inputs)
+          for (const auto& [name, spec, part, d] : inputs)
             for (const Index window : windows)
               all.push_back(
                   {fmt::format("{} on {}, w = {}", base, name, window),

@@ -15,24 +15,36 @@ void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 128, 1024);
   const auto shares = recipe.sized<std::vector<Index>>({share}, {8, share, 2}, {16, 8, share, 2});
   const std::vector<std::string> clustered{"clustered:spread=0.1", "clustered:spread=0.5"};
-  std::vector<std::string> inputs{"gaussian", "ar1", clustered[0], clustered[1]};
-  for (const auto& head : inputs_of(telling_heads(recipe))) inputs.push_back(head);
+  const auto heads = telling_heads_of_models(recipe);
+  std::vector<LawOrHead> laws;
+  for (const auto& law : {std::string("gaussian"), std::string("ar1"), clustered[0], clustered[1]})
+    laws.push_back({law, law});
+  const std::vector<LawOrHead> inputs = laws_and_heads(laws, heads);
 
   const RunRequest request{.experiment = "attention-error:matrix=false",
                            .methods = {"uniform"},
-                           .inputs = inputs,
+                           .inputs = inputs_of(laws),
                            .n = {n},
                            .causal = false,
                            .replicates = recipe.sized<Index>(2, texts)};
-  const Cells null = recipe.run(request);
+  const Cells null = recipe.run(request) + run_on(recipe, request, heads);
+  // On the laws and on the heads of each model, at that share of what softmax takes there.
+  const auto at_share = [&](const std::string& method, Index one_over) {
+    RunRequest one = request;
+    one.methods = {method};
+    one.match = Match{Match::Cost::flops, softmax_flops(n) / static_cast<double>(one_over)};
+    Cells cells = recipe.run(one);
+    for (const auto& of_model : by_model(heads)) {
+      Shape shape = of_model.front().shape(n);
+      shape.mask.causal = false;
+      one.match = Match{Match::Cost::flops, softmax_flops(shape) / static_cast<double>(one_over)};
+      cells = cells + run_on(recipe, one, of_model);
+    }
+    return cells;
+  };
   Cells all = null, codes, features;  // the latter two at the judged share
   for (const Index one_over : shares) {
-    RunRequest at_share = request;
-    at_share.match = Match{Match::Cost::flops, softmax_flops(n) / static_cast<double>(one_over)};
-    at_share.methods = {"vq"};
-    const Cells of_codes = recipe.run(at_share);
-    at_share.methods = {"performer"};
-    const Cells of_features = recipe.run(at_share);
+    const Cells of_codes = at_share("vq", one_over), of_features = at_share("performer", one_over);
     if (one_over == share) {
       codes = of_codes;
       features = of_features;
@@ -43,35 +55,32 @@ void write(Recipe& recipe) {
   recipe.figure(
       "vq-against-performer", "Vector-quantised keys against random features",
       fmt::format("n = {}, d = dv = 64, no mask; budgets up to 1/2 of softmax's FLOPs. Dotted: the mean of V. "
-                  "The codebook is learnt from other tokens of the same law or from another text.",
+                  "The codebook is learnt from other tokens of the same law or from another text. Heads are those of "
+                  "the byte-level model.",
                   n),
-      errors_against_flops(all, inputs));
+      errors_against_flops(all, inputs_of(laws_and_heads(laws, telling_heads(recipe)))));
 
-  const auto name = [](const std::string& input) {
-    for (const RealHead& head : all_heads())
-      if (head.input() == input) return head.name();
-    return input;
-  };
-  const auto over = [=, &recipe](const Cells& other, const std::vector<std::string>& chosen) {
+  const auto over = [=, &recipe](const Cells& other, const std::vector<LawOrHead>& chosen) {
     std::vector<Region> regions;
-    for (const auto& input : chosen)
-      regions.push_back(
-          {name(input),
-           {{"", median_ratio(codes.input(input).scalar("relative_output_error"),
-                              other.input(input).scalar("relative_output_error"), recipe.error_rate(chosen.size()))}}});
+    for (const LawOrHead& one : chosen)
+      region(regions, one.part)
+          .comparisons.push_back({one.within(), median_ratio(codes.input(one.input).scalar("relative_output_error"),
+                                                             other.input(one.input).scalar("relative_output_error"),
+                                                             recipe.error_rate(chosen.size()))});
     return regions;
   };
   const std::string measured = fmt::format(
       "relative Frobenius error of the output of vector-quantised keys at 1/4 of softmax's FLOPs over that of {{}}, "
-      "the median over {} inputs and draws (texts, on heads of this project's byte-level model); n = {}, d = 64, no "
-      "mask, also on heads. The codebook is learnt beforehand by k-means of other keys: another draw of the law, "
+      "the median over {} inputs and draws; n = {}, d = 64, no mask, also on heads. The codebook is learnt beforehand "
+      "by k-means of other keys: another draw of the law, "
       "around the "
       "same centres where there are centres, or another text. Learning it is not counted as FLOPs, finding the nearest "
       "code of each key is; Performer learns nothing. Inputs: ",
-      null.all().front().replicates, n);
+      request.replicates, n);
   const std::string everywhere =
                         "normal, AR(1), around 16 random centres with 0.1 and 0.5 of an entry's standard deviation "
-                        "within a cluster, and heads",
+                        "within a cluster, and heads; a model holds if each of its heads does. " +
+                        heads_in_words(heads, n, false),
                     positive = "Performer's positive features with orthogonal vectors at as many FLOPs";
   recipe.judge(
       {.text = "At a quarter of softmax's FLOPs, attention with keys quantised by a codebook that was learnt "
@@ -81,7 +90,9 @@ void write(Recipe& recipe) {
        .threshold = equal_errors,
        .because = "quantising clustered keys moves their logits little, and random features do not use the "
                   "clusters"},
-      [=] { return errs_less_where(over(features, clustered)); });
+      [=] {
+        return errs_less_where(over(features, {laws[2], laws[3]}));
+      });
   recipe.judge({.text = "At a quarter of softmax's FLOPs, attention with keys quantised by a codebook that was "
                         "learnt beforehand errs less than Performer's positive features on each of several inputs",
                 .definition = fmt::format(fmt::runtime(measured), positive) + everywhere,

@@ -27,6 +27,8 @@ struct Runs {
   Cells sphere, layer_on_scales, layer_on_heads, scales, heads;
 };
 
+Index length_of(const Runs& runs) { return runs.sphere.all().front().asked.problem.shape.nk; }
+
 Runs run(Recipe& recipe) {
   const RunRequest on_sphere{.experiment = by_layer,
                              .methods = {"performer:m=64"},
@@ -38,9 +40,8 @@ Runs run(Recipe& recipe) {
   on_scales.inputs = scales;
   on_scales.replicates = recipe.sized<Index>(2, 32);
   RunRequest on_heads = on_scales;
-  on_heads.inputs = inputs_of(telling_heads(recipe));
   on_heads.causal = {};
-  on_heads.replicates = recipe.sized<Index>(2, 18, texts);
+  on_heads.replicates = recipe.sized<Index>(2, 20, texts);
   activations = on_scales;
   activations.experiment = "attention-error:matrix=false";
   activations.methods = {"uniform"};
@@ -50,8 +51,9 @@ Runs run(Recipe& recipe) {
   RunRequest activations_on_heads = on_heads;
   activations_on_heads.experiment = activations.experiment;
   activations_on_heads.methods = activations.methods;
-  return {recipe.run(on_sphere), recipe.run(on_scales), recipe.run(on_heads), recipe.run(activations),
-          recipe.run(activations_on_heads)};
+  const auto heads = telling_heads_of_models(recipe);
+  return {recipe.run(on_sphere), recipe.run(on_scales), run_on(recipe, on_heads, heads), recipe.run(activations),
+          run_on(recipe, activations_on_heads, heads)};
 }
 
 void judge_layer(Recipe& recipe, const Runs& runs) {
@@ -75,19 +77,20 @@ void judge_layer(Recipe& recipe, const Runs& runs) {
   recipe.judge(exact, [=] { return identity(runs.sphere, "distance", 1e-9); });
   off.text =
       "How far linear attention with exponentials of W q and W k is from the Performer with the rows of W for random "
-      "vectors, on heads of this project's byte-level model";
-  off.definition = fmt::format(
+      "vectors, on heads of " +
+      three_models;
+  const auto heads = telling_heads_of_models(recipe);
+  off.definition =
       "|out' - out| / |out| (Frobenius), out' with features exp(W x) of queries and keys widened by W, out the "
-      "Performer's exp(W x - |x|^2/2) with the same m = 64 random vectors W, causal, n = {}, d = 64, medians over "
-      "texts and draws. A linear layer gives W k and not the term -|k|^2/2 of the Performer. Fitting power after "
-      "training is not tested",
-      runs.layer_on_heads.all().front().asked.problem.shape.nk);
+      "Performer's exp(W x - |x|^2/2) with the same m = 64 random vectors W, which each text or draw has anew. A "
+      "linear layer gives W k and not the term -|k|^2/2 of the Performer. Fitting power after training is not "
+      "tested. " +
+      heads_in_words(heads, length_of(runs));
   off.threshold =
       "the source gives none; it assumes that |k|^2 does not fluctuate much. 0.1, 0.5 and 1 are there for the "
       "reader";
   off.expected = Ruling::measured;
   off.because = "it grows with the spread of |k|^2/2";
-  const auto heads = telling_heads(recipe);
   const double rate = recipe.error_rate(heads.size());
   recipe.judge(off, [=] {
     std::vector<Comparison> comparisons;
@@ -98,30 +101,32 @@ void judge_layer(Recipe& recipe, const Runs& runs) {
 }
 
 void judge_activations(Recipe& recipe, const Runs& runs, const Convention& convention) {
-  std::vector<std::pair<std::string, Cells>> inputs;
-  for (const auto& scale : scales) inputs.emplace_back(scale, runs.scales.input(scale));
-  for (const RealHead& head : telling_heads(recipe)) inputs.emplace_back(head.name(), runs.heads.input(head.input()));
+  const auto heads = telling_heads_of_models(recipe);
+  std::vector<LawOrHead> inputs;
+  for (const auto& scale : scales) inputs.push_back({scale, scale});
+  inputs = laws_and_heads(inputs, heads);
   const double rate = recipe.error_rate(inputs.size() * others.size());
   recipe.judge(
       {.text = "Of 1 + elu, ReLU, ReLU^2 and exp of " + convention.name + ", exp is the nearest to softmax attention",
        .definition = fmt::format(
            "relative Frobenius error of the output of linear attention to that of softmax attention, with exp over "
-           "that with 1 + elu (linear), ReLU (features=relu) and ReLU^2 (features=relu2); the statement holds on an "
-           "input where all three ratios are below 1. Normal inputs of standard deviation 0.25 to 2 without a mask, "
-           "and heads of this project's byte-level model, causal; n = {}, d = 64, medians over inputs or texts. That "
-           "exp is the best activation after training (kexue.fm/archives/8338) is not tested",
-           runs.heads.all().front().asked.problem.shape.nk),
+           "that with 1 + elu (linear), ReLU (features=relu) and ReLU^2 (features=relu2); the statement holds on a law "
+           "where all three ratios are below 1, and on a model where they are on each of its heads. Normal inputs of "
+           "standard deviation 0.25 to 2 without a mask, n = {}, d = 64, medians over inputs. {}. That exp is the best "
+           "activation after training (kexue.fm/archives/8338) is not tested",
+           length_of(runs), heads_in_words(heads, length_of(runs))),
        .threshold = equal_errors,
        .expected = Ruling::open,
        .because = "nothing is known beforehand"},
       [=] {
         std::vector<Region> regions;
-        for (const auto& [name, cells] : inputs) {
-          regions.push_back({name, {}});
+        for (const LawOrHead& input : inputs) {
+          const Cells cells = (runs.scales + runs.heads).input(input.input);
           for (const auto& other : others)
-            regions.back().comparisons.push_back(
-                {"over " + other, median_ratio(cells.method(convention.of(exponential)).scalar(error),
-                                               cells.method(convention.of(other)).scalar(error), rate)});
+            region(regions, input.part)
+                .comparisons.push_back({input.within("over " + other),
+                                        median_ratio(cells.method(convention.of(exponential)).scalar(error),
+                                                     cells.method(convention.of(other)).scalar(error), rate)});
         }
         return errs_less_where(regions);
       });

@@ -57,9 +57,10 @@ Numbers ranks(double over) {
   return [over](const Asked& a) -> Answer {
     if (a.metric == "numerical_rank") {
       if (a.name() == "softmax") return a.n();
-      return (a.name() == "performer" ? a.number("m") : 64) + over;
+      return (a.name() == "performer" ? a.number("m") : a.name() == "linear" ? a.d() : 64) + over;
     }
-    if (a.metric == "effective_rank") return a.name() == "softmax" ? 4 : a.method("performer:m=256") ? 2 : 8;
+    if (a.metric == "effective_rank")
+      return a.name() == "softmax" ? 4 : a.name() == "performer" && a.number("m") == 4 * a.d() ? 2 : 8;
     return {};
   };
 }
@@ -69,7 +70,14 @@ const bool rank = add({"rank",
                        {{at_most_features, holds},
                         {"In double precision, at least half of the matrices", holds, {0}},
                         {"With m = 4 d features, Performer's attention matrix", holds, {0.5}}}}) &&
-                  add({"rank", ranks(1), {{at_most_features, refuted}}});
+                  add({"rank", ranks(1), {{at_most_features, refuted}}}) &&
+                  // One more than the 32 features of MiniLM's heads.
+                  add({"rank",
+                       [](const Asked& a) -> Answer {
+                         if (a.name() == "linear" && a.option("model") == "minilm") return a.d() + 1;
+                         return ranks(0)(a);
+                       },
+                       {{at_most_features, refuted}}});
 
 // Of two matrices of one replicate, the one of larger entropy has the lower rank.
 Numbers correlated(double sign) {
@@ -154,21 +162,29 @@ const bool small_weights =
           {"How large a share of its attention a row loses that keeps only its 8 ", measured, {0.25}}}}) &&
     add({"small-weights", cut_rows(1e-9), {{of_a_row, refuted, {1e-9}}}});
 
-const bool entropy_per_head = add({"entropy-per-head",
-                                   [](const Asked& a) -> Answer {
-                                     if (a.metric == "top_mass")
-                                       return a.option("layer") == "2" && a.option("head") == "1" ? 0.05 : 0.5;
-                                     if (a.metric == "relative_entropy") return a.number("layer") < 2 ? 0.8 : 0.4;
-                                     return {};
-                                   },
-                                   {{"Some heads of this project's byte-level model attend broadly", holds},
-                                    {"In this project's byte-level model, attention is broader", holds, {2}},
-                                    {"How large a share of the entropy of average pooling",
-                                     measured,
-                                     {0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}}}}) &&
-                              add({"entropy-per-head",
-                                   of("top_mass", [](const Asked&) { return 0.2; }),
-                                   {{"Some heads of this project's byte-level model attend broadly", refuted, {0.2}}}});
+const bool entropy_per_head =
+    add({"entropy-per-head",
+         [](const Asked& a) -> Answer {
+           // One broad head of each model: layer 2, head 1 of this project's, the last of
+           // MiniLM and the first of Whisper's encoder.
+           const std::string model = a.option("model"), layer = a.option("layer");
+           const std::string broad = model == "minilm" ? "5" : model.empty() ? "2" : "0";
+           if (a.metric == "top_mass")
+             return layer == broad && (!model.empty() || a.option("head") == "1") ? 0.05 : 0.5;
+           if (a.metric == "relative_entropy") return a.number("layer") < 2 ? 0.8 : 0.4;
+           return {};
+         },
+         {{"Some heads of this project's byte-level model", holds},
+          {"In this project's byte-level model, attention is broader", holds, {2}},
+          {"How large a share of the entropy of average pooling",
+           measured,
+           {0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.8, 0.4, 0.8, 0.4}}}}) &&
+    add({"entropy-per-head",
+         of("top_mass", [](const Asked& a) { return a.option("model") == "minilm" ? 0.05 : 0.2; }),
+         {{"Some heads of this project's byte-level model", depends}}}) &&
+    add({"entropy-per-head",
+         of("top_mass", [](const Asked&) { return 0.2; }),
+         {{"Some heads of this project's byte-level model", refuted, {0.2}}}});
 
 // An empty row is one of (1/2 + 2^-(n+1))^d of normal queries, and none of half-normal ones.
 Numbers empty(double more) {

@@ -13,22 +13,22 @@ const std::string output_error = "relative_output_error";
 bool trigonometric(const Asked& a) { return a.option("features") == "trig"; }
 bool independent(const Asked& a) { return a.option("projection") == "iid"; }
 
-const bool output_errors =
-    add({"output-error",
-         of(output_error,
-            [](const Asked& a) -> Answer {
-              if (a.method("performer:m=256")) return 1;
-              if (a.method("performer:m=16")) return 4;
-              if (a.method("performer:m=256,features=trig")) return 2;
-              if (a.method("performer:m=128,features=trig")) return 8;
-              if (a.method("uniform")) return 5;
-              return {};
-            }),
-         {{"On Gaussian inputs the attention output errs less with 256 positive features than with 16", holds, {0.25}},
-          {"The attention output errs less with positive than with trigonometric features",
-           holds,
-           {0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125}},
-          {"On Gaussian inputs Performer's positive features with m = 256", holds, {0.2}}}});
+const bool output_errors = add(
+    {"output-error",
+     of(output_error,
+        [](const Asked& a) -> Answer {
+          if (a.method("performer:m=256")) return 1;
+          if (a.method("performer:m=16")) return 4;
+          if (a.method("performer:m=256,features=trig")) return 2;
+          if (a.method("performer:m=128,features=trig")) return 8;
+          if (a.method("uniform")) return 5;
+          return {};
+        }),
+     {{"On Gaussian inputs the attention output errs less with 256 positive features than with 16", holds, {0.25}},
+      {"The attention output errs less with positive than with trigonometric features",
+       holds,
+       {0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125, 0.5, 0.125}},
+      {"On Gaussian inputs Performer's positive features with m = 256", holds, {0.2}}}});
 
 // At the least and the middle number of vectors positive features err a tenth of what trigonometric ones do, and at the
 // greatest four times as much: less in the geometric mean, (0.1 0.1 4)^(1/3) = 0.34, and more in the arithmetic one,
@@ -81,7 +81,7 @@ const bool error_at_equal_flops =
               if (a.name() == "uniform") return 4;
               return 8;
             }),
-         {{"On each judged head of this project's byte-level model at least one", holds},
+         {{"On each judged head of this project's byte-level model", holds},
           {"How much more the best of five fixed patterns errs", measured},
           {"By what factor a sparse pattern chosen for each head", measured, {7.0 / 6}}}}) &&
     add({"error-at-equal-flops",
@@ -91,7 +91,7 @@ const bool error_at_equal_flops =
               if (a.name() == "top-k") return 0.5;
               return a.name() == "uniform" ? 1 : 8;
             }),
-         {{"On each judged head of this project's byte-level model at least one", refuted},
+         {{"On each judged head of this project's byte-level model", refuted},
           {"How much more the best of five fixed patterns errs", measured, {4}}}});
 
 const bool linformer_keys =
