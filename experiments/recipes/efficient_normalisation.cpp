@@ -33,11 +33,10 @@ Compared run(Recipe& recipe, const Convention& convention) {
   request.methods = {convention.of(as_written)};
   request.replicates = 2;
   runs.written = recipe.run(request);
-  request.inputs = inputs_of(telling_heads(recipe));
   request.methods = {convention.of("efficient"), "uniform"};
   request.n = {recipe.sized<Index>(64, 128, 1024)};
-  request.replicates = recipe.sized<Index>(2, 16, texts);
-  runs.heads = recipe.run(request);
+  request.replicates = recipe.sized<Index>(2, 18, texts);
+  runs.heads = run_on(recipe, request, telling_heads_of_models(recipe));
   return runs;
 }
 
@@ -70,22 +69,21 @@ void judge_as_written(Recipe& recipe, const std::vector<Compared>& all) {
 }
 
 void judge_published(Recipe& recipe, const Compared& one) {
-  const auto heads = telling_heads(recipe);
+  const auto heads = telling_heads_of_models(recipe);
   const double rate = recipe.error_rate(heads.size());
   recipe.judge(
       {.text = fmt::format("How far Efficient attention is from linear attention with exponentials, both on {}, on "
-                           "heads of this project's byte-level model",
-                           one.convention.name),
+                           "heads of {}",
+                           one.convention.name, three_models),
        .source = "Shen et al. 2018, arXiv:1812.01243, section 3.2; Su 2021, kexue.fm/archives/8338",
        .paraphrase = "the paper takes the softmax of each row of Q and of each column of K; the post says that the "
                      "design differs from exponentials of both in the place of the normalisation only",
        .definition = fmt::format(
            "|A' - A| (Frobenius) over |U - A|: A' is Efficient attention's matrix (softmax of each query over its "
            "channels, softmax of each channel of the keys over all tokens), A that of linear attention with exp "
-           "features and U that of the mean of V. 0 is the same attention, 1 as far as average pooling. n = {}, d = "
-           "64, medians over {} texts. The paper takes raw Q and K. Bidirectional, since a softmax over all tokens has "
-           "no causal form",
-           one.heads.all().front().asked.problem.shape.nk, one.heads.all().front().replicates),
+           "features and U that of the mean of V. 0 is the same attention, 1 as far as average pooling. The paper "
+           "takes raw Q and K. Bidirectional, since a softmax over all tokens has no causal form. {}",
+           heads_in_words(heads, one.heads.all().front().asked.problem.shape.nk, false)),
        .threshold = "no source gives one: 0.1, 0.25 and 0.5 are there for the reader",
        .expected = Ruling::measured,
        .because = "the two are the same only where the channels of keys have equal sums of exponentials"},

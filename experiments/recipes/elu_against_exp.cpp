@@ -55,10 +55,10 @@ Runs run(Recipe& recipe) {
   request.replicates = recipe.sized<Index>(2, 8);  // drawn, not judged
   runs.shares = recipe.run(request);
   for (const Convention& convention : conventions) {
-    request = compared(convention, inputs_of(telling_heads(recipe)));
+    request = compared(convention, {});
     request.n = {recipe.sized<Index>(64, 128, 1024)};
-    request.replicates = recipe.sized<Index>(2, 16, texts);
-    runs.heads.push_back(recipe.run(request));
+    request.replicates = recipe.sized<Index>(2, 18, texts);
+    runs.heads.push_back(run_on(recipe, request, telling_heads_of_models(recipe)));
   }
   return runs;
 }
@@ -116,13 +116,12 @@ Statement closeness(std::string text, const std::string& where) {
 }
 
 void judge_attention(Recipe& recipe, const Convention& convention, const Cells& cells) {
-  const auto heads = telling_heads(recipe);
+  const auto heads = telling_heads_of_models(recipe);
   const double rate = recipe.error_rate(heads.size());
   recipe.judge(closeness(fmt::format("How far linear attention with 1 + elu is from that with exponentials, with {}, "
-                                     "on heads of this project's byte-level model",
-                                     convention.name),
-                         fmt::format("Causal, n = {}, d = 64, medians over {} texts",
-                                     cells.all().front().asked.problem.shape.nk, cells.all().front().replicates)),
+                                     "on heads of {}",
+                                     convention.name, three_models),
+                         heads_in_words(heads, cells.all().front().asked.problem.shape.nk)),
                [=] {
                  std::vector<Comparison> comparisons;
                  for (const RealHead& head : heads)
