@@ -127,17 +127,20 @@ std::string measured(const Measured& all) {
 }
 
 void judge_mean_of_values(Recipe& recipe, const Measured& all) {
+  std::vector<size_t> of_others;  // how many candidates each of the other models has
+  for (const auto& of_model : by_model(all.of_others))
+    of_others.push_back(all.at_share(of_model.front()).candidates.size());
   recipe.judge(
       {.text = "On each judged head of " + three_models +
                " at least one approximation errs less than the mean of V, at a "
                "quarter of softmax's FLOPs or, without a budget to set, at its own cost up to softmax's",
        .definition =
-           measured(all) + fmt::format(". Over the error of the mean of V. {} candidates that have a causal form ({} "
-                                       "without a mask), among features of the kernel, vector quantisation, sparse "
-                                       "patterns, clusters of tokens, mixers and combinations of these. Those without "
-                                       "a budget run as they are and count if they take no more FLOPs than softmax",
-                                       all.at_share(all.heads.front()).candidates.size(),
-                                       all.at_share(all.of_others.front()).candidates.size()),
+           measured(all) +
+           fmt::format(". Over the error of the mean of V. Candidates are features of the kernel, vector quantisation, "
+                       "sparse patterns, clusters of tokens, mixers and combinations of these, as far as they have a "
+                       "form for the mask: {} on the byte-level model, {} on the others. Those without a budget run as "
+                       "they are and count if they take no more FLOPs than softmax",
+                       all.at_share(all.heads.front()).candidates.size(), fmt::join(of_others, " and ")),
        .threshold = "1: the error of the mean of V, which needs neither queries nor keys. A head holds where one "
                     "candidate surely errs less, and fails where every candidate surely errs more",
        .expected = Ruling::open,
