@@ -1,4 +1,4 @@
-// How concentrated each head of the byte-level model is: the entropy of every row, layer by layer.
+// How concentrated heads are: the entropy of every row, layer by layer in the byte-level model, and of captured heads.
 #include <fmt/format.h>
 
 #include "experiments/recipes/real_heads.hpp"

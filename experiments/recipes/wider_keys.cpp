@@ -82,7 +82,7 @@ void judge_layer(Recipe& recipe, const Runs& runs) {
   const auto heads = telling_heads_of_models(recipe);
   off.definition =
       "|out' - out| / |out| (Frobenius), out' with features exp(W x) of queries and keys widened by W, out the "
-      "Performer's exp(W x - |x|^2/2) with the same m = 64 random vectors W, which each text or draw has anew. A "
+      "Performer's exp(W x - |x|^2/2) with the same m = 64 random vectors W, which are drawn for each replicate. A "
       "linear layer gives W k and not the term -|k|^2/2 of the Performer. Fitting power after training is not "
       "tested. " +
       heads_in_words(heads, length_of(runs));
