@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "harness/figures/looks.hpp"
 #include "harness/runner/match.hpp"
 
 namespace attnbench {
