@@ -1,6 +1,7 @@
 // Images of attention matrices of the byte-level model's heads: exact, approximate and their difference.
 #include <fmt/format.h>
 
+#include "harness/figures/looks.hpp"
 #include "harness/runner/recipe.hpp"
 
 namespace attnbench::attention_maps_recipe {
@@ -33,10 +34,11 @@ Panel image(const std::string& title, const Cells& cell, const std::string& metr
 
 // Exact attention once, then each method beside its difference.
 std::vector<Panel> panels(const Cells& cells, const std::vector<std::string>& methods) {
-  std::vector<Panel> all{image("softmax (exact)", cells.method("softmax"), "attention")};
+  std::vector<Panel> all{image(printed_spec("methods", "softmax"), cells.method("softmax"), "attention")};
   for (const auto& method : methods) {
-    all.push_back(image(method, cells.method(method), "attention"));
-    all.push_back(image(method + " less exact", cells.method(method), "difference"));
+    const std::string name = printed_spec("methods", method);
+    all.push_back(image(name, cells.method(method), "attention"));
+    all.push_back(image(name + " less exact", cells.method(method), "difference"));
   }
   return all;
 }

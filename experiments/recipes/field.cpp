@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "harness/figures/looks.hpp"
 #include "harness/runner/match.hpp"
 
 namespace attnbench {
@@ -77,7 +78,7 @@ Finding errs_less_where(const std::vector<Region>& regions) { return below_where
 std::vector<Panel> errors_against_flops(const Cells& cells, const std::vector<std::string>& inputs) {
   std::vector<Panel> panels;
   for (const auto& input : inputs)
-    panels.push_back({.title = input,
+    panels.push_back({.title = printed_spec("inputs", input),
                       .kind = "trade",
                       .cells = cells.input(input),
                       .x = budget_names(),

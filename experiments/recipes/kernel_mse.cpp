@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "experiments/recipes/closed_forms.hpp"
+#include "harness/figures/looks.hpp"
 
 namespace attnbench::kernel_mse_recipe {
 namespace {
@@ -57,7 +58,8 @@ void write(Recipe& recipe) {
   const Cells head = recipe.run(on_head);
 
   std::vector<Panel> panels;
-  for (const auto& input : inputs) panels.push_back(panel(input + ", d = 16", all.input(input)));
+  for (const auto& input : inputs)
+    panels.push_back(panel(printed_spec("inputs", input) + ", d = 16", all.input(input)));
   recipe.headline("How noisy are random features?");
   recipe.figure("kernel-mse", "Error of the kernel estimate",
                 "Mean over pairs of E (K'/K - 1)^2 for K = exp(q.k), d = 16. Points are measured, with 95 % intervals "

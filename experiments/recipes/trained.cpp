@@ -25,7 +25,7 @@ std::string experiment_of(Index redraw) { return fmt::format("training:redraw={}
 }  // namespace
 
 TrainedModels::TrainedModels(Recipe& recipe, std::string task, bool causal, size_t texts,
-                             std::vector<TrainedWith> attentions)
+                             const std::vector<TrainedWith>& attentions)
     : task_(std::move(task)), texts_(texts), seeds_(std::max<Index>(1, trained_seeds(task_, pairs_of(attentions)))) {
   std::set<Index> redraws;
   for (const TrainedWith& attention : attentions) redraws.insert(attention.redraw);

@@ -19,7 +19,8 @@ struct TrainedWith {
 // the first if some were not, whose cells then end without numbers.
 class TrainedModels {
  public:
-  TrainedModels(Recipe& recipe, std::string task, bool causal, size_t texts, std::vector<TrainedWith> attentions);
+  TrainedModels(Recipe& recipe, std::string task, bool causal, size_t texts,
+                const std::vector<TrainedWith>& attentions);
 
   const Cells& cells() const { return cells_; }
   Cells with(const TrainedWith& attention) const;

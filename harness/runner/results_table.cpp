@@ -213,10 +213,11 @@ std::string circumstances(const std::vector<const CellSamples*>& cells, const Di
       most = std::max(most, one->samples.size());
     }
   if (most == 0) return text;
+  if (!text.empty()) text += "; ";
   if (first.timing())
-    return text + "; median and 95 % interval of " + range_of(least, most, "block of turns", "blocks of turns");
-  if (most == 1) return text + "; one replicate, so there is no interval (--replicates 8 gives one)";
-  return text + "; mean and 95 % interval of " + range_of(least, most, "replicate", "replicates");
+    return text + "median and 95 % interval of " + range_of(least, most, "block of turns", "blocks of turns");
+  if (most == 1) return text + "one replicate, so there is no interval (--replicates 8 gives one)";
+  return text + "mean and 95 % interval of " + range_of(least, most, "replicate", "replicates");
 }
 
 struct Layout {

@@ -20,9 +20,9 @@ constexpr std::int64_t application_id = 0x61746e62;  // "atnb"
 constexpr std::int64_t schema_version = 8;           // increased with every new table or column
 
 // digest: harness/store/digest.hpp. scripts/results_file.py has the same text, which a test compares.
-// The tables panel, point, summary and look hold what figures and the page show, which harness/figures computes again for
-// each report. WITHOUT ROWID keeps the measurements of a replicate together in the order of export, which then needs no
-// sorting.
+// The tables panel, point, summary and look hold what figures and the page show, which harness/figures computes again
+// for each report. WITHOUT ROWID keeps the measurements of a replicate together in the order of export, which then
+// needs no sorting.
 constexpr const char* tables = R"sql(
   CREATE TABLE run(
     id INTEGER PRIMARY KEY, started TEXT NOT NULL, command TEXT NOT NULL, environment TEXT NOT NULL,

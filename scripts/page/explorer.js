@@ -86,8 +86,8 @@ function looksOf(store, form, points) {
   }));
 }
 
-// The printed name of a series without the parameter that is the axis: "Performer, m = 64" along m is "Performer". What
-// follows the method's spec in the name of the series, such as the machine, stays.
+// The printed name of a series without the parameter that is the axis: "Performer, m = 64" along m is "Performer". Words
+// after the method's spec in the name of the series, such as the machine, stay.
 function printedName(store, known, cell, series, axis) {
   const spec = withoutParameter(store.cells.method[cell], axis);
   const argument = new RegExp(`, ${axis.replace(/\W/g, "\\$&")} = [^,;)]+`, "g");

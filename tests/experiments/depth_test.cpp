@@ -158,7 +158,9 @@ TEST_CASE("fitted methods learn from the calibration tokens of their layer", "[u
     const auto few = measured({.options = "matrix=false", .method = "vq:codes=4", .input = input}).values,
                all = measured({.options = "matrix=false", .method = "vq:codes=24", .input = input}).values;
     CHECK(few.at("final_output_error")[0] > 0);
-    CHECK(all.at("output_error")[0] < few.at("output_error")[0]);
+    // The first layer of the model attends to all tokens alike, so that the number of codes does not matter there.
+    for (size_t layer = input == "model" ? 1 : 0; layer < all.at("output_error").size(); ++layer)
+      CHECK(all.at("output_error")[layer] < few.at("output_error")[layer]);
   }
 }
 

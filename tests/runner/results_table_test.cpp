@@ -13,12 +13,12 @@ struct Made {
   std::string method;
   std::vector<double> samples;
   nlohmann::json parameters = nlohmann::json::object();
-  std::string n = "256", input = "gaussian", threads = "0", finished = "2026-01-01T00:00:00Z", unit = "1";
+  std::string n = "256", input = "gaussian", d = "64", threads = "0", finished = "2026-01-01T00:00:00Z", unit = "1";
 };
 
 CellSamples measured(const Made& made) {
-  CellSamples one{.cell = {.values = {"attention-error", made.method, made.input, made.n, made.n, "64", "64", "0", "0",
-                                      "-1", "f64", "1", "1", "1", made.threads, ""},
+  CellSamples one{.cell = {.values = {"attention-error", made.method, made.input, made.n, made.n, made.d, made.d, "0",
+                                      "0", "-1", "f64", "1", "1", "1", made.threads, ""},
                            .parameters = made.parameters},
                   .unit = made.samples.empty() ? "" : made.unit,
                   .samples = made.samples};
@@ -70,6 +70,12 @@ TEST_CASE("what differs beside the axis names the rows", "[unit]") {
         "performer       gaussian  64.0     64.0     64.0\n"
         "performer:m=16  ar1       16.0     16.0     16.0\n"
         "performer       ar1       64.0     64.0     64.0\n");
+}
+
+TEST_CASE("cells that differ in everything have no circumstances in common", "[unit]") {
+  const std::string text = table({{.method = "uniform", .samples = {1, 2, 3}, .n = "128", .input = "a", .d = "32"},
+                                  {.method = "uniform", .samples = {1, 2, 3}, .n = "256", .input = "b", .d = "64"}});
+  CHECK_THAT(text, ContainsSubstring("error\nmean and 95 % interval of 3 replicates\n"));
 }
 
 TEST_CASE("a number has the larger half of its 95 % interval: Student's t for means", "[unit]") {
