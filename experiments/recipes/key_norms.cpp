@@ -166,7 +166,7 @@ void judge_shift(Recipe& recipe, const Runs& runs) {
 void judge_limit(Recipe& recipe, const Cells& drawn) {
   const auto all = budgets(recipe);
   const double error_rate = recipe.error_rate(4);
-  const std::string first = all[all.size() > 2 ? 1 : 0], last = all.back();
+  const std::string &first = all[all.size() > 2 ? 1 : 0], &last = all.back();
   recipe.judge(
       {.text = "Positive random features tend to softmax(q.k + |k|^2/2) without the norm factor of keys and to "
                "softmax(q.k) with it: both distances fall about as m^-1/2",
