@@ -94,6 +94,24 @@ std::vector<Panel> errors_against_flops(const Cells& cells, const std::vector<st
 
 double softmax_flops(Index n) { return softmax_flops({.nq = n, .nk = n, .d = 64, .dv = 64}); }
 
+Panel error_against_time(const std::string& title, const Cells& errors_and_speeds) {
+  return {.title = title,
+          .kind = "trade",
+          .cells = errors_and_speeds,
+          .x = budget_names(),
+          .x_label = "times faster than exact softmax",
+          .x_scale = "log2",
+          .y = "relative_output_error",
+          .y_label = "error of the output, better above",
+          .y_scale = "log10",
+          .references = {"uniform"},
+          .x_metric = "speedup",
+          .area = "peak_bytes",
+          .area_label = "peak memory of a call beyond inputs and output",
+          .upside_down = true,
+          .y_most = 2};
+}
+
 Panel table_column(const Cells& cells, const std::string& metric, const std::string& label, const std::string& interval,
                    const std::string& scale) {
   return {.title = label,

@@ -117,21 +117,8 @@ void draw(Recipe& recipe, const std::vector<Model>& all) {
   for (const Model& one : all) {
     const Cells first = one.errors.input(one.input(one.heads.front()));
     if (!one.speeds.all().empty())
-      trades.push_back({.title = fmt::format("{}, {}", title_of(one), one.heads.front().name()),
-                        .kind = "trade",
-                        .cells = first + one.speeds,
-                        .x = budget_names(),
-                        .x_label = "times faster than exact softmax",
-                        .x_scale = "log2",
-                        .y = "relative_output_error",
-                        .y_label = "error of the output, better above",
-                        .y_scale = "log10",
-                        .references = {"uniform"},
-                        .x_metric = "speedup",
-                        .area = "peak_bytes",
-                        .area_label = "peak memory of a call beyond inputs and output",
-                        .upside_down = true,
-                        .y_most = 2});
+      trades.push_back(
+          error_against_time(fmt::format("{}, {}", title_of(one), one.heads.front().name()), first + one.speeds));
     columns.push_back(
         table_column(one.errors, "relative_output_error", fmt::format("error on {}", one.title), "mean", "log10"));
     entropies.push_back({.title = title_of(one),

@@ -104,21 +104,9 @@ More run_more(Recipe& recipe, const Setting& one) {
 void draw(Recipe& recipe, const std::vector<Setting>& settings) {
   std::vector<Panel> panels;
   for (const Setting& one : settings)
-    panels.push_back({.title = fmt::format("{}, n = {}, {}", one.title, one.n, one.causal ? "causal" : "bidirectional"),
-                      .kind = "trade",
-                      .cells = one.errors + one.speeds,
-                      .x = budget_names(),
-                      .x_label = "times faster than exact softmax",
-                      .x_scale = "log2",
-                      .y = "relative_output_error",
-                      .y_label = "error of the output, better above",
-                      .y_scale = "log10",
-                      .references = {"uniform"},
-                      .x_metric = "speedup",
-                      .area = "peak_bytes",
-                      .area_label = "peak memory of a call beyond inputs and output",
-                      .upside_down = true,
-                      .y_most = 2});
+    panels.push_back(
+        error_against_time(fmt::format("{}, n = {}, {}", one.title, one.n, one.causal ? "causal" : "bidirectional"),
+                           one.errors + one.speeds));
   recipe.headline("Is it fast, and what does that cost?");
   recipe.figure("quality-speed-memory", "Quality against speed, memory as the circle",
                 fmt::format("Every method at 1/{:g} of softmax's FLOPs, or as it is when it has no budget and costs no "
