@@ -46,22 +46,25 @@ Panel panel(const LawOrHead& input, const Cells& cells, const std::string& metri
 
 void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 128, 512);
-  const std::vector<LawOrHead> inputs =
-      laws_and_heads({{"gaussian", "gaussian"}, {"ar1", "ar1"}}, telling_heads(recipe));
-  const Specs specs = inputs_of(inputs);
+  const std::vector<LawOrHead> laws{{"gaussian", "gaussian"}, {"ar1", "ar1"}};
+  const std::vector<RealHead> heads = telling_heads_of_models(recipe);
+  const std::vector<LawOrHead> inputs = laws_and_heads(laws, heads);
   Specs methods = linear;
   methods.insert(methods.end(), {"softmax", "uniform"});
-  const auto run = [&](const Specs& of, const Specs& on, const std::vector<Index>& lengths, bool causal) {
-    return recipe.run({.experiment = "rank:by_index=false",
-                       .methods = of,
-                       .inputs = on,
-                       .n = lengths,
-                       .causal = causal,
-                       .replicates = recipe.sized<Index>(2, texts)});
+  const auto run = [&](const Specs& of, const Specs& on_laws, const std::vector<RealHead>& on_heads,
+                       const std::vector<Index>& lengths, bool causal) {
+    const RunRequest request{.experiment = "rank:by_index=false",
+                             .methods = of,
+                             .inputs = on_laws,
+                             .n = lengths,
+                             .causal = causal,
+                             .replicates = recipe.sized<Index>(2, texts)};
+    return recipe.run(request) + run_on(recipe, request, on_heads);
   };
-  const Cells causal = run(methods, specs, {n}, true), whole = run(linear, specs, {n}, false);
-  const LawOrHead shown[] = {inputs.front(), inputs.back()};
-  const Cells over_n = causal + run(methods, {shown[0].input, shown[1].input}, {n / 8, n / 4, n / 2}, true);
+  const Cells causal = run(methods, inputs_of(laws), heads, {n}, true),
+              whole = run(linear, inputs_of(laws), heads, {n}, false);
+  const LawOrHead shown[] = {laws.front(), {typical_head.name(), typical_head.input()}};
+  const Cells over_n = causal + run(methods, {shown[0].input}, {typical_head}, {n / 8, n / 4, n / 2}, true);
 
   std::vector<Panel> panels;
   for (const LawOrHead& input : shown)
@@ -77,9 +80,9 @@ void write(Recipe& recipe) {
                 panels);
 
   const std::string where = fmt::format(
-      "independent normal tokens (gaussian), tokens correlated by 0.9 with their neighbours (ar1) and {} heads of this "
-      "project's byte-level model, n = {}, d = 64, medians over {} draws or texts",
-      inputs.size() - 2, n, causal.all().front().replicates);
+      "independent normal tokens (gaussian) and tokens correlated by 0.9 with their neighbours (ar1), n = {}, d = 64, "
+      "medians over {} draws, and heads. {}",
+      n, causal.all().front().replicates, heads_in_words(heads, n, false));
   recipe.judge(
       {.text = "Causal attention matrices, which are of full rank in exact arithmetic, are of full numerical rank in "
                "double precision on every input",

@@ -27,7 +27,8 @@ extern const std::string equal_errors;  // the threshold in words
 Finding errs_less_where(const std::vector<Region>& regions);
 // A panel for each input: the error of the output against FLOPs, with the mean of V, which must be among the cells.
 std::vector<Panel> errors_against_flops(const Cells& cells, const std::vector<std::string>& inputs);
-// The error of the output against the speedup over softmax, memory as the circle; the mean of V must be among the cells.
+// The error of the output against the speedup over softmax, memory as the circle; the mean of V must be among the
+// cells.
 Panel error_against_time(const std::string& title, const Cells& errors_and_speeds);
 // A column of a table of methods, whose names have no budgets: the mean or the median of a metric.
 Panel table_column(const Cells& cells, const std::string& metric, const std::string& label, const std::string& interval,

@@ -73,47 +73,56 @@ void state_combinations(Recipe& recipe) {
 
 // Compares drawn projections with the principal components of the keys.
 void state_compression(Recipe& recipe) {
-  const Index n = recipe.sized<Index>(64, 256, 1024), d = 64;
-  std::vector<std::string> inputs{"gaussian", "clustered", "ar1"};
-  for (const auto& head : inputs_of(telling_heads(recipe))) inputs.push_back(head);
+  const Index n = recipe.sized<Index>(64, 256, 1024);
+  const std::vector<LawOrHead> laws{{"gaussian", "gaussian"}, {"clustered", "clustered"}, {"ar1", "ar1"}};
+  const std::vector<RealHead> heads = telling_heads_of_models(recipe);
+  const std::vector<LawOrHead> inputs = laws_and_heads(laws, heads);
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .methods = {"uniform"},
-                     .inputs = inputs,
+                     .inputs = inputs_of(laws),
                      .n = {n},
                      .causal = false,
                      .replicates = recipe.sized<Index>(2, texts)};
-  const Cells mean = recipe.run(request);
-  const Match half{Match::Cost::flops, softmax_flops(n) / 2};
-  // At any budget, there are at most d components.
-  const Params components = matched(Params("methods", "principal-keys"), {.nq = n, .nk = n, .d = d, .dv = d}, half);
-  request.methods = {fmt::format("principal-keys:r={}", std::min(d, components.integer("r")))};
-  const Cells principal = recipe.run(request);
-  request.methods.clear();
-  for (const auto& projection : projections) request.methods.push_back("linformer:projection=" + projection);
-  request.match = half;
-  const Cells drawn = recipe.run(request);
+  const Cells mean = recipe.run(request) + run_on(recipe, request, heads);
+  Cells principal, drawn;
+  const auto compress = [&](Shape shape, const auto& run) {
+    shape.mask.causal = false;  // no compression has a causal form
+    const Match half{Match::Cost::flops, softmax_flops(shape) / 2};
+    // At any budget, there are at most d components.
+    const Index components = matched(Params("methods", "principal-keys"), shape, half).integer("r");
+    RunRequest one = request;
+    one.methods = {fmt::format("principal-keys:r={}", std::min(shape.d, components))};
+    principal = principal + run(one);
+    one.methods.clear();
+    for (const auto& projection : projections) one.methods.push_back("linformer:projection=" + projection);
+    one.match = half;
+    drawn = drawn + run(one);
+  };
+  compress({.nq = n, .nk = n, .d = 64, .dv = 64}, [&](const RunRequest& one) { return recipe.run(one); });
+  for (const auto& of_model : by_model(heads))
+    compress(of_model.front().shape(n), [&](const RunRequest& one) { return run_on(recipe, one, of_model); });
   const auto of = [=](const std::string& projection) { return drawn.where({{"projection", projection}}); };
   recipe.figure(
       "linformer-compression", "Four ways to compress keys and values",
-      fmt::format("n = {}, d = dv = 64, no mask, half of softmax's FLOPs at most; medians over inputs (texts, on "
-                  "heads of the byte-level model) and draws. Dotted: the mean of V. Projections are drawn, "
-                  "not trained; the principal components are those of the head's own keys, and computing them counts.",
-                  n),
-      errors_against_flops(drawn + principal + mean, inputs));
+      fmt::format("No mask, half of softmax's FLOPs at most; random inputs with n = {}, d = 64, medians over inputs "
+                  "and draws. {}. Dotted: the mean of V. Projections are drawn, not trained; the principal components "
+                  "are those of the head's own keys, and computing them counts.",
+                  n, heads_in_words(heads, n, false)),
+      errors_against_flops(drawn + principal + mean, inputs_of(inputs)));
   const auto against = [=, &recipe](const Cells& other) {
     std::vector<Comparison> comparisons;
-    for (const auto& input : inputs)
+    for (const LawOrHead& input : inputs)
       comparisons.push_back(
-          {input, median_ratio(of("mean-pool").input(input).scalar("relative_output_error"),
-                               other.input(input).scalar("relative_output_error"), recipe.error_rate(inputs.size()))});
+          {input.name,
+           median_ratio(of("mean-pool").input(input.input).scalar("relative_output_error"),
+                        other.input(input.input).scalar("relative_output_error"), recipe.error_rate(inputs.size()))});
     return comparisons;
   };
   const std::string measured = fmt::format(
       "relative Frobenius error of the output of Linformer with mean pooling of segments, at half of softmax's FLOPs "
-      "at most, over that of {{}}{{}}; n = {}, d = 64, no mask (compressed keys have no causal form), Gaussian, "
-      "clustered and AR(1) inputs and heads of this project's byte-level model; medians over {} inputs and draws, or "
-      "texts",
-      n, request.replicates);
+      "at most, over that of {{}}{{}}; no mask (compressed keys have no causal form). Gaussian, clustered and AR(1) "
+      "inputs with n = {}, d = 64, medians over {} inputs and draws. {}",
+      n, request.replicates, heads_in_words(heads, n, false));
   const std::string paper = "Wang et al. 2020, arXiv:2006.04768, section 4, \"General projections\"";
   const std::string quotation =
       "For example, one can choose mean/max pooling, or convolution where the kernel and stride is set to n/k. The "

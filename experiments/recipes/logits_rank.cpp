@@ -127,57 +127,61 @@ Ranks run_ranks(Recipe& recipe) {
 
 // Compares heads whose logits are truncated to a rank with the same heads unchanged.
 void bottleneck(Recipe& recipe) {
-  const std::vector<RealHead> heads = telling_heads(recipe);
+  const std::vector<RealHead> heads = telling_heads_of_models(recipe);
   const Index n = recipe.sized<Index>(64, 128, 512);
   const auto ranks =
-      recipe.sized<std::vector<Index>>({1, 32}, {1, 2, 4, 8, 16, 32, 48}, {1, 2, 4, 8, 16, 24, 32, 48, 56});
-  std::vector<std::string> values;
-  for (const Index rank : ranks) values.push_back(std::to_string(rank));
-  RunRequest request{.experiment = "logits-of-rank",
-                     .methods = {"softmax"},
-                     .inputs = inputs_of(heads),
-                     .n = {n},
-                     .sweep = {{"rank", values}},
-                     .replicates = recipe.sized<Index>(2, texts)};
-  const Cells truncated = recipe.run(request);
+      recipe.sized<std::vector<Index>>({1, 16, 32}, {1, 2, 4, 8, 16, 32, 48}, {1, 2, 4, 8, 16, 24, 32, 48, 56});
+  RunRequest request{
+      .experiment = "logits-of-rank", .methods = {"softmax"}, .n = {n}, .replicates = recipe.sized<Index>(2, texts)};
+  Cells truncated;
+  std::vector<Panel> panels;
+  for (const auto& of_model : by_model(heads)) {
+    const Index d = of_model.front().shape(n).d;
+    std::vector<std::string> below_d;
+    for (const Index rank : ranks)
+      if (rank < d) below_d.push_back(std::to_string(rank));
+    request.sweep = {{"rank", below_d}};
+    const Cells cells = run_on(recipe, request, of_model);
+    truncated = truncated + cells;
+    panels.push_back({.title = of_model.front().part(),
+                      .cells = cells,
+                      .x = {"rank"},
+                      .x_label = fmt::format("rank of the logits (all of them: {})", d),
+                      .x_scale = "log2",
+                      .y = "relative_output_error",
+                      .y_label = "|A_r V - A V| / |A V|  (Frobenius)",
+                      .y_scale = "log10",
+                      .interval = "median",
+                      .references = {"uniform"}});
+  }
   request.experiment = "attention-error:matrix=false";
   request.methods = {"uniform"};
   request.sweep.clear();
-  const Cells null = recipe.run(request);
-  Panel panel{.title = "heads of the project's byte-level model",
-              .cells = truncated + null,
-              .x = {"rank"},
-              .x_label = "rank of the logits (all of them: 64)",
-              .x_scale = "log2",
-              .y = "relative_output_error",
-              .y_label = "|A_r V - A V| / |A V|  (Frobenius)",
-              .y_scale = "log10",
-              .interval = "median",
-              .references = {"uniform"}};
-  recipe.figure(
-      "low-rank-bottleneck", "Attention of heads whose logits are truncated to a rank",
-      fmt::format("{} heads of the project's byte-level model, d = 64, n = {}, causal as the model; medians with 95 % "
-                  "intervals over {} texts. The logits are replaced by their best approximation of that "
-                  "rank in the Frobenius norm; dotted: the mean of V.",
-                  heads.size(), n, texts),
-      {panel});
+  const Cells null = run_on(recipe, request, heads);
+  for (Panel& panel : panels)
+    for (const RealHead& head : heads)
+      if (head.part() == panel.title) panel.cells = panel.cells + null.input(head.input());
+  recipe.figure("low-rank-bottleneck", "Attention of heads whose logits are truncated to a rank",
+                fmt::format("The logits are replaced by their best approximation of that rank in the Frobenius norm; "
+                            "medians with 95 % intervals; dotted: the mean of V. {}.",
+                            heads_in_words(heads, n)),
+                panels);
 
   const std::string measured = fmt::format(
       "relative Frobenius error of the output of softmax attention when the logits before the mask are replaced by "
       "their best approximation of rank r in the Frobenius norm, which is what queries and keys of r channels could "
-      "hold of them, without any training at that key size; {} heads of this project's byte-level model (key size 64) "
-      "with its causal mask, n = {}, medians over {} texts",
-      heads.size(), n, texts);
+      "hold of them, without any training at that key size. {}",
+      heads_in_words(heads, n));
   const auto error = [=](const RealHead& head, Index rank) {
     return truncated.input(head.input()).where({{"rank", rank}}).scalar("relative_output_error");
   };
   recipe.judge(
-      {.text = "With logits cut to rank r, heads of this project's byte-level model err less than the mean of V",
+      {.text = "With logits cut to rank r, heads of " + three_models + " err less than the mean of V",
        .source = "Bhojanapalli et al. 2020, arXiv:2002.07028, section 2.1",
        .paraphrase = "decreasing the projection size below a certain threshold introduces a bottleneck; the "
                      "paper proves that some attention matrices cannot be had, and gives no error",
-       .definition = measured + fmt::format("; over the error of the mean of V, at r = {}. A rank holds where every "
-                                            "head errs less than the mean of V",
+       .definition = measured + fmt::format(". Over the error of the mean of V, at each r = {} that is below the key "
+                                            "size d. A rank holds where every head errs less than the mean of V",
                                             fmt::join(ranks, ", ")),
        .threshold = "the mean of V, which takes no logits at all. " + equal_errors,
        .expected = Ruling::open,
@@ -188,19 +192,18 @@ void bottleneck(Recipe& recipe) {
         for (const Index rank : ranks) {
           regions.push_back({fmt::format("r = {}", rank), {}, static_cast<double>(rank)});
           for (const RealHead& head : heads)
-            regions.back().comparisons.push_back(
-                {head.name(),
-                 median_ratio(error(head, rank), null.input(head.input()).scalar("relative_output_error"), rate)});
+            if (rank < head.shape(n).d)
+              regions.back().comparisons.push_back(
+                  {head.name(),
+                   median_ratio(error(head, rank), null.input(head.input()).scalar("relative_output_error"), rate)});
         }
         return below_where(1, regions, "r", equal_within);
       });
   recipe.judge(
-      {.text = "How much the output of heads of this project's byte-level model errs when their logits keep "
-               "half of their rank of 64",
+      {.text = "How much the output of heads of " + three_models + " errs when their logits keep half of their rank",
        .source = "Bhojanapalli et al. 2020, arXiv:2002.07028, section 2.1",
        .paraphrase = "decreasing the projection size below a certain threshold introduces a bottleneck",
-       .definition = measured + "; at r = 32, a number a head. The paper's threshold is a key size of n, above both 32 "
-                                "and 64",
+       .definition = measured + ". At r = d / 2, a number a head. The paper's threshold is a key size of n, above d",
        .threshold = "the paper has no bound on the error: the errors are given, with the counts below 0.01, 0.1 "
                     "and 0.5",
        .expected = Ruling::measured,
@@ -208,7 +211,7 @@ void bottleneck(Recipe& recipe) {
       [=, &recipe] {
         std::vector<Comparison> all;
         for (const RealHead& head : heads)
-          all.push_back({head.name(), median_of(error(head, 32), recipe.error_rate(heads.size()))});
+          all.push_back({head.name(), median_of(error(head, head.shape(n).d / 2), recipe.error_rate(heads.size()))});
         return values_of(all, {0.01, 0.1, 0.5});
       });
 }

@@ -4,8 +4,9 @@
     scripts/train/collect.py build/train
     scripts/train/collect.py build/train --results results/attnbench.db
 
-Writes rows.jsonl to the output folder, a row a line, numbers with six digits. With --results the rows go into a results
-file as well, by attnbench.record, where `attnbench show`, `export` and `compare` find them.
+Writes rows.jsonl to the output folder, a row a line, numbers with six digits. A row that is in this file already, and whose
+run has no row in FOLDER, stays: several machines can train a grid one after another. With --results the rows go into a
+results file as well, by attnbench.record, where `attnbench show`, `export` and `compare` find them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+RECORDED = ROOT / "experiments/trained/rows.jsonl"
 
 
 def rounded(value: Any) -> Any:
@@ -25,11 +27,16 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
+def run_of(row: dict[str, Any]) -> list[Any]:
+    return [row["settings"][key] for key in ("task", "attention", "redraw", "seed")]
+
+
 def rows_in(folder: Path) -> list[dict[str, Any]]:
-    """In the order of tasks, attentions and seeds."""
-    rows = [json.loads(path.read_text()) for path in folder.glob("*/*/seed-*/row.json")]
-    keys = ("task", "attention", "redraw", "seed")
-    return sorted(rows, key=lambda row: [row["settings"][key] for key in keys])
+    return [json.loads(path.read_text()) for path in folder.glob("*/*/seed-*/row.json")]
+
+
+def recorded_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -66,7 +73,7 @@ def main() -> int:
         "-o",
         "--output",
         type=Path,
-        default=ROOT / "experiments/trained",
+        default=RECORDED.parent,
         help="folder of rows.jsonl (default %(default)s)",
     )
     parser.add_argument("--results", type=Path, help="a results file that gets the rows as well")
@@ -80,9 +87,13 @@ def main() -> int:
         )
         return 2
     arguments.output.mkdir(parents=True, exist_ok=True)
-    write_rows(arguments.output / "rows.jsonl", rows)
+    path = arguments.output / RECORDED.name
+    trained = [run_of(row) for row in rows]
+    rows += [row for row in recorded_rows(path) if run_of(row) not in trained]
+    rows.sort(key=run_of)
+    write_rows(path, rows)
     failed = sum(row["ending"] != "done" for row in rows)
-    print(f"{len(rows)} rows, {failed} of them failed, in {arguments.output / 'rows.jsonl'}")
+    print(f"{len(rows)} rows, {len(trained)} of them from {arguments.folder}, {failed} failed, in {path}")
     if arguments.results:
         record_rows(arguments.results, rows)
     return 0

@@ -13,7 +13,8 @@ goes on where it was stopped. A run whose loss is NaN or infinite ends as a fail
 does one whose trained attention is not the C++ method of its name, on its own q, k and v.
 
 A grid is a JSON list of {"task": ..., "attentions": [...], "seeds": [...]}; an attention is a spec, or a spec and the steps
-between draws of its random features: ["performer:m=64", 1]. All first seeds are trained before any second one.
+between draws of its random features: ["performer:m=64", 1]. All first seeds are trained before any second one. With
+--missing, runs that experiments/trained/rows.jsonl has a row of, with the same settings, are left out.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ except ModuleNotFoundError:
     )
     sys.exit(2)
 
+from collect import RECORDED, recorded_rows
 from mixing import Refused, entries, parse_attention
 from task import find_task
 from training import Run, train
@@ -87,6 +89,11 @@ def requested(arguments: argparse.Namespace) -> list[Run]:
     )
 
 
+def missing(runs: list[Run]) -> list[Run]:
+    recorded = [row["settings"] for row in recorded_rows(RECORDED)]
+    return [run for run in runs if run.settings() not in recorded]
+
+
 def print_lists() -> None:
     for package in ("tasks", "attentions"):
         print(package)
@@ -104,6 +111,7 @@ def main() -> int:
         "--redraw", type=int, default=0, help="steps between draws of random features (default: one draw)"
     )
     parser.add_argument("--grid", type=Path, help="a JSON file with tasks, attentions and seeds")
+    parser.add_argument("--missing", action="store_true", help="leave out runs that have a recorded row")
     parser.add_argument("--folder", type=Path, default=ROOT / "build/train", help="of the runs (default %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="(default %(default)s)")
     parser.add_argument("--list", action="store_true", help="print tasks and attentions with their defaults")
@@ -115,6 +123,8 @@ def main() -> int:
     failed = 0
     try:
         runs = requested(arguments)
+        if arguments.missing:
+            runs = missing(runs)
         for number, run in enumerate(runs, 1):
             print(f"{number} of {len(runs)}: {run.name}", flush=True)
             row = train(run, arguments.folder)

@@ -52,6 +52,7 @@ class Run:
             "seed": self.seed,
             "causal": self.task.causal,
             "weights": self.task.origin,
+            "precision": "float32",
             **dataclasses.asdict(schedule),
             **dataclasses.asdict(sizes),
         }
@@ -75,7 +76,6 @@ class Held:
 
 @torch.no_grad()
 def evaluate(model: ByteModel, held_out: Batch) -> Held:
-    """In float, without the training's half precision."""
     model.eval()
     bits, right = [], []
     for first in range(0, len(held_out.read), EVALUATED_AT_ONCE):
@@ -92,9 +92,8 @@ def evaluate(model: ByteModel, held_out: Batch) -> Held:
 def loss_of(model: ByteModel, batch: Batch) -> Tensor:
     """Mean bits of the bytes that count."""
     counts = torch.from_numpy(batch.counts)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = model(torch.from_numpy(batch.read.copy()))[counts]
-    return functional.cross_entropy(logits.float(), torch.from_numpy(batch.meant.copy())[counts]) / math.log(2)
+    logits = model(torch.from_numpy(batch.read.copy()))[counts]
+    return functional.cross_entropy(logits, torch.from_numpy(batch.meant.copy())[counts]) / math.log(2)
 
 
 def rate(step: int, steps: int, peak: float) -> float:

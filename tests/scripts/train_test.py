@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 try:
@@ -32,6 +33,7 @@ sys.path.insert(1, str(BUILD / "python"))
 sys.path.append(str(ROOT / "scripts"))
 
 import attnbench
+import collect
 import engine
 import train as program
 import training
@@ -433,7 +435,7 @@ class Rows(unittest.TestCase):
             into = ["-o", str(folder / "out"), "--results", str(folder / "rows.db")]
             done = subprocess.run(collect + into, capture_output=True, text=True, env=environment)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("2 rows, 1 of them failed", done.stdout)
+            self.assertIn(f"2 rows, 2 of them from {folder / 'runs'}, 1 failed", done.stdout)
             recorded = attnbench.read(folder / "rows.db", metric="curve", arrays=True)
             kept = recorded[recorded["ending"] == "done"]["value"].tolist()
             self.assertTrue(np.allclose(kept, row["measured"]["curve"], rtol=1e-12))
@@ -448,6 +450,32 @@ class Rows(unittest.TestCase):
             values = read[read["ending"] == "done"]["value"].tolist()
             self.assertTrue(np.allclose(values, row["measured"]["curve"], rtol=1e-5))
             self.assertEqual(len(values), 4)
+
+    def test_rows_of_another_machine_stay_until_their_run_is_trained_again(self) -> None:
+        def row(attention: str, seed: int, bits: float) -> dict[str, Any]:
+            settings = {"task": "copying", "attention": attention, "redraw": 0, "seed": seed}
+            return {"settings": settings, "ending": "done", "reason": "", "measured": {"held_out_bits": bits}}
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for attention, seed, bits in (("softmax", 2, 0.25), ("linear", 1, 0.5)):
+                run = folder / f"runs/copying/{attention}/seed-{seed}"
+                run.mkdir(parents=True)
+                (run / "row.json").write_text(json.dumps(row(attention, seed, bits)))
+            rows = [row("softmax", 2, 4.0), row("softmax", 1, 8.0)]
+            (folder / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+            command = [sys.executable, str(ROOT / "scripts/train/collect.py"), str(folder / "runs"), "-o", name]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            self.assertIn("3 rows, 2 of them from", done.stdout)
+            kept = collect.recorded_rows(folder / "rows.jsonl")
+            self.assertEqual(kept, [row("linear", 1, 0.5), row("softmax", 1, 8.0), row("softmax", 2, 0.25)])
+
+    def test_missing_leaves_out_runs_with_a_recorded_row_of_the_same_settings(self) -> None:
+        copying_runs = program.grid_of([{"task": "copying", "attentions": ["softmax", "linear"], "seeds": [1]}])
+        old, new = ({"settings": run.settings()} for run in copying_runs)
+        old["settings"]["steps"] += 1
+        with mock.patch.object(program, "recorded_rows", return_value=[old, new]):
+            self.assertEqual(program.missing(copying_runs), copying_runs[:1])
 
     def test_an_empty_folder_is_refused(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -136,7 +136,10 @@ const bool zero_gradients =
          zeros(0, 0.75),
          {{who_has_none, holds}, {"How large a share of the entries of the gradients", measured, {0.75}}}}) &&
     add({"zero-gradients", zeros(0.01, 0.75), {{who_has_none, refuted, {0.01}}}}) &&
-    add({"zero-gradients", zeros(0, 0.25), {{who_has_none, refuted, {0.25}}}});
+    add({"zero-gradients", zeros(0, 0.25), {{who_has_none, refuted, {0.25}}}}) &&
+    add({"zero-gradients",
+         [](const Asked& a) { return zeros(a.option("model") == "minilm" ? 0.01 : 0, 0.75)(a); },
+         {{who_has_none, refuted, {0.01}}}});
 
 // Gaussian codes tend to the tilted softmax: half as far from it as from softmax.
 Numbers identical(double rounding, double narrow, double tilted) {

@@ -29,12 +29,16 @@ const bool causal_rank =
           {"How many times as large the effective rank of causal linear", measured, {2}}}}) &&
     add({"causal-rank",
          of("numerical_rank", [](const Asked& a) { return a.n() - (a.name() == "softmax" ? 3 : 0); }),
-         {{full_rank, depends}}});
+         {{full_rank, depends}}}) &&
+    add({"causal-rank",
+         of("effective_rank", [](const Asked& a) { return a.option("model") == "minilm" || !a.causal() ? 8 : 16; }),
+         {{"On every input, a causal mask raises the effective rank", refuted}}});
 
 Numbers ranks_of_logits(double over) {
   return [over](const Asked& a) -> Answer {
     if (a.metric == "numerical_rank") return a.option("of") == "logits" ? a.d() + over : a.d() >= 8 ? a.n() : 2 * a.d();
-    if (a.metric == "relative_output_error") return a.name() == "uniform" ? 4 : a.option("rank") == "32" ? 0.3 : 2;
+    const std::string half = a.option("model") == "minilm" ? "16" : "32";
+    if (a.metric == "relative_output_error") return a.name() == "uniform" ? 4 : a.option("rank") == half ? 0.3 : 2;
     return {};
   };
 }
@@ -47,6 +51,13 @@ const bool logits_rank = add({"logits-rank",
                                {"With logits cut to rank r, heads", holds},
                                {"How much the output of heads of this project's", measured, {0.3}}}}) &&
                          add({"logits-rank", ranks_of_logits(1), {{of_product, refuted}}}) &&
+                         add({"logits-rank",
+                              of("relative_output_error",
+                                 [](const Asked& a) -> Answer {
+                                   if (a.name() == "uniform") return 2;
+                                   return a.option("model") == "whisper-encoder" && a.option("rank") == "1" ? 4 : 1;
+                                 }),
+                              {{"With logits cut to rank r, heads", depends}}}) &&
                          add({"logits-rank",
                               of("numerical_rank", [](const Asked& a) { return a.d(); }),
                               {{of_product, holds},
@@ -114,7 +125,14 @@ const bool truncation_rank = add({"truncation-rank",
                                     if (a.metric == "effective_rank") return a.n() / 2;
                                     return {};
                                   },
-                                  {{"Linear attention that is cut to the token itself", refuted, {0.5}}}});
+                                  {{"Linear attention that is cut to the token itself", refuted, {0.5}}}}) &&
+                             add({"truncation-rank",
+                                  of("numerical_rank",
+                                     [](const Asked& a) {
+                                       if (a.option("model") == "whisper-encoder") return 2;
+                                       return a.name() == "truncated" ? 4 : 2;
+                                     }),
+                                  {{"Each of several bands of half width 64 or less", open}}});
 
 // Rows whose supports are so large: of keys of many dimensions half of those of few.
 const bool key_size = add({"key-size",
