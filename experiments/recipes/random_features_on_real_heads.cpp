@@ -56,7 +56,7 @@ Measured run(Recipe& recipe) {
                .heads = heads_of(recipe),
                .cells = {}};
   RunRequest request{
-      .experiment = "attention-error:matrix=false", .n = {all.n}, .replicates = recipe.sized<Index>(2, 20, texts)};
+      .experiment = "attention-error:matrix=false", .n = {all.n}, .replicates = recipe.sized<Index>(2, texts)};
   Specs scales;
   for (const double scale : all.scales) scales.push_back(fmt::format("{}", scale));
   request.sweep = {{"logit_scale", scales}};

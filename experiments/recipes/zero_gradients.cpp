@@ -68,7 +68,7 @@ void write(Recipe& recipe) {
                      .inputs = {"gaussian"},
                      .n = {n},
                      .causal = false,
-                     .replicates = recipe.sized<Index>(2, 16, texts)};
+                     .replicates = recipe.sized<Index>(2, texts)};
   std::vector<Input> inputs{{"normal q and k", recipe.run(request)}};
   const auto heads = telling_heads_of_models(recipe);
   request.causal = {};

@@ -31,7 +31,9 @@ const bool causal_rank =
          of("numerical_rank", [](const Asked& a) { return a.n() - (a.name() == "softmax" ? 3 : 0); }),
          {{full_rank, depends}}}) &&
     add({"causal-rank",
-         of("effective_rank", [](const Asked& a) { return a.option("model") == "minilm" || !a.causal() ? 8 : 16; }),
+         of("effective_rank", [](const Asked& a) { return !a.causal()                     ? 8
+                                                          : a.option("model") == "minilm" ? 4
+                                                                                          : 16; }),
          {{"On every input, a causal mask raises the effective rank", refuted}}});
 
 Numbers ranks_of_logits(double over) {
