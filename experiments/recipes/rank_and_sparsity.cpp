@@ -228,10 +228,9 @@ void write(Recipe& recipe) {
        .because = "sharper logits make one matrix sparser and of higher rank; whether heads and methods line "
                   "up is not known"},
       [=, &recipe] {
-        std::map<std::pair<std::string, Index>, std::vector<Matrix>> of_others;  // softmax's, by part and text
+        std::map<std::string, std::vector<Matrix>> of_others;  // softmax's, by part
         for (const RealHead& head : all.of_others)
-          for (const double scale : all.scales)
-            of_others[{head.part(), head.text}].push_back({"softmax", head.input(), scale});
+          for (const double scale : all.scales) of_others[head.part()].push_back({"softmax", head.input(), scale});
         const size_t intervals = 3 + of_others.size() + all.with_methods.size();
         const auto within = [&](const std::string& name, const std::vector<Matrix>& of) {
           return within_texts(recipe, all, name, of, intervals);
@@ -240,9 +239,8 @@ void write(Recipe& recipe) {
         std::vector<Region> regions{{byte_part, {within("heads", heads)}},
                                     {byte_part + " and factors", {within("heads and factors", scaled_heads)}},
                                     {"laws and factors", {within("laws and factors", scaled_laws)}}};
-        for (const auto& [place, matrices] : of_others)
-          region(regions, place.first + " and factors")
-              .comparisons.push_back(within(fmt::format("text {}", place.second), matrices));
+        for (const auto& [part, matrices] : of_others)
+          regions.push_back({part + " and factors", {within("heads and factors", matrices)}});
         for (const RealHead& head : all.with_methods) {
           std::vector<Matrix> methods;
           for (const auto& method : all.methods) methods.push_back({method, head.input(), 1});

@@ -11,21 +11,20 @@ namespace attnbench {
 namespace {
 
 // An interval of a median over 24 draws has an error rate down to 2^-23.
-Index draws(const Recipe& recipe) { return recipe.sized<Index>(2, 24, texts); }
+Index draws(const Recipe& recipe) { return recipe.sized<Index>(2, 24); }
 
 const InputEntry& entry_of(const Params& input) { return find<InputEntry>(input.name()); }
 
 }  // namespace
 
 std::string RealHead::input() const {
-  return fmt::format("{}layer={},head={}{}", model->input, layer, head,
-                     model == &byte_model ? "" : fmt::format(",text={}", text));
+  return fmt::format("{}layer={},head={}{}", model->input, layer, head, model == &byte_model ? "" : ",text=0");
 }
 
 std::string RealHead::place() const { return fmt::format("layer {}, head {}", layer, head); }
 
 std::string RealHead::name() const {
-  return model == &byte_model ? place() : fmt::format("{}, {}, text {}", model->title, place(), text);
+  return model == &byte_model ? place() : fmt::format("{}, {}", model->title, place());
 }
 
 std::string RealHead::part() const { return fmt::format("heads of {}", model->title); }
@@ -69,12 +68,9 @@ std::vector<RealHead> pretrained_heads(const Recipe& recipe) {
   std::vector<RealHead> all;
   for (const HeadModel* model : {&minilm, &whisper_encoder}) {
     const auto captured = captured_heads_of(*model);
-    for (Index text = 0; text < recipe.sized<Index>(1, 1, 2); ++text)
-      for (RealHead head :
-           recipe.sized<std::vector<RealHead>>({captured.front()}, {captured.front(), captured.back()}, captured)) {
-        head.text = text;
-        all.push_back(head);
-      }
+    const auto some =
+        recipe.sized<std::vector<RealHead>>({captured.front()}, {captured.front(), captured.back()}, captured);
+    all.insert(all.end(), some.begin(), some.end());
   }
   return all;
 }
@@ -108,19 +104,15 @@ Cells run_on(Recipe& recipe, const RunRequest& request, const std::vector<RealHe
 
 std::string heads_in_words(const std::vector<RealHead>& heads, Index n, bool own_masks) {
   std::vector<std::string> models;
-  Index texts_of_others = 0;
   for (const auto& of_model : by_model(heads)) {
-    const RealHead& last = of_model.back();
-    const Shape shape = last.shape(n);
+    const Shape shape = of_model.front().shape(n);
     const char* mask = !own_masks ? "" : shape.mask.causal ? "causal, " : "bidirectional, ";
-    models.push_back(fmt::format("{} of {} ({}n = {}, d = {})", std::ssize(of_model) / (last.text + 1),
-                                 last.model->title, mask, shape.nk, shape.d));
-    if (last.model != &byte_model) texts_of_others = last.text + 1;
+    models.push_back(fmt::format("{} of {} ({}n = {}, d = {})", of_model.size(), of_model.front().model->title, mask,
+                                 shape.nk, shape.d));
   }
   return fmt::format(
-      "Heads: {}. On the byte-level model medians are over texts; on the others over draws of the method on one text, "
-      "with {} a head",
-      fmt::join(models, ", "), texts_of_others == 1 ? "one text" : fmt::format("{} texts", texts_of_others));
+      "Heads: {}. On the byte-level model medians are over texts; on the others over draws of the method on one text",
+      fmt::join(models, ", "));
 }
 
 std::vector<std::string> inputs_of(const std::vector<RealHead>& heads) {

@@ -1,6 +1,6 @@
 // The heads that recipes measure. On the project's byte-level model replicates are texts, each from a different
-// held-out file. The other models have few texts, so a head of theirs names one, and its replicates are draws of the
-// method on that text.
+// held-out file. The other models have few texts, so their heads are measured on text 0, and replicates are draws of
+// the method on it.
 #pragma once
 
 #include <string>
@@ -25,11 +25,10 @@ inline const std::string three_models = "this project's byte-level model, of Min
 struct RealHead {
   Index layer, head;
   const HeadModel* model = &byte_model;
-  Index text = 0;  // of the other models
 
   std::string input() const;
   std::string place() const;  // "layer 0, head 2"
-  std::string name() const;   // with model and text, unless it is the byte-level model's
+  std::string name() const;   // with the model, unless it is the byte-level model
   std::string part() const;   // its region: the heads of its model
   // That many tokens, or all that the model has.
   Shape shape(Index n) const;
@@ -44,9 +43,9 @@ inline constexpr RealHead dense_head{0, 2}, typical_head{2, 0}, concentrated_hea
 std::vector<RealHead> all_heads();
 // These three, one in a smoke run, and all heads at full size.
 std::vector<RealHead> telling_heads(const Recipe& recipe);
-// The captured heads of another model, on text 0.
+// The captured heads of another model.
 std::vector<RealHead> captured_heads_of(const HeadModel& model);
-// Of MiniLM and of Whisper's encoder one captured head in a smoke run, two, and all on two texts at full size. They are
+// Of MiniLM and of Whisper's encoder one captured head in a smoke run, two, and all at full size. They are
 // bidirectional.
 std::vector<RealHead> pretrained_heads(const Recipe& recipe);
 std::vector<RealHead> telling_heads_of_models(const Recipe& recipe);  // both of these

@@ -22,12 +22,12 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 }  // namespace
 
 TEST_CASE("a head's input, name and region say which model it is of", "[unit]") {
-  const RealHead own{2, 0}, other{5, 4, &minilm, 1};
+  const RealHead own{2, 0}, other{5, 4, &minilm};
   CHECK(own.input() == "model:layer=2,head=0");
   CHECK(own.name() == "layer 2, head 0");
   CHECK(own.part() == "heads of the byte-level model");
-  CHECK(other.input() == "pretrained:model=minilm,layer=5,head=4,text=1");
-  CHECK(other.name() == "MiniLM, layer 5, head 4, text 1");
+  CHECK(other.input() == "pretrained:model=minilm,layer=5,head=4,text=0");
+  CHECK(other.name() == "MiniLM, layer 5, head 4");
   CHECK(other.part() == "heads of MiniLM");
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a head has its model's d and mask, and no more tokens than the model"
   CHECK(captured_heads_of(minilm).front().shape(100).nk == 100);
 }
 
-TEST_CASE("at full size a recipe gets every captured head of two models on two texts", "[unit]") {
+TEST_CASE("at full size a recipe gets every captured head of two models", "[unit]") {
   const Recipe smoke(RecipeSize::smoke), quick(RecipeSize::quick), full(RecipeSize::full);
   CHECK(pretrained_heads(smoke).size() == 2);
   CHECK(inputs_of(pretrained_heads(quick)) ==
@@ -52,14 +52,12 @@ TEST_CASE("at full size a recipe gets every captured head of two models on two t
                                  "pretrained:model=whisper-encoder,layer=0,head=4,text=0",
                                  "pretrained:model=whisper-encoder,layer=2,head=5,text=0"});
   const auto all = inputs_of(pretrained_heads(full));
-  CHECK(std::set<std::string>(all.begin(), all.end()).size() == 2 * (6 + 3));
-  CHECK(telling_heads_of_models(full).size() == 12 + 18);
+  CHECK(std::set<std::string>(all.begin(), all.end()).size() == 6 + 3);
+  CHECK(telling_heads_of_models(full).size() == 12 + 6 + 3);
   CHECK(by_model(telling_heads_of_models(full)).size() == 3);
 }
 
-TEST_CASE(
-    "a request on heads of several models keeps within each model's tokens, with 24 draws on a text at quick size",
-    "[unit]") {
+TEST_CASE("a request on heads of several models keeps within each model's tokens, with 24 draws on a text", "[unit]") {
   Recipe recipe(RecipeSize::quick);
   const auto heads = telling_heads_of_models(recipe);
   const Cells cells = run_on(
@@ -81,10 +79,9 @@ TEST_CASE("a definition says which heads were measured, and of which replicates 
       heads_in_words(telling_heads_of_models(Recipe(RecipeSize::full)), 1024) ==
       "Heads: 12 of the byte-level model (causal, n = 1024, d = 64), 6 of MiniLM (bidirectional, n = 512, d = 32), 3 "
       "of Whisper's encoder (bidirectional, n = 1024, d = 64). On the byte-level model medians are over texts; on the "
-      "others over draws of the method on one text, with 2 texts a head");
+      "others over draws of the method on one text");
   CHECK(has(heads_in_words(pretrained_heads(Recipe(RecipeSize::quick)), 64, false),
             "2 of MiniLM (n = 64, d = 32), 2 of Whisper's encoder (n = 64, d = 64)"));
-  CHECK(has(heads_in_words(pretrained_heads(Recipe(RecipeSize::quick)), 64), "with one text a head"));
 }
 
 TEST_CASE("on each model's heads a budget is a share of softmax's FLOPs on those heads", "[recipes]") {
