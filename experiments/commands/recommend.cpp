@@ -109,7 +109,7 @@ void print(const MeasuredCandidates& found, const Recommendation& answer, const 
                              fmt::join(found.fitted, ", "));
 }
 
-int run_command(const std::vector<std::string>& words) {
+int recommend_command(const std::vector<std::string>& words) {
   std::string most_error, most_memory, most_loss, saved, n, results;
   std::vector<std::string> inputs, method, methods;
   bool model = false, causal = false, bidirectional = false;
@@ -189,7 +189,7 @@ const bool registered = add(CommandEntry{
                         "exact softmax; exit code 1 when nothing meets the limits",
              .formula = "recommend --input SPEC [--max-error E] [--max-memory SIZE] [-n N] [--methods SPEC...], or "
                         "recommend --model [--max-loss BITS] [--save time|memory]"},
-    .run = run_command,
+    .run = recommend_command,
     .examples = {"recommend --input heads.npz --max-error 0.05",
                  "recommend --input model:head=all --methods performer local",
                  "recommend --model --max-loss 0.02 --methods local top-k"}});

@@ -24,15 +24,12 @@ std::optional<std::string> measure(const MethodPage& page, const std::string& re
   Store store(results);
   const auto run_id = begin_run(store);
   RunSummary total;
-  for (auto [request, cells] : page.recipe->runs()) {
+  for (const auto& [asked, cells] : page.recipe->runs()) {
+    RunRequest request = asked;
     // Timings use one thread, as in reproduce.
     request.threads = request.timing() ? 1 : allowed_cores();
-    const auto summary = run(request, store, run_id);
-    if (summary.interrupted) return std::nullopt;
-    total.ran += summary.ran;
-    total.already += summary.already;
-    total.not_done += summary.not_done;
-    if (total.first_reason.empty()) total.first_reason = summary.first_reason;
+    total += run(request, store, run_id);
+    if (total.interrupted) return std::nullopt;
   }
   store.put_figure("method", page.figure.name, 0, page.figure.json);
   std::cout << fmt::format("{} replicates run, {} were there already; in {}\n", total.ran, total.already, results);
@@ -66,7 +63,7 @@ int cite(const std::vector<std::string>& files) {
   return 0;
 }
 
-int run_command(const std::vector<std::string>& words) {
+int report_command(const std::vector<std::string>& words) {
   std::vector<std::string> files;
   std::string output, method, input, results;
   bool citing = false;
@@ -113,7 +110,7 @@ const bool registered = add(CommandEntry{
              .summary = "figures (SVG, PDF), tables (CSV) and one page: of results files or of a method",
              .formula =
                  "report [FILE...] [-o DIR], report --cite [FILE...], report --method SPEC [--input SPEC] [-o DIR]"},
-    .run = run_command,
+    .run = report_command,
     .makes_methods = true,
     .examples = {"report", "report results/attnbench.db -o page", "report --method performer:m=64", "report --cite"}});
 

@@ -9,8 +9,6 @@
 namespace attnbench::causal_rank_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const Specs linear{"linear", "linear:inputs=unscaled", "performer:m=64"};
 
 // At most half of a pair's replicates are allowed to lack a rank: "in at least half of the draws or texts".

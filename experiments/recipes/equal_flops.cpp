@@ -11,8 +11,6 @@
 namespace attnbench::equal_flops_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 constexpr Index judged_share = 4;  // budgets are softmax's FLOPs over this
 
 double flops_at(const Shape& shape, Index share) { return softmax_flops(shape) / static_cast<double>(share); }

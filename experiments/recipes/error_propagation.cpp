@@ -9,8 +9,6 @@
 namespace attnbench::error_propagation_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 constexpr size_t model_layers = 4;
 
 struct Setting {

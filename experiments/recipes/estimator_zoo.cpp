@@ -13,8 +13,6 @@
 namespace attnbench::estimator_zoo_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 constexpr Index d = 8, positive_features = 32;  // the budget
 
 // Specs without m.

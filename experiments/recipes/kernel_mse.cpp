@@ -11,8 +11,6 @@
 namespace attnbench::kernel_mse_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 // With independent vectors every closed form is elementary.
 const Specs independent{"performer:projection=iid", "performer:features=trig,projection=iid",
                         "performer:features=hyperbolic,projection=iid"};

@@ -12,17 +12,15 @@
 namespace attnbench::key_norms_recipe {
 namespace {
 
-using Names = std::vector<std::string>;
-
 const std::string with_norms = "performer:projection=iid",
                   without_norms = "performer:features=simplified,projection=iid";
 const std::string tilted = "tilted-softmax:key_norms=0.5", moved = "tilted_to_softmax";
 
-Names scales(const Recipe& recipe) {
-  return recipe.sized<Names>({"0.1", "1"}, {"0.1", "0.2", "0.35", "0.5", "0.7", "1"});
+Specs scales(const Recipe& recipe) {
+  return recipe.sized<Specs>({"0.1", "1"}, {"0.1", "0.2", "0.35", "0.5", "0.7", "1"});
 }
-Names budgets(const Recipe& recipe) {
-  return recipe.sized<Names>({"64", "1024"}, {"128", "512", "2048", "8192"}, {"128", "512", "2048", "8192", "32768"});
+Specs budgets(const Recipe& recipe) {
+  return recipe.sized<Specs>({"64", "1024"}, {"128", "512", "2048", "8192"}, {"128", "512", "2048", "8192", "32768"});
 }
 
 struct Runs {

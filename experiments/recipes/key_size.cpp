@@ -10,21 +10,19 @@
 namespace attnbench::key_size_recipe {
 namespace {
 
-using Names = std::vector<std::string>;
-
 const std::string own_map = "linear:features=exp,inputs=unscaled";  // as in the source
-const Names other_maps{"linear:inputs=unscaled", "linear", "linear:features=exp", "linear:features=relu"};
-const Names laws{"gaussian", "ar1", "clustered"};
+const Specs other_maps{"linear:inputs=unscaled", "linear", "linear:features=exp", "linear:features=relu"};
+const Specs laws{"gaussian", "ar1", "clustered"};
 const std::string experiment = "sparsity:by_row=false", support = "relative_support";
 constexpr Index model_d = 64, smallest = 4;
 
-Names maps() {
-  Names all{own_map};
+Specs maps() {
+  Specs all{own_map};
   all.insert(all.end(), other_maps.begin(), other_maps.end());
   return all;
 }
-Names drawn() {
-  Names all = maps();
+Specs drawn() {
+  Specs all = maps();
   all.insert(all.end(), {"softmax", "uniform"});
   return all;
 }
@@ -64,7 +62,7 @@ const std::string same = "1: equally dense";
 void judge_laws(Recipe& recipe, const Cells& all) {
   const Index small = key_sizes(recipe).front(), large = key_sizes(recipe).back();
   const double rate = recipe.error_rate(laws.size() * maps().size());
-  const auto by_law = [=](const Names& which) {
+  const auto by_law = [=](const Specs& which) {
     std::vector<Region> regions;
     for (const auto& law : which) {
       regions.push_back({law, {}});
@@ -208,7 +206,7 @@ void write(Recipe& recipe) {
   std::vector<Panel> panels, of_heads;
   for (const auto& law : laws) panels.push_back(panel(law, on_laws.input(law)));
   for (const RealHead& head : heads) {
-    Names inputs;
+    Specs inputs;
     for (const Index d : key_sizes_of_heads(recipe)) inputs.push_back(with_keys(head, d));
     of_heads.push_back(panel(head.name(), on_heads.where({{"input", inputs}})));
   }

@@ -10,8 +10,6 @@
 namespace attnbench::logits_rank_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string of_logits = "rank:of=logits,by_index=false", of_attention = "rank:by_index=false";
 const Specs laws{"gaussian", "gaussian:scale=0.5"};
 

@@ -11,8 +11,6 @@
 namespace attnbench::lsh_collisions_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const Specs with_law{"reformer:buckets=2,rounds=1", "reformer:buckets=4,rounds=1", "reformer:buckets=4,rounds=4"};
 const std::string many_buckets = "reformer:buckets=32,rounds=1";
 const std::string short_pair = "pair:direction=axis,angle=1,length=0.1",

@@ -12,8 +12,6 @@
 namespace attnbench::mixers_depth_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string random_synthesizer = "synthesizer";
 const Specs averaging{random_synthesizer, "synthesizer:kind=dense"}, others{"fnet", "gmlp", "mixer:residual=false"};
 const Specs inputs{"gaussian", "ar1"};

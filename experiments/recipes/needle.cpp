@@ -10,12 +10,10 @@
 namespace attnbench::needle_recipe {
 namespace {
 
-using Names = std::vector<std::string>;
-
-const Names by_content{"top-k:k=8", "vq:codes=64", "routing:clusters=8", "improved-clustered:clusters=64,top=32"},
+const Specs by_content{"top-k:k=8", "vq:codes=64", "routing:clusters=8", "improved-clustered:clusters=64,top=32"},
     others{"performer", "taylor", "nystrom", "linformer:r=32", "local:window=64"};
 // Their kernels are the same for every n. ReLU and cosFormer are homogeneous: raw and scaled q and k are alike.
-const Names elementwise{"linear:inputs=unscaled",
+const Specs elementwise{"linear:inputs=unscaled",
                         "linear",
                         "linear:features=exp,inputs=unscaled",
                         "linear:features=exp",
@@ -27,9 +25,9 @@ const std::string weight = "needle_weight";
 
 Index draws_of(const Recipe& recipe) { return recipe.sized<Index>(2, 24, 32); }
 
-Names together(const std::vector<Names>& all) {
-  Names joined;
-  for (const Names& names : all) joined.insert(joined.end(), names.begin(), names.end());
+Specs together(const std::vector<Specs>& all) {
+  Specs joined;
+  for (const Specs& names : all) joined.insert(joined.end(), names.begin(), names.end());
   return joined;
 }
 
@@ -39,7 +37,7 @@ void draw(Recipe& recipe, const Cells& all) {
     for (const auto& [title, methods] :
          {std::pair{"keys by content", by_content}, {"elementwise features", elementwise}, {"others", others}}) {
       // Only curves of raw inputs: those of scaled inputs lie between them and the mean of V.
-      Names drawn{"softmax", "uniform"};
+      Specs drawn{"softmax", "uniform"};
       for (const auto& method : methods)
         if (method != "linear" && method != "linear:features=exp" && method != "efficient") drawn.push_back(method);
       panels.push_back(
@@ -115,7 +113,7 @@ void judge_elementwise(Recipe& recipe, const Cells& all, const std::vector<Index
 
 void judge_others(Recipe& recipe, const Cells& all, Index n) {
   const Shape shape{.nq = n, .nk = n, .d = 64, .dv = 64};
-  Names cheap;
+  Specs cheap;
   for (const auto& method : together({by_content, others}))
     if (cost_of(Params("methods", method), shape, Match::Cost::flops).value_or(0) <= softmax_flops(n))
       cheap.push_back(method);

@@ -11,8 +11,6 @@
 namespace attnbench::orthogonal_gain_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 // One of the two feature maps, at the angle where its error is greatest at a given length.
 struct Map {
   std::string name, features, angle, norm;  // norm: |q + k| or |q - k|, twice the length

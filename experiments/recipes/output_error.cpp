@@ -7,8 +7,6 @@
 namespace attnbench::output_error_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const Specs budgeted{"performer", "performer:projection=iid", "performer:features=trig", "vq"};
 const Specs flat{"linear", "linear:inputs=unscaled", "local:window=32", "uniform", "softmax"};
 

@@ -13,8 +13,6 @@
 namespace attnbench::performer_fig2_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string positive = "performer:m=16,projection=iid", trig = "performer:features=trig,m=16,projection=iid",
                   trig_features = "performer:features=trig,m=16,projection=iid,count=features";
 constexpr Index d = 4;  // the closed forms do not depend on it

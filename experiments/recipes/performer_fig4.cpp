@@ -10,8 +10,6 @@
 namespace attnbench::performer_fig4_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 struct Map {
   std::string name, orthogonal, independent;
 };

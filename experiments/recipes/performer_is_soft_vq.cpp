@@ -9,8 +9,6 @@
 namespace attnbench::performer_is_soft_vq_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string post = "Su 2023, kexue.fm/archives/9862";
 const std::string fixed = "performer:projection=orthogonal-fixed-norm", densities = "performer-vq",
                   over_codes = "performer-vq:form=softmax-over-codes", random_codes = "vq:codebook=random";

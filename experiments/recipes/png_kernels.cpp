@@ -8,8 +8,6 @@
 namespace attnbench::png_kernels_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const Specs exponentials{"positive", "hyperbolic", "oprf", "trig", "gaussian", "gaussian-phase", "exp"},
     others{"identity", "relu", "relu2", "step", "sign", "abs", "square", "erf", "cos"};
 

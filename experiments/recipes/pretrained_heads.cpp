@@ -12,8 +12,6 @@
 namespace attnbench::pretrained_heads_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 constexpr double share = 8;  // budgets of the field are softmax's FLOPs over this
 
 // A model of harness/inputs/pretrained.

@@ -10,8 +10,6 @@
 namespace attnbench::published_bugs_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 struct Trap {
   std::string correct, published, name;
   bool kernel = true;  // whether it estimates a kernel

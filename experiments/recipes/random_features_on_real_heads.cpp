@@ -8,8 +8,6 @@
 namespace attnbench::random_features_on_real_heads_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string plain = "transform=none", transformed = "transform=full,shift=mean";
 
 // Every map, with the most features that cost no more FLOPs than softmax.

@@ -7,8 +7,6 @@
 namespace attnbench::rank_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 constexpr Index features = 64;  // of each capped method at every length
 const Specs capped{"performer:m=64", "linear", "vq:codes=64"}, exact{"softmax", "uniform"};
 

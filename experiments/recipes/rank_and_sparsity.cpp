@@ -9,8 +9,6 @@
 namespace attnbench::rank_and_sparsity_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string of_rank = "rank:by_index=false", of_rows = "sparsity:by_row=false";
 const Specs laws{"gaussian", "clustered", "ar1", "low-rank", "sphere"};
 const Specs elementwise{"linear",

@@ -11,8 +11,6 @@
 namespace attnbench::score_speed_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 constexpr double share = 8;  // budgets are softmax's FLOPs over this
 
 struct Measured {

@@ -9,18 +9,16 @@
 namespace attnbench::sparsity_recipe {
 namespace {
 
-using Names = std::vector<std::string>;
-
 const std::string exp_raw = "linear:features=exp,inputs=unscaled", elu_raw = "linear:inputs=unscaled",
                   exp_scaled = "linear:features=exp", elu_scaled = "linear";
-const Names homogeneous{"linear:features=relu", "linear:features=relu2", "cosformer"};
-const Names as_published{exp_raw, elu_raw, "linear:features=relu", "linear:features=relu2", "cosformer"};
-const Names laws{"gaussian", "gaussian:scale=0.5", "clustered"};
+const Specs homogeneous{"linear:features=relu", "linear:features=relu2", "cosformer"};
+const Specs as_published{exp_raw, elu_raw, "linear:features=relu", "linear:features=relu2", "cosformer"};
+const Specs laws{"gaussian", "gaussian:scale=0.5", "clustered"};
 // Records means over rows: values for every row would make the results file too large.
 const std::string experiment = "sparsity:by_row=false", support = "relative_support";
 
-Names all_methods() {
-  Names all = as_published;
+Specs all_methods() {
+  Specs all = as_published;
   all.insert(all.end(), {exp_scaled, elu_scaled, "softmax", "performer", "uniform"});
   return all;
 }
@@ -109,7 +107,7 @@ void judge_density(Recipe& recipe, const Cells& cells, Index n) {
   const auto heads = telling_heads_of_models(recipe);
   struct Group {
     std::string maps;
-    Names methods;
+    Specs methods;
   };
   const std::vector<Group> groups{{"exponentials of raw q and k", {exp_raw}},
                                   {"1 + elu of raw q and k", {elu_raw}},
@@ -129,7 +127,7 @@ void judge_density(Recipe& recipe, const Cells& cells, Index n) {
 }
 
 // One region per law, and one per model for its heads: the ratios of the methods' supports to softmax's.
-std::vector<Region> over_softmax(const std::vector<LawOrHead>& inputs, const Cells& all, const Names& methods,
+std::vector<Region> over_softmax(const std::vector<LawOrHead>& inputs, const Cells& all, const Specs& methods,
                                  double rate) {
   std::vector<Region> regions;
   for (const LawOrHead& input : inputs) {

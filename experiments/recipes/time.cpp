@@ -8,8 +8,6 @@
 namespace attnbench::time_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 // Rounds of hashing as in Fig. 1 of Katharopoulos et al. As in the published code, a token is compared with its whole
 // chunk and the one before, in all buckets, so buckets smaller than a chunk save no time.
 const Specs lsh{"reformer:bucket_mask=false,rounds=1", "reformer:bucket_mask=false,rounds=4",

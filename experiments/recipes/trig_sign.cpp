@@ -10,8 +10,6 @@
 namespace attnbench::trig_sign_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string positive8 = "performer:m=8,projection=iid",
                   trig8 = "performer:features=trig,m=8,projection=iid,count=features";
 // Each has eight features.

@@ -11,8 +11,6 @@
 namespace attnbench::truncation_rank_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const Specs bases{"linear", "linear:inputs=unscaled", "performer:m=64"};
 
 std::string banded(std::string base, Index window) {

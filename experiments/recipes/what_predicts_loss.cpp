@@ -8,8 +8,6 @@
 namespace attnbench::what_predicts_loss_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 const std::string losses = "model-loss", errors = "attention-error:by_row=false", rows = "sparsity:by_row=false",
                   rank = "rank:by_index=false", logits = "rank:of=logits,by_index=false";
 

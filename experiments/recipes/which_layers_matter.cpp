@@ -7,8 +7,6 @@
 namespace attnbench::which_layers_matter_recipe {
 namespace {
 
-using Specs = std::vector<std::string>;
-
 Index layers() { return all_heads().back().layer + 1; }
 std::string place_of(const RealHead& head) { return fmt::format("{}.{}", head.layer, head.head); }
 

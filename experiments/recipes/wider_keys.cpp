@@ -11,14 +11,12 @@
 namespace attnbench::wider_keys_recipe {
 namespace {
 
-using Names = std::vector<std::string>;
-
-const Names scales{"gaussian:scale=0.25", "gaussian:scale=0.5", "gaussian", "gaussian:scale=2"};
-const Names others{"linear", "linear:features=relu", "linear:features=relu2"};
+const Specs scales{"gaussian:scale=0.25", "gaussian:scale=0.5", "gaussian", "gaussian:scale=2"};
+const Specs others{"linear", "linear:features=relu", "linear:features=relu2"};
 const std::string exponential = "linear:features=exp", by_layer = "wider-keys:norms=false",
                   error = "relative_output_error";
 
-Names under(const Convention& convention, Names methods) {
+Specs under(const Convention& convention, Specs methods) {
   for (auto& method : methods) method = convention.of(method);
   return methods;
 }
@@ -136,7 +134,7 @@ void write(Recipe& recipe) {
   const Runs runs = run(recipe);
   std::vector<Panel> panels;
   for (const Convention& convention : conventions) {
-    Names drawn = under(convention, {exponential, others[0], others[1], others[2]});
+    Specs drawn = under(convention, {exponential, others[0], others[1], others[2]});
     drawn.push_back("uniform");
     panels.push_back({.title = "maps of " + convention.name,
                       .cells = runs.scales.methods(drawn),

@@ -7,10 +7,8 @@
 namespace attnbench::zero_gradients_recipe {
 namespace {
 
-using Names = std::vector<std::string>;
-
 const std::string elu = "linear:inputs=unscaled", relu = "linear:features=relu,inputs=unscaled";
-const Names others{"linear:features=exp,inputs=unscaled", "linear:features=relu2,inputs=unscaled"};
+const Specs others{"linear:features=exp,inputs=unscaled", "linear:features=relu2,inputs=unscaled"};
 
 struct Input {
   std::string name;

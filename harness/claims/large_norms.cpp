@@ -1,5 +1,5 @@
 // exp(q.k) at |q| = |k| = 40 is e^1600. In float only a stabilised computation survives, and published stabilisers fail
-// (anchors P2: keys underflow as |k| grows). Checks that every number is finite and, if nothing cancels, that rows
+// (keys underflow as |k| grows). Checks that every number is finite and, if nothing cancels, that rows
 // still sum to one.
 #include "harness/claims/structural.hpp"
 

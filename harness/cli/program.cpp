@@ -95,7 +95,7 @@ int dispatch_in_worker(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int run_command(const std::vector<std::string>& words) {
+int run_command_line(const std::vector<std::string>& words) {
   keep_command_line(as_typed(words));
   return dispatch(words);
 }

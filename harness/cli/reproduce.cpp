@@ -170,7 +170,7 @@ void print_line(const Reproduction& done, const RunSummary& total) {
       total.not_done ? fmt::format("  {} not done: {}", total.not_done, total.first_reason) : "");
 }
 
-int run_command(const std::vector<std::string>& words) {
+int reproduce_command(const std::vector<std::string>& words) {
   std::vector<std::string> names, settings;
   std::string results, output;
   Variation variation;
@@ -269,7 +269,7 @@ const bool registered = add(
                           .summary = "run the recipes, judge them and make the page with their figures",
                           .formula = "reproduce [RECIPE|FILE.json...] [--quick|--full] [--timed|--untimed] [--explain] "
                                      "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
-                 .run = run_command,
+                 .run = reproduce_command,
                  .examples = {"reproduce", "reproduce sign-fix performer-fig4 --seeds 5", "reproduce rank --explain"},
                  .names = {"recipes"}});
 

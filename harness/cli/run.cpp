@@ -118,7 +118,7 @@ void print_table(const RunRequest& request, const std::vector<Cell>& cells, cons
   if (!table.empty()) std::cout << "\n" << table;
 }
 
-int run_command(const std::vector<std::string>& words) {
+int run_cells(const std::vector<std::string>& words) {
   const auto arguments = parse_request("run", words);
   if (!arguments) return 0;
   const RunRequest& request = arguments->request;
@@ -153,7 +153,7 @@ const bool registered = add(
     CommandEntry{.text = {.name = "run",
                           .summary = "measure: an experiment over methods, inputs and axes, into a results file",
                           .formula = "run EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
-                 .run = run_command,
+                 .run = run_cells,
                  .examples = {"run attention-error --methods performer nystrom uniform -n 512,1024 --replicates 8",
                               "run kernel-error --method performer --sweep features=positive,trig --sweep m=16:256:x2",
                               "run rank --methods softmax performer --sweep n=512:8192:x4",

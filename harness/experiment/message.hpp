@@ -37,6 +37,7 @@ Message to_message(const Shape& shape);
 Shape shape_of(const Message& message);
 
 Message to_message(const Cell& cell);
+// Parses the specs again, because a worker has its own registry: Params must stay cheap to make.
 Cell cell_of(const Message& message);
 
 Message to_message(const UnitOutcome& outcome);

@@ -47,11 +47,21 @@ std::vector<double> singular_values(Matrix<double> A) {
   return sigma;
 }
 
+std::vector<std::string> missing_lapack_variables() {
+  std::vector<std::string> missing;
+  if (!std::getenv("OPENBLAS_NUM_THREADS")) missing.emplace_back("OPENBLAS_NUM_THREADS=1");
+  if (!std::getenv("OPENBLAS_CORETYPE") && __builtin_cpu_supports("avx512f"))
+    missing.emplace_back("OPENBLAS_CORETYPE=SkylakeX");
+  return missing;
+}
+
 void prepare_lapack(char** argv) {
-  const bool known = std::getenv("OPENBLAS_CORETYPE") != nullptr || !__builtin_cpu_supports("avx512f");
-  if (known && std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
-  if (!known) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
-  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  const std::vector<std::string> missing = missing_lapack_variables();
+  if (missing.empty()) return;
+  for (const std::string& variable : missing) {
+    const size_t end = variable.find('=');
+    setenv(variable.substr(0, end).c_str(), variable.substr(end + 1).c_str(), 1);
+  }
   execv("/proc/self/exe", argv);
   // If execv fails, the results are the same to rounding, only slower.
 }

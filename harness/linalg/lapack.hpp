@@ -1,6 +1,7 @@
 // Singular values from LAPACK (divide and conquer, without vectors), in double.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "harness/linalg/matrix.hpp"
@@ -11,9 +12,12 @@ namespace attnbench {
 // Throws std::runtime_error when LAPACK does not converge.
 std::vector<double> singular_values(Matrix<double> A);
 
-// Switches LAPACK's own threads off, so that results do not depend on them and cells can run in parallel. OpenBLAS
-// before 0.3.22 does not recognise recent CPUs and falls back to a fifth of their speed. An environment variable that
-// OpenBLAS reads at start fixes that, so this restarts the process once if needed. Call it first in main.
+// The environment variables that OpenBLAS must find when a process starts, and that this process lacks, as NAME=VALUE.
+// They switch LAPACK's own threads off, so that results do not depend on them and cells can run in parallel. OpenBLAS
+// before 0.3.22 does not recognise recent CPUs and falls back to a fifth of their speed: they name its kernels.
+std::vector<std::string> missing_lapack_variables();
+
+// Restarts the process with these variables if it lacks any. Call it first in main.
 void prepare_lapack(char** argv);
 
 }  // namespace attnbench

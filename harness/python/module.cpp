@@ -55,7 +55,7 @@ std::pair<int, std::string> command(const std::vector<std::string>& words, const
   const py::gil_scoped_release released;
   run_workers_by(interpreter);
   const Captured captured;
-  const int code = run_command(words);
+  const int code = run_command_line(words);
   return {code, captured.text()};
 }
 

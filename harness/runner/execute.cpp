@@ -32,6 +32,18 @@ void add_ending(RunSummary& summary, const Unit& unit, const Ending& ending) {
 
 }  // namespace
 
+RunSummary& RunSummary::operator+=(const RunSummary& other) {
+  cells += other.cells;
+  ran += other.ran;
+  already += other.already;
+  failed_before += other.failed_before;
+  not_done += other.not_done;
+  failed += other.failed;
+  if (first_reason.empty()) first_reason = other.first_reason;
+  interrupted = interrupted || other.interrupted;
+  return *this;
+}
+
 std::string table_of_endings(const RunSummary& summary) {
   if (summary.endings.empty()) return "";
   size_t method = 6, ending = 6;

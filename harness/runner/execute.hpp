@@ -31,6 +31,9 @@ struct RunSummary {
     size_t replicates;
   };
   std::vector<NotDone> endings = {};
+
+  // Adds the counts of another request, and keeps the first reason.
+  RunSummary& operator+=(const RunSummary& other);
 };
 
 // Those endings as a table for a terminal: method, n, ending, reason. Empty when everything is done.

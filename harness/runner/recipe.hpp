@@ -13,6 +13,8 @@
 
 namespace attnbench {
 
+using Specs = std::vector<std::string>;  // of methods or inputs, in any spelling
+
 // smoke: shows that everything runs and claims nothing; quick: a few seconds per recipe; full: the published sizes.
 enum class RecipeSize { smoke, quick, full };
 std::string to_string(RecipeSize size);

@@ -32,15 +32,6 @@ Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
   return all;
 }
 
-void add(RunSummary& total, const RunSummary& one) {
-  total.ran += one.ran;
-  total.already += one.already;
-  total.failed_before += one.failed_before;
-  total.not_done += one.not_done;
-  if (total.first_reason.empty()) total.first_reason = one.first_reason;
-  total.interrupted = one.interrupted;
-}
-
 std::string command_of(const RecipeEntry& recipe, RecipeSize size, const Variation& variation) {
   std::string command =
       fmt::format("attnbench reproduce {} --{}", recipe.file.empty() ? recipe.text.name : shell_quoted(recipe.file),
@@ -105,7 +96,7 @@ std::optional<Reproduction> reproduce(const RecipeEntry& entry, RecipeSize size,
     for (const Recipe::Run& one : recipe->runs()) {
       std::set<std::string> seen;
       const auto [request, cells] = asked(one, seen);
-      add(total, run(request, cells, store, run_id, {}));
+      total += run(request, cells, store, run_id, {});
       if (total.interrupted) return std::nullopt;
     }
     for (const std::string& key : recipe->cells().keys())

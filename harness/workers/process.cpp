@@ -21,6 +21,8 @@
 #include <system_error>
 #include <vector>
 
+#include "harness/linalg/lapack.hpp"
+
 namespace attnbench {
 
 namespace fs = std::filesystem;
@@ -41,7 +43,8 @@ void for_children(pid_t process, const std::function<void(pid_t)>& visit) {
 
 // The environment of this process as "NAME=value", with TMPDIR and the plugins replaced.
 std::vector<std::string> environment_with(const fs::path& scratch, const PluginFiles& plugins) {
-  std::vector<std::string> variables{"TMPDIR=" + scratch.string(), worker_variable(plugins)};
+  std::vector<std::string> variables = missing_lapack_variables();  // Python lacks them, the program has them
+  variables.insert(variables.end(), {"TMPDIR=" + scratch.string(), worker_variable(plugins)});
   const auto replaced = [own = variables](std::string_view variable) {
     return std::any_of(own.begin(), own.end(), [&](const std::string& mine) {
       return variable.starts_with(std::string_view(mine).substr(0, mine.find('=') + 1));

@@ -21,25 +21,6 @@ if TYPE_CHECKING:
 Values = Sequence[Any] | str | int | float
 
 
-@contextmanager
-def _workers_environment() -> Iterator[None]:
-    """Gives workers the variables that the program sets for LAPACK: one thread, and kernels for this processor.
-
-    OpenBLAS before 0.3.22 does not know recent ones, and falls to a fifth of their speed.
-    """
-    wanted = {"OPENBLAS_NUM_THREADS": "1"}
-    with open("/proc/cpuinfo") as facts:
-        if "avx512f" in facts.read():
-            wanted["OPENBLAS_CORETYPE"] = "SkylakeX"
-    added = {name: value for name, value in wanted.items() if name not in os.environ}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name in added:
-            del os.environ[name]
-
-
 def _several(values: Values) -> list[str]:
     return [_word(x) for x in ([values] if isinstance(values, (str, int, float, type)) else values)]
 
@@ -159,7 +140,7 @@ def run(
         )
         for entry in ([given] if isinstance(given, (str, type)) else given)
     ]
-    with tempfile.TemporaryDirectory() as folder, _workers_environment(), _loaded_by_workers(entries) as specs:
+    with tempfile.TemporaryDirectory() as folder, _loaded_by_workers(entries) as specs:
         file = str(Path(results) if results is not None else Path(folder) / "results.db")
         for (kind, _), spec in zip(entries[1:], specs[1:]):
             words += [f"--{kind}", spec]

@@ -3,7 +3,7 @@
 // exponent beside them. Drawn or learnt numbers (projections, codebooks) are read from the method's own state.
 //
 // A new method gets its transcription in a file of this folder (transcription.hpp), a feature map one line in the
-// tables of feature_maps.cpp.
+// tables of linear.cpp.
 #pragma once
 
 #include <optional>
