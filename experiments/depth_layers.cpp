@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "harness/core/scaling.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -78,7 +80,7 @@ EmbeddedTokens DepthLayers::tokens(Purpose purpose) const {
 
 std::vector<Matrix<double>> DepthLayers::states(Context& context, LayerParts parts, Purpose purpose,
                                                 const Choose& choose) const {
-  const double scale = std::sqrt(task_.cell.problem.logit_scale) * std::pow(static_cast<double>(shape_.d), -0.25);
+  const double scale = std::sqrt(task_.cell.problem.logit_scale) * edge_scale(shape_.d);
   const Extras extra = extras_for(task_.cell.method, shape_, {}, "a layer of a transformer", [](const Need&) {
     return "run an experiment on single heads, such as attention-error";
   });
