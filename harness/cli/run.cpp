@@ -13,6 +13,7 @@
 #include "harness/cli/terminal.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/figures/run_figure.hpp"
 #include "harness/runner/audit.hpp"
 #include "harness/runner/figure.hpp"
 
@@ -129,8 +130,8 @@ int run_cells(const std::vector<std::string>& words) {
   const auto run_id = begin_run(store);
   const auto summary = run(request, cells, store, run_id, arguments->limits,
                            [&](const Backlog& backlog) { print_estimate(request, backlog, arguments->results); });
-  const Figure figure = figure_of_run(request);
-  store.put_figure("runs", figure.name, 0, figure.json);
+  const Figure figure = figure_of_run(parse_spec(request.experiment).name);
+  store.put_figure(recipe_of_runs, figure.name, 0, figure.json);
   const std::string replicates =
       request.until ? fmt::format("at most {}", request.replicates) : std::to_string(request.replicates);
   std::cout << fmt::format(

@@ -150,6 +150,14 @@ void find_crossings(PanelDrawing& drawing, const Samples& samples) {
   });
 }
 
+// "Performer; Local window and 3 more"
+std::string some_of(const std::set<std::string>& names) {
+  constexpr std::ptrdiff_t most = 4;
+  const auto end = std::next(names.begin(), std::min(std::ssize(names), most));
+  const auto rest = std::ssize(names) - most;
+  return fmt::format("{}{}", fmt::join(names.begin(), end, "; "), rest > 0 ? fmt::format(" and {} more", rest) : "");
+}
+
 // The replicates behind one point.
 struct Pooled {
   std::vector<const PlacedCell*> cells;
@@ -202,9 +210,13 @@ void PanelDrawing::draw_curves() {
   }
   Samples samples;
   size_t lacking = 0;
+  std::set<std::string> of;  // series
   for (const auto& [key, group] : groups) {
     const Pooled behind = pooled(panel, group);
-    lacking += behind.gaps > 0;
+    if (behind.gaps > 0) {
+      ++lacking;
+      of.insert(printed(key.series));
+    }
     if (behind.gaps > 0 && std::isnan(behind.theory)) continue;
     if (key.role == "measured") samples[key.series][key.x] = behind.values;
     DrawnPoint point = point_of(behind);
@@ -216,7 +228,7 @@ void PanelDrawing::draw_curves() {
   }
   say_what_is_pooled();
   if (lacking > 0)
-    note(fmt::format("{} not drawn: a replicate has no {}.", counted(lacking, "point"),
+    note(fmt::format("{} of {} not drawn: a replicate has no {}.", counted(lacking, "point"), some_of(of),
                      panel.ratio_to.empty() ? panel.y : "ratio to " + panel.ratio_to));
   if (panel.slope) fit_exponents(*this, samples);
   if (panel.crossing) find_crossings(*this, samples);

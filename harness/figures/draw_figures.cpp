@@ -9,6 +9,7 @@
 
 #include "harness/figures/looks.hpp"
 #include "harness/figures/panel_drawing.hpp"
+#include "harness/figures/run_figure.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/merge.hpp"
 #include "harness/store/text.hpp"
@@ -172,10 +173,27 @@ void list_looks(const MeasuredResults& results, SQLite::Database& database) {
   }
 }
 
-// Draws the figures with the cells of `measured` into the file that they are of. Returns why the last panel is empty.
-std::string draw(const std::filesystem::path& measured, const std::vector<StoredFigure>& figures,
-                 const std::filesystem::path& file) {
-  const MeasuredResults results(measured);
+// Gives the figures of runs all cells of their experiments that the file has now.
+void describe_runs(const MeasuredResults& results, const std::filesystem::path& file) {
+  std::vector<std::pair<std::string, std::string>> changed;  // name, JSON
+  explained(file, [&] {
+    const SQLite::Database database = open_for_reading(file);
+    SQLite::Statement rows(database, "SELECT name, json FROM figure WHERE recipe = ?");
+    rows.bind(1, as_text(recipe_of_runs));
+    while (rows.executeStep()) {
+      const json stored = json::parse(rows.getColumn(1).getString());
+      if (const json described = figure_of_cells(results, stored); described != stored)
+        changed.emplace_back(rows.getColumn(0).getString(), written(described));
+    }
+  });
+  if (changed.empty()) return;
+  Store store(file);
+  for (const auto& [name, text] : changed) store.put_figure(recipe_of_runs, name, 0, text);
+}
+
+// Draws the figures with the cells of `results` into the file that they are of. Returns why the last panel is empty.
+std::string draw(const MeasuredResults& results, const std::vector<StoredFigure>& figures,
+                 const std::filesystem::path& file, bool summaries) {
   return explained(file, [&] {
     SQLite::Database database = open_for_writing(file);
     SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
@@ -189,7 +207,7 @@ std::string draw(const std::filesystem::path& measured, const std::vector<Stored
                      panel.points);
         missing = panel.missing;
       }
-    if (file == measured) {
+    if (summaries) {
       summarise(results, database);
       list_looks(results, database);
     }
@@ -211,12 +229,17 @@ UnitedResults::UnitedResults(const std::vector<std::string>& files, bool to_writ
   merge(file_, {files.begin(), files.end()});
 }
 
-void draw_figures(const std::filesystem::path& file) { draw(file, figures_in(file), file); }
+void draw_figures(const std::filesystem::path& file) {
+  figures_in(file);  // refuses what is no description
+  const MeasuredResults results(file);
+  describe_runs(results, file);
+  draw(results, figures_in(file), file, true);
+}
 
 std::string draw_figure(const std::filesystem::path& measured, const std::string& name, const std::string& description,
                         const std::filesystem::path& drawn) {
   Store(drawn).put_figure("plot", name, 0, description);
-  return draw(measured, figures_in(drawn), drawn);
+  return draw(MeasuredResults(measured), figures_in(drawn), drawn, false);
 }
 
 }  // namespace attnbench

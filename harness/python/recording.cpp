@@ -7,6 +7,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/figures/run_figure.hpp"
 #include "harness/runner/figure.hpp"
 #include "harness/store/environment.hpp"
 
@@ -72,16 +73,6 @@ Cell cell_of(const Request& asked, const std::string& method) {
   return cell;
 }
 
-// The figure that `attnbench run` keeps for such cells.
-Figure figure_of(const Request& asked, const std::vector<std::string>& methods) {
-  return figure_of_run({.experiment = asked.experiment,
-                        .methods = methods,
-                        .inputs = {asked.input},
-                        .n = {asked.nk},
-                        .d = {asked.d},
-                        .causal = asked.causal});
-}
-
 // measured: by method, its replicates. Everything is read and checked before the file is opened.
 void record(const Request& asked, const std::vector<std::pair<std::string, py::list>>& measured) {
   struct Row {
@@ -90,10 +81,8 @@ void record(const Request& asked, const std::vector<std::pair<std::string, py::l
     std::vector<Measurement> measurements;
   };
   std::vector<Row> rows;
-  std::vector<std::string> methods;
   for (const auto& [method, replicates] : measured) {
     const Cell cell = cell_of(asked, method);
-    methods.push_back(cell.method.spec());
     const auto& experiment = find<ExperimentEntry>(cell.experiment.name());
     for (const py::handle& replicate : replicates) {
       Row row{row_of(cell, false), Given(replicate), {}};
@@ -107,8 +96,8 @@ void record(const Request& asked, const std::vector<std::pair<std::string, py::l
   for (const Row& row : rows)
     store.record(run, row.cell, row.given.replicate, {ending_kind(row.given.ending), row.given.reason},
                  row.given.seconds, row.measurements);
-  const Figure figure = figure_of(asked, methods);
-  store.put_figure("runs", figure.name, 0, figure.json);
+  const Figure figure = figure_of_run(parse_spec(asked.experiment).name);
+  store.put_figure(recipe_of_runs, figure.name, 0, figure.json);
 }
 
 }  // namespace

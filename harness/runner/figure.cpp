@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/experiment/experiment.hpp"
+#include "harness/figures/run_figure.hpp"
 
 namespace attnbench {
 
@@ -76,59 +77,21 @@ Figure figure(std::string name, const Description& section, const std::string& t
   return {std::move(name), text_of(section, title, caption, std::move(list), headline)};
 }
 
-Figure figure_of_run(const RunRequest& request) {
-  const Params experiment("experiments", request.experiment);
-  const auto& entry = find<ExperimentEntry>(experiment.name());
-  std::vector<std::string> axes;
-  if (request.n.size() > 1) axes.push_back("n");
-  if (request.d.size() > 1) axes.push_back("d");
-  for (const auto& axis : request.sweep)
-    if (axis.values.size() > 1 && axis.name != "round") axes.push_back(axis.name);  // round is not a number
-  if (axes.empty()) axes.push_back("n");
-  // Axes that move together form one x axis, with sizes first, because every cell has them.
-  std::vector<std::string> x{axes[0]};
-  for (const auto& zip : request.zip)
-    if (std::find(zip.begin(), zip.end(), axes[0]) != zip.end()) x = zip;
-  std::stable_partition(x.begin(), x.end(), [&](const std::string& name) {
-    return name == "n" || name == "d" || name == "dv" || name == "heads" || name == "logit_scale";
-  });
-  std::erase_if(axes, [&](const std::string& name) { return std::find(x.begin(), x.end(), name) != x.end(); });
-  axes.insert(axes.begin(), x[0]);
-
-  // If only some methods have the axis as a parameter, the others are references over the whole range.
-  std::vector<std::string> with_axis, without_axis;
-  for (const auto& spec : request.methods) {
-    const Params method("methods", spec);
-    (method.has(axes[0]) ? with_axis : without_axis).push_back(method.spec());
-  }
-  if (with_axis.empty()) without_axis.clear();
-  std::vector<std::string> series{"method"};
-  for (size_t i = 1; i < axes.size(); ++i) series.push_back(axes[i]);
-  for (const auto& axis : request.sweep)
-    if (axis.name == "round" && axis.values.size() > 1) series.push_back(axis.name);
-
-  auto panels = nlohmann::json::array();
-  for (const auto& input : request.inputs) {
-    const std::string spec = Params("inputs", input).spec();
-    panels.push_back(description_of({.title = spec,
-                                     .x = x,
-                                     .x_label = axes[0],
-                                     .x_scale = "log2",
-                                     .y = entry.headline.metric,
-                                     .y_label = entry.headline.label,
-                                     .y_scale = "log10",
-                                     .interval = entry.timing() ? "median" : "mean",
-                                     .theory = entry.headline.theory,
-                                     .references = without_axis,
-                                     .series = series,
-                                     .slope = entry.timing()}));
-    panels.back()["where"] = {{"experiment", experiment.name()}, {"input", spec}};
-  }
+Figure figure_of_run(const std::string& experiment) {
+  const auto& entry = find<ExperimentEntry>(experiment);
+  auto panels = nlohmann::json::array({description_of({.x = {"n"},
+                                                       .y = entry.headline.metric,
+                                                       .y_label = entry.headline.label,
+                                                       .interval = entry.timing() ? "median" : "mean",
+                                                       .theory = entry.headline.theory,
+                                                       .slope = entry.timing()})});
+  panels[0]["where"] = {{"experiment", experiment}};
   const Description section{
-      .name = "runs", .summary = "Runs", .formula = "Measurements of attnbench run in this results file."};
-  return {fmt::format("{}-{}", experiment.name(), axes[0]),
-          text_of(section, entry.text.summary, "All methods of the results file with this experiment and input.",
-                  std::move(panels))};
+      .name = recipe_of_runs, .summary = "Runs", .formula = "Measurements of attnbench run in this results file."};
+  return {experiment, text_of(section, entry.text.summary,
+                              fmt::format("All cells of {} in the results file; {}s with 95 % intervals.", experiment,
+                                          entry.timing() ? "median" : "mean"),
+                              std::move(panels))};
 }
 
 }  // namespace attnbench

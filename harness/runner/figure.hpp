@@ -51,8 +51,8 @@ struct Panel {
 Figure figure(std::string name, const Description& section, const std::string& title, const std::string& caption,
               const std::vector<Panel>& panels, const std::string& headline = {});
 
-// The figure of a run that a user requested: the experiment's headline metric against the first axis with several
-// values. It has one panel per input, with every method that the store has for it.
-Figure figure_of_run(const RunRequest& request);
+// The figure of all runs of an experiment, which every run of it stores: its headline metric. draw_figures gives it the
+// cells of the file, axes and panels (harness/figures/run_figure.hpp).
+Figure figure_of_run(const std::string& experiment);
 
 }  // namespace attnbench

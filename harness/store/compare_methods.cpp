@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "harness/store/database.hpp"
@@ -32,6 +33,26 @@ CellSelection selection(const std::string& a, const std::string& b, const std::s
           .methods = {a, b}};
 }
 
+// n=128 before n=1024: runs of digits, with their decimals, are numbers.
+bool before(const std::string& a, const std::string& b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    if (is_digit(a[i]) && is_digit(b[k])) {
+      char *end_of_x = nullptr, *end_of_y = nullptr;
+      const double x = std::strtod(&a[i], &end_of_x), y = std::strtod(&b[k], &end_of_y);
+      if (x != y) return x < y;
+      i = static_cast<size_t>(end_of_x - a.data());
+      k = static_cast<size_t>(end_of_y - b.data());
+    } else if (a[i] != b[k]) {
+      return a[i] < b[k];
+    } else {
+      ++i;
+      ++k;
+    }
+  }
+  return a.size() < b.size();
+}
+
 std::vector<Shared> shared_problems(const std::map<std::string, MeasuredCell>& cells, const std::string& a,
                                     const std::string& b) {
   std::vector<Shared> all;
@@ -41,6 +62,7 @@ std::vector<Shared> shared_problems(const std::map<std::string, MeasuredCell>& c
     if (const auto other = cells.find(b + between + problem); other != cells.end())
       all.push_back({problem, &cell, &other->second});
   }
+  std::ranges::stable_sort(all, before, &Shared::problem);
   return all;
 }
 
@@ -107,6 +129,10 @@ void compare_one(const PlacedNumbers& a, const PlacedNumbers& b, bool blocks, do
     compare_numbers(a, b, error_rate, to);
   else
     (blocks ? compare_blocks : compare_sessions)(a, b, error_rate, to);
+  // Bytes and FLOPs are counted, without scatter: one number of each decides.
+  const bool counted = to.unit == "B" || to.unit == "FLOP";
+  if (counted && to.outcome == Outcome::ambiguous && a.numbers.size() == 1 && b.numbers.size() == 1 && to.change != 0)
+    to.outcome = to.change < 0 ? Outcome::better : Outcome::worse;
   // For two methods, an interval that contains no difference says nothing, unless all of it is within rounding.
   const double unchanged = to.timing ? 1 : 0, scale = to.timing ? 1 : std::max(std::abs(to.a), std::abs(to.b));
   const double most = std::max(std::abs(to.interval.low - unchanged), std::abs(to.interval.high - unchanged));

@@ -2,6 +2,7 @@
 #include <SQLiteCpp/Database.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "tests/catch.hpp"
 #include "tests/folder.hpp"
 #include "tests/program.hpp"
+#include "tests/store/results_file.hpp"
 
 using namespace attnbench;
 namespace fs = std::filesystem;
@@ -416,9 +418,36 @@ TEST_CASE("a run is drawn by report without anything else being said", "[end-to-
   const auto outcome = program("report " + (folder / "r.db") + " -o " + (folder / "page"));
   INFO(outcome.text);
   REQUIRE(outcome.code == 0);
-  std::ifstream csv(folder / "page/runs.attention-error-m.csv");
-  const std::string numbers{std::istreambuf_iterator<char>(csv), {}};
+  const std::string numbers = bytes_of(folder / "page/runs.attention-error.csv");
   CHECK(numbers.find("performer,measured,4") != std::string::npos);
   CHECK(numbers.find("uniform,reference") != std::string::npos);
-  CHECK(fs::exists(folder / "page/index.html"));
+  CHECK(bytes_of(folder / "page/index.html").find("3 cells") != std::string::npos);
+}
+
+// Bugs 1 to 4 of a new user's first hour: cells that a logarithmic axis of layers hid, a second run that replaced the
+// first one's figure, a word as the axis, and cells of another experiment at the same sizes.
+TEST_CASE("a figure of runs has every cell of the experiment, in however many runs and sweeps", "[end-to-end]") {
+  const Folder folder;
+  const std::string results = folder / "r.db";
+  const auto run = [&](const std::string& words) {
+    const auto outcome = program("run " + words + " -n 32 --replicates 2 --results " + results);
+    INFO(words << "\n" << outcome.text);
+    REQUIRE(outcome.code == 0);
+  };
+  const auto drawn = [&](const std::string& experiment) {
+    const auto outcome = program("plot " + results + " --format svg -o " + (folder / "figures"));
+    INFO(outcome.text);
+    REQUIRE(outcome.code == 0);
+    const std::string rows = bytes_of(folder / ("figures/runs." + experiment + ".csv"));
+    return std::count(rows.begin(), rows.end(), '\n') - 1;  // without the header
+  };
+  run("attention-error --methods linear,local,uniform --input model --sweep layer=0,1,2,3 --sweep head=0,1,2");
+  CHECK(drawn("attention-error") == 36);
+  run("attention-error --methods linear,local,uniform --input ar1 -d 8");
+  CHECK(drawn("attention-error") == 39);
+  run("kernel-error:draws=32 --method performer --input gaussian:scale=0.1 -d 8 --sweep features=positive,trig --sweep "
+      "m=4,8,16");
+  CHECK(drawn("kernel-error") == 6);
+  run("rank --methods linear,uniform --input ar1 -d 8");
+  CHECK(drawn("attention-error") == 39);
 }

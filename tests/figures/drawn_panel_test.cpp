@@ -2,6 +2,7 @@
 #include "harness/figures/drawn_panel.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "harness/figures/looks.hpp"
 #include "harness/statistics/moments.hpp"
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
@@ -120,7 +122,7 @@ TEST_CASE("a ratio is taken replicate by replicate, and its centre is the geomet
   lacking.add("uniform", 0, {1});
   const DrawnPanel without = lacking.drawn({{"ratio_to", "uniform"}});
   CHECK(without.points.empty());
-  CHECK(without.notes == Sentences{"1 point not drawn: a replicate has no ratio to uniform."});
+  CHECK(without.notes == Sentences{"1 point of Performer not drawn: a replicate has no ratio to uniform."});
 }
 
 TEST_CASE("a ratio that is not above 0 is a gap", "[unit]") {
@@ -131,7 +133,7 @@ TEST_CASE("a ratio that is not above 0 is a gap", "[unit]") {
   const DrawnPanel panel = results.drawn({{"ratio_to", "uniform"}});
   CHECK(panel.points.size() == 1);
   CHECK(at(panel, "performer", 32).y == Approx(2));
-  CHECK(panel.notes == Sentences{"1 point not drawn: a replicate has no ratio to uniform."});
+  CHECK(panel.notes == Sentences{"1 point of Performer not drawn: a replicate has no ratio to uniform."});
 }
 
 TEST_CASE("a replicate that lacks the metric takes its point away, and says so; a closed form stays", "[unit]") {
@@ -140,7 +142,7 @@ TEST_CASE("a replicate that lacks the metric takes its point away, and says so; 
   results.record("performer:m=16", 16, 64, 1, {scalar("other", 3), scalar("law", 5)});
   const DrawnPanel panel = results.drawn({});
   CHECK(panel.points.empty());
-  CHECK(panel.notes == Sentences{"1 point not drawn: a replicate has no error."});
+  CHECK(panel.notes == Sentences{"1 point of Performer not drawn: a replicate has no error."});
   const DrawnPoint& point = at(results.drawn({{"theory", "law"}}), "performer", 16);
   CHECK(std::isnan(point.y));
   CHECK(point.theory == 5);
@@ -344,9 +346,11 @@ TEST_CASE("every number of a random sweep is in exactly one point, or in a sente
     }
     Sentences said;
     if (!without_axis.empty()) said.push_back("Not drawn, no number for m: uniform.");
+    std::set<std::string> names;
+    for (const auto& [method, m] : lacking) names.insert(printed_spec("methods", method));
     if (!lacking.empty())
-      said.push_back(fmt::format("{} point{} not drawn: a replicate has no error.", lacking.size(),
-                                 lacking.size() == 1 ? "" : "s"));
+      said.push_back(fmt::format("{} point{} of {} not drawn: a replicate has no error.", lacking.size(),
+                                 lacking.size() == 1 ? "" : "s", fmt::join(names, "; ")));
     CHECK(panel.notes == said);
   }
 }

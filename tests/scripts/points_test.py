@@ -196,7 +196,7 @@ class Points(InTemporaryDirectory):
             store.cell("b:m=4", [4.0, 6.0], m=4)
         panel = self.panel(store, {**CURVE, "ratio_to": "b"})
         self.assertEqual(len(panel.role("measured")), 0)
-        self.assertIn("1 point not drawn: a replicate has no ratio to b.", panel.notes)
+        self.assertIn("1 point of a not drawn: a replicate has no ratio to b.", panel.notes)
 
     def test_a_point_with_a_gap_keeps_its_closed_form_alone(self) -> None:
         with self.store() as store:
@@ -210,7 +210,7 @@ class Points(InTemporaryDirectory):
         self.assertEqual(list(drawn["theory"]), [2, 1, 0.5])
         self.assertEqual(list(drawn["y"].notna()), [False, False, True])
         self.assertEqual(list(drawn["replicates"]), [1, 0, 2])
-        self.assertIn("3 points not drawn: a replicate has no mse.", panel.notes)
+        self.assertIn("3 points of a; b not drawn: a replicate has no mse.", panel.notes)
 
     def test_a_map_has_the_ratio_at_every_tile(self) -> None:
         with self.store() as store:

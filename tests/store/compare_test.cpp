@@ -247,15 +247,29 @@ TEST_CASE("two methods of one file are compared problem by problem, in pairs of 
   record(folder / "r.db", cell("uniform", 256), {1, 2});
   record(folder / "r.db", cell("linear", 512), {1, 2});
   const auto problems = compare_methods(folder / "r.db", "linear", "uniform", "").metrics;
-  REQUIRE(problems.size() == 3);  // sorted as text: 128, 256, 64
-  CHECK(contains(problems[0].cell, "gaussian n=128"));
-  CHECK(problems[0].outcome == Outcome::ambiguous);
-  CHECK(problems[1].outcome == Outcome::same);
-  CHECK(problems[1].equal);
-  CHECK(problems[2].outcome == Outcome::worse);
-  CHECK(problems[2].change == Approx(1));
-  CHECK(problems[2].pairs == 6);
-  CHECK(compare_methods(folder / "r.db", "uniform", "linear", "").metrics.at(2).outcome == Outcome::better);
+  REQUIRE(problems.size() == 3);  // in the order of n: 64, 128, 256
+  CHECK(contains(problems[1].cell, "gaussian n=128"));
+  CHECK(problems[1].outcome == Outcome::ambiguous);
+  CHECK(problems[2].outcome == Outcome::same);
+  CHECK(problems[2].equal);
+  CHECK(problems[0].outcome == Outcome::worse);
+  CHECK(problems[0].change == Approx(1));
+  CHECK(problems[0].pairs == 6);
+  CHECK(compare_methods(folder / "r.db", "uniform", "linear", "").metrics.at(0).outcome == Outcome::better);
+}
+
+TEST_CASE("one count of bytes decides between methods, and one number of another kind does not", "[unit]") {
+  const Folder folder;
+  Store store(folder / "r.db");
+  const auto run = store.begin_run("a", "{}");
+  for (const auto& [method, value] : {std::pair{"linear", 57344.0}, {"uniform", 12288.0}})
+    store.record(run, cell(method), 0, {}, 1, {{"peak_bytes", "B", {}, {value}}, scalar("output_error", value)});
+  const auto compared = compare_methods(folder / "r.db", "linear", "uniform", "").metrics;
+  REQUIRE(compared.size() == 2);
+  CHECK(compared[0].metric == "output_error");
+  CHECK(compared[0].outcome == Outcome::ambiguous);
+  CHECK(compared[1].outcome == Outcome::better);
+  CHECK(compare_methods(folder / "r.db", "uniform", "linear", "peak_bytes").metrics.at(0).outcome == Outcome::worse);
 }
 
 TEST_CASE("methods that took turns are compared within blocks, others and machines apart", "[unit]") {
