@@ -139,24 +139,27 @@ def _stack(
 def series_looks(panels: list[Panel], first: tuple[str, ...] = ()) -> dict[str, Look]:
     """One look per series, in the order of the legend. The family decides the hue, the method its shade, the feature map
     the marker and the ensemble the line; series that would look the same take the next marker, line or shade that is
-    free. References come last, dotted in ink and without markers; the series `first` come before all others."""
+    free. References come last, dotted and without markers, unless another panel has them as curves; the series `first`
+    come before all others."""
     points = pd.concat([panel.points[~panel.points["role"].isin(["ratio", "value", "image"])] for panel in panels])
     points = points[(points["role"] != "reference") | (points["note"] == "")]
     references = set(points.loc[points["role"] == "reference", "series"])
+    references -= set(points.loc[points["role"] == "measured", "series"])
     known: dict[str, Series] = {}
     for panel in panels:
         known |= panel.series
     names = sorted(set(points["series"]), key=lambda series: (series in references, natural_order(series)))
     order = {asked: i for i, asked in enumerate(first)}
     names.sort(key=lambda name: min(order.get(word, len(order)) for word in (name, known[name].name)))
-    hues = _hues([known[name].family for name in names if name in known and name not in references])
+    hues = _hues([known[name].family for name in names if name in known])
     grey = series_in_grey(panels)
     looks: dict[str, Look] = {}
     taken: set[tuple[str, str, str]] = set()
     for i, name in enumerate(names):
         if name in references:
             place = sorted(references, key=natural_order).index(name)
-            looks[name] = Look(INK, "", REFERENCE_LINES[place % len(REFERENCE_LINES)], i)
+            colour = _colour(known[name], hues, 0) if name in known else INK
+            looks[name] = Look(colour, "", REFERENCE_LINES[place % len(REFERENCE_LINES)], i)
             continue
         one = known[name]
         for shift in range(len(MARKERS) * len(LINES) * 3):
