@@ -10,6 +10,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/core/spec.hpp"
+#include "harness/experiment/experiment.hpp"
 #include "harness/figures/draw_figures.hpp"
 #include "harness/figures/measured_results.hpp"
 #include "harness/store/verify.hpp"
@@ -100,6 +101,14 @@ std::vector<StoredCell> cells_of(const Question& asked, const std::string& file,
   return cells;
 }
 
+// The label of the metric if it is the headline of the cells' experiment; else empty.
+std::string headline_of(const std::vector<StoredCell>& cells, const std::string& metric) {
+  const std::string name = parse_spec(cells.front().column("experiment")).name;
+  if (!catalogue("experiments").has(name)) return "";
+  const Headline& headline = find<ExperimentEntry>(name).headline;
+  return headline.metric == metric ? headline.label : "";
+}
+
 // The description of the figure (docs/figures.md).
 nlohmann::json description_of(Question asked, const std::string& file) {
   const MeasuredResults results(file);
@@ -134,6 +143,8 @@ nlohmann::json description_of(Question asked, const std::string& file) {
                        {"interval", arrays ? "median" : "mean"},
                        {"series", asked.series.empty() ? std::vector<std::string>{"method"} : asked.series}};
   if (std::find(metrics.begin(), metrics.end(), theory) != metrics.end()) panel["theory"] = theory;
+  if (const std::string label = headline_of(cells, asked.y); !label.empty()) panel["y_label"] = label;
+  if (asked.x == "n") panel["x_label"] = "sequence length n";
   return {{"title", title}, {"caption", ""}, {"panels", {panel}}};
 }
 
