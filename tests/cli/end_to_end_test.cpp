@@ -445,7 +445,7 @@ TEST_CASE("a figure of runs has every cell of the experiment, in however many ru
   CHECK(drawn("attention-error") == 36);
   run("attention-error --methods linear,local,uniform --input ar1 -d 8");
   CHECK(drawn("attention-error") == 39);
-  run("kernel-error:draws=32 --method performer --input gaussian:scale=0.1 -d 8 --sweep features=positive,trig --sweep "
+  run("kernel-error:draws=64 --method performer --input gaussian:scale=0.1 -d 8 --sweep features=positive,trig --sweep "
       "m=4,8,16");
   CHECK(drawn("kernel-error") == 6);
   run("rank --methods linear,uniform --input ar1 -d 8");
