@@ -191,7 +191,7 @@ def _variables(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _page_title(results: Results, recipes: list[Recipe]) -> str:
-    """What was run: the recipes, or the experiments and the methods. The file's name, if that is nothing or too much."""
+    """The recipes, or the experiments and the methods that were run. The file's name, if these are none or too many."""
     reproduced = [recipe.name for recipe in recipes if recipe.reproduction]
     if reproduced:
         return f"Reproduced: {_few(reproduced, 'recipe')}"

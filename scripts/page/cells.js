@@ -87,7 +87,7 @@ function number(value) {
 // "mean" or "median": the user's choice, or the centre that figures draw of that metric.
 const centreOf = (store, form, metric) => form.elements.centre.value || (store.medians.has(metric) ? "median" : "mean");
 
-// What figures call a metric, those of the chosen recipe first; or else its name in words. With its unit.
+// The label of a metric in figures, those of the chosen recipe first, or else its name in words; with its unit.
 function labelOf(store, form, metric) {
   const recipe = form.elements.cells.value.replace(/^recipe:/, "");
   const labels = store.panels.filter(([, , y, , label]) => y === metric && label);

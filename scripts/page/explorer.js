@@ -244,7 +244,7 @@ async function drawPlot(store, form) {
     wordsOf(store, form, drawn, traces, looks.size, Math.max(0, sizes.size - facets.length));
 }
 
-// What the view asks for and the cells do not have, such as a misspelt metric in a link, with what there is instead.
+// Names in the view that these cells do not have, such as a misspelt metric in a link, with those that there are.
 function unknownsOf(store, form) {
   const {cells, y, x, series, facet} = form.elements;
   const chosen = cellsOf(store, cells.value);
@@ -256,7 +256,7 @@ function unknownsOf(store, form) {
     [x, x.value.startsWith("metric:") ? store.metrics.some(([name]) => `metric:${name}` === x.value) : isSize(x.value)],
     [series, series.value === "name" || isColumn(series.value)],
     [facet, ["", "none"].includes(facet.value) || isColumn(facet.value)],
-  ] : [[cells, !store.count || store.recipes[cells.value.replace(/^recipe:/, "")]]];
+  ] : [[cells, Object.keys(store.recipes).some(name => `recipe:${name}` === cells.value)]];
   return known.filter(([, isKnown]) => !isKnown).map(([select]) => unknownWords(select.value, select.name,
     [...select.options].map(option => option.value).filter(value => value && value !== select.value)));
 }
@@ -277,7 +277,9 @@ function wordsOf(store, form, {points, marks, placeless, gaps, elsewhere}, trace
   if (points.length && elsewhere) words.push(`${plural(elsewhere, "cell")} without ${x.value.replace("metric:", "")}, in the table alone`);
   if (gaps) words.push(`${plural(gaps, "cell")} not drawn, of which a replicate has no ${y.value}`);
   const apart = differencesOf(store, points);
-  if (apart.length) words.push(`series with several cells at an x, which differ in ${apart.join(", ")}, are not joined`);
+  const [least, more] = [apart.slice(0, 3).join(", "), apart.length - 3];
+  if (apart.length)
+    words.push(`series with several cells at an x, which differ in ${least}${more > 0 ? ` and ${more} more` : ""}, are not joined`);
   return words.join("; ") + ".";
 }
 

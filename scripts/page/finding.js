@@ -8,7 +8,7 @@ function addFinding() {
   addView(form, form.closest("section"), () => {
     const wanted = wordsIn(form.elements.figure.value);
     for (const figure of figures) {
-      const content = `${recipeOf.get(figure)} ${figure.textContent} ${figure.dataset.words}`.toLowerCase();
+      const content = `${figure.id} ${recipeOf.get(figure)} ${figure.textContent} ${figure.dataset.words}`.toLowerCase();
       figure.hidden = !wanted.every(word => content.includes(word));
     }
     for (const place of document.querySelectorAll(".recipe, .topic"))

@@ -38,7 +38,7 @@ function seriesOf(store, form, cell) {
   const {series, x} = form.elements;
   const {cells} = store;
   if (series.value === "name") return nameOf(cells.method[cell]);
-  if (series.value !== "method") return `${series.value}=${cells[series.value][cell] ?? "none"}`;
+  if (series.value !== "method") return `${series.value}=${cells[series.value]?.[cell] ?? "none"}`;
   return withoutParameter(cells.method[cell], x.value);
 }
 
