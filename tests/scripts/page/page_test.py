@@ -822,6 +822,9 @@ class Documented(InBrowser):
                         "[...document.querySelectorAll('.claim:not([hidden])')].map(c => c.dataset.outcome)"
                     )
                     self.assertEqual({outcome.split("|")[0] for outcome in shown}, {asked["outcome"]})
+                elif "figure" in asked:
+                    self.wait(lambda: self.one("#figure-words").text, "figures")
+                    self.assertTrue(self.every("figure:not([hidden])"))
                 else:
                     self.assertTrue(self.js("document.getElementById(arguments[0]).open", fragment[1:]))
                 self.assertEqual(self.every("#unknown"), [])
