@@ -21,13 +21,15 @@ from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 from bundle import bundle
 from compared import compared
 from interactive import method_looks, packed_figures
 from literature import Judged, badge, badges, literature
-from panel import panels_of
+from panel import axis_names, is_log, panels_of
+from panels import axis_label
 from plot import Drawn, chosen_figures, draw_all, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
@@ -38,12 +40,14 @@ PAGE = "index.html"
 PARTS = Path(__file__).resolve().parent / "page"  # style, markup and scripts of the page
 # The scripts of the page, in the order in which they need each other.
 SCRIPTS = tuple(
-    f"{name}.js" for name in "fragment loading verdicts figures compared cells table points explorer start".split()
+    f"{name}.js"
+    for name in "fragment loading verdicts finding figures compared cells table points cell explorer start".split()
 )
 # The page defines these colours by name: its scripts draw with them in light and in dark.
 NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
 CARDS = 4
+MOST_NAMES = 4  # of experiments or methods in the title
 
 
 @dataclass(frozen=True)
@@ -83,17 +87,18 @@ def page(results: Results, recipes: list[Recipe]) -> str:
         light=_variables(NAMES.items()),
         dark=_variables((name, DARK[colour]) for name, colour in NAMES.items()),
         style=_part("style.css"),
+        title=escape(_page_title(results, recipes)),
         summary=_summary(results),
         contents=_contents(results, bool(judged), recipes),
         notices=_notices(results, recipes),
         cards=_cards(recipes),
         compared=_compared(recipes),
-        literature=literature(judged) if judged else _nothing(recipes, len(methods)),
+        literature=literature(judged) if judged else "" if len(methods) else _nothing(),
         figures=_figures(recipes),
         cells=_explorer(results),
         methods=_methods(results, recipes, methods),
         endings=_endings(results),
-        runs=_runs(results),
+        runs=_runs(results) + ("" if judged or not len(methods) else _unjudged(recipes)),
         script_hash=_hash_of(script),
         scripts=f"<script>{script}</script>",
     )
@@ -185,6 +190,21 @@ def _variables(pairs: Iterable[tuple[str, str]]) -> str:
     return " ".join(f"--{name}: {colour};" for name, colour in pairs)
 
 
+def _page_title(results: Results, recipes: list[Recipe]) -> str:
+    """The recipes, or the experiments and the methods that were run. The file's name, if these are none or too many."""
+    reproduced = [recipe.name for recipe in recipes if recipe.reproduction]
+    if reproduced:
+        return f"Reproduced: {_few(reproduced, 'recipe')}"
+    experiments = sorted({split_spec(spec)[0] for spec in results.cells["experiment"]})
+    if not 0 < len(experiments) <= MOST_NAMES:
+        return results.file.name
+    return f"{', '.join(map(_heading, experiments))}: {_few(sorted(set(_names(results))), 'method')}"
+
+
+def _few(names: list[str], noun: str) -> str:
+    return ", ".join(names) if len(names) <= MOST_NAMES else _count(len(names), noun)
+
+
 def _summary(results: Results) -> str:
     """How much was measured, where and when, in a line."""
     done = int((results.replicates["ending"] == "done").sum())
@@ -211,7 +231,7 @@ def _anchor(text: str) -> str:
 
 
 def _contents(results: Results, judged: bool, recipes: list[Recipe]) -> str:
-    links = [("literature", "The literature" if judged else "Statements")]
+    links = [("top", "Top")] + [("literature", "The literature")] * judged
     if any(recipe.drawings for recipe in recipes):
         links.append(("figures", "Figures"))
     if len(results.cells):
@@ -287,8 +307,10 @@ def _figures(recipes: list[Recipe]) -> str:
         return ""
     topics = sorted({recipe.topic for recipe in recipes})
     links = ", ".join(f'<a href="#topic-{_anchor(topic)}">{escape(_heading(topic))}</a>' for topic in topics)
+    search = _part("finding.html") if sum(len(recipe.drawings) for recipe in recipes) > 1 else ""
     parts = [
-        f'<section aria-labelledby="figures"><h2 id="figures">Figures</h2>\n<p class="topics">{links}</p></section>'
+        '<section aria-labelledby="figures"><h2 id="figures" tabindex="-1">Figures</h2>\n'
+        f'<p class="topics">{links}</p>{search}</section>'
     ]
     for topic in topics:
         inside = "\n".join(_recipe(recipe) for recipe in recipes if recipe.topic == topic)
@@ -337,7 +359,9 @@ def _how_to_run(recipe: Recipe) -> str:
 
 
 def _title(drawn: Drawn) -> str:
-    return str(drawn.figure.description.get("title") or drawn.figure.name)
+    """With a capital letter, unless it begins with a symbol such as the n of "n = 64"."""
+    title = str(drawn.figure.description.get("title") or drawn.figure.name)
+    return re.sub(r"^[a-z]{2}", lambda first: first[0].capitalize(), title)
 
 
 def _picture(drawn: Drawn) -> str:
@@ -350,6 +374,33 @@ def _picture(drawn: Drawn) -> str:
     return f'<img src="{drawn.stem}.svg" alt="{escape(words)}" {sides} loading="lazy" decoding="async">'
 
 
+def _view(drawn: Drawn) -> str:
+    """The explorer with the axes of the figure's first panel, as a fragment; "" if no panel is of points along an axis."""
+    panels = [panel.description for panel in drawn.panels if panel.description["kind"] in ("curve", "trade")]
+    if not panels:
+        return ""
+    first = panels[0]
+    experiment = split_spec(str(first.get("where", {}).get("experiment", "")))[0]
+    series = first.get("series") or ["method"]
+    along = axis_names(first)
+    view = {
+        "cells": f"experiment:{experiment}" if experiment and "cells" not in first else f"recipe:{drawn.figure.recipe}",
+        "y": str(first["y"]),
+        "x": f"metric:{first['x_metric']}" if first.get("x_metric") else along[0] if along else "",
+        "series": series[0] if len(series) == 1 and series != ["method"] else "",
+        "logx": "" if is_log(first.get("x_scale")) else "off",
+        "logy": "" if is_log(first.get("y_scale")) else "off",
+    }
+    return "#" + "&".join(f"{name}={quote(value, safe=':,')}" for name, value in view.items() if value)
+
+
+def _words(drawn: Drawn) -> str:
+    """The words of the picture that a reader may look for: what its curves and axes are called."""
+    words = [panel.printed(str(series)) for panel in drawn.panels for series in panel.points["series"].unique()]
+    words += [axis_label(panel, axis) for panel in drawn.panels for axis in "xy"]
+    return " ".join(dict.fromkeys(words))
+
+
 def _figure(drawn: Drawn) -> str:
     files = " ".join(
         f'<a href="{drawn.stem}.{ending}" download>{words}</a>'
@@ -360,20 +411,29 @@ def _figure(drawn: Drawn) -> str:
         f'<p class="missing">{escape(str(where))}: <code>{escape(why)}</code></p>' for where, why in missing
     )
     return (
-        f'<figure id="figure-{_anchor(drawn.stem)}">\n<h4>{escape(_title(drawn))}</h4>\n'
-        f'<a class="picture" href="{drawn.stem}.svg">{_picture(drawn)}</a>\n'
+        f'<figure id="figure-{_anchor(drawn.stem)}" data-words="{escape(_words(drawn))}">\n'
+        f"<h4>{escape(_title(drawn))}</h4>\n"
+        f'<a class="picture" href="{drawn.stem}.svg" data-view="{escape(_view(drawn))}">{_picture(drawn)}</a>\n'
         f"<figcaption><p>{escape(str(drawn.figure.description.get('caption', '')))}</p>{empty}"
         f'<p class="files">{files}</p></figcaption>\n</figure>'
     )
 
 
-def _nothing(recipes: list[Recipe], cells: int) -> str:
-    """The section in place of the statements of a report without any."""
-    has = "There are no results yet" if not cells else "The results have cells, but no statement was judged"
-    has += "" if any(recipe.drawings for recipe in recipes) else ", and no figure"
+def _nothing() -> str:
+    """The section of a report without any results."""
     return (
-        f'<section aria-labelledby="literature"><h2 id="literature">Statements</h2><p class="statement">{has}. They come '
-        "with the published statements that attnbench reproduces:</p><pre><code>attnbench reproduce</code></pre></section>"
+        '<section aria-labelledby="literature"><h2 id="literature">Statements</h2><p class="statement">There are no results '
+        "yet. They come with the published statements that attnbench reproduces:</p>"
+        "<pre><code>attnbench reproduce</code></pre></section>"
+    )
+
+
+def _unjudged(recipes: list[Recipe]) -> str:
+    """The last line of a report of a user's own runs."""
+    figure = "" if any(recipe.drawings for recipe in recipes) else ", and there is no figure"
+    return (
+        f'<p class="run">No statement of the literature was judged here{figure}: <code>attnbench reproduce</code> '
+        "judges them.</p>"
     )
 
 

@@ -27,7 +27,8 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
     rows     columns of equal length: "cell" and "metric" (positions), "mean", "low", "high", "median", "median_low",
              "median_high", "replicates", "samples"; null for missing values
     recipes  positions of the cells that each recipe uses
-    panels   [recipe, x, y, interval] of the panels that draw points: the explorer offers these views first
+    panels   [recipe, x, y, interval, label] of the panels that draw points: the explorer offers these views first; label
+             is that of y, "" if y is divided by something or has a remark beside it
     """
     cells = results.cells
     place = {key: i for i, key in enumerate(cells.index)}
@@ -53,12 +54,17 @@ def summaries(results: Results, recipes: dict[str, list[str]]) -> dict[str, Any]
             recipe: sorted(place[key] for key in set(keys) if key in place) for recipe, keys in sorted(recipes.items())
         },
         "panels": [
-            [figure.recipe, axis_names(panel), panel["y"], panel.get("interval", "mean")]
+            [figure.recipe, axis_names(panel), panel["y"], panel.get("interval", "mean"), _label(panel)]
             for figure in results.figures
             for panel in figure.description["panels"]
             if panel["kind"] in ("curve", "trade")
         ],
     }
+
+
+def _label(panel: dict[str, Any]) -> str:
+    plain_metric = panel["kind"] == "curve" and not panel.get("ratio_to")
+    return " ".join(str(panel.get("y_label", "")).split()) if plain_metric else ""
 
 
 def _endings(results: Results) -> dict[str, list[Any]]:

@@ -8,7 +8,12 @@ const loadCells = once(async () => {
   const {columns, cells} = store;
   store.count = cells.key.length;
   store.rowOf = new Map();  // "cell metric" to its row
-  store.rows.cell.forEach((cell, row) => store.rowOf.set(`${cell} ${store.metrics[store.rows.metric[row]][0]}`, row));
+  store.rowsOf = new Map();  // a cell to all its rows
+  store.rows.cell.forEach((cell, row) => {
+    store.rowOf.set(`${cell} ${store.metrics[store.rows.metric[row]][0]}`, row);
+    if (!store.rowsOf.has(cell)) store.rowsOf.set(cell, []);
+    store.rowsOf.get(cell).push(row);
+  });
   store.text = cells.key.map((key, i) =>
     [cells.experiment[i], cells.method[i], cells.input[i], cells.machine[i], cells.other[i], key].join(" ").toLowerCase());
   store.medians = new Set(store.panels.filter(([, , , interval]) => interval === "median").map(([, , y]) => y));
@@ -53,9 +58,9 @@ function cellsOf(store, chosen) {
   const [kind, name] = [chosen.slice(0, colon), chosen.slice(colon + 1)];
   if (kind === "recipe") return store.recipes[name] || [];
   const all = store.cells.key.map((_, i) => i);
+  if (chosen === "all") return all;
   if (kind === "experiment" || kind === "method") return all.filter(i => nameOf(store.cells[kind][i]) === name);
-  if (kind === "key") return all.filter(i => store.cells.key[i] === name);
-  return all;
+  return kind === "key" ? all.filter(i => store.cells.key[i] === name) : [];
 }
 
 // Returns a function of a cell and a metric's name that says whether the cell matches every word of the filter: name=value
@@ -81,5 +86,14 @@ function number(value) {
 
 // "mean" or "median": the user's choice, or the centre that figures draw of that metric.
 const centreOf = (store, form, metric) => form.elements.centre.value || (store.medians.has(metric) ? "median" : "mean");
+
+// The label of a metric in figures, those of the chosen recipe first, or else its name in words; with its unit.
+function labelOf(store, form, metric) {
+  const recipe = form.elements.cells.value.replace(/^recipe:/, "");
+  const labels = store.panels.filter(([, , y, , label]) => y === metric && label);
+  const label = (labels.find(([of]) => of === recipe) ?? labels[0])?.[4] ?? metric.replaceAll("_", " ");
+  const unit = store.metrics.find(([name]) => name === metric)?.[1] ?? "1";
+  return ["1", "B"].includes(unit) || label.includes(`(${unit})`) ? label : `${label} (${unit})`;
+}
 
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

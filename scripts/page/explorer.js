@@ -58,7 +58,7 @@ function fillAxes(store, form, cells) {
     ["Costs", along(true)], ["Other metrics", along(false)]]);
   fill(series, [["", [["method", "method"], ["name", "method's name"]]],
     ["Columns", columns.filter(([name]) => name !== "method")]]);
-  fill(facet, [["", [["", "none"]]], ["Columns", columns.filter(([name]) => values.get(name).size <= MOST_FACETS)]]);
+  fill(facet, [["", [["", "as needed"], ["none", "none"]]], ["Columns", columns.filter(([name]) => values.get(name).size <= MOST_FACETS)]]);
 }
 
 // Methods have the names, hues and markers that they have in figures; of those that would look the same, the later ones
@@ -158,6 +158,15 @@ function scaleOf(log, numbers) {
   return {type, tickmode: "linear", tick0: 0, dtick};
 }
 
+// A text for Plotly in lines of at most so many characters.
+function broken(text, most) {
+  const lines = [];
+  for (const word of text.split(" "))
+    if (lines.length && lines[lines.length - 1].length + word.length < most) lines.push(`${lines.pop()} ${word}`);
+    else lines.push(word);
+  return lines.map(plotText).join("<br>");
+}
+
 function layoutOf(store, form, traces, facets, width) {
   const {x, y, logx, logy} = form.elements;
   const style = getComputedStyle(document.documentElement);
@@ -181,9 +190,9 @@ function layoutOf(store, form, traces, facets, width) {
     const [column, end] = [i % columns, i ? i + 1 : ""];
     const [left, top] = [column * (w + gapX), 1 - Math.floor(i / columns) * (h + gapY)];
     layout[`xaxis${end}`] = {...alongX, domain: [left, left + w], anchor: `y${end}`, matches: i ? "x" : undefined,
-      title: {text: i + columns >= facets.length ? plotText(x.value.replace("metric:", "")) : ""}};
+      title: {text: i + columns >= facets.length ? plotText(x.value.startsWith("metric:") ? labelOf(store, form, x.value.slice("metric:".length)) : x.value) : ""}};
     layout[`yaxis${end}`] = {...alongY, domain: [Math.max(0, top - h), top], anchor: `x${end}`, matches: i ? "y" : undefined,
-      title: {text: column === 0 ? plotText(`${centreOf(store, form, y.value)} of ${y.value}`) : ""}};
+      title: {text: column === 0 ? broken(`${labelOf(store, form, y.value)}, ${centreOf(store, form, y.value)}`, h * layout.height / 10) : ""}};
     if (facet)
       layout.annotations.push({text: plotText(facet), xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom",
         showarrow: false});
@@ -220,23 +229,43 @@ async function drawPlot(store, form) {
   await loadPlotly();
   const place = document.getElementById("plot");
   const drawn = pointsOf(store, form, cellsOf(store, form.elements.cells.value));
-  const all = inOrder([...drawn.points, ...drawn.marks].map(point => point.facet));
-  const facets = all.length ? all.slice(0, MOST_FACETS) : [""];
+  const sizes = new Map();
+  for (const {facet} of [...drawn.points, ...drawn.marks]) sizes.set(facet, (sizes.get(facet) ?? 0) + 1);
+  const largest = [...sizes.keys()].sort((a, b) => sizes.get(b) - sizes.get(a)).slice(0, MOST_FACETS);
+  const facets = largest.length ? inOrder(largest) : [""];
   const looks = looksOf(store, form, drawn.points);
   const traces = tracesOf(store, form, drawn, looks, facets);
   await Plotly.react(place, traces, layoutOf(store, form, traces, facets, place.clientWidth),
     {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]});
   place.removeAllListeners("plotly_click");
-  place.on("plotly_click", ({points: [point]}) => {
-    if (point.customdata) location.hash = `cells=key:${point.customdata}`;
-  });
+  place.on("plotly_click", ({points: [point]}) => point.customdata && showCell(form, point.customdata));
   drawLegend(form, looks, () => form.elements.hide.dispatchEvent(new Event("change", {bubbles: true})));
-  document.getElementById("plot-words").textContent = wordsOf(form, drawn, traces, looks.size, all.length - facets.length);
+  document.getElementById("plot-words").textContent = 
+    wordsOf(store, form, drawn, traces, looks.size, Math.max(0, sizes.size - facets.length));
+}
+
+// Names in the view that these cells do not have, such as a misspelt metric in a link, with those that there are.
+function unknownsOf(store, form) {
+  const {cells, y, x, series, facet} = form.elements;
+  const chosen = cellsOf(store, cells.value);
+  const isMetric = name => chosen.some(cell => store.rowOf.has(`${cell} ${name}`));
+  const isColumn = name => store.columns.includes(name);
+  const isSize = name => chosen.some(cell => typeof store.cells[name]?.[cell] === "number");
+  const known = chosen.length ? [
+    [y, !y.value || isMetric(y.value)],
+    [x, x.value.startsWith("metric:") ? store.metrics.some(([name]) => `metric:${name}` === x.value) : isSize(x.value)],
+    [series, series.value === "name" || isColumn(series.value)],
+    [facet, ["", "none"].includes(facet.value) || isColumn(facet.value)],
+  ] : [[cells, Object.keys(store.recipes).some(name => `recipe:${name}` === cells.value)]];
+  return known.filter(([, isKnown]) => !isKnown).map(([select]) => unknownWords(select.value, select.name,
+    [...select.options].map(option => option.value).filter(value => value && value !== select.value)));
 }
 
 // Counts what the plot shows and what it leaves out, so that nothing is missing silently.
-function wordsOf(form, {points, marks, placeless, gaps}, traces, series, facetsLeft) {
+function wordsOf(store, form, {points, marks, placeless, gaps, elsewhere}, traces, series, facetsLeft) {
   const {x, y} = form.elements;
+  const unknown = unknownsOf(store, form);
+  if (unknown.length) return unknown.join("; ") + ".";
   const words = [`${plural(points.length, "point")} in ${series} series`];
   const lost = points.filter(point => !drawable(form, point)).length;
   if (!points.length && x.value.startsWith("metric:"))
@@ -245,8 +274,23 @@ function wordsOf(form, {points, marks, placeless, gaps}, traces, series, facetsL
   if (facetsLeft > 0) words.push(`${facetsLeft} facets more, which are not drawn`);
   if (marks.length) words.push(`${plural(marks.length, "cell")} not (all) done: crosses`);
   if (placeless) words.push(`${plural(placeless, "cell")} not done, without a place along x`);
+  if (points.length && elsewhere) words.push(`${plural(elsewhere, "cell")} without ${x.value.replace("metric:", "")}, in the table alone`);
   if (gaps) words.push(`${plural(gaps, "cell")} not drawn, of which a replicate has no ${y.value}`);
-  if (traces.some(trace => trace.mode === "markers" && trace.name !== "not done"))
-    words.push("series with several cells at an x are not joined: a filter, a facet or other series tell them apart");
+  const apart = differencesOf(store, points);
+  const [least, more] = [apart.slice(0, 3).join(", "), apart.length - 3];
+  if (apart.length)
+    words.push(`series with several cells at an x, which differ in ${least}${more > 0 ? ` and ${more} more` : ""}, are not joined`);
   return words.join("; ") + ".";
+}
+
+// The columns in which cells differ that are at one place of one series.
+function differencesOf(store, points) {
+  const first = new Map();
+  const names = new Set();
+  for (const {facet, series, x, cell} of points) {
+    const place = [facet, series, x].join("\n");
+    if (!first.has(place)) first.set(place, cell);
+    for (const name of store.varying) if (store.cells[name][cell] !== store.cells[name][first.get(place)]) names.add(name);
+  }
+  return [...names];
 }

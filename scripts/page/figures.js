@@ -11,10 +11,15 @@ function addFigures() {
   dialog.className = "zoom";
   dialog.setAttribute("aria-label", "Figure");
   dialog.innerHTML = `<p><button type="button" name="plot" aria-pressed="false">Values and legend</button>
-    <button type="button" name="close" aria-label="Close">×</button></p><img alt=""><div class="plots" hidden></div>
+    <a>Explore its cells</a> <button type="button" name="close" aria-label="Close">×</button></p><img alt=""><div class="plots" hidden></div>
     <p class="plot-words" role="status"></p>`;
   const [plot, close] = dialog.querySelectorAll("button");
   const image = dialog.querySelector("img"), plots = dialog.querySelector(".plots"), words = dialog.querySelector(".plot-words");
+  const explore = dialog.querySelector("a");
+  explore.addEventListener("click", () => {
+    dialog.close();
+    if (explore.hash === location.hash) restoreFragment();  // no hashchange tells it
+  });
   const show = asPlot => {
     plot.ariaPressed = String(asPlot);
     image.hidden = asPlot;
@@ -39,6 +44,8 @@ function addFigures() {
       event.preventDefault();
       image.src = link.href;
       image.alt = link.querySelector("img").alt;
+      explore.href = link.dataset.view;
+      explore.hidden = !link.dataset.view || !document.getElementById("cells-form");
       dialog.dataset.figure = link.getAttribute("href").replace(/\.svg$/, "");
       show(false);
       dialog.showModal();

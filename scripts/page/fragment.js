@@ -2,6 +2,7 @@
 // holds all state of the forms. The form that was used last comes first, and a link to the view leads to it.
 
 const forms = [];
+const MOST_KNOWN = 12;  // names in an answer to an unknown one
 
 function isDefault(control) {
   if (control.type === "checkbox") return control.checked === control.defaultChecked;
@@ -49,8 +50,29 @@ function addView(form, section, update) {
 }
 
 function resetControls(form) {
-  form.reset();  // does not change hidden controls
+  form.reset();  // does not change hidden controls, nor what the last view filled in
+  for (const select of form.querySelectorAll("[data-filled]")) select.replaceChildren();
   for (const control of controlsOf(form)) if (control.type === "hidden") control.value = "";
+}
+
+const wordsIn = text => text.toLowerCase().split(/\s+/).filter(Boolean);
+
+// A word of a fragment that the page does not know, and what it knows instead.
+function unknownWords(value, name, known) {
+  const more = known.length > MOST_KNOWN ? ` and ${known.length - MOST_KNOWN} more` : "";
+  return `“${value}” is unknown here as ${name}; there is ${known.slice(0, MOST_KNOWN).join(", ")}${more}`;
+}
+
+// Says so at the top of the part that the fragment leads to.
+function sayUnknown(words, place) {
+  document.getElementById("unknown")?.remove();
+  if (!words) return;
+  const notice = document.createElement("p");
+  notice.id = "unknown";
+  notice.className = "notice";
+  notice.role = "alert";
+  notice.textContent = `${words}.`;
+  place.prepend(notice);
 }
 
 function setControl(control, value) {
@@ -59,13 +81,14 @@ function setControl(control, value) {
     return;
   }
   if (control.tagName === "SELECT" && ![...control.options].some(option => option.value === value))
-    control.add(new Option(value, value));  // such as a single cell, which is in no list
+    control.add(new Option(value, value));  // such as a single cell, which is in no list; or an unknown one
   control.value = value;
 }
 
 // Shows the view of the fragment. A fragment without "=" is a place on the page, which the browser finds itself.
 async function restoreFragment() {
   const text = location.hash.slice(1);
+  sayUnknown("");
   if (!text.includes("=")) return;
   const state = text.split("&").map(part => {
     const equals = part.indexOf("=");
@@ -79,8 +102,12 @@ async function restoreFragment() {
       if (values.has(control.name)) setControl(control, values.get(control.name));
     await view.update("");
   }
-  const place = named[0] ? named[0].section : document.getElementById(decodeURIComponent(text));
-  if (!place) return;
+  const target = document.getElementById(decodeURIComponent(text));
+  const place = named.find(Boolean)?.section ?? target ?? document.getElementById("main");
+  const unknown = state.filter((_, i) => !named[i] && !target).map(([name, value]) => name === "method" ?
+    unknownWords(value, "a method", [...document.querySelectorAll(".methods summary code")].map(code => code.textContent)) :
+    unknownWords(name, "a name of the link", forms.flatMap(view => controlsOf(view.form)).map(control => control.name)));
+  sayUnknown(unknown.join("; "), place);
   if (place.tagName === "DETAILS") place.open = true;
   place.scrollIntoView();
   (place.querySelector("[tabindex], summary") || place).focus({preventScroll: true});

@@ -38,11 +38,12 @@ function seriesOf(store, form, cell) {
   const {series, x} = form.elements;
   const {cells} = store;
   if (series.value === "name") return nameOf(cells.method[cell]);
-  if (series.value !== "method") return `${series.value}=${cells[series.value][cell] ?? "none"}`;
+  if (series.value !== "method") return `${series.value}=${cells[series.value]?.[cell] ?? "none"}`;
   return withoutParameter(cells.method[cell], x.value);
 }
 
-// Returns the points {cell, row, x, y, low, high, series, facet, words}, and marks of cells that are not done.
+// Returns the points {cell, row, x, y, low, high, series, facet, words}, marks of cells that are not done, and
+// the numbers of cells that are in neither.
 function pointsOf(store, form, cells) {
   const {y, x, facet, find} = form.elements;
   const {rows, cells: columns} = store;
@@ -50,12 +51,16 @@ function pointsOf(store, form, cells) {
   const places = placesAlong(store, form);
   const centre = centreOf(store, form, y.value);
   const ends = centre === "median" ? ["median_low", "median_high"] : ["low", "high"];
-  const facetOf = cell => facet.value ? `${facet.value}=${columns[facet.value][cell] ?? "none"}` : "";
+  const facetOf = (name, cell) => {
+    if (!columns[name]) return "";  // none
+    const value = columns[name][cell] ?? "none";
+    return `${name}=${name === "input" ? withoutParameter(value, x.value) : value}`;
+  };
   const points = [], marks = [];
-  let placeless = 0, gaps = 0;
+  let placeless = 0, gaps = 0, elsewhere = 0;
   for (const cell of cells) {
     if (!agrees(cell, y.value)) continue;
-    const of = {cell, series: seriesOf(store, form, cell), facet: facetOf(cell)};
+    const of = {cell, series: seriesOf(store, form, cell), facet: facetOf(facet.value, cell)};
     const row = store.rowOf.get(`${cell} ${y.value}`);
     const along = places(cell);
     if (columns.other[cell]) {
@@ -67,6 +72,7 @@ function pointsOf(store, form, cells) {
       ++gaps;
       continue;
     }
+    elsewhere += !along.length;
     for (const [value, machine, words] of along)
       points.push({...of, row, machine, words, x: value, y: rows[centre][row], low: rows[ends[0]][row],
         high: rows[ends[1]][row]});
@@ -74,7 +80,12 @@ function pointsOf(store, form, cells) {
   // Timings of two machines are not one sample.
   if (new Set(points.map(point => point.machine).filter(Boolean)).size > 1)
     for (const point of points) if (point.machine) point.series += ` on ${point.machine}`;
-  return {points, marks, placeless, gaps};
+  // Unless the reader decides: points of several inputs are not one curve.
+  const input = point => facetOf("input", point.cell);
+  const different = of => new Set(points.map(of)).size;
+  if (!facet.value && different(point => `${input(point)} ${point.series}`) > different(point => point.series))
+    for (const point of [...points, ...marks]) point.facet = input(point);
+  return {points, marks, placeless, gaps, elsewhere};
 }
 
 // A text for Plotly, which reads tags such as <b> and <a href> in everything that it draws.
@@ -93,7 +104,7 @@ function hoverOf(store, form, point) {
   const theory = store.rowOf.get(`${point.cell} ${y.value}_theory`);
   const interval = Number.isNaN(point.low) ? "" : `  [${number(point.low)}, ${number(point.high)}]`;
   lines.push(`${x.value.replace("metric:", "")} = ${number(point.x)}${point.words}`,
-    `${centre} of ${y.value} = ${number(point.y)}${interval}`,
+    `${labelOf(store, form, y.value)}, ${centre} = ${number(point.y)}${interval}`,
     `${plural(rows.replicates[point.row], "replicate")}, ${plural(rows.samples[point.row], "sample")}`);
   if (theory !== undefined) lines.push(`closed form = ${number(rows[centre][theory])}`);
   if (cells.other[point.cell]) lines.push(`not done: ${short(cells.other[point.cell])}`);

@@ -21,10 +21,18 @@ function addCells() {
       fillAxes(store, form, cellsOf(store, form.elements.cells.value));
       for (const [control, value] of before) if (name === "" && value) setControl(control, value);
     }
+    drawCell(store, form);
+    if (name === "cell") {
+      const place = document.getElementById("cell");
+      place.focus({preventScroll: true});
+      place.scrollIntoView({block: "nearest"});
+      return;
+    }
     drawTable(store, form);
     if (name !== "sort") await drawPlot(store, form);
   };
   addView(form, section, update);
+  document.querySelector("#cell button").addEventListener("click", () => showCell(form, ""));
   new IntersectionObserver((entries, observer) => {
     if (!entries.some(entry => entry.isIntersecting)) return;
     observer.disconnect();
@@ -34,6 +42,7 @@ function addCells() {
 }
 
 addVerdicts();
+addFinding();
 addFigures();
 addCompared();
 addCells();

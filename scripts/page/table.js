@@ -1,10 +1,10 @@
 // The table of cells: one row per cell and metric, and one for a cell without metrics. Sorting, and download as CSV.
 
 const ROWS_AT_ONCE = 100;
-const PROBLEM = ["experiment", "method", "input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale",
+const PROBLEM = ["input", "n", "nq", "d", "dv", "causal", "precision", "heads", "logit_scale",
   "seed", "threads", "machine"];
 
-// [cell, row]; row is -1 if the cell has no number.
+// [cell, row]; row is -1 if the cell has no number. The metric of the plot comes first.
 function chosenEntries(store, form) {
   const chosen = new Set(cellsOf(store, form.elements.cells.value));
   const agrees = filterOf(store, form.elements.find.value);
@@ -16,24 +16,32 @@ function chosenEntries(store, form) {
     if (agrees(cell, store.metrics[store.rows.metric[row]][0])) entries.push([cell, row]);
   });
   for (const cell of chosen) if (!withRows.has(cell) && agrees(cell, "")) entries.push([cell, -1]);
-  return entries;
+  const isOther = ([, row]) => row >= 0 && store.metrics[store.rows.metric[row]][0] !== form.elements.y.value;
+  return entries.sort((a, b) => isOther(a) - isOther(b));
 }
 
 // Columns as [name, function from an entry to its value]; numbers stay numbers.
 function tableColumns(store, form) {
-  const {cells, rows, metrics} = store;
+  const {cells} = store;
+  const problem = name => [name, ([cell]) => cells[name][cell]];
+  const [metric, value, low, high, ...others] = numberColumns(store, form);
+  return [
+    problem("method"), value, low, high, metric, ...others, ["not done", ([cell]) => cells.other[cell]], problem("experiment"),
+    ...PROBLEM.filter(name => store.varying.includes(name)).map(problem),
+  ];
+}
+
+function numberColumns(store, form) {
+  const {rows, metrics} = store;
   const metric = r => metrics[rows.metric[r]][0];
   const of = ends => ([_, r]) => r < 0 ? NaN : rows[ends[centreOf(store, form, metric(r))]][r];
   return [
-    ...PROBLEM.filter(name => name === "experiment" || name === "method" || store.varying.includes(name))
-      .map(name => [name, ([cell]) => cells[name][cell]]),
     ["metric", ([_, r]) => r < 0 ? "" : metric(r)],
-    ["centre", ([_, r]) => r < 0 ? "" : centreOf(store, form, metric(r))],
     ["value", of({mean: "mean", median: "median"})],
     ["low", of({mean: "low", median: "median_low"})], ["high", of({mean: "high", median: "median_high"})],
     ["unit", ([_, r]) => r < 0 ? "" : metrics[rows.metric[r]][1]],
+    ["centre", ([_, r]) => r < 0 ? "" : centreOf(store, form, metric(r))],
     ["replicates", ([_, r]) => r < 0 ? NaN : rows.replicates[r]],
-    ["not done", ([cell]) => cells.other[cell]],
   ];
 }
 
@@ -78,7 +86,7 @@ function drawTable(store, form) {
   const more = document.getElementById("more");
   const show = () => {
     const next = entries.slice(body.rows.length, body.rows.length + ROWS_AT_ONCE);
-    body.append(...next.map(entry => rowOf(store, columns, entry)));
+    body.append(...next.map(entry => rowOf(store, form, columns, entry)));
     more.hidden = body.rows.length >= entries.length;
     document.getElementById("table-words").textContent =
       `${plural(entries.length, "row")} of ${plural(new Set(entries.map(([cell]) => cell)).size, "cell")}` +
@@ -117,19 +125,27 @@ function drawHead(head, columns, sort, form) {
   if (focused) [...head.querySelectorAll("button")].find(button => button.textContent === focused)?.focus();
 }
 
-function rowOf(store, columns, entry) {
+function rowOf(store, form, columns, entry) {
   const row = document.createElement("tr");
   const link = document.createElement("a");
   const key = store.cells.key[entry[0]];
   link.href = `#cells=key:${key}`;
   link.textContent = key.slice(0, 8);
   link.title = key;
+  link.onclick = event => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    showCell(form, key);
+  };
   row.insertCell().append(link);
-  for (const [, value] of columns) {
-    const cell = row.insertCell();
-    const found = value(entry);
-    if (typeof found === "number") cell.className = "number";
-    cell.textContent = typeof found === "number" ? number(found) : found ?? "";
-  }
+  row.append(...columns.map(column => valueCell(column, entry)));
   return row;
+}
+
+function valueCell([, value], entry) {
+  const cell = document.createElement("td");
+  const found = value(entry);
+  if (typeof found === "number") cell.className = "number";
+  cell.textContent = typeof found === "number" ? number(found) : found ?? "";
+  return cell;
 }

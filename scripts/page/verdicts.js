@@ -7,10 +7,11 @@ function addVerdicts() {
   const papers = [...document.querySelectorAll(".paper")];
   const words = document.getElementById("verdict-words");
   const titles = new Map(papers.map(paper => [paper, paper.querySelector(".name").textContent.toLowerCase()]));
+  const selects = [...form.querySelectorAll("select")].map(select => [select, [...select.options].map(option => option.value)]);
   addView(form, form.closest("section"), () => {
     const {outcome, source, tested, text} = form.elements;
     const any = (list, wanted) => !wanted || list.split("|").includes(wanted);
-    const wanted = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = wordsIn(text.value);
     let shown = 0;
     for (const claim of claims) {
       const content = `${claim.textContent} ${titles.get(claim.parentElement)}`.toLowerCase();
@@ -23,6 +24,8 @@ function addVerdicts() {
       paper.hidden = !paper.querySelector(".claim:not([hidden])");
       paper.open = filtered && !paper.hidden;
     }
-    words.textContent = filtered ? `${shown} of ${claims.length} shown` : "";
+    const unknown = selects.filter(([select, values]) => !values.includes(select.value));
+    words.textContent = [filtered ? `${shown} of ${claims.length} shown` : "",
+      ...unknown.map(([select, values]) => unknownWords(select.value, select.name, values.filter(Boolean)))].filter(Boolean).join("; ");
   });
 }

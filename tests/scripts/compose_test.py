@@ -98,6 +98,26 @@ class Composing(InTemporaryDirectory):
                 apart = part.x1 <= other.x0 or other.x1 <= part.x0 or part.y1 <= other.y0 or other.y1 <= part.y0
                 self.assertTrue(apart, (i, j))
 
+    def test_the_legend_of_four_long_names_lies_inside_a_figure_of_one_column(self) -> None:
+        """As a sweep over features and projections has them: attnbench plot --style paper."""
+        with self.store() as store:
+            for features in ("positive", "trig"):
+                for projection in ("iid", "orthogonal"):
+                    method = f"performer:features={features},projection={projection},renormalise=1,sign_fix=0,m"
+                    for m in (16, 32):
+                        store.cell(f"{method}={m}", [1 / m], m=m)
+        drawn = self.panel(store, CURVE)
+        self.assertEqual(len(drawn.series), 4)
+        self.assertGreater(min(len(drawn.printed(name)) for name in drawn.series), 30)
+        with matplotlib.rc_context(style.IN_PAPER.settings):
+            picture = compose.compose([drawn], style.IN_PAPER)
+            legend = picture.legends[0].get_window_extent(picture.canvas.get_renderer())
+            plt.close(picture)
+        self.assertGreaterEqual(legend.x0, 0)
+        self.assertGreaterEqual(legend.y0, 0)
+        self.assertLessEqual(legend.x1, picture.bbox.x1)
+        self.assertLessEqual(legend.y1, picture.bbox.y1)
+
     def test_the_panels_of_a_figure_with_maps_do_not_overlap(self) -> None:
         read = results.read(self.maps().path)
         figure = read.figures[0]

@@ -7,12 +7,13 @@ Run as tests/scripts/report_test.py; ATTNBENCH names the program.
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from example_stores import InTemporaryDirectory
+from example_stores import CURVE, MAP, InTemporaryDirectory, drawn
 
 import report
 import results
@@ -33,6 +34,83 @@ class Page(InTemporaryDirectory):
         places = [paper.index(words) for words in ("this project", "first claim", "second &lt;claim&gt;", "2 &amp; 3")]
         self.assertEqual(places, sorted(places))
         self.assertIn('<span class="outcome refuted">REFUTED</span>', page)
+
+    def test_the_first_screen_has_a_card_for_each_question_with_its_figure_and_answer(self) -> None:
+        for asked in (True, False):  # without questions the first figures
+            with self.subTest(asked=asked):
+                with self.store(f"asked-{asked}.db") as store:
+                    store.cell("uniform", [0.05], m=16)
+                    for i in range(6):
+                        question = {"headline": f"Is it {i}?"} if asked and i % 2 else {}
+                        store.figure("curves", CURVE, recipe=f"recipe-{i}", **question)
+                        store.verdicts(
+                            results.Verdict(f"recipe-{i}", "HOLDS", f"claim {i}", f"numbers {i}"), size="full"
+                        )
+                drawn(store.path)
+                self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+                page = (self.directory / "page" / "index.html").read_text()
+                cards = re.findall(r'<article class="card">(.*?)</article>', page, re.S)
+                self.assertEqual(len(cards), 3 if asked else 4)
+                for i, card in zip((1, 3, 5) if asked else range(4), cards):
+                    words = [f"Is it {i}?", "HOLDS", f"claim {i}", f"numbers {i}"] if asked else ["Title of curves"]
+                    for expected in (*words, f'href="#figure-recipe-{i}-curves"', f'src="recipe-{i}.curves.svg"'):
+                        self.assertIn(expected, card)
+                self.assertLess(page.index('class="card"'), page.index("<section aria-labelledby="))
+
+    def test_titles_begin_with_a_capital_letter_unless_they_begin_with_a_symbol(self) -> None:
+        for given, shown in (
+            ("error of the output", "Error of the output"),
+            ("n = 64", "n = 64"),
+            ("k-means", "k-means"),
+        ):
+            with self.subTest(title=given), self.store(f"{given}.db") as store:
+                store.cell("uniform", [0.05], m=16)
+                store.figure("curves", CURVE, title=given)
+            drawn(store.path)
+            self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+            self.assertIn(f"<h4>{shown}</h4>", (self.directory / "page" / "index.html").read_text())
+
+    def test_the_title_of_the_page_names_what_was_run(self) -> None:
+        for methods, experiments, title in (
+            (["vq:codes=4", "performer"], ["rank"], "Rank: performer, vq"),
+            (["vq"], ["rank", "attention-error:matrix=0"], "Attention error, Rank: vq"),
+            ([f"m{i}" for i in range(5)], ["rank"], "Rank: 5 methods"),
+            (["vq"], [f"e{i}" for i in range(5)], "title.db"),
+        ):
+            with self.subTest(title=title):
+                (self.directory / "title.db").unlink(missing_ok=True)
+                with self.store("title.db") as store:
+                    for method in methods:
+                        for experiment in experiments:
+                            store.cell(method, [1.0], experiment=experiment)
+                drawn(store.path)
+                self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+                page = (self.directory / "page" / "index.html").read_text()
+                self.assertIn(f"<h1>{title}</h1>", page)
+                self.assertIn(f"<title>{title} - attnbench report</title>", page)
+        with self.store("reproduced.db") as store:
+            store.verdicts(results.Verdict("rank", "HOLDS", "a", "1"), size="full")
+        self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        self.assertIn("<h1>Reproduced: rank</h1>", (self.directory / "page" / "index.html").read_text())
+
+    def test_an_enlarged_figure_has_the_explorer_with_its_axes(self) -> None:
+        with self.store() as store:
+            store.cell("uniform", [0.05], m=16)
+            costs = {**CURVE, "kind": "trade", "x_metric": "time of <a>", "x_scale": "linear", "series": ["m"]}
+            store.figure("curve", {**CURVE, "cells": []})
+            store.figure("map", MAP)
+            store.figure("trade", costs)
+        drawn(store.path)
+        self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        views = re.findall(r'data-view="([^"]*)"', (self.directory / "page" / "index.html").read_text())
+        self.assertEqual(
+            [html.unescape(view) for view in views],
+            [
+                "#cells=recipe:recipe&y=mse&x=m",
+                "",
+                "#cells=experiment:error&y=mse&x=metric:time%20of%20%3Ca%3E&series=m&logx=off",
+            ],
+        )
 
     def test_the_page_is_whole_and_asks_for_nothing(self) -> None:
         store = self.example()
