@@ -276,10 +276,17 @@ class MessageTest(Folder):
         self.refused("recommend", "--max-memory", "64", says="did you mean 64MB?")
 
     def test_files_of_pytorch(self) -> None:
-        path = self.folder / "t.pt"
-        with zipfile.ZipFile(path, "w") as archive:
+        zipped, pickled = self.folder / "t.pt", self.folder / "t.pth"
+        with zipfile.ZipFile(zipped, "w") as archive:
             archive.writestr("t/data.pkl", b"")
-        self.refused("attend", "uniform", "--input", path, "--output", "o.safetensors", says="a file of torch.save")
+        pickled.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")  # as torch.save wrote before version 1.6
+        for path in (zipped, pickled):
+            says = f"{path}: a file of torch.save; write q, k and v with np.savez('heads.npz', "
+            self.refused("attend", "uniform", "--input", path, "--output", "o.safetensors", says=says)
+            self.refused("run", "rank", "-m", "uniform", "--input", path, says=says)
+            self.refused("plan", "rank", "-m", "uniform", "--input", f"{path},head=1", says=says)
+            self.refused("recommend", "--input", path, says=says)
+        self.refused("run", "rank", "-m", "uniform", "--input", "none.pt", says="none.pt: there is no such file")
 
     def test_a_match_that_no_budget_reaches_is_said(self) -> None:
         words = ("attention-error", "--methods", "uniform", "performer", *SIZES, "--match", "flops=100000")

@@ -28,8 +28,10 @@ TEST_CASE("a path of heads is the input file, and everything else is as it was",
   CHECK(input_spec("heads.npz") == "file:heads.npz");
   CHECK(input_spec("../a/heads.safetensors,head=3") == "file:../a/heads.safetensors,head=3");
   CHECK(input_spec("a[1].npz") == "file:[a[1].npz]");
-  for (const char* same : {"file:heads.npz", "file:heads.npz,head=all", "gaussian:scale=0.5", "model", "t.pt"})
+  for (const char* same : {"file:heads.npz", "file:heads.npz,head=all", "gaussian:scale=0.5", "model", "t.py"})
     CHECK(input_spec(same) == same);
+  CHECK(input_spec("t.pt,head=1") == "file:t.pt,head=1");  // whose reader tells how to convert it
+  CHECK(input_spec("t.pth") == "file:t.pth");
   CHECK(with_all_heads({"gaussian", "model:layer=1,head=all"}) ==
         Words{"gaussian", "model:layer=1,head=0", "model:layer=1,head=1", "model:layer=1,head=2"});
   CHECK_THAT(remark_on_heads("model"),
