@@ -361,6 +361,57 @@ class HelpTest(Folder):
         self.assertNotIn("\x1b[", self.done("--help"))
 
 
+class CheckTest(Folder):
+    """A terminal gets lines that fit it and colours; elsewhere check prints one line a claim."""
+
+    def test_a_terminal_gets_lines_that_fit_it_and_others_one_line_a_claim(self) -> None:
+        made = run("check", "performer:sign_fix=false", COLUMNS="80")  # as some shells export it
+        self.assertEqual(made.returncode, 1, made.stderr)
+        piped = made.stdout
+        lines = [line for line in piped.splitlines() if line.startswith("  ")]
+        self.assertTrue(all(re.match(r"  [a-z-]+ +[A-Z]+ ", line) for line in lines))
+        self.assertGreater(max(map(len, lines)), 200)
+        shown = on_terminal("check", "performer:sign_fix=false", columns=80, NO_COLOR="1")
+        self.assertLessEqual(max(map(len, shown.splitlines())), 80)
+        same = [re.sub(r", [\d.]+ s ", " ", " ".join(text.split())) for text in (shown, piped)]
+        self.assertEqual(*same)
+
+    def test_outcomes_have_colours_on_terminals_that_want_them(self) -> None:
+        words = ("check", "performer:sign_fix=false")
+        shown = on_terminal(*words)
+        self.assertIn("\x1b[32mPASS\x1b[0m", shown)
+        self.assertIn("\x1b[31mFAIL\x1b[0m     ", shown)
+        self.assertIn("\n\x1b[31mFAIL\x1b[0m: 1 spec", shown)
+        self.assertNotIn("\x1b[", on_terminal(*words, NO_COLOR="1"))
+        self.assertNotIn("\x1b[", on_terminal(*words, TERM="dumb"))
+        self.assertNotIn("\x1b[", self.done(*words, code=1))
+
+    def test_a_bias_is_said_in_the_unit_of_describe_as_well(self) -> None:
+        printed = self.done("check", "performer:sign_fix=false", code=1)
+        (line,) = re.findall("^  unbiased .*", printed, re.MULTILINE)
+        scaled = float(re.findall(r", ([+-][\d.]+) % \[", line)[0])
+        pair, share = re.findall(r"(q [+-] k) along [^:;]*: ([+-][\d.]+) % of K\(q, k\) itself", line)[0]
+        # K(q, k) = exp(-|q - k|^2 / 2) sqrt(K(q, q) K(k, k)), and this pair has |q - k|^2 = 0.1 or 1.
+        distance = 1.0 if pair == "q - k" else 0.1
+        self.assertAlmostEqual(float(share) * np.exp(-distance / 2), scaled, delta=0.01)
+        self.assertIn("biased by -15 % of K(q, k) at d = 4", " ".join(self.done("describe", "performer").split()))
+
+    def test_a_failure_names_the_page_that_explains_it(self) -> None:
+        hint = 'docs/claims.md, "Reading a FAIL"'
+        self.assertIn(hint, self.done("check", "performer:sign_fix=false", code=1).splitlines()[-1])
+        self.assertIn("## Reading a FAIL", (Path(__file__).parents[2] / "docs/claims.md").read_text())
+        self.assertNotIn(hint, self.done("check", "uniform"))
+
+    def test_messages_are_as_wide_as_the_terminal(self) -> None:
+        words = ("run", "rank", "-m", "uniform", "--memory", "4", "--results", self.results)
+        piped = run(*words).stderr
+        self.assertEqual(piped.count("\n"), 1)
+        self.assertGreater(len(piped), 70)
+        shown = on_terminal(*words)
+        self.assertLessEqual(max(map(len, shown.splitlines())), 70)
+        self.assertEqual(" ".join(shown.split()), piped.strip())
+
+
 class CompletionTest(Folder):
     def words(self, *line: str) -> list[str]:
         return self.done("completion", "words", "--", *line).split()
