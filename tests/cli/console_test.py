@@ -361,6 +361,23 @@ class HelpTest(Folder):
         self.assertNotIn("\x1b[", self.done("--help"))
 
 
+class PlanTest(Folder):
+    def cells(self, *words: str) -> list[list[str]]:
+        lines = self.done("plan", *words, *SIZES, "--results", self.results).splitlines()
+        return [line.split("  ")[:3] for line in lines if line.count("  ") == 3]
+
+    def test_a_cell_says_the_defaults_that_tell_it_from_others(self) -> None:
+        words = ("--method", "performer", "--sweep", "m=16,256", "--sweep", "features=positive,trig")
+        methods = {method for _, method, _ in self.cells("rank", *words)}
+        self.assertIn("performer (features=positive, m=256, projection=orthogonal)", methods)
+        self.assertIn("performer:m=16 (features=positive, projection=orthogonal)", methods)
+        self.assertIn("performer:features=trig,m=16 (projection=orthogonal)", methods)
+        self.assertEqual(self.cells("rank", "-m", "local"), [["rank", "local (window=64)", "gaussian"]])
+        self.assertEqual(self.cells("rank", "-m", "local:window=8"), [["rank", "local:window=8", "gaussian"]])
+        inputs = {given for _, _, given in self.cells("rank", "-m", "uniform", "--sweep", "scale=0.5,1")}
+        self.assertEqual(inputs, {"gaussian (scale=1)", "gaussian:scale=0.5"})
+
+
 class CheckTest(Folder):
     """A terminal gets lines that fit it and colours; elsewhere check prints one line a claim."""
 
