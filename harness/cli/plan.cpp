@@ -98,7 +98,8 @@ const bool registered =
                               .formula = "plan EXPERIMENT --method SPEC... [--input SPEC...] [OPTIONS]"},
                      .run = plan_command,
                      .examples = {"plan rank --methods softmax linear --sweep n=128:1024:x2"},
-                     .names = {"experiments"}});
+                     .names = {"experiments"},
+                     .groups = request_groups()});
 
 }  // namespace
 }  // namespace attnbench::plan_command

@@ -158,7 +158,8 @@ const bool registered = add(
                               "run rank --methods softmax performer --sweep n=512:8192:x4",
                               "run speed --methods performer,linear -n 256:4096:x2 --threads 1",
                               "run attention-error --method performer --input heads.npz,head=all"},
-                 .names = {"experiments"}});
+                 .names = {"experiments"},
+                 .groups = request_groups()});
 
 }  // namespace
 }  // namespace attnbench::run_command

@@ -341,6 +341,17 @@ class HelpTest(Folder):
                     made = run(*words, "--help")  # the words are parsed before --help answers
                     self.assertEqual(made.returncode, 0, example + made.stderr)
 
+    def test_the_options_of_run_and_plan_are_under_headings(self) -> None:
+        for command in ("run", "plan"):
+            text = self.done(command, "--help")
+            parts = re.split(r"\n\n(?=[a-z])", text)
+            heads = [part.splitlines()[0] for part in parts if "\n  -" in part]
+            groups = ["what is measured", "the problem", "how often and how long", "results and options"]
+            self.assertEqual(heads, [*groups, "options of every command"])  # none is left in "options"
+            for heading, option in zip(groups, ("--sweep", "--causal", "--timeout", "--results")):
+                (part,) = (part for part in parts if part.startswith(heading))
+                self.assertRegex(part, rf"\n  (-\w, )?{option} ?")
+
     def test_lists_are_broken_for_a_terminal_alone(self) -> None:
         entries = self.done("list", "methods").splitlines()
         self.assertEqual(len(entries), 40)  # the heading, and a line for each
