@@ -248,6 +248,18 @@ class MessageTest(Folder):
         Path(self.results).unlink()
         self.refused("run", "rank", "-m", "uniform", "--input", "gaussian:head=all", says="unknown parameter 'head'")
 
+    def test_more_heads_in_a_call_than_the_input_has(self) -> None:
+        path = self.heads()
+        words = ("speed", "--method", "uniform", "--heads")
+        says = f"heads=8: file:path={path} has 4 heads, and 4 of them from head 0 on; expected at most 4"
+        self.refused("run", *words, "8", "--input", path, says=says)
+        self.refused("plan", *words, "8", "--input", path, says=says)
+        self.refused("run", *words, "2", "--input", f"{path},head=3", says="1 of them from head 3 on")
+        self.refused("run", *words, "4", "--input", "model", says="model has 3 heads, and 2 of them from head 1 on")
+        self.done("plan", *words, "2", "--input", f"{path},head=2", "--results", self.results)
+        self.done("plan", *words, "8", "--input", "gaussian", "--results", self.results)
+        self.assertIn("takes the next ones too", " ".join(self.done("describe", "file").split()))
+
     def test_axes(self) -> None:
         self.refused("run", "rank", "-m", "local", "--sweep", "m=16,32", says="the budget of local is window")
         self.refused("run", "rank", "-m", "performer", "--sweep", "m=16-256", says="a range reads m=16:256:x2")
