@@ -384,6 +384,27 @@ class HelpTest(Folder):
         self.assertNotIn("\x1b[", self.done("--help"))
 
 
+class LongRunTest(Folder):
+    def test_a_long_run_says_before_it_begins_how_long_it_will_take(self) -> None:
+        words = ("run", "rank", "-m", "softmax", "-d", "8", "--timeout", "1", "--results", self.results)
+        made = run(*words, "-n", "100000")
+        self.assertRegex(made.stderr, r"attnbench: this will take about [\d.]+ \w+ \([\d.]+ \w+ to [\d.]+ \w+\)")
+        self.assertNotIn("this will take", run(*words, "-n", "32").stderr)
+
+    def test_a_log_of_recipes_has_a_line_for_each(self) -> None:
+        names = ("one", "two")
+        for name in names:
+            self.done("new", "recipe", name, "-o", self.folder)
+        files = [str(self.folder / f"{name}.recipe.json") for name in names]
+        words = ("--smoke", "--results", self.results, "-o", str(self.folder / "page"))
+        lines = self.done("reproduce", *files, *words).splitlines()
+        for name in names:
+            self.assertEqual(sum(line.startswith(name) for line in lines), 1)
+        # Beside these an estimate if it takes long, the sum of the verdicts, and the page's line.
+        self.assertLessEqual(len(lines), len(names) + 3)
+        self.assertIn("verdicts in", lines[-2])
+
+
 class PlanTest(Folder):
     def cells(self, *words: str) -> list[list[str]]:
         lines = self.done("plan", *words, *SIZES, "--results", self.results).splitlines()
