@@ -10,8 +10,7 @@ args, kwargs, output) returns q, k and v of shape [b, h, n, d], after all that t
 rotation), but not scaled.
 
 It writes one file per module and call, DIR/NAME.safetensors (a second call: DIR/NAME.2.safetensors), with tensors q, k
-and v of shape [b, h, n, d] in float32, which `attnbench run attention-error --method performer --input
-file:DIR/NAME.safetensors,head=3` reads. If a model has more heads of queries than of keys, keys and values repeat.
+and v of shape [b, h, n, d] in float32, prints their shapes, and then a command that measures them. If a model has more heads of queries than of keys, keys and values repeat.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import argparse
 import fnmatch
 import importlib.util
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -143,22 +143,22 @@ class Capture:
 
         return watched
 
-    def write(self, folder: Path) -> list[Path]:
-        """Writes one file per module and call. Throws Misuse if nothing was captured."""
+    def write(self, folder: Path) -> dict[Path, dict[str, tuple[int, ...]]]:
+        """Writes one file per module and call; returns the shapes in each. Throws Misuse if nothing was captured."""
         if not self.calls:
             raise Misuse(
                 "the model was called, but none of its attention modules; torch's fused encoder layer passes them by "
                 "unless gradients are enabled: call the model outside of torch.no_grad()"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        paths = []
+        written = {}
         for name, calls in self.calls.items():
             stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name) or "model"
             for number, tensors in enumerate(calls, start=1):
                 path = folder / f"{stem}{'' if number == 1 else f'.{number}'}.safetensors"
                 write_safetensors(path, tensors, {"module": name, "call": str(number)})
-                paths.append(path)
-        return paths
+                written[path] = {key: tensor.shape for key, tensor in tensors.items()}
+        return written
 
 
 def function_of(text: str) -> Callable[..., Any]:
@@ -177,7 +177,7 @@ def function_of(text: str) -> Callable[..., Any]:
     return function
 
 
-def capture(model: str, attention: list[str], folder: Path) -> list[Path]:
+def capture(model: str, attention: list[str], folder: Path) -> dict[Path, dict[str, tuple[int, ...]]]:
     named: dict[str, Attention] = {}
     for text in attention:
         name, equals, function = text.partition("=")
@@ -207,14 +207,17 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     options = arguments()
     try:
-        for path in capture(options.model, options.attention, options.output):
-            print(path)
+        written = capture(options.model, options.attention, options.output)
     except Misuse as misuse:
         print(f"capture_qkv.py: {misuse}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"capture_qkv.py: {error.filename}: {error.strerror}; give another folder with -o", file=sys.stderr)
         return 2
+    for path, shapes in written.items():
+        print(path, *(f"{key} {list(shape)}" for key, shape in shapes.items()), sep="  ")
+    first = shlex.quote(str(next(iter(written))))
+    print(f"next: attnbench run attention-error --methods performer local uniform --input {first},head=all")
     return 0
 
 

@@ -11,6 +11,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
 #include "harness/cli/specs.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/machine/memory_limit.hpp"
 #include "harness/timing/turns.hpp"
 
@@ -148,8 +149,7 @@ int recommend_command(const std::vector<std::string>& words) {
   inputs = with_all_heads(inputs);
   if (model) inputs.resize(1);  // model-loss refuses one that names a head
   for (const std::string& input : model ? std::vector<std::string>() : inputs)
-    if (const std::string remark = remark_on_heads(input); !remark.empty())
-      std::cerr << "attnbench: note: " << remark << "\n";
+    if (const std::string remark = remark_on_heads(input); !remark.empty()) print_message("note: " + remark);
   RunRequest heads{.experiment = "", .methods = {}, .inputs = inputs};
   if (!n.empty()) heads.n = {length_of(n)};
   if (causal || bidirectional) heads.causal = causal;

@@ -176,6 +176,7 @@ Result judged(const KernelTest& test, const Moments& seen, double threshold) {
                     .effect = effect,
                     .interval = {effect - width, effect + width},
                     .draws = seen.count};
+  if (test.claim == "unbiased" && test.expected != 0) evidence.of_mean = effect / test.expected;
   const double needed = draws_needed(test, seen, threshold);
   // With too few draws and half of the stated variance unseen, the sample also misses the tail that makes the mean.
   const bool unseen_tail = needed > seen.count && seen.variance() < test.variance / 2;

@@ -24,6 +24,8 @@ std::string numbers_of(const Result& result) {
 // would decide.
 std::string words_of(const Result& decides, const ClaimResults& results) {
   std::string words = decides.tested;
+  if (const auto& e = decides.evidence; e && decides.outcome == Outcome::fail && e->of_mean)
+    words += fmt::format(": {:+.2f} % of K(q, k) itself", 100 * *e->of_mean);
   if (!decides.reason.empty()) words += (words.empty() ? "" : ": ") + decides.reason;
   const std::string implied = decides.implied.empty() ? "" : "implied by " + decides.implied;
   if (decides.outcome == Outcome::implied) return implied + ", not tested: " + words;
@@ -60,35 +62,42 @@ nlohmann::json json_of(const Result& result) {
 
 }  // namespace
 
-std::string text_of(const SubjectReport& subject) {
+std::string text_of(const SubjectReport& subject, const OutcomeWord& word) {
   struct Line {
-    std::string claim, outcome, numbers, words;
+    std::string claim;
+    Outcome outcome;
+    std::string numbers, words;
   };
+  constexpr size_t outcome_width = 9;
   std::vector<Line> lines;
   size_t width = 0;
   for (const auto& [claim, meaning] : claim_meanings()) {
     const ClaimResults results = of_claim(subject.results, claim);
     const Result& decides = deciding(results);
-    lines.push_back({claim, name_of(decides.outcome), numbers_of(decides), words_of(decides, results)});
+    lines.push_back({claim, decides.outcome, numbers_of(decides), words_of(decides, results)});
     width = std::max(width, lines.back().numbers.size());
   }
   std::string text = subject.spec + "\n";
   for (const Line& line : lines)
-    text += fmt::format("  {:<13} {:<9}  {:<{}}  {}\n", line.claim, line.outcome, line.numbers, width, line.words);
+    text += fmt::format("  {:<13} {}{}  {:<{}}  {}\n", line.claim, word(line.outcome),
+                        std::string(outcome_width - std::string_view(name_of(line.outcome)).size(), ' '), line.numbers,
+                        width, line.words);
   if (!subject.warning.empty()) text += "  " + subject.warning + "\n";
   return text;
 }
 
-std::string summary_of(const Report& report, double seconds) {
+std::string summary_of(const Report& report, double seconds, const OutcomeWord& word) {
   double fixed = 0;
   for (const SubjectReport& subject : report.subjects)
     fixed += static_cast<double>(std::count_if(subject.results.begin(), subject.results.end(),
                                                [](const Result& r) { return tested(r.outcome) && !r.evidence; }));
-  return fmt::format(
+  const std::string numbers = fmt::format(
       "{}: {} {}, {:.0f} statistical tests at a family-wise error rate of {:g} (|z| <= {:.2f}), {:.0f} exact ones, "
       "{:.1f} s\n",
-      name_of(report.outcome()), report.subjects.size(), report.subjects.size() == 1 ? "spec" : "specs", report.tests,
+      word(report.outcome()), report.subjects.size(), report.subjects.size() == 1 ? "spec" : "specs", report.tests,
       report.settings.error_rate, report.threshold, fixed, seconds);
+  return numbers +
+         (report.outcome() == Outcome::fail ? "docs/claims.md, \"Reading a FAIL\", lists the usual causes\n" : "");
 }
 
 std::string json_of(const Report& report, double seconds) {

@@ -13,11 +13,13 @@ namespace attnbench {
 enum class Outcome { skipped, implied, pass, undecided, fail };
 
 // Evidence of a test over draws. effect: the deviation of the mean, in the unit that the test states. interval: of the
-// effect, at the error rate of the whole family.
+// effect, at the error rate of the whole family. of_mean: the effect as a share of the expected mean, if the unit is
+// another.
 struct Evidence {
   double z = 0, effect = 0;
   Interval interval;
   double draws = 0;
+  std::optional<double> of_mean = {};
   double draws_to_decide = 0;  // if undecided: the number that would find the least effect that the test promises
 };
 

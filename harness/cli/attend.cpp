@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <iostream>
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/specs.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/core/scaling.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/inputs/tensor_file.hpp"
@@ -88,16 +88,16 @@ struct Heads {
 std::string remark_on_axes(const AttentionFile& file) {
   if (file.heads <= file.nq || file.key_heads <= file.nk) return "";
   return fmt::format(
-      "attnbench: warning: q has shape [{0}{1}, {2}, {3}], which is {1} heads of {2} tokens, and k has {4} heads of "
+      "warning: q has shape [{0}{1}, {2}, {3}], which is {1} heads of {2} tokens, and k has {4} heads of "
       "{5}; "
-      "if they are [tokens, heads, d], exchange these axes, as np.swapaxes(q, -3, -2) does\n",
+      "if they are [tokens, heads, d], exchange these axes, as np.swapaxes(q, -3, -2) does",
       file.leading.size() == 2 ? fmt::format("{}, ", file.batches) : "", file.heads, file.nq, file.d, file.key_heads,
       file.nk);
 }
 
 Heads heads_of_file(const std::string& path, const std::vector<Need>& needs) {
   const auto file = std::make_shared<const AttentionFile>(read_attention_file(path, needs));
-  std::cerr << remark_on_axes(*file);
+  if (const std::string remark = remark_on_axes(*file); !remark.empty()) print_message(remark);
   const double scale = edge_scale(file->d);
   return {.leading = file->leading,
           .batches = file->batches,
@@ -245,11 +245,10 @@ int run(const std::vector<std::string>& words) {
   const bool learns = find<MethodEntry>(params.name()).fitted(params) && arguments.state.empty();
   const bool own = learns && arguments.calibrate.empty() && keeps_calibration(arguments.input);
   if (learns && arguments.calibrate.empty() && !own)
-    std::cerr << "attnbench: " << params.name()
-              << " learns from the input itself (in sample); --calibrate FILE names another\n";
+    print_message(params.name() + " learns from the input itself (in sample); --calibrate FILE names another");
   for (const auto& caveat :
        find<MethodEntry>(params.name()).caveats(params, {.nq = heads.nq, .nk = heads.nk, .d = heads.d, .dv = heads.dv}))
-    std::cerr << "attnbench: note: " << caveat << "\n";
+    print_message("note: " + caveat);
   std::optional<Heads> other;
   if (!arguments.calibrate.empty()) other = heads_of(arguments.calibrate, arguments.seed, Purpose::calibration, needs);
   if (own) other = heads_of(arguments.input, arguments.seed, Purpose::calibration, needs);

@@ -25,8 +25,8 @@ std::string claims() {
              "and no "
              "test of it fits) or skipped with the reason. Effects "
              "are in units of sqrt(K(q,q) K(k,k)) (unbiased) and of the closed form (variance), with intervals that "
-             "hold for all tests together. Exit codes: 0 none fails, 1 one fails, 2 misuse, 3 some are undecided "
-             "and none fails.",
+             "hold for all tests together. A bias that fails is also given as a share of K(q,k), as describe gives "
+             "biases. Exit codes: 0 none fails, 1 one fails, 2 misuse, 3 some are undecided and none fails.",
              width, 0) +
          "\n";
 }
@@ -48,6 +48,26 @@ bool in_python(const Subject& subject) {
 // Python runs one thread at a time. A second thread would only wait for its lock, which costs system time.
 int useful_threads(const std::vector<Subject>& subjects) {
   return std::all_of(subjects.begin(), subjects.end(), in_python) ? 1 : allowed_cores();
+}
+
+std::string coloured(Outcome outcome) {
+  const std::string name = name_of(outcome);
+  switch (outcome) {
+    case Outcome::pass:
+      return styled(Style::green, name);
+    case Outcome::undecided:
+      return styled(Style::yellow, name);
+    case Outcome::fail:
+      return styled(Style::red, name);
+    default:
+      return name;
+  }
+}
+
+// The text as wide as a terminal; elsewhere, one line a claim. Continued lines begin below the numbers.
+void print(const std::string& text) {
+  constexpr size_t numbers = 27;
+  std::cout << wrapped_lines(text, text_width(), numbers) << std::flush;
 }
 
 int run(const std::vector<std::string>& words) {
@@ -77,10 +97,13 @@ int run(const std::vector<std::string>& words) {
   const auto subjects = all ? all_subjects() : named_subjects(specs, settings.seed);
   settings.threads = threads.value_or(useful_threads(subjects));
   const auto report = check(subjects, settings, [&](const SubjectReport& subject) {
-    if (!as_json) std::cout << text_of(subject) << "\n" << std::flush;
+    if (!as_json) print(text_of(subject, coloured) + "\n");
   });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::cout << (as_json ? json_of(report, seconds) : summary_of(report, seconds));
+  if (as_json)
+    std::cout << json_of(report, seconds);
+  else
+    print(summary_of(report, seconds, coloured));
   return report.exit_code();
 }
 

@@ -90,7 +90,16 @@ void print_help(const std::string& command, const std::vector<const options::opt
             << wrapped(entry.text.summary, width, 0) << "\n";
   if (!entry.examples.empty()) std::cout << "\n" << bold("examples") << "\n";
   for (const std::string& example : entry.examples) std::cout << "  attnbench " << example << "\n";
-  print_options("options", own);
+  std::vector<const options::option_description*> rest = own;
+  for (const auto& [heading, names] : entry.groups) {
+    std::vector<const options::option_description*> some;
+    for (const std::string& name : names)
+      for (const auto* option : own)
+        if (option->long_name() == name) some.push_back(option);
+    std::erase_if(rest, [&](const auto* option) { return std::find(some.begin(), some.end(), option) != some.end(); });
+    if (!some.empty()) print_options(heading, some);
+  }
+  if (!rest.empty()) print_options("options", rest);
   const options::options_description plugins = plugin_options();
   print_options("options of every command", with_dashes(plugins, {}));
   if (entry.details) std::cout << "\n" << entry.details();

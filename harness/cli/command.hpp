@@ -14,6 +14,12 @@ namespace attnbench {
 
 namespace options = boost::program_options;
 
+// Options that --help shows under one heading.
+struct OptionGroup {
+  std::string heading;
+  std::vector<std::string> options;  // long names without dashes; a name that the command lacks is passed over
+};
+
 struct CommandEntry {
   static constexpr const char* kind = "command";
   static constexpr const char* plural = "commands";
@@ -27,6 +33,7 @@ struct CommandEntry {
   std::function<std::string()> details = {};  // text that --help shows after the options
   // Names that complete a word without a dash in a shell: the plural of a catalogue, or "metrics". Empty: file names.
   std::vector<std::string> names = {};
+  std::vector<OptionGroup> groups = {};  // of the options; those in no group come last, as "options"
 };
 
 // Adds values of options from another source to those of the command line.

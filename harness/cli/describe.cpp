@@ -211,7 +211,8 @@ int run(const std::vector<std::string>& arguments) {
   visible.add_options()("name", options::value(&spec_text),
                         "a name of any kind, a spec such as performer:m=64, or a recipe file (.json)")(
       "pattern", "instead, draw the keys that each row of a sparse method sees")(
-      "tokens,n", options::value(&drawing.n)->value_name("N"), "with --pattern: how many tokens [64]")(
+      "tokens,n", options::value<Index>()->value_name("N")->notifier([&](Index n) { drawing.n = n; }),
+      "with --pattern: how many tokens [64, or more until half of the pairs are left out]")(
       "causal", options::bool_switch(&drawing.causal), "with --pattern: under a causal mask")(
       "image", options::value(&drawing.image)->value_name("FILE"), "with --pattern: draw it to a .png or .svg as well");
   const auto given = parse_arguments("describe", visible, arguments, {{"name", 1}});
@@ -274,7 +275,7 @@ const bool registered =
                      .run = run,
                      .makes_methods = true,
                      .examples = {"describe performer:features=trig,m=64", "describe effective_rank",
-                                  "describe --pattern bigbird:block=4 -n 48"},
+                                  "describe --pattern bigbird:block=4"},
                      .names = {"methods", "features", "deterministic-features", "projections", "inputs", "experiments",
                                "recipes", "metrics"}});
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <regex>
+#include <sstream>
 
 #include "harness/cli/command.hpp"
 #include "harness/core/installed.hpp"
@@ -114,6 +115,29 @@ void write_new_file(const fs::path& path, const std::string& text) {
     throw Misuse(fmt::format("new: {} cannot be written; give another folder with -o", path.string()));
 }
 
+// Writes beside the file the CMakeLists.txt that builds it as a plugin. One that is there already is left as it is, and
+// the lines that it takes are printed.
+void write_lists(const fs::path& path) {
+  const fs::path lists = path.parent_path() / "CMakeLists.txt";
+  const std::string text =
+      replaced(text_of(source_tree() / "harness/cli/templates/CMakeLists.txt.in"), "@FILE@", path.filename().string());
+  if (!fs::exists(lists)) {
+    write_new_file(lists, text);
+    std::cout << lists.string() << "\n";
+    return;
+  }
+  std::cout << fmt::format("{} is there already; for this file it takes:\n", lists.string());
+  std::istringstream lines(text.substr(text.find("find_package")));
+  for (std::string line; std::getline(lines, line);) std::cout << "  " << line << "\n";
+}
+
+// The commands that build the plugin of this folder and run the next one with it.
+std::string build_commands(const fs::path& folder, const std::string& next) {
+  const std::string build = (folder / "build").lexically_normal().string();
+  return fmt::format("  cmake {}-B {} -G Ninja && cmake --build {}\n  attnbench {} --plugin {}/libmine.so\n",
+                     build == "build" ? "" : fmt::format("-S {} ", folder.string()), build, build, next, build);
+}
+
 int run(const std::vector<std::string>& arguments) {
   std::string word, name, family, output;
   bool python = false, cpp = false;
@@ -158,15 +182,13 @@ int run(const std::vector<std::string>& arguments) {
                              path.string(), next, path.string());
     return 0;
   }
-  std::cout << fmt::format("{}\nIt compiles and is registered already; answer its TODOs. Then:\n", path.string());
+  std::cout << path.string() << "\n";
+  if (!output.empty() && kind.plugin) write_lists(path);
+  std::cout << "It compiles and is registered already; answer its TODOs. Then:\n";
   if (output.empty()) {
     std::cout << "  scripts/build.sh release attnbench\n  build/release/attnbench " << next << "\n";
   } else if (kind.plugin) {
-    std::cout << fmt::format(
-        "  CMakeLists.txt: find_package(attnbench REQUIRED), add_library(mine MODULE {}), and\n"
-        "                  target_link_libraries(mine PRIVATE attnbench::plugin)\n"
-        "  cmake -B build -G Ninja && cmake --build build\n  attnbench {} --plugin build/libmine.so\n",
-        path.filename().string(), next);
+    std::cout << build_commands(place, next);
   }
   if (method && output.empty())
     std::cout << "and a plain transcription of its formula as a file of tests/oracle/ (CONTRIBUTING.md)\n";

@@ -17,8 +17,9 @@ namespace attnbench {
 
 namespace {
 
-constexpr Index most_tokens = 16384;  // 2^28 pairs
-constexpr Index widest = 96;          // characters of a line
+constexpr Index most_tokens = 16384;                    // 2^28 pairs
+constexpr Index least_chosen = 64, most_chosen = 1024;  // tokens, unless the user says how many
+constexpr Index widest = 96;                            // characters of a line
 constexpr Index d = 64;
 constexpr std::uint64_t seed = 20240711;
 
@@ -46,14 +47,9 @@ std::unique_ptr<Approximation<double>> make(const Params& params, const Shape& s
   }
 }
 
-Drawn keys_of(const Params& params, const PatternDrawing& drawing) {
-  const Shape shape{.nq = drawing.n,
-                    .nk = drawing.n,
-                    .d = d,
-                    .dv = d,
-                    .mask = {.causal = drawing.causal},
-                    .precision = Precision::f64};
-  HeadData<double> head = gaussian_head(drawing.n, "head"), other = gaussian_head(drawing.n, "other head");
+Drawn keys_of(const Params& params, Index n, bool causal) {
+  const Shape shape{.nq = n, .nk = n, .d = d, .dv = d, .mask = {.causal = causal}, .precision = Precision::f64};
+  HeadData<double> head = gaussian_head(n, "head"), other = gaussian_head(n, "other head");
   head.extra = other.extra = drawn_extras(params, shape, seed);
   const Head<double> view = head.view();
   const auto method = make(params, shape, view);
@@ -62,7 +58,7 @@ Drawn keys_of(const Params& params, const PatternDrawing& drawing) {
                  " has no pattern: it is not a method that leaves keys out; expected a sparse method "
                  "such as local, strided or top-k (attnbench list methods)");
   const auto keys = [&](const HeadData<double>& of) {
-    Keys found(static_cast<size_t>(drawing.n));
+    Keys found(static_cast<size_t>(n));
     Context context;
     method->pattern()->keys_of_rows(of.view(), shape.mask, 0, context, found);
     return found;
@@ -70,6 +66,18 @@ Drawn keys_of(const Params& params, const PatternDrawing& drawing) {
   Drawn drawn{keys(head), false};
   drawn.of_content = drawn.keys != keys(other);
   return drawn;
+}
+
+double pairs_of(const Keys& keys) {
+  double pairs = 0;
+  for (const auto& row : keys) pairs += static_cast<double>(row.size());
+  return pairs;
+}
+
+// The pairs of a row and a token that it may see.
+double pairs_of_mask(Index n, bool causal) {
+  const auto rows = static_cast<double>(n);
+  return causal ? rows * (rows + 1) / 2 : rows * rows;
 }
 
 // Prints a character for each block of `side` x `side` pairs: '#' if all have weight, '.' if none, '+' if some.
@@ -108,19 +116,21 @@ void draw_image(const Keys& keys, const std::string& title, const std::string& i
 }  // namespace
 
 void draw_pattern(const Params& params, const PatternDrawing& drawing) {
-  if (drawing.n < 1 || drawing.n > most_tokens)
-    throw Misuse(fmt::format("describe: -n {} tokens; expected 1 to {}", drawing.n, most_tokens));
+  Index n = drawing.n.value_or(least_chosen);
+  if (n < 1 || n > most_tokens) throw Misuse(fmt::format("describe: -n {} tokens; expected 1 to {}", n, most_tokens));
   if (!drawing.image.empty() && !drawing.image.ends_with(".png") && !drawing.image.ends_with(".svg"))
     throw Misuse("describe: --image " + drawing.image + "; expected a file that ends in .png or .svg");
-  const Drawn drawn = keys_of(params, drawing);
-  double pairs = 0;
-  for (const auto& row : drawn.keys) pairs += static_cast<double>(row.size());
-  const auto n = static_cast<double>(drawing.n);
+  Drawn drawn = keys_of(params, n, drawing.causal);
+  while (!drawing.n && n < most_chosen && pairs_of(drawn.keys) > pairs_of_mask(n, drawing.causal) / 2) {
+    n *= 2;
+    drawn = keys_of(params, n, drawing.causal);
+  }
+  const double pairs = pairs_of(drawn.keys), rows = static_cast<double>(n);
   const std::string facts = fmt::format("{}{}, n = {}: nnz {:.0f}, density {:.4g}", params.spec(),
-                                        drawing.causal ? ", causal" : "", drawing.n, pairs, pairs / (n * n));
+                                        drawing.causal ? ", causal" : "", n, pairs, pairs / (rows * rows));
   std::cout << facts << "\n";
   if (drawn.of_content) std::cout << "it depends on the tokens: those of a Gaussian head, logits of unit variance\n";
-  const Index side = (drawing.n + widest - 1) / widest;
+  const Index side = (n + widest - 1) / widest;
   std::cout << (side == 1 ? std::string("row i, key j: # has weight, . has none\n")
                           : fmt::format("a character is {0} x {0} pairs: # all have weight, + some, . none\n", side));
   print_cells(drawn.keys, side);

@@ -1,6 +1,7 @@
 // Draws the pattern of a sparse method: the keys to which each row of one head gives weight.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "harness/core/parameters.hpp"
@@ -8,7 +9,7 @@
 namespace attnbench {
 
 struct PatternDrawing {
-  Index n = 64;
+  std::optional<Index> n;  // empty: 64, doubled up to 1024 until half of the pairs that the mask leaves are left out
   bool causal = false;
   std::string image;  // also draw it to this .png or .svg file; empty: do not
 };

@@ -24,6 +24,14 @@ struct Question {
   std::vector<std::string> where, series;
 };
 
+// The word after --log.
+std::string log_of(const std::vector<std::string>& words) {
+  if (words.size() > 1)
+    throw Misuse(fmt::format("plot: --log {}: expected one word: --log xy makes both axes logarithmic",
+                             fmt::join(words, " --log ")));
+  return words.empty() ? "" : words.front();
+}
+
 // The numbers that the cells have for a size or a parameter; empty if a value is a word.
 std::set<double> numbers_of(const std::vector<StoredCell>& cells, const std::string& name) {
   std::set<double> numbers;
@@ -151,7 +159,7 @@ nlohmann::json description_of(Question asked, const std::string& file) {
 int run(const std::vector<std::string>& arguments) {
   std::vector<std::string> files, figures;
   std::string output = "figures", formats = "svg,pdf", style = "report", table;
-  std::vector<std::string> renamed;
+  std::vector<std::string> renamed, logs;
   std::map<std::string, std::string> changes;
   bool points = false, tex = false, facet = false;
   Question asked;
@@ -169,7 +177,7 @@ int run(const std::vector<std::string>& arguments) {
       "of --y: only these cells; the same name again allows another value (repeatable)")(
       "series", options::value(&asked.series)->value_name("NAME"),
       "of --y: a column or a parameter that names a curve (repeatable) [method]")(
-      "log", options::value(&asked.log)->value_name("AXES"), "of --y: x, y, xy or none [by the range of the numbers]")(
+      "log", options::value(&logs)->value_name("AXES"), "of --y: x, y, xy or none [by the range of the numbers]")(
       "style", options::value(&style)->value_name("STYLE"),
       "report, or paper: as wide as a column, without title and notes, and with a file NAME.json that plot draws "
       "again; exit code 3: something is left out [report]")("table", options::value(&table)->value_name("FORMAT"),
@@ -186,6 +194,7 @@ int run(const std::vector<std::string>& arguments) {
       "points", options::bool_switch(&points),
       "only compute the points of the stored figures into the file's tables panel and point, for your own programs");
   if (!parse_arguments("plot", visible, arguments, {{"file", -1}})) return 0;
+  asked.log = log_of(logs);
   if (files.empty()) files = {"results/attnbench.db"};
   if (asked.y.empty() && (!asked.x.empty() || !asked.where.empty() || !asked.series.empty() || !asked.log.empty()))
     throw Misuse("plot: --x, --where, --series and --log belong to a figure of one metric; add --y METRIC");

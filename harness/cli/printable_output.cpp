@@ -11,9 +11,15 @@ namespace attnbench {
 
 namespace {
 
-static_assert(bold_begins.size() == bold_ends.size());
+// The end of the style that the text begins with; 0 if it begins with none.
+size_t end_of_style(std::string_view text) {
+  if (text.starts_with(style_ends)) return style_ends.size();
+  for (const std::string_view style : style_begins)
+    if (text.starts_with(style)) return style.size();
+  return 0;
+}
 
-// Commands print in bold, and bold harms no terminal.
+// Commands print styles, which harm no terminal.
 class Filter final : public std::streambuf {
  public:
   explicit Filter(std::streambuf& sink) : sink_(sink) {}
@@ -27,11 +33,9 @@ class Filter final : public std::streambuf {
   std::streamsize xsputn(const char* text, std::streamsize size) override {
     std::string shown;
     for (std::string_view rest(text, static_cast<size_t>(size)); !rest.empty();) {
-      const size_t mark = std::min(rest.find(bold_begins), rest.find(bold_ends));
-      shown += printable(rest.substr(0, mark));
-      if (mark == rest.npos) break;
-      shown += rest.substr(mark, bold_begins.size());
-      rest.remove_prefix(mark + bold_begins.size());
+      const size_t style = end_of_style(rest), end = style ? style : std::min(rest.find('\x1b', 1), rest.size());
+      shown += style ? std::string(rest.substr(0, style)) : printable(rest.substr(0, end));
+      rest.remove_prefix(end);
     }
     const auto length = static_cast<std::streamsize>(shown.size());
     return sink_.sputn(shown.data(), length) == length ? size : 0;

@@ -110,13 +110,13 @@ int run_program(int argc, char** argv) {
   try {
     return worker ? dispatch_in_worker(words) : dispatch_with_plugins(words);
   } catch (const Misuse& e) {
-    std::cerr << "attnbench: " << e.what() << "\n";
+    print_message(e.what());
     return 2;
   } catch (const std::bad_alloc&) {
-    std::cerr << "attnbench: out of memory\n";
+    print_message("out of memory");
     return 1;
   } catch (const std::exception& e) {
-    std::cerr << "attnbench: " << e.what() << "\n";
+    print_message(e.what());
     return 1;
   }
 }

@@ -2,7 +2,6 @@
 #include "harness/runner/reproduce.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,6 +9,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/recipe_file.hpp"
+#include "harness/cli/reproduction_summary.hpp"
 #include "harness/cli/script.hpp"
 #include "harness/cli/terminal.hpp"
 #include "harness/figures/draw_figures.hpp"
@@ -48,16 +48,13 @@ std::string source_of(const Statement& statement) {
   return statement.source.empty() ? "this project's own finding" : statement.source;
 }
 
-// The smallest sizes only show that everything runs.
-bool claims(RecipeSize size) { return size != RecipeSize::smoke; }
-
 // Prints "HOLDS     statement (region)", and below it the numbers that decided and the statement's source.
 void print(const Verdict& verdict, RecipeSize size) {
   const auto& [statement, finding] = verdict;
   const std::string region = finding.region.empty() ? "" : fmt::format(": {}", finding.region);
   std::cout << fmt::format("  {:<10}{}{}\n", to_string(finding.ruling), statement.text, region);
   std::cout << fmt::format("{:12}{}\n{:12}[{}]\n", "", finding.numbers, "", source_of(statement));
-  if (claims(size) && contradicts_expectation(verdict))
+  if (means_anything(size) && contradicts_expectation(verdict))
     std::cout << fmt::format("{:12}NOT AS EXPECTED: the statement was expected to be {}\n", "",
                              to_string(statement.expected));
 }
@@ -80,81 +77,9 @@ void explain(const RecipeEntry& entry, RecipeSize size) {
   }
 }
 
-using Rulings = std::map<Ruling, size_t>;
-
 // The experiment that a recipe runs first: the topic under which the summary counts it.
 std::string topic_of(const Recipe& recipe) {
   return recipe.runs().empty() ? "closed forms" : parse_spec(recipe.runs().front().request.experiment).name;
-}
-
-struct Tally {
-  struct Topic {
-    size_t recipes = 0;
-    Rulings rulings;
-  };
-  RecipeSize size;
-  Rulings rulings;
-  std::map<std::string, Topic> topics;
-  std::vector<std::string> contradictions, not_done;
-  double seconds = 0;
-
-  void add(const Reproduction& done, const std::string& topic, const RunSummary& ran) {
-    seconds += done.seconds;
-    ++topics[topic].recipes;
-    if (ran.not_done > 0)
-      not_done.push_back(fmt::format("{}: {} not done, the first: {}", done.recipe, ran.not_done, ran.first_reason));
-    for (const Verdict& verdict : done.verdicts) {
-      ++rulings[verdict.finding.ruling];
-      ++topics[topic].rulings[verdict.finding.ruling];
-      if (claims(size) && contradicts_expectation(verdict))
-        contradictions.push_back(fmt::format("{}: {}", done.recipe, verdict.statement.text));
-    }
-  }
-};
-
-std::string words_of(const Rulings& rulings) {
-  std::vector<std::string> words;
-  for (const auto& [ruling, count] : rulings) words.push_back(fmt::format("{} {}", count, to_string(ruling)));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-// At most `most` of them.
-void print_lines(const std::vector<std::string>& lines, size_t most) {
-  for (size_t i = 0; i < std::min(most, lines.size()); ++i)
-    std::cout << "  " << wrapped(lines[i], terminal_width(), 4, 2) << "\n";
-  if (lines.size() > most) std::cout << fmt::format("  and {} more\n", lines.size() - most);
-}
-
-void print_topics(const Tally& tally) {
-  size_t width = 0;
-  for (const auto& [topic, counts] : tally.topics) width = std::max(width, topic.size());
-  std::cout << fmt::format("\n{:<{}}  recipes", "measured by", std::max<size_t>(11, width));
-  for (const auto& [ruling, count] : tally.rulings) std::cout << "  " << to_string(ruling);
-  std::cout << "\n";
-  for (const auto& [topic, counts] : tally.topics) {
-    std::string line = fmt::format("{:<{}}  {:>7}", topic, std::max<size_t>(11, width), counts.recipes);
-    for (const auto& [ruling, all] : tally.rulings) {
-      const auto here = counts.rulings.find(ruling);
-      const std::string number = here == counts.rulings.end() ? "" : std::to_string(here->second);
-      line += fmt::format("  {:>{}}", number, to_string(ruling).size());
-    }
-    std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
-  }
-  std::cout << "\n";
-}
-
-void print(const Tally& tally) {
-  constexpr size_t most_listed = 8;
-  if (tally.topics.size() > 1) print_topics(tally);
-  size_t verdicts = 0;
-  for (const auto& [ruling, count] : tally.rulings) verdicts += count;
-  std::cout << fmt::format("{} verdicts in {:.0f} s: {}; {}\n", verdicts, tally.seconds, words_of(tally.rulings),
-                           claims(tally.size) ? fmt::format("{} not as expected", tally.contradictions.size())
-                                              : "at these sizes they have no meaning");
-  print_lines(tally.contradictions, most_listed);
-  if (!tally.not_done.empty())
-    std::cout << fmt::format("{} recipes have cells that are not done\n", tally.not_done.size());
-  print_lines(tally.not_done, most_listed);
 }
 
 // "rank  3 HOLDS, 1 DEPENDS  120 run  4.2 s"
@@ -256,7 +181,7 @@ int reproduce_command(const std::vector<std::string>& words) {
       std::cout << std::flush;
     }
   }
-  print(tally);
+  std::cout << summary_of(tally, text_width());
   std::cout << "the page with the figures: " << std::flush;
   draw_figures(results);
   const int drawn = run_script("report.py", {results, "-o", folder.string(), "--bundle"});

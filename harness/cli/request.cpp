@@ -303,6 +303,15 @@ RunRequest parse_recipe_run(const std::vector<NamedOption>& given) {
   return request;
 }
 
+std::vector<OptionGroup> request_groups() {
+  return {{"what is measured", {"method", "methods", "input", "sweep", "zip", "match"}},
+          {"the problem",
+           {"n", "d", "dv", "heads", "causal", "bidirectional", "precision", "round", "logit-scale", "seed"}},
+          {"how often and how long",
+           {"replicates", "until", "retry", "timeout", "memory", "threads", "wait-quiet", "shard"}},
+          {"results and options", {"results", "audit", "all", "config", "help"}}};
+}
+
 double parse_memory_size(const std::string& option, const std::string& text) {
   static constexpr std::pair<const char*, double> units[] = {
       {"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},

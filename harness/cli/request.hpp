@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/cli/command.hpp"
 #include "harness/runner/execute.hpp"
 #include "harness/runner/plan.hpp"
 
@@ -32,6 +33,9 @@ using NamedOption = std::pair<std::string, std::string>;
 // The request of a recipe's run, from the options that say what is measured: not those that say how, such as a limit.
 // Throws Misuse.
 RunRequest parse_recipe_run(const std::vector<NamedOption>& given);
+
+// The headings under which --help shows the options of run and plan.
+std::vector<OptionGroup> request_groups();
 
 // "4GB", "512MiB", "1e9": bytes, at least 1, in decimal or binary units. Throws Misuse. option: for the message.
 double parse_memory_size(const std::string& option, const std::string& text);

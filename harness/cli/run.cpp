@@ -28,7 +28,7 @@ void print_caveats(const std::vector<Cell>& cells) {
   std::set<std::string> caveats;
   for (const Cell& cell : cells)
     for (const auto& caveat : find<MethodEntry>(cell.method.name()).caveats(cell.method, cell.problem.shape))
-      if (caveats.insert(caveat).second) std::cerr << "attnbench: note: " << caveat << "\n";
+      if (caveats.insert(caveat).second) print_message("note: " + caveat);
 }
 
 // Says which methods cost something else than --match asks for: they have no budget, or none that reaches it.
@@ -43,16 +43,15 @@ void print_unmatched(const std::vector<Cell>& cells, const Match& match) {
   constexpr double near = 1.25;
   for (const auto& [method, share] : shares)
     if (share > near || share < 1 / near)
-      std::cerr << fmt::format(
-          "attnbench: note: {} costs {:.2g} of what --match asks for: no budget of it comes nearer\n", method, share);
+      print_message(
+          fmt::format("note: {} costs {:.2g} of what --match asks for: no budget of it comes nearer", method, share));
 }
 
 void print_notes(const RunRequest& request, const std::vector<Cell>& cells) {
   print_caveats(cells);
   const bool one_head = !find<ExperimentEntry>(parse_spec(request.experiment).name).whole_model;
   for (const std::string& input : one_head ? request.inputs : std::vector<std::string>())
-    if (const std::string remark = remark_on_heads(input); !remark.empty())
-      std::cerr << "attnbench: note: " << remark << "\n";
+    if (const std::string remark = remark_on_heads(input); !remark.empty()) print_message("note: " + remark);
   if (request.match) print_unmatched(cells, *request.match);
 }
 
@@ -63,7 +62,7 @@ void print_estimate(const RunRequest& request, const Backlog& backlog, const std
     modelled += static_cast<double>(entry.missing.size()) * seconds_by_model(*entry.cell, nominal_rates);
   if (modelled / request.threads < worth_telling / 10) return;
   const RunEstimate expected = estimate(request, backlog, past_cells(results, parse_spec(request.experiment).name));
-  if (expected.high > worth_telling) std::cerr << "attnbench: this will take " << expected.text() << "\n";
+  if (expected.high > worth_telling) print_message("this will take " + expected.text());
 }
 
 // Prints "3 crashed, 1 timed out, 40 more", then a table of the endings.
@@ -160,7 +159,8 @@ const bool registered = add(
                               "run rank --methods softmax performer --sweep n=512:8192:x4",
                               "run speed --methods performer,linear -n 256:4096:x2 --threads 1",
                               "run attention-error --method performer --input heads.npz,head=all"},
-                 .names = {"experiments"}});
+                 .names = {"experiments"},
+                 .groups = request_groups()});
 
 }  // namespace
 }  // namespace attnbench::run_command

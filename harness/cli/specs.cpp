@@ -19,7 +19,10 @@ bool holds_specs(const std::string& spec) {
   return !parameters.empty() && parameters.front().kind == Parameter::Kind::specs;
 }
 
-bool ends_like_heads(const std::string& path) { return path.ends_with(".npz") || path.ends_with(".safetensors"); }
+// Files of torch.save are among them: the reader of files tells how to convert one.
+bool ends_like_heads(const std::string& path) {
+  return path.ends_with(".npz") || path.ends_with(".safetensors") || path.ends_with(".pt") || path.ends_with(".pth");
+}
 
 // The value of the argument `head`, or null.
 std::string* head_of(Spec& spec) {

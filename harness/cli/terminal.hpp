@@ -12,12 +12,19 @@ size_t terminal_lines();
 // Characters of a line of text that other programs may read line by line: without a terminal nothing is broken.
 size_t text_width();
 
-constexpr std::string_view bold_begins = "\x1b[1m", bold_ends = "\x1b[0m";
-// The text in bold if standard output is a terminal and NO_COLOR is not set (no-color.org).
+enum class Style { bold, red, green, yellow };
+constexpr std::string_view style_begins[] = {"\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"}, style_ends = "\x1b[0m";
+// The text in that style if standard output is a terminal that shows styles and NO_COLOR is not set (no-color.org).
+std::string styled(Style style, const std::string& text);
 std::string bold(const std::string& text);
 
 // Breaks lines between words, at most `width` characters each. Later lines begin with `indent` spaces. The first line
-// is taken to begin at column `column`. Line breaks of the text stay.
+// is taken to begin at column `column`. Line breaks of the text stay. Styles take no room.
 std::string wrapped(const std::string& text, size_t width, size_t indent, size_t column = 0);
+// The same for each line of a text that is laid out: the spaces at the beginning of a line stay.
+std::string wrapped_lines(const std::string& text, size_t width, size_t indent);
+
+// Prints "attnbench: " and the message on standard error, on one line or as wide as the terminal that shows it.
+void print_message(const std::string& message);
 
 }  // namespace attnbench

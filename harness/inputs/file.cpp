@@ -43,7 +43,9 @@ const bool registered = add(InputEntry{
              .cost = "the file is read once and kept",
              .family = "file"},
     .parameters = {Parameter::text("path", "", "the file"),
-                   Parameter::integer("head", 0, "the first head to measure; further heads follow it", 0),
+                   Parameter::integer(
+                       "head", 0,
+                       "the head to measure, from 0; a call of several (speed --heads 2) takes the next ones too", 0),
                    Parameter::integer("batch", 0, "the item of the batch", 0)},
     .draw = draw,
     .limits =

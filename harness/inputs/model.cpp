@@ -266,7 +266,9 @@ InputEntry entry_of(const Files& files, Description text) {
   return {
       .text = std::move(text),
       .parameters = {Parameter::integer("layer", 2, "the layer, from 0", 0),
-                     Parameter::integer("head", 1, "the first head to measure, from 0; further heads follow it", 0),
+                     Parameter::integer(
+                         "head", 1,
+                         "the head to measure, from 0; a call of several (speed --heads 2) takes the next ones too", 0),
                      Parameter::choice("weights", "trained", "the weights after training, or before its first step",
                                        {"trained", "initial"}),
                      Parameter::integer_or(

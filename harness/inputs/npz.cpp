@@ -82,11 +82,7 @@ std::map<std::string, Entry> npy_entries(const Archive& archive, std::uint64_t f
              "at most 64 GiB, and no more than its compression can expand to");
     if (!entries.emplace(std::move(name), Entry{i, stat.size}).second) refuse("is there twice", "each array once");
   }
-  if (entries.empty() && of_pytorch(archive))
-    throw Misuse(
-        fmt::format("{}: a file of torch.save; write q, k and v with np.savez('heads.npz', q=q.numpy(), "
-                    "k=k.numpy(), v=v.numpy()), or take them from a model with scripts/capture_qkv.py",
-                    archive.file));
+  if (entries.empty() && of_pytorch(archive)) refuse_file_of_pytorch(archive.file);
   if (entries.empty())
     throw Misuse(
         fmt::format("{}: a zip archive without arrays; expected .npy files, as numpy.savez writes", archive.file));

@@ -91,6 +91,7 @@ NamedTensors read_tensors(const std::filesystem::path& path, const std::vector<s
   if (path.extension() == ".safetensors" || (!npz && !zip && start.ends_with('{') && start.size() == 9))
     return read_safetensors(path, only, if_there);
   if (npz || zip) return read_npz(path, only, if_there);
+  if (path.extension() == ".pt" || path.extension() == ".pth") refuse_file_of_pytorch(path.string());
   throw Misuse(fmt::format("{}: neither .safetensors nor .npz by its name and first bytes; convert it to one of them",
                            path.string()));
 }

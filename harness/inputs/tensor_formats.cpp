@@ -128,4 +128,11 @@ std::uintmax_t size_of_regular_file(const std::filesystem::path& path) {
   return size;
 }
 
+void refuse_file_of_pytorch(const std::string& file) {
+  throw Misuse(
+      fmt::format("{}: a file of torch.save; write q, k and v with np.savez('heads.npz', q=q.numpy(), "
+                  "k=k.numpy(), v=v.numpy()), or take them from a model with scripts/capture_qkv.py",
+                  file));
+}
+
 }  // namespace attnbench

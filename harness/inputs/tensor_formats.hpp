@@ -42,4 +42,7 @@ std::vector<std::string> names_to_read(const std::filesystem::path& path, const 
 // Size of a regular file. Throws Misuse if it does not exist or cannot be read.
 std::uintmax_t size_of_regular_file(const std::filesystem::path& path);
 
+// Throws the Misuse that tells how tensors of torch.save come into a file that can be read.
+[[noreturn]] void refuse_file_of_pytorch(const std::string& file);
+
 }  // namespace attnbench

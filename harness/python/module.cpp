@@ -219,6 +219,7 @@ PYBIND11_MODULE(_native, module) {
     PyObject* const kept = py::function(spoilt).release().ptr();
     set_spoilt([kept] { return in_python("", [&] { return py::handle(kept)().cast<bool>(); }); });
   });
+  module.attr("__version__") = ATTNBENCH_VERSION;
   add_functions(module);
   add_recording(module);
 }

@@ -217,9 +217,20 @@ class Expansion {
     if (heads > 1 && !entry.timing())
       throw Misuse(fmt::format("heads={}: {} measures one head per cell; sweep the input's head or use --replicates",
                                heads, entry.text.name));
+    if (heads > 1) refuse_more_heads(cell);
     if (rounding != Rounding::none && entry.timing())
       throw Misuse(fmt::format("round {}: half precision is emulated, so {} would time the emulation; leave it out",
                                to_string(rounding), entry.text.name));
+  }
+
+  // A call of several heads takes those of the input from the spec's own on.
+  static void refuse_more_heads(const Cell& cell) {
+    const Index stored = find<InputEntry>(cell.input.name()).limits(cell.input).heads;
+    if (stored == 0 || !cell.input.has("head")) return;  // a law draws any number
+    const Index first = cell.input.integer("head"), left = stored - first;
+    if (cell.problem.heads > left)
+      throw Misuse(fmt::format("heads={}: {} has {} heads, and {} of them from head {} on; expected at most {}",
+                               cell.problem.heads, cell.input.spec(), stored, left, first, left));
   }
 
   // An experiment may have an option without which it needs no n x n matrix.

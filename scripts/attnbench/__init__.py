@@ -31,6 +31,7 @@ __all__ = [
     "Sizes",
     "Skip",
     "Theory",
+    "__version__",
     "attend",
     "attention_matrix",
     "check",
@@ -63,7 +64,11 @@ def _why_not(error: ImportError) -> str:
 
 
 try:
-    from attnbench._native import Misuse, NumericallyInvalid  # isort: skip: of another version, nothing else matters
+    from attnbench._native import (
+        Misuse,
+        NumericallyInvalid,
+        __version__,
+    )  # isort: skip: of another version, nothing else matters
 
     import numpy as _numpy  # noqa: F401
 except ImportError as _error:

@@ -4,6 +4,8 @@ from typing import Any, Callable, Mapping, Sequence
 
 from numpy.typing import NDArray
 
+__version__: str
+
 class Misuse(ValueError):
     """The request is invalid. The message says what was given, what was expected and how to fix it."""
 

@@ -248,6 +248,18 @@ class MessageTest(Folder):
         Path(self.results).unlink()
         self.refused("run", "rank", "-m", "uniform", "--input", "gaussian:head=all", says="unknown parameter 'head'")
 
+    def test_more_heads_in_a_call_than_the_input_has(self) -> None:
+        path = self.heads()
+        words = ("speed", "--method", "uniform", "--heads")
+        says = f"heads=8: file:path={path} has 4 heads, and 4 of them from head 0 on; expected at most 4"
+        self.refused("run", *words, "8", "--input", path, says=says)
+        self.refused("plan", *words, "8", "--input", path, says=says)
+        self.refused("run", *words, "2", "--input", f"{path},head=3", says="1 of them from head 3 on")
+        self.refused("run", *words, "4", "--input", "model", says="model has 3 heads, and 2 of them from head 1 on")
+        self.done("plan", *words, "2", "--input", f"{path},head=2", "--results", self.results)
+        self.done("plan", *words, "8", "--input", "gaussian", "--results", self.results)
+        self.assertIn("takes the next ones too", " ".join(self.done("describe", "file").split()))
+
     def test_axes(self) -> None:
         self.refused("run", "rank", "-m", "local", "--sweep", "m=16,32", says="the budget of local is window")
         self.refused("run", "rank", "-m", "performer", "--sweep", "m=16-256", says="a range reads m=16:256:x2")
@@ -276,10 +288,17 @@ class MessageTest(Folder):
         self.refused("recommend", "--max-memory", "64", says="did you mean 64MB?")
 
     def test_files_of_pytorch(self) -> None:
-        path = self.folder / "t.pt"
-        with zipfile.ZipFile(path, "w") as archive:
+        zipped, pickled = self.folder / "t.pt", self.folder / "t.pth"
+        with zipfile.ZipFile(zipped, "w") as archive:
             archive.writestr("t/data.pkl", b"")
-        self.refused("attend", "uniform", "--input", path, "--output", "o.safetensors", says="a file of torch.save")
+        pickled.write_bytes(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")  # as torch.save wrote before version 1.6
+        for path in (zipped, pickled):
+            says = f"{path}: a file of torch.save; write q, k and v with np.savez('heads.npz', "
+            self.refused("attend", "uniform", "--input", path, "--output", "o.safetensors", says=says)
+            self.refused("run", "rank", "-m", "uniform", "--input", path, says=says)
+            self.refused("plan", "rank", "-m", "uniform", "--input", f"{path},head=1", says=says)
+            self.refused("recommend", "--input", path, says=says)
+        self.refused("run", "rank", "-m", "uniform", "--input", "none.pt", says="none.pt: there is no such file")
 
     def test_a_match_that_no_budget_reaches_is_said(self) -> None:
         words = ("attention-error", "--methods", "uniform", "performer", *SIZES, "--match", "flops=100000")
@@ -334,6 +353,17 @@ class HelpTest(Folder):
                     made = run(*words, "--help")  # the words are parsed before --help answers
                     self.assertEqual(made.returncode, 0, example + made.stderr)
 
+    def test_the_options_of_run_and_plan_are_under_headings(self) -> None:
+        for command in ("run", "plan"):
+            text = self.done(command, "--help")
+            parts = re.split(r"\n\n(?=[a-z])", text)
+            heads = [part.splitlines()[0] for part in parts if "\n  -" in part]
+            groups = ["what is measured", "the problem", "how often and how long", "results and options"]
+            self.assertEqual(heads, [*groups, "options of every command"])  # none is left in "options"
+            for heading, option in zip(groups, ("--sweep", "--causal", "--timeout", "--results")):
+                (part,) = (part for part in parts if part.startswith(heading))
+                self.assertRegex(part, rf"\n  (-\w, )?{option} ?")
+
     def test_lists_are_broken_for_a_terminal_alone(self) -> None:
         entries = self.done("list", "methods").splitlines()
         self.assertEqual(len(entries), 40)  # the heading, and a line for each
@@ -352,6 +382,95 @@ class HelpTest(Folder):
         self.assertNotIn("\x1b[", on_terminal("--help", NO_COLOR="1"))
         self.assertNotIn("\x1b[", on_terminal("--help", TERM="dumb"))
         self.assertNotIn("\x1b[", self.done("--help"))
+
+
+class LongRunTest(Folder):
+    def test_a_long_run_says_before_it_begins_how_long_it_will_take(self) -> None:
+        words = ("run", "rank", "-m", "softmax", "-d", "8", "--timeout", "1", "--results", self.results)
+        made = run(*words, "-n", "100000")
+        self.assertRegex(made.stderr, r"attnbench: this will take about [\d.]+ \w+ \([\d.]+ \w+ to [\d.]+ \w+\)")
+        self.assertNotIn("this will take", run(*words, "-n", "32").stderr)
+
+    def test_a_log_of_recipes_has_a_line_for_each(self) -> None:
+        names = ("one", "two")
+        for name in names:
+            self.done("new", "recipe", name, "-o", self.folder)
+        files = [str(self.folder / f"{name}.recipe.json") for name in names]
+        words = ("--smoke", "--results", self.results, "-o", str(self.folder / "page"))
+        lines = self.done("reproduce", *files, *words).splitlines()
+        for name in names:
+            self.assertEqual(sum(line.startswith(name) for line in lines), 1)
+        # Beside these an estimate if it takes long, the sum of the verdicts, and the page's line.
+        self.assertLessEqual(len(lines), len(names) + 3)
+        self.assertIn("verdicts in", lines[-2])
+
+
+class PlanTest(Folder):
+    def cells(self, *words: str) -> list[list[str]]:
+        lines = self.done("plan", *words, *SIZES, "--results", self.results).splitlines()
+        return [line.split("  ")[:3] for line in lines if line.count("  ") == 3]
+
+    def test_a_cell_says_the_defaults_that_tell_it_from_others(self) -> None:
+        words = ("--method", "performer", "--sweep", "m=16,256", "--sweep", "features=positive,trig")
+        methods = {method for _, method, _ in self.cells("rank", *words)}
+        self.assertIn("performer (features=positive, m=256, projection=orthogonal)", methods)
+        self.assertIn("performer:m=16 (features=positive, projection=orthogonal)", methods)
+        self.assertIn("performer:features=trig,m=16 (projection=orthogonal)", methods)
+        self.assertEqual(self.cells("rank", "-m", "local"), [["rank", "local (window=64)", "gaussian"]])
+        self.assertEqual(self.cells("rank", "-m", "local:window=8"), [["rank", "local:window=8", "gaussian"]])
+        inputs = {given for _, _, given in self.cells("rank", "-m", "uniform", "--sweep", "scale=0.5,1")}
+        self.assertEqual(inputs, {"gaussian (scale=1)", "gaussian:scale=0.5"})
+
+
+class CheckTest(Folder):
+    """A terminal gets lines that fit it and colours; elsewhere check prints one line a claim."""
+
+    def test_a_terminal_gets_lines_that_fit_it_and_others_one_line_a_claim(self) -> None:
+        made = run("check", "performer:sign_fix=false", COLUMNS="80")  # as some shells export it
+        self.assertEqual(made.returncode, 1, made.stderr)
+        piped = made.stdout
+        lines = [line for line in piped.splitlines() if line.startswith("  ")]
+        self.assertTrue(all(re.match(r"  [a-z-]+ +[A-Z]+ ", line) for line in lines))
+        self.assertGreater(max(map(len, lines)), 200)
+        shown = on_terminal("check", "performer:sign_fix=false", columns=80, NO_COLOR="1")
+        self.assertLessEqual(max(map(len, shown.splitlines())), 80)
+        same = [re.sub(r", [\d.]+ s ", " ", " ".join(text.split())) for text in (shown, piped)]
+        self.assertEqual(*same)
+
+    def test_outcomes_have_colours_on_terminals_that_want_them(self) -> None:
+        words = ("check", "performer:sign_fix=false")
+        shown = on_terminal(*words)
+        self.assertIn("\x1b[32mPASS\x1b[0m", shown)
+        self.assertIn("\x1b[31mFAIL\x1b[0m     ", shown)
+        self.assertIn("\n\x1b[31mFAIL\x1b[0m: 1 spec", shown)
+        self.assertNotIn("\x1b[", on_terminal(*words, NO_COLOR="1"))
+        self.assertNotIn("\x1b[", on_terminal(*words, TERM="dumb"))
+        self.assertNotIn("\x1b[", self.done(*words, code=1))
+
+    def test_a_bias_is_said_in_the_unit_of_describe_as_well(self) -> None:
+        printed = self.done("check", "performer:sign_fix=false", code=1)
+        (line,) = re.findall("^  unbiased .*", printed, re.MULTILINE)
+        scaled = float(re.findall(r", ([+-][\d.]+) % \[", line)[0])
+        pair, share = re.findall(r"(q [+-] k) along [^:;]*: ([+-][\d.]+) % of K\(q, k\) itself", line)[0]
+        # K(q, k) = exp(-|q - k|^2 / 2) sqrt(K(q, q) K(k, k)), and this pair has |q - k|^2 = 0.1 or 1.
+        distance = 1.0 if pair == "q - k" else 0.1
+        self.assertAlmostEqual(float(share) * np.exp(-distance / 2), scaled, delta=0.01)
+        self.assertIn("biased by -15 % of K(q, k) at d = 4", " ".join(self.done("describe", "performer").split()))
+
+    def test_a_failure_names_the_page_that_explains_it(self) -> None:
+        hint = 'docs/claims.md, "Reading a FAIL"'
+        self.assertIn(hint, self.done("check", "performer:sign_fix=false", code=1).splitlines()[-1])
+        self.assertIn("## Reading a FAIL", (Path(__file__).parents[2] / "docs/claims.md").read_text())
+        self.assertNotIn(hint, self.done("check", "uniform"))
+
+    def test_messages_are_as_wide_as_the_terminal(self) -> None:
+        words = ("run", "rank", "-m", "uniform", "--memory", "4", "--results", self.results)
+        piped = run(*words).stderr
+        self.assertEqual(piped.count("\n"), 1)
+        self.assertGreater(len(piped), 70)
+        shown = on_terminal(*words)
+        self.assertLessEqual(max(map(len, shown.splitlines())), 70)
+        self.assertEqual(" ".join(shown.split()), piped.strip())
 
 
 class CompletionTest(Folder):

@@ -7,6 +7,7 @@ PROGRAM_WITH_SAMPLES was built with these.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,30 @@ class NewTest(unittest.TestCase):
                 self.assertTrue(made.stdout.startswith(str(path)))
                 camel = "".join(word.capitalize() for word in name.split("-"))
                 self.assertEqual(path.read_text().replace(camel, "Sample"), (SAMPLES / f"{name}.cpp").read_text())
+
+    def test_a_file_outside_of_the_tree_has_a_cmakelists_that_builds_it(self) -> None:
+        (prefix := self.folder / "prefix").mkdir()
+        (prefix / "attnbenchConfig.cmake").write_text(  # in place of the installed one: the samples link the program
+            "add_library(attnbench::plugin INTERFACE IMPORTED)\n"
+        )
+        made = run(PROGRAM, "new", "feature-map", "my-map", "-o", str(self.folder / "new"))
+        self.assertEqual(made.returncode, 0, made.stderr)
+        lists = self.folder / "new/CMakeLists.txt"
+        self.assertEqual(made.stdout.splitlines()[1], str(lists))
+        written = lists.read_text()
+        self.assertIn("add_library(mine MODULE my_map.cpp)", written)
+        (command,) = re.findall(r"^  (cmake .*) && ", made.stdout, re.MULTILINE)
+        configured = subprocess.run(
+            [*command.split(), f"-Dattnbench_DIR={prefix}"], cwd="/", capture_output=True, text=True
+        )
+        self.assertEqual(configured.returncode, 0, configured.stderr)
+        again = run(PROGRAM, "new", "input", "my-input", "-o", str(self.folder / "new"))
+        self.assertEqual(lists.read_text(), written)
+        self.assertIn("is there already", again.stdout)
+        self.assertIn("\n  add_library(mine MODULE my_input.cpp)\n", again.stdout)
+        tutorial = (Path(__file__).parents[2] / "docs/tutorial.md").read_text()
+        (block,) = re.findall(r"^```cmake\n# CMakeLists.txt\n(.*?)^```", tutorial, re.MULTILINE | re.DOTALL)
+        self.assertEqual(written.replace("my_map", "rademacher"), block)
 
     def test_samples_pass_check(self) -> None:
         made = run(PROGRAM_WITH_SAMPLES, "check", *CHECKED)

@@ -40,6 +40,16 @@ TEST_CASE("more tokens than a line has characters are drawn in cells", "[end-to-
   CHECK_THAT(drawn.text, ContainsSubstring("\n#+" + std::string(94, '.') + "\n"));
 }
 
+TEST_CASE("without a number of tokens a pattern is drawn at a length at which it leaves out half of the pairs",
+          "[end-to-end]") {
+  const auto local = describe("local --pattern");  // of its window, 64 on either side, 64 tokens show nothing
+  CHECK_THAT(local.text, ContainsSubstring("local, n = 256: nnz 28864, density 0.4404\n"));
+  CHECK_THAT(local.text, ContainsSubstring("."));
+  CHECK_THAT(describe("local --pattern --causal").text, ContainsSubstring(", n = 256: "));
+  CHECK_THAT(describe("local:window=4 --pattern").text, ContainsSubstring(", n = 64: "));
+  CHECK_THAT(describe("local:window=4096 --pattern").text, ContainsSubstring(", n = 1024: nnz 1048576, density 1\n"));
+}
+
 TEST_CASE("a pattern that depends on the tokens says so, and others do not", "[end-to-end]") {
   CHECK_THAT(describe("top-k:k=3 --pattern -n 8").text, ContainsSubstring("nnz 24") && ContainsSubstring("depends"));
   CHECK_THAT(describe("heavy-hitter:heavy=2,recent=2 --pattern -n 8 --causal").text, ContainsSubstring("depends"));

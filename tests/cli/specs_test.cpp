@@ -28,8 +28,10 @@ TEST_CASE("a path of heads is the input file, and everything else is as it was",
   CHECK(input_spec("heads.npz") == "file:heads.npz");
   CHECK(input_spec("../a/heads.safetensors,head=3") == "file:../a/heads.safetensors,head=3");
   CHECK(input_spec("a[1].npz") == "file:[a[1].npz]");
-  for (const char* same : {"file:heads.npz", "file:heads.npz,head=all", "gaussian:scale=0.5", "model", "t.pt"})
+  for (const char* same : {"file:heads.npz", "file:heads.npz,head=all", "gaussian:scale=0.5", "model", "t.py"})
     CHECK(input_spec(same) == same);
+  CHECK(input_spec("t.pt,head=1") == "file:t.pt,head=1");  // whose reader tells how to convert it
+  CHECK(input_spec("t.pth") == "file:t.pth");
   CHECK(with_all_heads({"gaussian", "model:layer=1,head=all"}) ==
         Words{"gaussian", "model:layer=1,head=0", "model:layer=1,head=1", "model:layer=1,head=2"});
   CHECK_THAT(remark_on_heads("model"),
@@ -44,6 +46,12 @@ TEST_CASE("lines break between words, and a word that is too long stays whole", 
   CHECK(wrapped("one\ntwo three", 20, 1) == "one\n two three");
   CHECK(wrapped("unbreakable", 4, 0) == "unbreakable");
   CHECK(wrapped("", 10, 0).empty());
+  CHECK(wrapped("one two three", 13, 3) == "one two three");  // "one" ends where later lines begin
+  CHECK(wrapped("one   two three", 9, 2) == "one   two\n  three");
+  CHECK(wrapped("a \x1b[31mFAIL\x1b[0m b", 8, 0) == "a \x1b[31mFAIL\x1b[0m b");  // styles take no room
+  CHECK(wrapped("\u00b1\u00b1 \u00b1\u00b1", 5, 0) == "\u00b1\u00b1 \u00b1\u00b1");
+  CHECK(wrapped_lines("  one two\n\nthree four\n", 7, 4) == "  one\n    two\n\nthree\n    four\n");
+  CHECK(wrapped_lines("  one two", std::string::npos, 4) == "  one two");
 }
 
 TEST_CASE("an alias is the method in every case, and no name is an alias of another method", "[unit]") {

@@ -48,6 +48,13 @@ def softmax(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
     return outputs
 
 
+class VersionTest(unittest.TestCase):
+    def test_the_version_is_the_program_s(self) -> None:
+        printed = subprocess.run([BUILD / "attnbench", "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(attnbench.__version__, printed.split()[1].rstrip(","))
+        self.assertRegex(attnbench.__version__, r"^\d+\.\d+\.\d+$")
+
+
 class AttendTest(unittest.TestCase):
     def test_softmax_is_softmax_for_all_leading_axes(self) -> None:
         for leading in ((), (3,), (2, 3)):

@@ -76,6 +76,7 @@ class Asked(InTemporaryDirectory):
             two.cell("a:m=2", [1.0], experiment="other", m=2)
         for words, told in (
             ([store.path, "--y", "mes"], "mse"),
+            ([store.path, "--y", "mse", "--log", "x", "--log", "y"], "--log xy makes both axes logarithmic"),
             ([store.path, "--y", "mse", "--x", "mm"], "no cell has a column or a parameter of this name"),
             ([store.path, "--y", "mse", "--series", "projectoin"], "--series projectoin"),
             ([store.path, "--y", "mse", "--where", "n=65"], "64"),

@@ -113,9 +113,17 @@ class CaptureTest(unittest.TestCase):
         named = f"ow?={self.model}:heads"
         made = self.script(f"{self.model}:build", "-o", str(self.folder / "out"), "--attention", named)
         self.assertEqual(made.returncode, 0, made.stderr)
-        names = [Path(line).name for line in made.stdout.split()]
+        *lines, following = made.stdout.splitlines()
+        names = [Path(line.split("  ")[0]).name for line in lines]
         layers = [f"encoder.layers.{i}.self_attn.safetensors" for i in range(2)]
         self.assertEqual(sorted(names), [*layers, "own.safetensors"])
+        shape = [BATCH, HEADS, N, WIDTH // HEADS]
+        self.assertEqual(lines[names.index(layers[1])].split("  ")[1:], [f"{key} {shape}" for key in "qkv"])
+        command = following.removeprefix("next: attnbench ").split()
+        results = str(self.folder / "results.db")
+        ran = subprocess.run([PROGRAM, *command, "--results", results], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn(f"{3 * HEADS} cells", ran.stdout)  # three methods on every head
         heads = read_safetensors(self.folder / "out" / layers[1])
         self.assertEqual({x.shape for x in heads.values()}, {(BATCH, HEADS, N, WIDTH // HEADS)})
         own = read_safetensors(self.folder / "out/own.safetensors")

@@ -29,19 +29,20 @@ const bool registered = add(ProjectionEntry{
              .formula = "rows of Q times chi_d draws, Q Haar on O(d), one Q for each block of d rows",
              .reference = "Choromanski et al. 2020, arXiv:2009.14794, section 2.4; Mezzadri 2007 for the sign fix",
              .cost = "O(m d^2) for the Haar matrices, once a draw"},
-    .parameters = {Parameter::flag(
-                       "sign_fix", true,
-                       "false: Q as Householder QR leaves it; positive features are biased by -15 % at d = 4, -12 % "
-                       "at 16 and -6 % at 64 for q + k along 1 of length 0.8")
-                       .as_published(),
-                   Parameter::choice(
-                       "norms", "chi",
-                       "same-block: the norms of the Gaussian rows that Q was made of, biased by +9 % at d = 4 for "
-                       "q + k along e1 of length 0.8, not along 1; sqrt-d: all norms sqrt(d), a kernel below exp(q.k), "
-                       "by 6 % for entries "
-                       "of N(0, 1/4) at d = 64",
-                       {"chi", "same-block", "sqrt-d"})
-                       .as_published()},
+    .parameters =
+        {Parameter::flag(
+             "sign_fix", true,
+             "false: Q as Householder QR leaves it; positive features are biased by -15 % of K(q, k) at d = 4, "
+             "-12 % at 16 and -6 % at 64 for q + k along 1 of length 0.8")
+             .as_published(),
+         Parameter::choice(
+             "norms", "chi",
+             "same-block: the norms of the Gaussian rows that Q was made of, biased by +9 % at d = 4 for "
+             "q + k along e1 of length 0.8, not along 1; sqrt-d: all norms sqrt(d), a kernel below exp(q.k), "
+             "by 6 % for entries "
+             "of N(0, 1/4) at d = 64",
+             {"chi", "same-block", "sqrt-d"})
+             .as_published()},
     .draw =
         [](const Draw& draw, Index m, Index d) {
           Generator generator = orthogonal_stream(draw, d);
