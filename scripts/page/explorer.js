@@ -192,7 +192,7 @@ function layoutOf(store, form, traces, facets, width) {
     layout[`xaxis${end}`] = {...alongX, domain: [left, left + w], anchor: `y${end}`, matches: i ? "x" : undefined,
       title: {text: i + columns >= facets.length ? plotText(x.value.startsWith("metric:") ? labelOf(store, form, x.value.slice("metric:".length)) : x.value) : ""}};
     layout[`yaxis${end}`] = {...alongY, domain: [Math.max(0, top - h), top], anchor: `x${end}`, matches: i ? "y" : undefined,
-      title: {text: column === 0 ? broken(`${labelOf(store, form, y.value)}, ${centreOf(store, form, y.value)}`, h * layout.height / 10) : ""}};
+      title: {text: column === 0 && y.value ? broken(`${labelOf(store, form, y.value)}, ${centreOf(store, form, y.value)}`, h * layout.height / 10) : ""}};
     if (facet)
       layout.annotations.push({text: plotText(facet), xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom",
         showarrow: false});
@@ -240,8 +240,10 @@ async function drawPlot(store, form) {
   place.removeAllListeners("plotly_click");
   place.on("plotly_click", ({points: [point]}) => point.customdata && showCell(form, point.customdata));
   drawLegend(form, looks, () => form.elements.hide.dispatchEvent(new Event("change", {bubbles: true})));
+  const unknown = unknownsOf(store, form);
+  sayUnknown(unknown, form.closest("section"));
   document.getElementById("plot-words").textContent = 
-    wordsOf(store, form, drawn, traces, looks.size, Math.max(0, sizes.size - facets.length));
+    wordsOf(store, form, drawn, unknown, looks.size, Math.max(0, sizes.size - facets.length));
 }
 
 // Names in the view that these cells do not have, such as a misspelt metric in a link, with those that there are.
@@ -262,10 +264,9 @@ function unknownsOf(store, form) {
 }
 
 // Counts what the plot shows and what it leaves out, so that nothing is missing silently.
-function wordsOf(store, form, {points, marks, placeless, gaps, elsewhere}, traces, series, facetsLeft) {
+function wordsOf(store, form, {points, marks, placeless, gaps, elsewhere}, unknown, series, facetsLeft) {
   const {x, y} = form.elements;
-  const unknown = unknownsOf(store, form);
-  if (unknown.length) return unknown.join("; ") + ".";
+  if (!points.length && unknown.length) return "Nothing to draw, as said above.";
   const words = [`${plural(points.length, "point")} in ${series} series`];
   const lost = points.filter(point => !drawable(form, point)).length;
   if (!points.length && x.value.startsWith("metric:"))

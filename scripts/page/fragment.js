@@ -63,15 +63,14 @@ function unknownWords(value, name, known) {
   return `“${value}” is unknown here as ${name}; there is ${known.slice(0, MOST_KNOWN).join(", ")}${more}`;
 }
 
-// Says so at the top of the part that the fragment leads to.
+// Says so at the top of that part of the page.
 function sayUnknown(words, place) {
-  document.getElementById("unknown")?.remove();
-  if (!words) return;
+  place.querySelector(":scope > .unknown")?.remove();
+  if (!words.length) return;
   const notice = document.createElement("p");
-  notice.id = "unknown";
-  notice.className = "notice";
+  notice.className = "notice unknown";
   notice.role = "alert";
-  notice.textContent = `${words}.`;
+  notice.textContent = `${words.join("; ")}.`;
   place.prepend(notice);
 }
 
@@ -88,7 +87,7 @@ function setControl(control, value) {
 // Shows the view of the fragment. A fragment without "=" is a place on the page, which the browser finds itself.
 async function restoreFragment() {
   const text = location.hash.slice(1);
-  sayUnknown("");
+  for (const notice of document.querySelectorAll(".unknown")) notice.remove();
   if (!text.includes("=")) return;
   const state = text.split("&").map(part => {
     const equals = part.indexOf("=");
@@ -107,7 +106,7 @@ async function restoreFragment() {
   const unknown = state.filter((_, i) => !named[i] && !target).map(([name, value]) => name === "method" ?
     unknownWords(value, "a method", [...document.querySelectorAll(".methods summary code")].map(code => code.textContent)) :
     unknownWords(name, "a name of the link", forms.flatMap(view => controlsOf(view.form)).map(control => control.name)));
-  sayUnknown(unknown.join("; "), place);
+  if (unknown.length) sayUnknown(unknown, place);
   if (place.tagName === "DETAILS") place.open = true;
   place.scrollIntoView();
   (place.querySelector("[tabindex], summary") || place).focus({preventScroll: true});

@@ -25,7 +25,7 @@ function addVerdicts() {
       paper.open = filtered && !paper.hidden;
     }
     const unknown = selects.filter(([select, values]) => !values.includes(select.value));
-    words.textContent = [filtered ? `${shown} of ${claims.length} shown` : "",
-      ...unknown.map(([select, values]) => unknownWords(select.value, select.name, values.filter(Boolean)))].filter(Boolean).join("; ");
+    sayUnknown(unknown.map(([select, values]) => unknownWords(select.value, select.name, values.filter(Boolean))), form.closest("section"));
+    words.textContent = filtered ? `${shown} of ${claims.length} shown` : "";
   });
 }
