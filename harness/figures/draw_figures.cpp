@@ -230,7 +230,7 @@ UnitedResults::UnitedResults(const std::vector<std::string>& files, bool to_writ
 }
 
 void draw_figures(const std::filesystem::path& file) {
-  figures_in(file);  // refuses what is no description
+  figures_in(file);  // refuses a damaged description
   const MeasuredResults results(file);
   describe_runs(results, file);
   draw(results, figures_in(file), file, true);

@@ -11,7 +11,7 @@ namespace attnbench {
 inline const std::string recipe_of_runs = "runs";
 
 // The panels of such a figure. Panels are inputs. Along x is the size or parameter with most numbers, on a logarithmic
-// axis if they span it; methods without it are levels. Whatever else tells cells apart names the curves, or separates
+// axis if they span it; methods without it are levels. All other differences between cells name the curves, or separate
 // further panels where curves would be too many.
 // stored: the figure as `attnbench run` stores it, or as this function returned it: the first panel says which metric
 // is drawn and how.

@@ -1,4 +1,4 @@
-// The figure of a user's runs: no cell of the experiment is lost, whatever was swept, in however many runs.
+// The figure of a user's runs: no cell of the experiment is lost, for any sweep and any number of runs.
 #include "harness/figures/run_figure.hpp"
 
 #include <fmt/format.h>
@@ -159,7 +159,7 @@ TEST_CASE("of a file without cells of the experiment, the figure stays as it is 
 }
 
 // Random runs of some methods on some inputs, with some sizes and parameters swept.
-TEST_CASE("whatever is swept, every cell is one point of one panel", "[unit]") {
+TEST_CASE("for any sweep, every cell is one point of one panel", "[unit]") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 generator(seed);
     const auto below = [&](int end) { return std::uniform_int_distribution<int>(0, end - 1)(generator); };
