@@ -191,7 +191,7 @@ def _variables(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _page_title(results: Results, recipes: list[Recipe]) -> str:
-    """The recipes, or the experiments and the methods that were run. The file's name, if these are none or too many."""
+    """The recipes, or the experiments and the methods that were run. Of none or too many, the file's name."""
     reproduced = [recipe.name for recipe in recipes if recipe.reproduction]
     if reproduced:
         return f"Reproduced: {_few(reproduced, 'recipe')}"

@@ -659,6 +659,8 @@ class Exploring(InBrowser):
 class OwnRuns(InBrowser):
     """The page of a run of a user's own."""
 
+    page: Path
+
     @classmethod
     def setUpClass(cls) -> None:
         folder = Path(SCRATCH.name)
