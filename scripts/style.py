@@ -22,6 +22,7 @@ HUES = {
     "low-rank": 5,
     "codebook": 6,
     "mixers": 7,
+    "sampling": 1,  # no panel shows sampled keys beside trigonometric features
 }
 # Exact attention and the baselines have no hue: the others are compared with them.
 NEUTRAL = {"exact": INK, "baseline": FAINT}

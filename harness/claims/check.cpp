@@ -34,6 +34,14 @@ KernelPlans planned(const Subject& subject, const CheckSettings& settings) {
   }
 }
 
+EstimatePlans planned_estimates(const Subject& subject, const CheckSettings& settings) {
+  try {
+    return plan_estimate_claims(subject, settings.seed);
+  } catch (const std::exception& e) {  // of its constructor, which the structural claims report
+    return {.reason = e.what()};
+  }
+}
+
 ClaimResults test_structural_claims(const Subject& subject, const CheckSettings& settings) {
   const auto& claims = structural_claims();
   std::vector<ClaimResults> parts(claims.size());
@@ -110,6 +118,7 @@ std::vector<std::pair<std::string, std::string>> claim_meanings() {
   all.emplace_back("exact-pairs", "pairs (q, k) whose estimate has variance 0 give its mean in every draw");
   all.emplace_back("unbiased", "the kernel estimate's mean over draws is its closed form; finds 2 % of its scale");
   all.emplace_back("variance", "its mean squared error over draws is the closed form; finds 10 %");
+  for (const auto& [name, meaning] : estimate_claims()) all.emplace_back(name, meaning);
   return all;
 }
 
@@ -117,9 +126,11 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
              const std::function<void(const SubjectReport&)>& done) {
   Report report{.settings = settings};
   std::vector<KernelPlans> plans;
+  std::vector<EstimatePlans> estimates;
   for (const Subject& subject : subjects) {
     plans.push_back(planned(subject, settings));
-    report.tests += plans.back().tests();
+    estimates.push_back(planned_estimates(subject, settings));
+    report.tests += plans.back().tests() + estimates.back().tests();
   }
   report.threshold = z_threshold(settings.error_rate, std::max(1.0, report.tests));
   for (size_t s = 0; s < subjects.size(); ++s) {
@@ -128,6 +139,9 @@ Report check(const std::vector<Subject>& subjects, const CheckSettings& settings
     const ClaimResults kernel =
         guarded("unbiased", [&] { return test_kernel_claims(plans[s], report.threshold, settings.work, context); });
     one.results.insert(one.results.end(), kernel.begin(), kernel.end());
+    const ClaimResults estimated = guarded(
+        "mean-weights", [&] { return test_estimate_claims(estimates[s], report.threshold, settings.work, context); });
+    one.results.insert(one.results.end(), estimated.begin(), estimated.end());
     mark_implied(subjects[s], one.results);
     one.warning = warning_of(subjects[s], one.results);
     report.subjects.push_back(std::move(one));

@@ -1,6 +1,7 @@
 // The claims gate: tests everything that subjects claim, at one family-wise error rate.
 #pragma once
 
+#include "harness/claims/estimate_claims.hpp"
 #include "harness/claims/kernel_claims.hpp"
 #include "harness/claims/structural.hpp"
 

@@ -11,14 +11,8 @@ namespace attnbench {
 
 namespace {
 
-// In units of the natural scale. Rounding is 1e-12; an epsilon of 1e-4 in a method gives 1e-4 and more.
-constexpr double exact_tolerance = 1e-9;
 constexpr double no_variance = 1e-14;  // in units of scale^2: rounding leaves this much of a variance of 0
 constexpr Index exact_draws = 8;
-constexpr Index pilot_draws = 256;    // give the standard deviation of skewed estimates to a quarter
-constexpr Index fewest_draws = 1024;  // with fewer draws, z-scores are not normal
-constexpr Index most_draws = 1 << 20;
-constexpr Index batch = 128;
 
 bool counts_vectors(const Params& params) {
   const auto& declared = params.declared();
@@ -50,9 +44,11 @@ void add_unbiased(KernelPlan& plan, Index first, Index end, double least_effect)
     if (!plan.variance.empty() && plan.variance[i] == 0)
       plan.exact.push_back(p);
     else
-      plan.tests.push_back({"unbiased", place(plan.drawing) + ": " + plan.pairs.names[i], p, 1,
-                            plan.mean[i] / plan.scale[i], least_effect,
-                            plan.variance.empty() ? 0 : plan.variance[i] / (plan.scale[i] * plan.scale[i])});
+      plan.tests.push_back(
+          {{"unbiased", place(plan.drawing) + ": " + plan.pairs.names[i], plan.mean[i] / plan.scale[i], least_effect,
+            plan.variance.empty() ? 0 : plan.variance[i] / (plan.scale[i] * plan.scale[i])},
+           p,
+           1});
   }
 }
 
@@ -60,8 +56,10 @@ void add_variance(KernelPlan& plan, Index first, Index count) {
   if (plan.variance.empty()) return;
   for (Index p = first; p < first + count; ++p)
     if (plan.variance[static_cast<size_t>(p)] == 0) return;
-  plan.tests.push_back({"variance", place(plan.drawing) + ": " + plan.pairs.names[static_cast<size_t>(first)], first,
-                        count, 1, least_variance_error, 0});
+  plan.tests.push_back({{"variance", place(plan.drawing) + ": " + plan.pairs.names[static_cast<size_t>(first)], 1,
+                         least_variance_error, 0},
+                        first,
+                        count});
 }
 
 KernelPlan plan_at(Drawing drawing, const KernelTheory& theory, std::uint64_t seed) {
@@ -110,126 +108,36 @@ void kernel_on_pairs(const Approximation<double>& method, const KernelPlan& plan
 
 double statistic(const KernelPlan& plan, const KernelTest& test, const std::vector<double>& values) {
   const auto first = static_cast<size_t>(test.first);
-  if (test.claim == "unbiased") return values[first] / plan.scale[first];
+  if (test.number.claim == "unbiased") return values[first] / plan.scale[first];
   double sum = 0;
   for (size_t p = first; p < first + static_cast<size_t>(test.count); ++p)
     sum += (values[p] - plan.mean[p]) * (values[p] - plan.mean[p]) / plan.variance[p];
   return sum / static_cast<double>(test.count);
 }
 
-// Moments of each test's statistic over draws [begin, begin + draws). Batches have a fixed size and are merged in
-// order.
-std::vector<Moments> sample(const KernelPlan& plan, Index begin, Index draws, Context& context) {
-  Index pairs = 0;
-  for (const KernelTest& test : plan.tests) pairs = std::max(pairs, test.first + test.count);
-  std::vector<std::vector<Moments>> batches(static_cast<size_t>((draws + batch - 1) / batch),
-                                            std::vector<Moments>(plan.tests.size()));
-  context.for_blocks(draws, batch, [&](Context&, Index first, Index count) {
-    auto& moments = batches[static_cast<size_t>(first / batch)];
-    std::vector<double> values(static_cast<size_t>(pairs));
-    for (Index i = first; i < first + count; ++i) {
-      kernel_on_pairs(*plan.drawing.draw<double>(begin + i), plan, values);
-      for (size_t t = 0; t < moments.size(); ++t) moments[t].add(statistic(plan, plan.tests[t], values));
-    }
-  });
-  std::vector<Moments> all(plan.tests.size());
-  for (const auto& moments : batches)
-    for (size_t t = 0; t < all.size(); ++t) all[t].merge(moments[t]);
-  return all;
-}
-
-bool fails_anyway(const KernelTest& test, const Moments& seen, double threshold) {
-  return std::abs(score(seen, test.expected)) > 2 * threshold;
-}
-
-// N = (sigma (t + 3.1) / least effect)^2. Uses the closed form's sigma if it is larger, because a small sample of a
-// skewed estimate shows too little. Returns 0 beyond twice the threshold: the test fails anyway, and the squared errors
-// of a wrong kernel would ask for the maximum.
-double draws_needed(const KernelTest& test, const Moments& seen, double threshold) {
-  if (fails_anyway(test, seen, threshold)) return 0;
-  const double errors = (threshold + power_quantile) / test.least_effect;
-  return std::max(seen.variance(), test.variance) * errors * errors;
-}
-
-double most_needed(const KernelPlan& plan, const std::vector<Moments>& seen, double threshold) {
-  double most = 0;
-  for (size_t t = 0; t < seen.size(); ++t) most = std::max(most, draws_needed(plan.tests[t], seen[t], threshold));
-  return most;  // an estimate that is NaN needs no draws
-}
-
 // Counts the numbers in the state, or those of its projection vectors if the state does not contain them.
-Index most_affordable(const KernelPlan& plan, double work) {
+double numbers_of_state(const KernelPlan& plan) {
   const auto& params = plan.drawing.params();
   double numbers = counts_vectors(params) ? static_cast<double>(params.integer("m") * plan.drawing.shape().d) : 1;
   double shown = 0;
   for (const auto& [name, tensor] : plan.drawing.draw<double>(0)->state()) shown += static_cast<double>(tensor.size());
-  numbers = std::max(numbers, shown);
-  return static_cast<Index>(std::clamp(work / numbers, 2.0, static_cast<double>(most_draws)));
-}
-
-Result judged(const KernelTest& test, const Moments& seen, double threshold) {
-  if (seen.variance() <= 1e-24 && test.variance == 0)  // deterministic, though no closed form says so
-    return compared(test.claim, test.tested, std::abs(seen.mean - test.expected), exact_tolerance);
-  Result result{.claim = test.claim, .tested = test.tested};
-  const double effect = seen.mean - test.expected, width = threshold * seen.standard_error();
-  Evidence evidence{.z = score(seen, test.expected),
-                    .effect = effect,
-                    .interval = {effect - width, effect + width},
-                    .draws = seen.count};
-  if (test.claim == "unbiased" && test.expected != 0) evidence.of_mean = effect / test.expected;
-  const double needed = draws_needed(test, seen, threshold);
-  // With too few draws and half of the stated variance unseen, the sample also misses the tail that makes the mean.
-  const bool unseen_tail = needed > seen.count && seen.variance() < test.variance / 2;
-  if (!(std::abs(evidence.z) <= threshold) && !unseen_tail) {
-    result.outcome = Outcome::fail;
-  } else if (needed > seen.count) {
-    result.outcome = Outcome::undecided;
-    evidence.draws_to_decide = std::ceil(needed);
-  } else {
-    result.outcome = Outcome::pass;
-  }
-  result.evidence = evidence;
-  return result;
-}
-
-// Samples in parts, each as large as all before it. Stops when every test fails anyway or has the draws that `earlier`
-// asks for: a variance that is four times too large shows in a fiftieth of the draws that find 10 %.
-std::vector<Moments> sample_until_decided(const KernelPlan& plan, Index begin, Index draws,
-                                          const std::vector<Moments>& earlier, double threshold, Context& context) {
-  std::vector<Moments> seen(plan.tests.size());
-  for (Index done = 0; done < draws;) {
-    const Index part = std::min(std::max(fewest_draws, done), draws - done);
-    const std::vector<Moments> more = sample(plan, begin + done, part, context);
-    done += part;
-    double wanted = 0;
-    for (size_t t = 0; t < seen.size(); ++t) {
-      seen[t].merge(more[t]);
-      if (!fails_anyway(plan.tests[t], seen[t], threshold))
-        wanted = std::max(wanted, 1.5 * draws_needed(plan.tests[t], earlier[t], threshold));
-    }
-    if (static_cast<double>(done) >= wanted) break;
-  }
-  return seen;
+  return std::max(numbers, shown);
 }
 
 ClaimResults test_statistically(const KernelPlan& plan, double threshold, double work, Context& context) {
   if (plan.tests.empty()) return {};
-  const Index affordable = most_affordable(plan, work);
-  // Each sample is fresh, and the previous one determines its size. A sample that determined its own size would favour
-  // the draws in which a skewed estimate has a small variance, and those are low. We take half as many again as needed,
-  // because the pilot knows the variance only to a quarter.
-  Index begin = 0, draws = std::min(pilot_draws, affordable);
-  std::vector<Moments> seen = sample(plan, begin, draws, context);
-  do {
-    begin += draws;
-    const double wanted = 1.5 * most_needed(plan, seen, threshold);
-    draws = std::min(affordable, static_cast<Index>(std::clamp(wanted, static_cast<double>(fewest_draws),
-                                                               static_cast<double>(most_draws))));
-    seen = sample_until_decided(plan, begin, draws, seen, threshold, context);
-  } while (draws < affordable && most_needed(plan, seen, threshold) > static_cast<double>(draws));
-  ClaimResults results;
-  for (size_t t = 0; t < seen.size(); ++t) results.push_back(judged(plan.tests[t], seen[t], threshold));
-  return results;
+  std::vector<DrawnNumber> numbers;
+  Index pairs = 0;
+  for (const KernelTest& test : plan.tests) {
+    numbers.push_back(test.number);
+    pairs = std::max(pairs, test.first + test.count);
+  }
+  const auto draw = [&](Index i, std::span<double> statistics) {
+    std::vector<double> values(static_cast<size_t>(pairs));
+    kernel_on_pairs(*plan.drawing.draw<double>(i), plan, values);
+    for (size_t t = 0; t < statistics.size(); ++t) statistics[t] = statistic(plan, plan.tests[t], values);
+  };
+  return test_over_draws(numbers, draw, numbers_of_state(plan), threshold, work, context);
 }
 
 ClaimResults test_exact(const KernelPlan& plan) {
@@ -290,7 +198,7 @@ KernelPlans plan_kernel_claims(const Subject& subject, std::uint64_t seed, bool 
     drawing.fit_once();
     all.plans.push_back(plan_at(std::move(drawing), *theory, seed));
     if (!theory->exact) {
-      std::erase_if(all.plans.back().tests, [](const KernelTest& test) { return test.claim != "unbiased"; });
+      std::erase_if(all.plans.back().tests, [](const KernelTest& test) { return test.number.claim != "unbiased"; });
       all.plans.back().exact.clear();
     }
   }

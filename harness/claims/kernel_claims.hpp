@@ -2,27 +2,19 @@
 //   exact-pairs  where the closed form of the variance is 0, every draw gives the mean
 //   unbiased     E K = mean, for one pair at a time, in units of sqrt(mean(q, q) mean(k, k)), the kernel's own scale
 //   variance     E (K - mean)^2 / variance = 1, averaged over the directions of a kind of pair
-// Each statistical test finds its least effect with probability 0.999 and takes as many draws as this needs.
 #pragma once
 
 #include "harness/claims/drawing.hpp"
+#include "harness/claims/over_draws.hpp"
 #include "harness/claims/pairs.hpp"
 
 namespace attnbench {
 
 constexpr double least_bias = 0.02, least_far_bias = 0.1, least_variance_error = 0.1;
-// A normal test with threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
-constexpr double power_quantile = 3.1;
-// The most numbers (entries of their state) that the draws of one subject in one dimension may generate. 2^26 take
-// about seven seconds of a core, at 0.1 microseconds a number with the QR factors of orthogonal ensembles.
-constexpr double default_work = 67'108'864;
-
-// A number that each draw gives, with its claimed expectation.
+// A number of each draw, and the pairs that it averages over.
 struct KernelTest {
-  std::string claim, tested;
-  Index first, count;  // the pairs that it averages over
-  double expected, least_effect;
-  double variance;  // of that number, by the closed form; 0: not known
+  DrawnNumber number;
+  Index first, count;
 };
 
 // The tests in one dimension.

@@ -118,7 +118,7 @@ class Decoder:
         return self.S.nbytes + self.z.nbytes
 
 
-class Sampled:
+class Estimated:
     """exp(q.k) by positive random features, as a kernel alone: K_ij = mean_w exp(w.q_i + w.k_j - |q_i|^2/2 - |k_j|^2/2)."""
 
     reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 1"

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """`check` finds the mistakes that a plugin's author may make: each one here is planted alone in a correct method.
 
-Run as tests/mistakes/mistakes_test.py BUILD_FOLDER [GROUP...]. The methods are those of this folder: gated, poisson and matched in C++
-(linked into attnbench_faulty), kernelized, sums, recurrent, joint, sampled and collisions in Python. Prints a line a mistake: the claims that find it.
+Run as tests/mistakes/mistakes_test.py BUILD_FOLDER [GROUP...]. The methods are those of this folder: gated, poisson, matched and subsampled in C++
+(linked into attnbench_faulty), kernelized, sums, recurrent, joint, estimated and collisions in Python. Prints a line a mistake: the claims that find it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ POISSON = [
     "state", "unbiased",
 ]  # fmt: skip
 MATCHED = ["nested", "draws", "draws", "geometry", "unbiased variance", "draws"]
+SUBSAMPLED = [
+    "mean-weights", "mean-weights", "mean-weights", "mean-weights", "sampling-law", "sampling-law", "sampling-law",
+    "sampling-law", "mean-weights row-sums", "mean-weights", "mean-weights", "mean-weights", "padding", "causal",
+    "sampling-law", "mean-weights",
+]  # fmt: skip
 KERNELIZED = {
     "doubled-logits": "formula", "two-percent": "formula", "scaled-twice": "formula", "float-exponent": "precision",
     "no-key-norm": "formula", "no-half": "formula", "absolute": "formula", "keeps-first-key": "repeatable",
@@ -47,7 +52,7 @@ RECURRENT = {
     "gradients-without-slope": "gradients", "gradients-half": "gradients", "gradients-of-all-values": "gradients",
     "gradients-swapped": "gradients", "gradients-in-float-zero": "gradients", "gradients-negative": "gradients",
 }  # fmt: skip
-SAMPLED = {
+ESTIMATED = {
     "wider": "unbiased", "uniform": "unbiased", "shared-rows": "variance", "antithetic": "variance",
     "key-norm": "unbiased", "three-percent": "unbiased", "half-variance": "variance",
 }  # fmt: skip
@@ -80,11 +85,12 @@ GROUPS: dict[str, tuple[str, list[str], str, dict[str, str]]] = {
         "performer:projection=matched",
         numbered("performer:projection=matched", MATCHED),
     ),
+    "subsampled": ("attnbench_faulty", [], "subsampled", numbered("subsampled", SUBSAMPLED)),
     "kernelized": ("attnbench", ["kernelized.py"], "kernelized", named("kernelized", KERNELIZED)),
     "sums": ("attnbench", ["kernelized.py"], "sums", named("sums", SUMS)),
     "recurrent": ("attnbench", ["abilities.py"], "recurrent", named("recurrent", RECURRENT)),
     "joint": ("attnbench", ["abilities.py"], "joint", named("joint", JOINT)),
-    "sampled": ("attnbench", ["abilities.py"], "sampled", named("sampled", SAMPLED)),
+    "estimated": ("attnbench", ["abilities.py"], "estimated", named("estimated", ESTIMATED)),
     "collisions": ("attnbench", ["collisions.py"], "collisions", named("collisions", COLLISIONS)),
 }
 

@@ -688,7 +688,7 @@ class AbilitiesTest(unittest.TestCase):
         self.assertLess(max(own.values()), 1e-4)
 
     def test_a_kernel_is_measured_beside_its_closed_form(self) -> None:
-        values = self.values("kernel-error:draws=512", "sampled:m=32")
+        values = self.values("kernel-error:draws=512", "estimated:m=32")
         self.assertLess(abs(values["relative_bias"]), 0.2)
 
     def test_what_an_ability_returns_is_checked(self) -> None:
