@@ -207,7 +207,7 @@ class Sampled final : public Approximation<T>, public Rows<T>, public Pattern<T>
   }
 
  private:
-  // The keys that a row drew, some of them several times, and memory for what is computed of them.
+  // The keys that a row drew, some of them several times, and memory for their weights.
   struct RowSample {
     Index row = 0;
     std::vector<Index> keys;

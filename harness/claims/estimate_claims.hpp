@@ -14,7 +14,7 @@ namespace attnbench {
 // In units of D, of D times the largest value, of the largest value, and of |q| |k|; and of the law's own errors.
 constexpr double least_mean_error = 0.02, least_law_error = 0.05;
 
-// What one draw gives for the queries of a head: sums in units of the exact D, and logits if the method estimates them.
+// The numbers of a draw for the queries of a head: sums in units of the exact D, and logits if it estimates them.
 struct DrawnEstimates {
   Matrix<double> numerators;         // nq x dv
   std::vector<double> denominators;  // nq

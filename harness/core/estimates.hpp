@@ -1,4 +1,4 @@
-// What a random row is made of, for methods that can say it: sums over sampled keys and the law of the draws, or
+// The parts of a random row, for methods that can give them: sums over sampled keys and the law of the draws, or
 // estimated logits. Two abilities for two claims, because an estimate without bias in the logits has one in the
 // weights: E exp(l + e) = exp(l) E exp(e), which is exp(l + Var e / 2) for normal e. methods.md S.
 #pragma once
@@ -43,7 +43,7 @@ const SampledRows<T>* sampled_rows(const Approximation<T>& method) {
 }
 
 // Second base class of methods whose weights are exponentials of estimated logits, as those of sketched or quantised
-// keys. Whoever offers it claims that the logits have no bias.
+// keys. A method that offers it claims that its logits have no bias.
 template <class T>
 class EstimatedLogits {
  public:
