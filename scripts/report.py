@@ -384,7 +384,7 @@ def _view(drawn: Drawn) -> str:
     series = first.get("series") or ["method"]
     along = axis_names(first)
     view = {
-        "cells": f"experiment:{experiment}" if experiment and "cells" not in first else f"recipe:{drawn.figure.recipe}",
+        "cells": f"experiment:{experiment}" if experiment else f"recipe:{drawn.figure.recipe}",
         "y": str(first["y"]),
         "x": f"metric:{first['x_metric']}" if first.get("x_metric") else along[0] if along else "",
         "series": series[0] if len(series) == 1 and series != ["method"] else "",

@@ -19,7 +19,7 @@ size_t end_of_style(std::string_view text) {
   return 0;
 }
 
-// Commands print styles, which harm no terminal.
+// Commands print styles, which harm no terminal. Where they print none, none passes: it would be of a file's text.
 class Filter final : public std::streambuf {
  public:
   explicit Filter(std::streambuf& sink) : sink_(sink) {}
@@ -33,7 +33,8 @@ class Filter final : public std::streambuf {
   std::streamsize xsputn(const char* text, std::streamsize size) override {
     std::string shown;
     for (std::string_view rest(text, static_cast<size_t>(size)); !rest.empty();) {
-      const size_t style = end_of_style(rest), end = style ? style : std::min(rest.find('\x1b', 1), rest.size());
+      const size_t style = styles_ ? end_of_style(rest) : 0,
+                   end = style ? style : std::min(rest.find('\x1b', 1), rest.size());
       shown += style ? std::string(rest.substr(0, style)) : printable(rest.substr(0, end));
       rest.remove_prefix(end);
     }
@@ -43,6 +44,7 @@ class Filter final : public std::streambuf {
   int sync() override { return sink_.pubsync(); }
 
   std::streambuf& sink_;
+  bool styles_ = shows_styles();
 };
 
 }  // namespace

@@ -60,10 +60,14 @@ size_t terminal_lines() {
 
 size_t text_width() { return isatty(STDOUT_FILENO) != 0 ? terminal_width() : std::string::npos; }
 
-std::string styled(Style style, const std::string& text) {
+bool shows_styles() {
   const char *no_colour = std::getenv("NO_COLOR"), *kind = std::getenv("TERM");
-  const bool plain = isatty(STDOUT_FILENO) == 0 || (no_colour && *no_colour) || (kind && kind == std::string("dumb"));
-  return plain ? text : std::string(style_begins[static_cast<size_t>(style)]) + text + std::string(style_ends);
+  return isatty(STDOUT_FILENO) != 0 && !(no_colour && *no_colour) && !(kind && kind == std::string("dumb"));
+}
+
+std::string styled(Style style, const std::string& text) {
+  if (!shows_styles()) return text;
+  return std::string(style_begins[static_cast<size_t>(style)]) + text + std::string(style_ends);
 }
 
 std::string bold(const std::string& text) { return styled(Style::bold, text); }

@@ -14,7 +14,9 @@ size_t text_width();
 
 enum class Style { bold, red, green, yellow };
 constexpr std::string_view style_begins[] = {"\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"}, style_ends = "\x1b[0m";
-// The text in that style if standard output is a terminal that shows styles and NO_COLOR is not set (no-color.org).
+// Whether standard output is a terminal that shows styles, and NO_COLOR is not set (no-color.org).
+bool shows_styles();
+// The text in that style if it is shown.
 std::string styled(Style style, const std::string& text);
 std::string bold(const std::string& text);
 
