@@ -776,7 +776,7 @@ class OwnRuns(InBrowser):
             self.js("['cells', 'y', 'x'].map(name => document.getElementById('cells-form').elements[name].value)"),
             ["experiment:attention-error", "relative_output_error", "m"],
         )
-        self.assertEqual([self.plot(f"layout.{axis}.type") for axis in ("xaxis", "yaxis")], ["log", "log"])
+        self.assertEqual([self.plot(f"layout.{axis}.type") for axis in ("xaxis", "yaxis")], ["linear", "log"])
         self.assertTrue(self.drawn())
         self.assertLess(self.js("document.getElementById('cells').getBoundingClientRect().top"), 450)
         self.assert_quiet()
