@@ -381,10 +381,12 @@ def _view(drawn: Drawn) -> str:
         return ""
     first = panels[0]
     experiment = split_spec(str(first.get("where", {}).get("experiment", "")))[0]
+    # A recipe's figure lists its own cells; one of a user's runs has those of its experiment.
+    of_experiment = experiment and ("cells" not in first or drawn.figure.recipe == "runs")
     series = first.get("series") or ["method"]
     along = axis_names(first)
     view = {
-        "cells": f"experiment:{experiment}" if experiment else f"recipe:{drawn.figure.recipe}",
+        "cells": f"experiment:{experiment}" if of_experiment else f"recipe:{drawn.figure.recipe}",
         "y": str(first["y"]),
         "x": f"metric:{first['x_metric']}" if first.get("x_metric") else along[0] if along else "",
         "series": series[0] if len(series) == 1 and series != ["method"] else "",
