@@ -463,7 +463,7 @@ class EvaluateTest(unittest.TestCase):
             self.assertRegex(done.stdout, said, done.stderr)
         with sqlite3.connect(self.results) as database:
             figures = dict(database.execute("SELECT name, json FROM figure"))
-            self.assertRegex(figures["model-loss-n"], '"excess_bits"')
+            self.assertRegex(figures["model-loss"], '"excess_bits"')
             (causal, precision, seconds), *_ = database.execute(
                 "SELECT causal, precision, seconds FROM cell JOIN replicate ON cell.id = replicate.cell"
             )
