@@ -44,7 +44,7 @@ TEST_CASE("the summary of a reproduction counts rulings by topic and names what 
 }
 
 TEST_CASE("the summary of a reproduction has at most 40 lines with the page's, however many recipes ran", "[unit]") {
-  for (const size_t recipes : {1, 8, 30, 100}) {
+  for (const size_t recipes : {1u, 8u, 30u, 100u}) {
     const std::string text = summary_of(tally_of(recipes), std::string::npos);
     CHECK(std::count(text.begin(), text.end(), '\n') < static_cast<std::ptrdiff_t>(most_summary_lines));
     CHECK_THAT(text, ContainsSubstring(fmt::format("\n{} verdicts", recipes)) ||
