@@ -44,10 +44,11 @@ class RunFigure {
 
   // By panel: first the inputs, whose swept numbers are not part of the name.
   json panels(const CellPlaces& cells, const json& like) const {
-    std::map<std::string, CellPlaces> by_input;
-    for (const size_t place : cells) {
-      const std::string& input = text(place, "input");
-      by_input[without_parameters(input, numbers_of_input(cells, input))].push_back(place);
+    std::map<std::string, CellPlaces> by_name, by_input;
+    for (const size_t place : cells) by_name[name_of(text(place, "input"))].push_back(place);
+    for (const auto& [name, of_name] : by_name) {
+      const Names swept = swept_in(of_name);
+      for (const size_t place : of_name) by_input[without_parameters(text(place, "input"), swept)].push_back(place);
     }
     std::vector<Part> parts;
     for (const auto& [input, of_input] : by_input) parts.push_back(part(printed_spec("inputs", input), of_input));
@@ -96,20 +97,14 @@ class RunFigure {
     return count;
   }
 
-  // The parameters that inputs of that name give with several numbers.
-  Names numbers_of_input(const CellPlaces& cells, const std::string& spec) const {
-    const std::string name = name_of(spec);
-    CellPlaces same;
+  // The parameters that inputs of one name give with several numbers.
+  Names swept_in(const CellPlaces& of_name) const {
     std::set<std::string> given;
-    for (const size_t place : cells) {
-      const std::string& other = text(place, "input");
-      if (name_of(other) != name) continue;
-      same.push_back(place);
-      for (const auto& argument : arguments_of(other)) given.insert(argument.first);
-    }
+    for (const size_t place : of_name)
+      for (const auto& argument : arguments_of(text(place, "input"))) given.insert(argument.first);
     Names swept;
     for (const auto& parameter : given)
-      if (numbers(same, parameter).size() > 1) swept.push_back(parameter);
+      if (numbers(of_name, parameter).size() > 1) swept.push_back(parameter);
     return swept;
   }
 
