@@ -1,0 +1,58 @@
+// Worlds of recipes about sampled keys.
+#include "tests/worlds/worlds.hpp"
+
+namespace attnbench::worlds {
+namespace {
+
+using enum Ruling;
+
+bool value_norms(const Asked& a) { return a.option("law") == "value-norm"; }
+bool oracle(const Asked& a) { return a.option("law") == "oracle"; }
+bool synthetic(const Asked& a) { return a.input("gaussian"); }
+
+// Errors that are so many times their closed forms, with that share of bias in them. Closed forms are 1, of value norms
+// and of strata of the oracle others.
+struct Errors {
+  double factor = 1, bias = 0, strata = 0.9, norms = 0.5, norms_on_head = 0.5;
+};
+
+Numbers errors(const Errors& e) {
+  return [e](const Asked& a) -> Answer {
+    const bool of_strata = oracle(a) && a.option("stratified") == "true";
+    const double form = of_strata ? e.strata : !value_norms(a) ? 1 : synthetic(a) ? e.norms : e.norms_on_head;
+    if (a.metric == "row_mse_theory") return form;
+    if (a.metric == "row_mse") return e.factor * form;
+    if (a.metric == "row_bias2") return e.bias * e.factor * form;
+    if (a.metric == "numerator_mse" || a.metric == "denominator_mse") return 3 * e.factor;
+    if (a.metric == "numerator_mse_theory" || a.metric == "denominator_mse_theory") return 3;
+    return {};
+  };
+}
+
+const std::string no_bias = "A row from keys that are drawn from the softmax row itself",
+                  strata = "Stratified draws from", exact = "Rows that are drawn from the softmax row",
+                  sums = "Numerators and denominators of rows", first_order = "At the largest s",
+                  norms = "At equal numbers of draws, rows from keys drawn by the norms";
+
+const bool sampling_laws =
+    add({"sampling-laws",
+         errors({}),
+         {{no_bias, holds, {0}},
+          {strata, holds, {0.9}},
+          {exact, holds, {1}},
+          {sums, holds, {1}},
+          {first_order, holds, {1}},
+          {norms, holds, {0.5}}}}) &&
+    add({"sampling-laws",
+         errors({.factor = 1.5, .bias = 0.1, .strata = 1.2, .norms = 2, .norms_on_head = 2}),
+         {{no_bias, refuted, {0.1}},
+          {strata, refuted, {1.2}},
+          {exact, refuted, {1.5}},
+          {sums, refuted, {1.5}},
+          {first_order, refuted, {1.5}},
+          {norms, refuted, {2}}}}) &&
+    add({"sampling-laws", errors({.norms_on_head = 2}), {{norms, depends}}}) &&
+    add({"sampling-laws", errors({.factor = 0.7}), {{exact, refuted, {0.7}}, {first_order, refuted, {0.7}}}});
+
+}  // namespace
+}  // namespace attnbench::worlds
