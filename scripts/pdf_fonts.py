@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from matplotlib.backends import _backend_pdf_ps
@@ -18,5 +19,7 @@ def _shared_subset(font_file: str, characters: str) -> Any:
 
 
 def share_subsets() -> None:
-    """Makes matplotlib embed shared subsets. It has no setting for this."""
-    _backend_pdf_ps.get_glyphs_subset = _shared_subset
+    """Makes matplotlib embed shared subsets. It has no setting for this. Since 3.11 it asks for glyphs in place of characters,
+    which differ between fonts, and each figure gets a subset of its own."""
+    if list(inspect.signature(_backend_pdf_ps.get_glyphs_subset).parameters) == ["fontfile", "characters"]:
+        _backend_pdf_ps.get_glyphs_subset = _shared_subset

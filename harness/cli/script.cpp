@@ -20,7 +20,7 @@ int run_script(const std::string& name, const std::vector<std::string>& argument
   std::vector<std::string> words{script.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::cout.flush();
-  return boost::process::system(ATTNBENCH_PYTHON, boost::process::args(words));
+  return boost::process::system(own_python(), boost::process::args(words));
 }
 
 void require_folder(const std::string& command, const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 namespace attnbench {
@@ -17,24 +18,47 @@ fs::path find_library() {
   return fs::canonical(info.dli_fname);
 }
 
-fs::path find_source_tree() {
-  // lib/attnbench/libattnbench.so and share/attnbench
-  const fs::path installed = library_file().parent_path().parent_path().parent_path() / "share" / "attnbench";
+// The library is lib/attnbench/libattnbench.so, or glibc-hwcaps/LEVEL/libattnbench.so beside it.
+fs::path find_installation() {
   std::error_code none;
-  return fs::exists(installed / "scripts", none) ? installed : fs::path(ATTNBENCH_SOURCE_TREE);
+  for (fs::path folder = library_file().parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    if (folder.filename() == "attnbench" && folder.parent_path().filename() == "lib") {
+      const fs::path found = folder.parent_path().parent_path();
+      return fs::exists(found / "share/attnbench/scripts", none) ? found : fs::path();
+    }
+  return {};
 }
 
 }  // namespace
 
-// Both are found once: a search takes as long as a small cell.
+// All are found once: a search takes as long as a small cell.
 const fs::path& library_file() {
   static const fs::path file = find_library();
   return file;
 }
 
-const fs::path& source_tree() {
-  static const fs::path folder = find_source_tree();
+const fs::path& installation() {
+  static const fs::path folder = find_installation();
   return folder;
+}
+
+const fs::path& source_tree() {
+  static const fs::path folder = installation().empty() ? ATTNBENCH_SOURCE_TREE : installation() / "share/attnbench";
+  return folder;
+}
+
+fs::path python_path() {
+  if (installation().empty()) return library_file().parent_path() / "python";
+  const fs::path own = installation() / "lib/attnbench/python";
+  std::error_code none;
+  // A wheel has the installation inside the package: attnbench/installed.
+  const bool by_pip = !fs::exists(own, none) && fs::exists(installation().parent_path() / "__init__.py", none);
+  return by_pip ? fs::path() : own;
+}
+
+std::string own_python() {
+  const char* given = std::getenv("ATTNBENCH_INTERPRETER");
+  return given && *given ? given : ATTNBENCH_PYTHON;
 }
 
 }  // namespace attnbench

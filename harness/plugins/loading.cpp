@@ -49,9 +49,8 @@ std::map<std::string, std::string> fields(const std::string& text) {
 
 // For the folder of a plugin's sources. An attnbench that is not installed has no CMake package.
 std::string build_command() {
-  const fs::path prefix = library_file().parent_path().parent_path().parent_path();
-  std::error_code none;
-  const bool installed = fs::exists(prefix / "lib/cmake/attnbench", none);
+  const fs::path& prefix = installation();
+  const bool installed = !prefix.empty();
   return fmt::format("{}cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build",
                      installed ? "" : "cmake --install, then ", installed ? prefix.string() : "PREFIX");
 }

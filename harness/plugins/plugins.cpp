@@ -144,8 +144,6 @@ bool has_source(const fs::path& plugin, const std::string& source) {
   return source.ends_with(module + ".py") || source.ends_with(module + "/__init__.py");
 }
 
-fs::path package_folder() { return library_file().parent_path() / "python"; }
-
 // The files beside the plugins whose names agree. matches: receives the name of a file and that of a plugin without
 // its ending.
 std::vector<fs::path> beside_plugins(bool (*matches)(const std::string& name, const std::string& plugin)) {
@@ -162,8 +160,8 @@ std::vector<fs::path> beside_plugins(bool (*matches)(const std::string& name, co
 
 // Tells the interpreter where attnbench.worker is.
 void show_package() {
-  const std::string package = package_folder().string(), path = variable("PYTHONPATH");
-  if (path != package && !path.starts_with(package + ":"))
+  const std::string package = python_path().string(), path = variable("PYTHONPATH");
+  if (!package.empty() && path != package && !path.starts_with(package + ":"))
     setenv("PYTHONPATH", (path.empty() ? package : package + ":" + path).c_str(), 1);
 }
 
@@ -171,7 +169,7 @@ void show_package() {
 
 Plugins plugins() {
   Plugins all{.files = split_plugins(variable(files_variable)), .python = variable(python_variable)};
-  if (all.python.empty()) all.python = ATTNBENCH_PYTHON;
+  if (all.python.empty()) all.python = own_python();
   return all;
 }
 
@@ -199,11 +197,11 @@ void set_plugins(const Plugins& plugins) {
       if (std::find(files.begin(), files.end(), plugin) == files.end()) files.push_back(plugin);
   setenv(files_variable, joined(files).c_str(), 1);
   if (!in_python(files)) return;
-  if (!fs::exists(package_folder() / "attnbench"))
+  if (!python_path().empty() && !fs::exists(python_path() / "attnbench"))
     throw Misuse(fmt::format(
         "--plugin {}: this program was built without its Python package ({} is not there); build it with "
         "scripts/build.sh release",
-        std::find_if(files.begin(), files.end(), is_python)->string(), (package_folder() / "attnbench").string()));
+        std::find_if(files.begin(), files.end(), is_python)->string(), (python_path() / "attnbench").string()));
   setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
   show_package();
 }

@@ -82,7 +82,10 @@ def read(
 
     conditions = [(name, word) for name, values in (where or {}).items() for word in _several(values)]
     table = _native.table(os.fspath(file), _several(metric), conditions, wide, arrays, clock)
-    return pandas.read_csv(io.StringIO(table), float_precision="round_trip", low_memory=False)
+    # Every digit: since version 3 that is the default, and the option warns.
+    exact: dict[str, Any] = {} if int(pandas.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
+    frame: pandas.DataFrame = pandas.read_csv(io.StringIO(table), low_memory=False, **exact)
+    return frame
 
 
 def run(

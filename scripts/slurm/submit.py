@@ -99,11 +99,13 @@ def make_folder(folder: Path) -> None:
 
 
 def copy_program(program: Path, to: Path) -> None:
-    """Copies the program, the library that it loads from its own folder, and the Python files that run plugins."""
+    """Copies the program, the libraries that it loads from its own folder (those of others are there in a tarball of
+    cpack), and the Python files that run plugins."""
     shutil.copy(program, to)
     for folder in (program.parent, program.parent.parent / "lib/attnbench"):  # in a build tree, and installed
         if (folder / "libattnbench.so").is_file():
-            shutil.copy(folder / "libattnbench.so", to.parent)
+            for library in folder.glob("lib*.so*"):
+                shutil.copy(library, to.parent, follow_symlinks=False)
             if (folder / "python").is_dir():
                 shutil.copytree(folder / "python", to.parent / "python", dirs_exist_ok=True)
             return
