@@ -18,8 +18,7 @@ const std::filesystem::path& installation();
 const std::filesystem::path& source_tree();
 
 // The folder to add to an interpreter's path so that it finds the Python package attnbench. It need not exist. Empty if
-// pip installed the package: the interpreter finds it without help, and the folder has packages that are no business of
-// others.
+// pip installed the package: its interpreter finds it without help, and the folder has packages for that one alone.
 std::filesystem::path python_path();
 
 // The interpreter of the program's own scripts, and of Python plugins by default. The command that pip installs says it
