@@ -13,15 +13,15 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/figures/draw_figures.hpp"
 #include "harness/figures/measured_results.hpp"
+#include "harness/figures/run_figure.hpp"
 #include "harness/store/verify.hpp"
 
 namespace attnbench::plot_command {
 namespace {
 
-// The question of a user: one metric against one axis.
-struct Question {
-  std::string x, y, log;
-  std::vector<std::string> where, series;
+// The question of a user, and the cells that it is about.
+struct Question : FigureQuestion {
+  std::vector<std::string> where = {};
 };
 
 // The word after --log.
@@ -32,19 +32,6 @@ std::string log_of(const std::vector<std::string>& words) {
   return words.empty() ? "" : words.front();
 }
 
-// The numbers that the cells have for a size or a parameter; empty if a value is a word.
-std::set<double> numbers_of(const std::vector<StoredCell>& cells, const std::string& name) {
-  std::set<double> numbers;
-  for (const StoredCell& cell : cells) {
-    const auto value = cell.value(name);
-    if (!value) continue;
-    const auto number = number_in(*value);
-    if (!number) return {};
-    numbers.insert(*number);
-  }
-  return numbers;
-}
-
 std::set<std::string> columns_of(const std::vector<StoredCell>& cells) {
   std::set<std::string> names;
   for (const StoredColumn& column : cell_columns) names.emplace(column.name);
@@ -53,30 +40,30 @@ std::set<std::string> columns_of(const std::vector<StoredCell>& cells) {
   return names;
 }
 
-// The size or parameter with most numbers.
-std::string widest_axis(const std::vector<StoredCell>& cells) {
-  std::string widest;
-  size_t most = 1;
-  for (const auto& name : columns_of(cells)) {
-    if (name == "seed") continue;
-    const size_t count = numbers_of(cells, name).size();
-    if (count > most) std::tie(widest, most) = std::pair(name, count);
-  }
-  if (widest.empty())
-    throw Misuse(
-        "plot: the cells do not differ in any number; expected several sizes or values of a parameter: --x "
-        "NAME names one, --where NAME=VALUE selects cells");
-  return widest;
+// Whether cells have several numbers for a size or a parameter.
+bool is_axis(const std::vector<StoredCell>& cells, const std::string& name) {
+  std::set<double> numbers;
+  for (const StoredCell& cell : cells)
+    if (const auto value = cell.value(name)) {
+      const auto number = number_in(*value);
+      if (!number) return false;
+      numbers.insert(*number);
+    }
+  return name != "seed" && numbers.size() > 1;
+}
+
+void require_axis(const std::vector<StoredCell>& cells, const std::set<std::string>& columns) {
+  if (std::any_of(columns.begin(), columns.end(), [&](const auto& name) { return is_axis(cells, name); })) return;
+  throw Misuse(
+      "plot: the cells do not differ in any number; expected several sizes or values of a parameter: --x NAME names "
+      "one, "
+      "--where NAME=VALUE selects cells");
 }
 
 void require_known(const std::string& option, const std::string& name, const std::set<std::string>& known) {
   if (!known.contains(name))
     throw Misuse(fmt::format("plot: {} {}: no cell has a column or a parameter of this name{}", option, name,
                              nearest_names(name, std::vector<std::string>(known.begin(), known.end()))));
-}
-
-bool spans(const std::set<double>& numbers, double factor) {
-  return numbers.size() > 2 && *numbers.begin() > 0 && *numbers.rbegin() >= factor * *numbers.begin();
 }
 
 bool ended_otherwise(const std::vector<MeasuredResults::Replicate>& replicates) {
@@ -92,19 +79,19 @@ std::vector<StoredCell> cells_of(const Question& asked, const std::string& file,
   const std::vector<size_t> places = results.positions(keys);
   std::set<std::string> experiments;
   for (const size_t place : places)
-    if (!results.values(place, asked.y).empty())
+    if (!results.values(place, asked.metric).empty())
       experiments.insert(parse_spec(results.cells()[place].column("experiment")).name);
   if (experiments.empty())
-    throw Misuse(fmt::format("plot: --y {}: no selected cell of '{}' has this number{}", asked.y, file,
-                             nearest_names(asked.y, results.metrics_of(places))));
+    throw Misuse(fmt::format("plot: --y {}: no selected cell of '{}' has this number{}", asked.metric, file,
+                             nearest_names(asked.metric, results.metrics_of(places))));
   if (experiments.size() > 1)
     throw Misuse(fmt::format("plot: {} experiments have {}: {}; expected one: add --where experiment={}",
-                             experiments.size(), asked.y, fmt::join(experiments, ", "), *experiments.begin()));
+                             experiments.size(), asked.metric, fmt::join(experiments, ", "), *experiments.begin()));
   std::vector<StoredCell> cells;
   for (const size_t place : places)
     if (const StoredCell& cell = results.cells()[place];
         experiments.contains(parse_spec(cell.column("experiment")).name) &&
-        (!results.values(place, asked.y).empty() || ended_otherwise(results.replicates(place))))
+        (!results.values(place, asked.metric).empty() || ended_otherwise(results.replicates(place))))
       cells.push_back(cell);
   return cells;
 }
@@ -118,42 +105,32 @@ std::string headline_of(const std::vector<StoredCell>& cells, const std::string&
 }
 
 // The description of the figure (docs/figures.md).
-nlohmann::json description_of(Question asked, const std::string& file) {
+nlohmann::json description_of(const Question& asked, const std::string& file) {
   const MeasuredResults results(file);
   const std::vector<StoredCell> cells = cells_of(asked, file, results);
-  const auto known = columns_of(cells);
-  if (asked.x.empty()) asked.x = widest_axis(cells);
-  require_known("--x", asked.x, known);
-  for (const auto& name : asked.series) require_known("--series", name, known);
+  const auto columns = columns_of(cells);
+  if (asked.x.empty())
+    require_axis(cells, columns);
+  else
+    require_known("--x", asked.x, columns);
+  for (const auto& name : asked.series) require_known("--series", name, columns);
   std::vector<std::string> keys;
-  std::set<double> y;
-  bool arrays = false;
-  for (const StoredCell& cell : cells) {
-    keys.push_back(cell.key);
-    for (const auto& [replicate, values] : results.values(results.positions({cell.key}).front(), asked.y)) {
-      arrays = arrays || !values.shape.empty();
-      y.insert(values.mean());
-    }
-  }
-  const bool chosen = !asked.log.empty();
-  const bool log_x = chosen ? asked.log.find('x') != std::string::npos : spans(numbers_of(cells, asked.x), 8);
-  const bool log_y = chosen ? asked.log.find('y') != std::string::npos : spans(y, 20);
-  const std::string theory = asked.y + "_theory";
-  const auto metrics = results.metrics_of(results.positions(keys));
-  const std::string title = fmt::format("{} over {}", asked.y, asked.x);
-  nlohmann::json panel{{"title", ""},
-                       {"kind", "curve"},
-                       {"cells", keys},
-                       {"x", std::vector{asked.x}},
-                       {"x_scale", log_x ? "log2" : "linear"},
-                       {"y", asked.y},
-                       {"y_scale", log_y ? "log10" : "linear"},
-                       {"interval", arrays ? "median" : "mean"},
-                       {"series", asked.series.empty() ? std::vector<std::string>{"method"} : asked.series}};
-  if (std::find(metrics.begin(), metrics.end(), theory) != metrics.end()) panel["theory"] = theory;
-  if (const std::string label = headline_of(cells, asked.y); !label.empty()) panel["y_label"] = label;
-  if (asked.x == "n") panel["x_label"] = "sequence length n";
-  return {{"title", title}, {"caption", ""}, {"panels", {panel}}};
+  for (const StoredCell& cell : cells) keys.push_back(cell.key);
+  const std::vector<size_t> places = results.positions(keys);
+  const bool arrays = std::any_of(places.begin(), places.end(), [&](size_t place) {
+    return std::ranges::any_of(results.values(place, asked.metric),
+                               [](const auto& replicate) { return !replicate.second.shape.empty(); });
+  });
+  nlohmann::json like{{"kind", "curve"}, {"y", asked.metric}, {"interval", arrays ? "median" : "mean"}};
+  const std::string theory = asked.metric + "_theory";
+  const auto metrics = results.metrics_of(places);
+  if (std::find(metrics.begin(), metrics.end(), theory) != metrics.end()) like["theory"] = theory;
+  if (const std::string label = headline_of(cells, asked.metric); !label.empty()) like["y_label"] = label;
+  nlohmann::json panels = panels_of_cells(results, places, asked, like);
+  if (panels.size() == 1) panels[0]["title"] = "";
+  return {{"title", fmt::format("{} over {}", asked.metric, panels[0]["x"][0].get<std::string>())},
+          {"caption", ""},
+          {"panels", panels}};
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -170,7 +147,7 @@ int run(const std::vector<std::string>& arguments) {
       "format", options::value(&formats)->value_name("LIST"), "of svg,pdf,png [svg,pdf]")(
       "figure", options::value(&figures)->value_name("NAME"),
       "only these of the stored figures: NAME, RECIPE or RECIPE/NAME (repeatable)")(
-      "y", options::value(&asked.y)->value_name("METRIC"),
+      "y", options::value(&asked.metric)->value_name("METRIC"),
       "instead of stored figures, one of this metric, with its closed form where cells have one")(
       "x", options::value(&asked.x)->value_name("NAME"), "of --y: a size or a parameter [the one with most values]")(
       "where", options::value(&asked.where)->value_name("NAME=VALUE"),
@@ -196,14 +173,14 @@ int run(const std::vector<std::string>& arguments) {
   if (!parse_arguments("plot", visible, arguments, {{"file", -1}})) return 0;
   asked.log = log_of(logs);
   if (files.empty()) files = {"results/attnbench.db"};
-  if (asked.y.empty() && (!asked.x.empty() || !asked.where.empty() || !asked.series.empty() || !asked.log.empty()))
+  if (asked.metric.empty() && (!asked.x.empty() || !asked.where.empty() || !asked.series.empty() || !asked.log.empty()))
     throw Misuse("plot: --x, --where, --series and --log belong to a figure of one metric; add --y METRIC");
-  if (!asked.y.empty() && !figures.empty())
+  if (!asked.metric.empty() && !figures.empty())
     throw Misuse(fmt::format("plot: --figure {} beside --y; expected one of them", figures[0]));
   if (!asked.log.empty() && !std::set<std::string>{"x", "y", "xy", "none"}.contains(asked.log))
     throw Misuse(fmt::format("plot: --log {}: expected x, y, xy or none", asked.log));
   if (points) {
-    if (files.size() > 1 || !asked.y.empty() || !figures.empty())
+    if (files.size() > 1 || !asked.metric.empty() || !figures.empty())
       throw Misuse("plot: --points computes all figures of one file; expected one file, without --y and --figure");
     require_whole(files[0]);
     draw_figures(files[0]);
@@ -218,13 +195,13 @@ int run(const std::vector<std::string>& arguments) {
   if (tex) words.emplace_back("--tex");
   if (facet) words.emplace_back("--facet");
   if (files.size() == 1 && files[0].ends_with(".json")) {
-    if (!asked.y.empty() || !figures.empty())
+    if (!asked.metric.empty() || !figures.empty())
       throw Misuse(fmt::format("plot: '{}' holds one figure; --y and --figure need a results file", files[0]));
     words.insert(words.begin(), files[0]);
     return run_script("plot.py", words);
   }
-  const UnitedResults measured(files, asked.y.empty());
-  if (asked.y.empty()) {
+  const UnitedResults measured(files, asked.metric.empty());
+  if (asked.metric.empty()) {
     draw_figures(measured.file());
     words.insert(words.begin(), measured.file());
     return run_script("plot.py", words);

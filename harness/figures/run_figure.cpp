@@ -40,7 +40,7 @@ bool separates(const std::string& column) {
 
 class RunFigure {
  public:
-  RunFigure(const MeasuredResults& results, std::string metric) : results_(results), metric_(std::move(metric)) {}
+  RunFigure(const MeasuredResults& results, FigureQuestion asked) : results_(results), asked_(std::move(asked)) {}
 
   // By panel: first the inputs, whose swept numbers are not part of the name.
   json panels(const CellPlaces& cells, const json& like) const {
@@ -192,8 +192,10 @@ class RunFigure {
   }
 
   Part part(const std::string& title, const CellPlaces& cells, const Names& separated = {}) const {
-    Part made{.title = title, .cells = cells, .x = {widest(cells)}, .columns = {}, .separated = separated};
-    for (const auto& name : moving_with(cells, made.x_name())) made.x.push_back(name);
+    const std::string x = asked_.x.empty() ? widest(cells) : asked_.x;
+    Part made{.title = title, .cells = cells, .x = {x}, .columns = asked_.series, .separated = separated};
+    if (!asked_.series.empty()) return made;
+    for (const auto& name : moving_with(cells, x)) made.x.push_back(name);
     made.columns = telling_apart(cells, made.x, separated);
     return made;
   }
@@ -206,7 +208,7 @@ class RunFigure {
 
   // A panel with too many curves, by the column with fewest values: one panel for each.
   std::vector<Part> facets(const Part& whole) const {
-    if (whole.columns.empty() || curves(whole) <= most_curves) return {};
+    if (!asked_.series.empty() || whole.columns.empty() || curves(whole) <= most_curves) return {};
     std::map<std::string, CellPlaces> fewest;
     std::string by;
     for (const auto& column : whole.columns) {
@@ -242,28 +244,36 @@ class RunFigure {
         x.insert(*found);
       else
         levels.insert(text(place, "method"));
-      for (const auto& [replicate, values] : results_.values(place, metric_))
+      for (const auto& [replicate, values] : results_.values(place, asked_.metric))
         y.insert(values.values.begin(), values.values.end());
     }
-    Names series{"method"};
+    Names series = asked_.series.empty() ? Names{"method"} : Names();
     series.insert(series.end(), one.columns.begin(), one.columns.end());
+    const auto logarithmic = [&](char axis, const std::set<double>& numbers) {
+      return asked_.log.empty() ? spans(numbers, 8) : asked_.log.find(axis) != std::string::npos;
+    };
     json panel = like;
     panel.update({{"title", one.title},
                   {"cells", keys},
                   {"x", one.x},
                   {"x_label", one.x_name() == "n" ? "sequence length n" : one.x_name()},
-                  {"x_scale", spans(x, 8) ? "log2" : "linear"},
-                  {"y_scale", spans(y, 8) ? "log10" : "linear"},
+                  {"x_scale", logarithmic('x', x) ? "log2" : "linear"},
+                  {"y_scale", logarithmic('y', y) ? "log10" : "linear"},
                   {"references", x.empty() ? Names() : Names(levels.begin(), levels.end())},
                   {"series", series}});
     return panel;
   }
 
   const MeasuredResults& results_;
-  std::string metric_;
+  FigureQuestion asked_;
 };
 
 }  // namespace
+
+json panels_of_cells(const MeasuredResults& results, const std::vector<size_t>& places, const FigureQuestion& asked,
+                     const json& like) {
+  return RunFigure(results, asked).panels(places, like);
+}
 
 json figure_of_cells(const MeasuredResults& results, const json& stored) {
   json figure = stored;
@@ -272,7 +282,7 @@ json figure_of_cells(const MeasuredResults& results, const json& stored) {
   CellPlaces cells;
   for (size_t place = 0; place < results.cells().size(); ++place)
     if (name_of(results.cells()[place].column("experiment")) == experiment) cells.push_back(place);
-  if (!cells.empty()) figure["panels"] = RunFigure(results, like.at("y").get<std::string>()).panels(cells, like);
+  if (!cells.empty()) figure["panels"] = panels_of_cells(results, cells, {.metric = like.at("y")}, like);
   return figure;
 }
 

@@ -5,6 +5,7 @@
     attnbench.check(MyMethod)                            # is a class of yours right?
     attnbench.run("attention-error", ["performer", "uniform"], n=[256, 512])    # a pandas.DataFrame
     attnbench.read("results/attnbench.db", metric="relative_output_error")      # the same table, of a results file
+    attnbench.plot("results/attnbench.db", y="relative_output_error", x="m")    # as the page draws it
 
 Arrays are [n, d], [heads, n, d] or [batch, heads, n, d]. A spec names a method with its parameters, as on the command
 line; wherever one is wanted, a class with attend (see attnbench.Method) may be given as well.
@@ -26,6 +27,7 @@ __all__ = [
     "Need",
     "NumericallyInvalid",
     "Parameter",
+    "Picture",
     "Report",
     "Shape",
     "Sizes",
@@ -39,6 +41,7 @@ __all__ = [
     "kernel",
     "list",
     "load",
+    "plot",
     "read",
     "record",
     "register",
@@ -85,5 +88,6 @@ from attnbench.heads import attend, attention_matrix, kernel, state
 from attnbench.inputs import Input, Sizes
 from attnbench.loading import load, register
 from attnbench.method import Calibration, Method, Need, Parameter, Shape
+from attnbench.plotting import Picture, plot
 from attnbench.recording import record
 from attnbench.running import read, run

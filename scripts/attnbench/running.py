@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import io
+import itertools
 import os
+import shutil
 import sys
 import tempfile
 import warnings
@@ -19,15 +23,28 @@ if TYPE_CHECKING:
     import pandas
 
 Values = Sequence[Any] | str | int | float
+FILE = "results"  # the attribute of a frame that names its file
+_numbers = itertools.count()
 
 
-def _several(values: Values) -> list[str]:
+def words_of(values: Values) -> list[str]:
+    """One value or several, as the command line spells them."""
     return [_word(x) for x in ([values] if isinstance(values, (str, int, float, type)) else values)]
 
 
 def _word(value: Any) -> str:
-    """As the command line spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    # A column of a frame that also has empty cells holds whole numbers as floats.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """For results files that live as long as this process: figures of their rows are drawn later."""
+    folder = tempfile.mkdtemp(prefix="attnbench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 @contextmanager
@@ -80,11 +97,12 @@ def read(
     """
     import pandas
 
-    conditions = [(name, word) for name, values in (where or {}).items() for word in _several(values)]
-    table = _native.table(os.fspath(file), _several(metric), conditions, wide, arrays, clock)
+    conditions = [(name, word) for name, values in (where or {}).items() for word in words_of(values)]
+    table = _native.table(os.fspath(file), words_of(metric), conditions, wide, arrays, clock)
     # Every digit: since version 3 that is the default, and the option warns.
     exact: dict[str, Any] = {} if int(pandas.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
     frame: pandas.DataFrame = pandas.read_csv(io.StringIO(table), low_memory=False, **exact)
+    frame.attrs[FILE] = os.path.abspath(file)
     return frame
 
 
@@ -106,8 +124,7 @@ def run(
     """Runs an experiment and returns its numbers in the results file: the table of read(), of this experiment.
 
     experiment, methods, inputs: specs, or classes that are defined in a file; inputs default to gaussian. n, d: sizes, or
-    several.
-    sweep: values by parameter, {"m": [64, 256]}. results: a file that is added to, so that nothing is measured twice;
+    several. sweep: values by parameter, {"m": [64, 256]}. results: a file that is added to, so that nothing is measured twice;
     without, a temporary one. Further options of `attnbench run` by name: precision="f32", timeout=60, until="rel-ci=0.1".
     frame.attrs["summary"] is what the command prints. Endings other than done are rows, and a warning. Raises Misuse.
     """
@@ -118,11 +135,11 @@ def run(
     words = []
     for name, values in (("-n", n), ("-d", d)):
         if values is not None:
-            words += [word for x in _several(values) for word in (name, x)]
+            words += [word for x in words_of(values) for word in (name, x)]
     if causal is not None:
         words.append("--causal" if causal else "--bidirectional")
     for axis, values in (sweep or {}).items():
-        words += ["--sweep", f"{axis}={','.join(_several(values))}"]
+        words += ["--sweep", f"{axis}={','.join(words_of(values))}"]
     if threads is not None:
         words += ["--threads", str(threads)]
     if "until" not in options:
@@ -133,7 +150,7 @@ def run(
         if value is True:
             words.append(option)
         elif value is not False and value is not None:
-            words += [word for x in _several(value) for word in (option, x)]
+            words += [word for x in words_of(value) for word in (option, x)]
     entries = [
         (kind, entry)
         for kind, given in (
@@ -143,8 +160,8 @@ def run(
         )
         for entry in ([given] if isinstance(given, (str, type)) else given)
     ]
-    with tempfile.TemporaryDirectory() as folder, _loaded_by_workers(entries) as specs:
-        file = str(Path(results) if results is not None else Path(folder) / "results.db")
+    with _loaded_by_workers(entries) as specs:
+        file = os.fspath(results if results is not None else _temporary_folder() / f"{next(_numbers)}.db")
         for (kind, _), spec in zip(entries[1:], specs[1:]):
             words += [f"--{kind}", spec]
         code, summary = _native.command(["run", specs[0], *words, "--results", file], sys.executable)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -575,6 +577,82 @@ class RunTest(unittest.TestCase):
             script.write_text(textwrap.dedent(text).replace('if __name__ == "__main__":', "if True:"))
             made = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=folder)
             self.assertIn("put it under", made.stdout + made.stderr)
+
+
+class PlotTest(unittest.TestCase):
+    """Figures of rows, whose points are the rows' own numbers."""
+
+    rows: pandas.DataFrame
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.rows = attnbench.run(
+            "attention-error",
+            ["performer", "uniform", "softmax"],
+            n=[32, 64],
+            d=[8],
+            sweep={"m": [8, 16]},
+            replicates=3,
+        )
+
+    @staticmethod
+    def points(figure: attnbench.Picture) -> dict[tuple[str, str], float]:
+        drawn = pandas.read_csv(io.StringIO(figure.csv), dtype=str)
+        return {(row.series, row.x): float(row.y) for row in drawn.fillna("").itertuples()}
+
+    def mean(self, method: str, n: int, m: int | None = None) -> float:
+        rows = self.rows
+        kept = (rows.metric == "relative_output_error") & (rows.method == method) & (rows.n == n)
+        return float(rows[kept & ((rows.m == m) if m else rows.m.isna())].value.mean())
+
+    def test_every_cell_is_a_point_or_a_level(self) -> None:
+        points = self.points(attnbench.plot(self.rows, y="relative_output_error", x="m"))
+        self.assertEqual(len(points), 8)
+        for n in (32, 64):
+            for m in (8, 16):
+                self.assertAlmostEqual(points[f"performer n={n}", f"{m}.0"], self.mean(f"performer:m={m}", n, m), 12)
+            self.assertAlmostEqual(points[f"uniform n={n}", ""], self.mean("uniform", n), 12)
+            self.assertEqual(points[f"softmax n={n}", ""], 0)
+
+    def test_chosen_rows_are_drawn_alone(self) -> None:
+        rows = self.rows
+        points = self.points(attnbench.plot(rows[(rows.n == 64) & (rows.m == 8)], y="relative_output_error", x="m"))
+        self.assertEqual([*points], [("performer", "8.0")])
+        by_where = attnbench.plot(rows, "relative_output_error", "m", where={"n": 64, "m": 8})
+        self.assertEqual(self.points(by_where), points)
+
+    def test_without_a_metric_it_is_the_figure_of_the_page(self) -> None:
+        figure = attnbench.plot(self.rows)
+        self.assertEqual(len(self.points(figure)), 8)
+        self.assertIn("|A", figure.svg)
+        self.assertIn("<svg", figure._repr_svg_())
+
+    def test_a_figure_is_written_in_the_format_of_its_ending(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        figure = attnbench.plot(self.rows, y="output_mse", x="n", style="paper", title="Errors")
+        for ending, begin in (("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml"), ("csv", b"panel,")):
+            figure.save(folder / f"f.{ending}")
+            self.assertTrue((folder / f"f.{ending}").read_bytes().startswith(begin), ending)
+
+    def test_misuse_is_one_sentence(self) -> None:
+        rows = self.rows
+        diagonal = rows[((rows.n == 32) & (rows.m == 8)) | ((rows.n == 64) & (rows.m == 16))]
+        for call, told in (
+            (
+                lambda: attnbench.plot(rows[rows.n == 64]),
+                "y is missing, the metric to draw of these rows; they have flops",
+            ),
+            (lambda: attnbench.plot(rows, y="nope"), "--y nope: no selected cell of"),
+            (lambda: attnbench.plot(rows, y="output_mse", style="x"), "argument --style: invalid choice"),
+            (lambda: attnbench.plot(rows[rows.n < 0], y="output_mse"), "there are no rows to draw"),
+            (lambda: attnbench.plot(diagonal, y="output_mse", x="m"), "columns do not tell these rows from others"),
+            (lambda: attnbench.plot(pandas.DataFrame({"n": [1]}), y="x"), "do not say which results file"),
+            (lambda: attnbench.plot("none.db", y="x"), "there is no results file"),
+            (lambda: attnbench.plot(rows).save("f.jpg"), "ends with none of .csv, .pdf, .png, .svg"),
+        ):
+            with self.subTest(told=told), self.assertRaisesRegex(attnbench.Misuse, re.escape(told)) as raised:
+                call()
+            self.assertNotIn("\n", str(raised.exception))
 
 
 class TypesTest(unittest.TestCase):

@@ -57,7 +57,7 @@ def installed() -> Path:
 
 
 class TarballTest(unittest.TestCase):
-    """What compute nodes need. They have no Python package."""
+    """Compute nodes need no Python package."""
 
     @classmethod
     def setUpClass(cls) -> None:
