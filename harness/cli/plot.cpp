@@ -9,6 +9,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/script.hpp"
+#include "harness/cli/terminal.hpp"
 #include "harness/core/spec.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/figures/draw_figures.hpp"
@@ -88,11 +89,18 @@ std::vector<StoredCell> cells_of(const Question& asked, const std::string& file,
     throw Misuse(fmt::format("plot: {} experiments have {}: {}; expected one: add --where experiment={}",
                              experiments.size(), asked.metric, fmt::join(experiments, ", "), *experiments.begin()));
   std::vector<StoredCell> cells;
-  for (const size_t place : places)
-    if (const StoredCell& cell = results.cells()[place];
-        experiments.contains(parse_spec(cell.column("experiment")).name) &&
-        (!results.values(place, asked.metric).empty() || ended_otherwise(results.replicates(place))))
+  std::set<std::string> without;
+  for (const size_t place : places) {
+    const StoredCell& cell = results.cells()[place];
+    if (!experiments.contains(parse_spec(cell.column("experiment")).name)) continue;
+    if (!results.values(place, asked.metric).empty() || ended_otherwise(results.replicates(place)))
       cells.push_back(cell);
+    else
+      without.insert(cell.column("method"));
+  }
+  if (!without.empty())
+    print_message(fmt::format("note: not drawn, because cells of theirs have no {}: {}", asked.metric,
+                              fmt::join(without, ", ")));
   return cells;
 }
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
@@ -100,6 +101,9 @@ def _draw(words: list[str]) -> None:
     environment = {**os.environ, INTERPRETER: sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     program = [sys.executable, "-m", "attnbench.plotting", *words]
     done = subprocess.run(program, env=environment, capture_output=True, text=True)
+    notes = [line.partition("note: ")[2] for line in done.stderr.splitlines() if line.startswith("attnbench: note: ")]
+    if notes:
+        warnings.warn("; ".join(notes), stacklevel=3)
     if done.returncode not in (0, 3):
         said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise Misuse(said[-1].removeprefix("attnbench: ").replace("plot.py: error", "plot"))
