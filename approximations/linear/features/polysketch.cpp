@@ -2,8 +2,8 @@
 // arXiv:1909.01410.
 //   phi(x) = M(x) (x) M(x),   M = M_(degree/2),   M_1(x) = x,
 //   M_2e(x) = r^-1/2 (G M_e(x)) o (G' M'_e(x)),   G, G' r rows of normal variates, M'_e a second sketch like M_e
-// M(q).M(k) is unbiased for (q.k)^(degree/2), and phi(q).phi(k) = (M(q).M(k))^2 >= 0 adds its variance:   methods.md
-// A13
+// M(q).M(k) is unbiased for (q.k)^(degree/2), and phi(q).phi(k) = (M(q).M(k))^2 >= 0 adds its variance (methods.md
+// A16):
 //   E phi(q).phi(k) = A_(degree/2):   A_1 = (q.k)^2,  B_1 = |q|^2 |k|^2,
 //   A_2e = (B_e + 2 A_e)^2 / r + (1 - 1/r) A_e^2,   B_2e = (B_e + 2 A_e)^2 / r + (1 - 1/r) B_e^2
 // A product of two entries of M is kept once: r (r + 1) / 2 features of any sign, half of the paper's r^2. Weights are

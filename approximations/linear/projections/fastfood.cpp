@@ -8,6 +8,8 @@
 // unbiased, in padded dimensions too. Two rows of a block have the cosine of g o h_i and g o h_j, of mean 0 and
 // variance 2 / (D + 2), and depend on one another in a way that prefers directions: no closed form of a variance is
 // known here.
+#include "approximations/linear/projections/fastfood.hpp"
+
 #include <numeric>
 
 #include "approximations/linear/projections/blocks.hpp"
@@ -15,24 +17,30 @@
 #include "harness/theory/normal_rows.hpp"
 
 namespace attnbench {
+
+Matrix<double> fastfood_block(const FastfoodFactors& factors) {
+  const Index D = factors.signs.rows();
+  Matrix<double> HB = factors.signs.col(0).asDiagonal();
+  walsh_hadamard(HB);
+  Matrix<double> W(D, D);
+  for (Index i = 0; i < D; ++i) W.row(i) = factors.scales(i, 0) * HB.row(factors.order[static_cast<size_t>(i)]);
+  walsh_hadamard(W);
+  const double unit = 1 / (std::sqrt(static_cast<double>(D)) * factors.scales.norm());
+  for (Index i = 0; i < D; ++i) W.row(i) *= factors.norms[static_cast<size_t>(i)] * unit;
+  return W;
+}
+
 namespace {
 
 Matrix<double> draw_block(Generator& generator, Index D) {
-  Matrix<double> W = Matrix<double>::Zero(D, D);
-  for (Index i = 0; i < D; ++i) W(i, i) = generator() >> 63 ? 1 : -1;  // B
-  walsh_hadamard(W);
-  std::vector<Index> order(static_cast<size_t>(D));  // P, by Fisher and Yates
-  std::iota(order.begin(), order.end(), Index{0});
-  for (std::uint64_t left = order.size(); left > 1; --left)
-    std::swap(order[left - 1], order[generator() % left]);  // uniform to 2^-44
-  W = Matrix<double>(W(order, Eigen::all));
-  const Matrix<double> g = standard_normal(generator, D, 1);
-  W = g.col(0).asDiagonal() * W;
-  walsh_hadamard(W);
-  const std::vector<double> norms = chi(generator, D, D);
-  const double unit = 1 / (std::sqrt(static_cast<double>(D)) * g.norm());
-  for (Index i = 0; i < D; ++i) W.row(i) *= norms[static_cast<size_t>(i)] * unit;
-  return W;
+  FastfoodFactors factors{Matrix<double>(D, 1), std::vector<Index>(static_cast<size_t>(D)), {}, {}};
+  for (Index i = 0; i < D; ++i) factors.signs(i, 0) = generator() >> 63 ? 1 : -1;
+  std::iota(factors.order.begin(), factors.order.end(), Index{0});
+  for (std::uint64_t left = factors.order.size(); left > 1; --left)  // Fisher and Yates
+    std::swap(factors.order[left - 1], factors.order[generator() % left]);
+  factors.scales = standard_normal(generator, D, 1);
+  factors.norms = chi(generator, D, D);
+  return fastfood_block(factors);
 }
 
 const bool registered = add(ProjectionEntry{
