@@ -1,5 +1,5 @@
 // Moment-matched, Gauss-Hermite and Fastfood projection vectors, each against its formula written out and against the
-// law that it declares (methods.md B9 to B11, J72 to J74).
+// law that it declares (methods.md B9 to B11, J63 to J65).
 //
 // Each family of scores has an error rate of 1e-3 over three base seeds together; the effects that a test must find are
 // planted.

@@ -1,5 +1,5 @@
 // PolySketch features: the square of a sketch, its mean and mean squared error, and what it never is (methods.md A16,
-// J75).
+// J66).
 //
 // Each family of scores has an error rate of 1e-3 over three base seeds together; the effects that a test must find are
 // planted.

@@ -7,7 +7,7 @@
 
 namespace attnbench {
 
-// What a block of D rows is made of.
+// The factors of a block of D rows.
 struct FastfoodFactors {
   Matrix<double> signs;       // D x 1, the diagonal of B
   std::vector<Index> order;   // row i of P H B is row order[i] of H B
