@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 
 #include "harness/cli/command.hpp"
@@ -64,7 +65,8 @@ void print_parameters(const std::vector<Parameter>& parameters, bool published, 
 }
 
 // Relative mean squared errors of the kernel estimate for pairs of unit vectors, with each ensemble that has a closed
-// form. They show what a choice of ensemble gains, and which ensembles do harm.
+// form. They show what a choice of ensemble gains, and which ensembles do harm. q is along (1, ..., 1), which matters
+// to ensembles that prefer directions, and k in the plane of q and (1, -1, 1, ...).
 void print_ensembles(const Params& params) {
   constexpr Index d = 64;
   constexpr double cosines[] = {1, 0.5, 0, -0.5, -1};
@@ -75,7 +77,12 @@ void print_ensembles(const Params& params) {
         entry.theory(params.with_entry("projection", ensemble), {.nq = 1, .nk = 1, .d = d, .dv = 1}, nullptr);
     if (theory && theory->variance)
       for (const double cosine : cosines) {
-        const Pair pair{.d = d, .q2 = 1, .k2 = 1, .qk = cosine};
+        std::array<double, d> q, k;
+        for (size_t l = 0; l < q.size(); ++l) {
+          q[l] = 1 / std::sqrt(static_cast<double>(d));
+          k[l] = (cosine + (l % 2 == 0 ? 1 : -1) * std::sqrt(1 - cosine * cosine)) * q[l];
+        }
+        const Pair pair{.d = d, .q2 = 1, .k2 = 1, .qk = cosine, .q = q, .k = k};
         all.push_back(theory->variance(pair) / std::pow(theory->mean(pair), 2));
       }
     return all;

@@ -155,9 +155,10 @@ TEST_CASE("every feature map that is differentiable pulls back the gradient of w
 TEST_CASE("every feature map of the project is differentiable, but for published variants that see all keys",
           "[methods]") {
   for (const char* features :
-       {"positive",       "hyperbolic",   "trig", "oprf",  "sderf", "aderf", "saderf", "simplified", "exp", "gaussian",
-        "gaussian-phase", "identity",     "relu", "relu2", "step",  "sign",  "abs",    "square",     "erf", "cos",
-        "maclaurin",      "tensor-sketch"}) {
+       {"positive",      "hyperbolic", "trig",     "oprf",           "sderf",    "aderf", "saderf",
+        "simplified",    "exp",        "gaussian", "gaussian-phase", "identity", "relu",  "relu2",
+        "step",          "sign",       "abs",      "square",         "erf",      "cos",   "maclaurin",
+        "tensor-sketch", "polysketch"}) {
     INFO(features);
     CHECK(drawn(std::string("performer:features=") + features).map->differentiable());
   }
@@ -185,9 +186,9 @@ TEST_CASE("parameters that no variant changes are in the gradient", "[methods]")
 }
 
 TEST_CASE("a gradient that forgets the scale of a token is found", "[methods]") {
-  for (const char* spec :
-       {"performer", "performer:features=hyperbolic", "performer:features=trig", "performer:features=maclaurin",
-        "performer:features=tensor-sketch", "linear:features=exp-norm", "performer:shift=mean"}) {
+  for (const char* spec : {"performer", "performer:features=hyperbolic", "performer:features=trig",
+                           "performer:features=maclaurin", "performer:features=tensor-sketch",
+                           "performer:features=polysketch", "linear:features=exp-norm", "performer:shift=mean"}) {
     INFO(spec);
     const Drawn one = drawn(spec);
     CHECK(worst_pullback(WithoutScaleTerm(*one.map)) > 1e3 * tolerance);

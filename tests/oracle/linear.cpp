@@ -302,6 +302,55 @@ Weights tensor_sketch_weights(const Inputs& in, const Tensors& state, const Para
   return of_values(of(in.q), of(in.k), 0);
 }
 
+// methods.md A16: phi(x) = all products of two entries of M_(degree/2)(x).
+Weights polysketch_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  const Matrix<double>& leaves = state.at("leaves");
+  const Index r = params.integer("r"), degree = params.integer("degree");
+  const auto features = [&](const Table& X, bool absolute) {
+    Table phi(X.rows, r * r);
+    for (Index i = 0; i < X.rows; ++i) {
+      // The sketches of one degree, one after the other; of degree 2 first, from 2 r rows of `leaves` each.
+      std::vector<Real> M;
+      for (Index node = 0; node < degree / 4; ++node)
+        for (Index f = 0; f < r; ++f) {
+          const Index first = 2 * node * r + f, second = first + r;
+          M.push_back((absolute ? absolute_dot(X, i, leaves, first) * absolute_dot(X, i, leaves, second)
+                                : dot(X, i, leaves, first) * dot(X, i, leaves, second)) /
+                      std::sqrt(static_cast<Real>(r)));
+        }
+      Index row = 0;
+      while (std::ssize(M) > r) {
+        const Matrix<double>& inner = state.at("inner");
+        std::vector<Real> factors, products;
+        for (Index node = 0; node < std::ssize(M) / r; ++node)
+          for (Index f = 0; f < r; ++f, ++row) {
+            Real sum = 0;
+            for (Index g = 0; g < r; ++g) {
+              const Real term = static_cast<Real>(inner(row, g)) * M[static_cast<size_t>(node * r + g)];
+              sum += absolute ? std::abs(term) : term;
+            }
+            factors.push_back(sum);
+          }
+        for (Index node = 0; node < std::ssize(M) / (2 * r); ++node)
+          for (Index f = 0; f < r; ++f)
+            products.push_back(factors[static_cast<size_t>(2 * node * r + f)] *
+                               factors[static_cast<size_t>((2 * node + 1) * r + f)] / std::sqrt(static_cast<Real>(r)));
+        M = products;
+      }
+      for (Index a = 0; a < r; ++a)
+        for (Index b = 0; b < r; ++b) phi(i, a * r + b) = M[static_cast<size_t>(a)] * M[static_cast<size_t>(b)];
+    }
+    return phi;
+  };
+  const auto of = [&](const Table& X) {
+    Features phi(0, 0);
+    phi.value = features(X, false);
+    phi.magnitude = features(X, true);
+    return phi;
+  };
+  return of_values(of(in.q), of(in.k), 0);
+}
+
 // methods.md C: sum over channels of phi(q_l) phi(k_l), phi >= 0.
 template <class Phi>
 Weights channelwise_weights(const Inputs& in, const Phi& phi) {
@@ -398,7 +447,8 @@ const std::map<std::string, FeatureMapWeights>& random_maps() {
       {"erf", generalised_weights(0, [](Real u) { return std::erf(u); })},
       {"cos", generalised_weights(0, [](Real u) { return std::cos(u); })},
       {"maclaurin", maclaurin_weights},
-      {"tensor-sketch", tensor_sketch_weights}};
+      {"tensor-sketch", tensor_sketch_weights},
+      {"polysketch", polysketch_weights}};
   return table;
 }
 

@@ -7,53 +7,43 @@
 //   E exp(alpha |omega|^2 + omega.z) ~ e^(alpha D) sum_j (D |z|^2/4)^j / (j! (D/2)_j) 1F1((D-d)/2; D/2+j; -alpha D).
 #include "approximations/linear/projections/hadamard.hpp"
 
-#include <bit>
-
 #include "approximations/linear/projections/blocks.hpp"
-#include "harness/theory/special_functions.hpp"
+#include "approximations/linear/projections/sphere.hpp"
 
 namespace attnbench {
+
+void walsh_hadamard(Matrix<double>& W) {
+  for (Index half = 1; half < W.rows(); half *= 2)
+    for (Index i = 0; i < W.rows(); ++i)
+      if ((i & half) == 0) {
+        W.row(i) += W.row(i + half);
+        W.row(i + half) = W.row(i) - 2 * W.row(i + half);
+      }
+}
 
 Matrix<double> hadamard_block(const Matrix<double>& signs) {
   const Index factors = signs.rows(), D = signs.cols();
   Matrix<double> W = Matrix<double>::Identity(D, D);
   for (Index f = factors - 1; f >= 0; --f) {
     W = signs.row(f).asDiagonal() * W;
-    for (Index half = 1; half < D; half *= 2)  // the fast Walsh-Hadamard transform of every column
-      for (Index i = 0; i < D; ++i)
-        if ((i & half) == 0) {
-          W.row(i) += W.row(i + half);
-          W.row(i + half) = W.row(i) - 2 * W.row(i + half);
-        }
+    walsh_hadamard(W);
   }
   return W * std::pow(static_cast<double>(D), 0.5 - static_cast<double>(factors) / 2);
 }
 
 namespace {
 
-Index padded(Index d) { return static_cast<Index>(std::bit_ceil(static_cast<std::size_t>(d))); }
-
 Matrix<double> draw_block(const Params& params, Generator& generator, Index d) {
-  Matrix<double> signs(params.integer("factors"), padded(d));
+  Matrix<double> signs(params.integer("factors"), padded_to_power_of_two(d));
   for (Index i = 0; i < signs.size(); ++i) signs.data()[i] = generator() >> 63 ? 1 : -1;
   return hadamard_block(signs);
 }
 
-double moment(double d, double D, double t, double alpha) {
-  if (alpha == 0 || d == D) return std::exp(alpha * D) * hypergeometric_0f1(D / 2, D * t / 4);
-  double weight = 1, sum = 0, last = 1;
-  for (double j = 0; std::abs(last) > 1e-17 * std::abs(sum) && std::isfinite(sum); ++j) {
-    sum += last = weight * kummer((D - d) / 2, D / 2 + j, -alpha * D);
-    weight *= D * t / 4 / ((j + 1) * (D / 2 + j));
-  }
-  return std::exp(alpha * D) * sum;
-}
-
 EnsembleLaw law(const Params&, Index d) {
-  const Index D = padded(d);
+  const Index D = padded_to_power_of_two(d);
   EnsembleLaw known{
       .moment = [=](double t,
-                    double alpha) { return moment(static_cast<double>(d), static_cast<double>(D), t, alpha); },
+                    double alpha) { return sphere_moment(static_cast<double>(d), static_cast<double>(D), t, alpha); },
       .exact = false,
       .gaussian = false};
   if (d == D) {
@@ -75,14 +65,14 @@ const bool registered = add(ProjectionEntry{
     .draw =
         [](const Draw& draw, Index m, Index d) {
           Generator generator = draw.streams.stream("projection", "hadamard", d, draw.head, draw.replicate);
-          return stacked_blocks(m, d, padded(d), [&] { return draw_block(draw.params, generator, d); });
+          return stacked_blocks(m, d, padded_to_power_of_two(d), [&] { return draw_block(draw.params, generator, d); });
         },
     .law = law,
     .caveats =
         [](const Params&, Index, Index d) {
           std::vector<std::string> all{"hadamard rows have norm sqrt(d), not chi_d: the kernel is below exp(q.k)"};
-          if (padded(d) != d)
-            all.push_back("d = " + std::to_string(d) + " is padded to " + std::to_string(padded(d)) +
+          if (padded_to_power_of_two(d) != d)
+            all.push_back("d = " + std::to_string(d) + " is padded to " + std::to_string(padded_to_power_of_two(d)) +
                           ": rows are orthogonal in the padded space only");
           return all;
         },
