@@ -12,10 +12,10 @@
 //   than softmax attention; the paper trains models with it.
 // At least nq + nk landmarks are all rows: C~ = C, computed as exact attention (with normalise=false, as C V).
 // Weights may be negative, and so may a denominator: its row then follows the formula, and attention-error records the
-// share of such rows. Where rounding alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s u_s|
-// for the scalar type's eps, the row is the mean of the values. Padded keys, and queries at padded positions unless all
-// are, are no landmarks. No causal form: landmarks are drawn among all tokens. The m x m system is solved in double for
-// both scalar types. O(n m (d + dv) + m^3) time, O(m (m + d + dv)) memory.
+// share of such rows. Where rounding alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s
+// u_s| for the scalar type's eps, the row is the mean of the values. Padded keys, and queries at padded positions
+// unless all are, are no landmarks. No causal form: landmarks are drawn among all tokens. The m x m system is solved in
+// double for both scalar types. O(n m (d + dv) + m^3) time, O(m (m + d + dv)) memory.
 #include <algorithm>
 #include <boost/random/uniform_01.hpp>
 #include <cmath>
@@ -124,8 +124,8 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     for (Index i = 0; i < sums.rows(); ++i) values[static_cast<size_t>(i)] = sums(i, 1);
   }
 
-  // L = e over its row's denominator, R = (C(S, S)^-1 C(S, K))^T. The last column of both is the mean of the values, for
-  // rows without a usable denominator.
+  // L = e over its row's denominator, R = (C(S, S)^-1 C(S, K))^T. The last column of both is the mean of the values,
+  // for rows without a usable denominator.
   void factors(const Head<T>& head, Mask mask, Context& context, Matrix<T>& L, Matrix<T>& R) const override {
     const Index keys = mask.visible(0, head.K.rows());
     L = Matrix<T>::Zero(head.Q.rows(), 1);
@@ -243,7 +243,7 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   }
 
   // Each row of the columns is divided by its largest number, which goes to its scale, so that float holds it. A row of
-  // zeros is left out, unless all are.
+  // zeros is left out.
   static Landmarks<T> in_scalar_type(const Matrix<double>& X, double log, const Matrix<double>& columns) {
     std::vector<Index> kept;
     for (Index s = 0; s < X.rows(); ++s)
@@ -299,16 +299,15 @@ const bool registered = add(method<Skyformer>({
              .family = "low-rank",
              .departure = "rows are normalised by default, which makes it an approximation of softmax; the inverse is "
                           "C(S, S)^+, where the paper's algorithm adds gamma I and the authors' module 0.1 I"},
-    .parameters = {Parameter::integer("landmarks", 64, "rows of queries and keys, at most as many as there are", 1)
-                       .as_budget(),
-                   Parameter::flag("normalise", true,
-                                   "divide rows by their sums; false: the paper's operator C~ V, another one than "
-                                   "softmax")},
+    .parameters =
+        {Parameter::integer("landmarks", 64, "rows of queries and keys, at most as many as there are", 1).as_budget(),
+         Parameter::flag("normalise", true,
+                         "divide rows by their sums; false: the paper's operator C~ V, another one than "
+                         "softmax")},
     .claims =
         [](const Params& params, const Shape& shape) {
           Claims claims{.row_stochastic = params.flag("normalise"),
-                        .no_form =
-                            shape.mask.causal ? "landmarks are drawn among all tokens, later ones included" : "",
+                        .no_form = shape.mask.causal ? "landmarks are drawn among all tokens, later ones included" : "",
                         .rank_at_most = params.integer("landmarks") + 1};  // rows without a denominator: the mean
           if (params.flag("normalise"))
             claims.exact_when = "landmarks=1000000000";

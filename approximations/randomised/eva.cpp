@@ -2,9 +2,9 @@
 // arXiv:2302.04542, section 4.
 //   positions are cut into windows of w tokens, [b w, (b+1) w); the n keys into chunks P_c, parts of windows or several
 //   row i sees the keys of its window one by one, and of chunk c the keys outside of its window, P_ic:
-//   out_i = (sum_(j in window) exp(q_i.k_j) v_j + sum_c |P_ic| exp(q_i.kbar_ic) beta_ic) / (the same sums without values)
-//   kbar_ic = mean of the keys P_ic,  beta_ic = sum_(j in P_ic) xi_cj v_j / sum_(j in P_ic) xi_cj,
-//   xi_cj = exp(w_c.k_j - |k_j|^2 / 2),  w_c ~ N(qbar_c + kbar_c, I), means over the tokens of chunk c  methods.md A10
+//   out_i = (sum_(j in window) exp(q_i.k_j) v_j + sum_c |P_ic| exp(q_i.kbar_ic) beta_ic) / (the same sums without
+//   values) kbar_ic = mean of the keys P_ic,  beta_ic = sum_(j in P_ic) xi_cj v_j / sum_(j in P_ic) xi_cj, xi_cj =
+//   exp(w_c.k_j - |k_j|^2 / 2),  w_c ~ N(qbar_c + kbar_c, I), means over the tokens of chunk c  methods.md A10
 // |P| exp(q.kbar) is at most the chunk's sum of exp(q.k_j) (Jensen) and equal to it where its keys are equal.
 // B = ceil(n / w) windows: with c >= B each is cut into min(floor(c / B), w) even chunks, else ceil(B / c) windows make
 // a chunk. There are at most c chunks, and only then do a row's window and a chunk overlap: statistics of the windows
@@ -66,8 +66,8 @@ struct Summary {
     keys.row(to) = first.keys.row(a) * (first.count[a] / all) + second.keys.row(b) * (second.count[b] / all);
     const T largest = std::max(first.log[a], second.log[b]);
     const T share_a = std::exp(first.log[a] - largest), share_b = std::exp(second.log[b] - largest);
-    values.row(to) = first.values.row(a) * (share_a / (share_a + share_b)) +
-                     second.values.row(b) * (share_b / (share_a + share_b));
+    values.row(to) =
+        first.values.row(a) * (share_a / (share_a + share_b)) + second.values.row(b) * (share_b / (share_a + share_b));
     log[to] = largest + std::log(share_a + share_b);
     count[to] = all;
   }
@@ -211,8 +211,7 @@ class Eva final : public Approximation<T> {
       if (own > 0) multiply_transposed<T>(context, Q, row_block(head.K, begin, own), of_window);
       A.leftCols(count).array().rowwise() += log_sizes;
       for (Index r = 0; r < rows; ++r)
-        softmax_within<T>(context, A, r, 0,
-                          count + std::clamp<Index>(mask.visible(i + r, layout.n) - begin, 0, own));
+        softmax_within<T>(context, A, r, 0, count + std::clamp<Index>(mask.visible(i + r, layout.n) - begin, 0, own));
       auto block = row_block(out, i, rows);
       block.setZero();
       if (count > 0) multiply_add<T>(context, of_chunks, chunk_values, block);

@@ -2,13 +2,15 @@
 // section 4.
 //   w_c ~ N(mu_c, I), mu_c = qbar_c + kbar_c, means of even segments of the queries and of the keys
 //   f_c = softmax_j(w_c.k_j - |k_j|^2 / 2) V,  l_c = log sum_j exp(w_c.k_j - |k_j|^2 / 2)
-//   out_i = sum_c r_ic f_c / sum_c r_ic,  r_ic = alpha_ic exp(w_c.q_i + l_c) / exp(L_cc),  L_cb = w_c.mu_b - |mu_b|^2 / 2
+//   out_i = sum_c r_ic f_c / sum_c r_ic,  r_ic = alpha_ic exp(w_c.q_i + l_c) / exp(L_cc),  L_cb = w_c.mu_b - |mu_b|^2 /
+//   2
 // exp(w.q_i + l) is the density of randomised attention (randomised.cpp) and exp(L_cb) that of proposal b, both over
 // N(w; 0, I) and up to a factor of the row: self-normalised multiple importance sampling.             methods.md A10
 // weights=balance: alpha_ic = exp(L_cc) / sum_b exp(L_cb), Veach and Guibas' balance heuristic. The alphas sum to one
-//   at every w, so that E sum_c r_ic f_c = sum_j exp(q_i.k_j) v_j exp(|q_i|^2/2): numerator and denominator are unbiased.
+//   at every w, so that E sum_c r_ic f_c = sum_j exp(q_i.k_j) v_j exp(|q_i|^2/2): numerator and denominator are
+//   unbiased.
 // weights=query: the paper's alpha_ic = balance + t_ic - 1/C, t_i = softmax_c(q_i.qbar_c), at least 1e-8 as in the
-//   authors' module: a proposal near the query counts more. What the bound cuts off biases the numerator.
+//   authors' module: a proposal near the query counts more. The bound biases numerator and denominator.
 // There are no more proposals than unpadded queries or keys. No causal form: segments average later tokens. rank <= c.
 // L is in double for both scalar types. O(n c (d + dv) + c^2 d) time, O(c (d + dv + c)) memory.
 #include <algorithm>
@@ -204,9 +206,9 @@ const bool registered = add(method<Lara>({
           const double C = proposals(params, shape), d = static_cast<double>(shape.d);
           const double block = static_cast<double>(std::min(query_block, shape.nq));
           const double matrices = params.text("weights") == "query" ? 2 : 1;
-          return 8 * C * (C + 2 * d) + (C * (3 * d + static_cast<double>(shape.dv)) + matrices * block * C +
-                                        static_cast<double>(shape.nk)) *
-                                           bytes_of(shape.precision);
+          return 8 * C * (C + 2 * d) +
+                 (C * (3 * d + static_cast<double>(shape.dv)) + matrices * block * C + static_cast<double>(shape.nk)) *
+                     bytes_of(shape.precision);
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -3,10 +3,10 @@
 //   f(w) = softmax_j(w.k_j - |k_j|^2 / 2) V,  E f(w) = o exactly                                    methods.md A10
 //   out = the mean of f over m draws a row
 // The density of w is N(w; 0, I) sum_j exp(w.(q + k_j) - |q|^2/2 - |k_j|^2/2) / sum_j exp(q.k_j), whose second factor
-// is the denominator of f up to constants, so that it cancels: the *row* is unbiased, which no other random method here
-// can say. A row draws among the keys that it sees, so the causal form is exact.
-// m n^2 (d + 1) operations: a reference, not fast. J is drawn in double for both scalar types, because sums rounded to
-// float would draw other keys. State: u (n x m), uniform in (0, 1), and z (n m x d). O(m n) memory in blocks of rows.
+// is the denominator of f up to constants, so that it cancels: the row as a whole is unbiased. A row draws among the
+// keys that it sees, so the causal form is exact. m n^2 (d + 1) operations: a reference, not fast. J is drawn in double
+// for both scalar types, because sums rounded to float would draw other keys. State: u (n x m), uniform in (0, 1), and
+// z (n m x d). O(m n) memory in blocks of rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -59,9 +59,8 @@ class Randomised final : public Approximation<T>, public Rows<T>, public Unbiase
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     A.setZero();
-    for_blocks(head, mask, first, A.rows(), context, [&](Context&, Index begin, Matrix<T>& block) {
-      A.block(begin, 0, block.rows(), block.cols()) = block;
-    });
+    for_blocks(head, mask, first, A.rows(), context,
+               [&](Context&, Index begin, Matrix<T>& block) { A.block(begin, 0, block.rows(), block.cols()) = block; });
   }
 
  private:
@@ -127,20 +126,17 @@ const bool registered = add(method<Randomised>({
              .reference = "Zheng et al. 2022, arXiv:2204.04667",
              .cost = "O(n^2 (m d + dv)) time, O(n (m + d)) memory beyond state, input and output; the state is n m d",
              .family = "randomised",
-             .departure = "draws at every call; the authors' module takes the mean q + k_j for w in evaluation mode, "
-                          "which is no estimate of softmax",
+             .departure =
+                 "every instance draws; the authors' module takes q + k_j for w in evaluation mode and draws nothing",
              .aliases = {"ra"}},
     .parameters = {Parameter::integer("m", 8, "draws whose mean a row is", 1, 1 << 16).as_budget()},
-    .claims =
-        [](const Params&, const Shape&) {
-          return Claims{.row_stochastic = true, .non_negative = true, .causal_exact = true};
-        },
+    .claims = [](const Params&,
+                 const Shape&) { return Claims{.row_stochastic = true, .non_negative = true, .causal_exact = true}; },
     .memory =
         [](const Params& params, const Shape& shape) {
           const Index m = params.integer("m"), rows = rows_at_once(m);
-          return static_cast<double>(shape.nk) *
-                 (8 * static_cast<double>(shape.d + rows) +
-                  static_cast<double>(rows * (m + 1)) * bytes_of(shape.precision));
+          return static_cast<double>(shape.nk) * (8 * static_cast<double>(shape.d + rows) +
+                                                  static_cast<double>(rows * (m + 1)) * bytes_of(shape.precision));
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -170,7 +170,9 @@ ClaimResults all_skipped(const std::string& reason) {
 const std::vector<std::pair<std::string, std::string>>& estimate_claims() {
   static const std::vector<std::pair<std::string, std::string>> all{
       {"mean-weights", "sums over sampled keys have softmax's sums as their means; finds 2 % of them"},
-      {"mean-rows", "a row that is claimed to have no bias, or whose denominator does not vary, is softmax's in the mean; finds 2 %"},
+      {"mean-rows",
+       "a row that is claimed to have no bias, or whose denominator does not vary, is softmax's in the mean; finds 2 "
+       "%"},
       {"sampling-law", "mean squared errors of these sums over draws are those of the law of the draws; finds 5 %"},
       {"mean-logits", "estimated logits are q.k in the mean over draws; finds 2 % of |q| |k|"}};
   return all;
@@ -220,7 +222,7 @@ ClaimResults test_estimate_claims(const EstimatePlans& all, double threshold, do
   }
   const std::map<std::string, std::string> untested{
       {"mean-weights", "it samples no keys"},
-      {"mean-rows", "its rows have a bias: the denominator varies, or they are no estimates"},
+      {"mean-rows", "it claims no unbiased rows, and the denominator of its rows varies or it samples no keys"},
       {"sampling-law", "its errors are 0 in every draw, or it samples no keys"},
       {"mean-logits", "it estimates no logits"}};
   for (const auto& [claim, reason] : untested)

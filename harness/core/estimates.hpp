@@ -1,6 +1,7 @@
 // The parts of a random row, for methods that can give them: sums over sampled keys and the law of the draws, or
-// estimated logits; and rows that are unbiased as a whole. The first two are two abilities for two claims, because an estimate without bias in the logits has one in the
-// weights: E exp(l + e) = exp(l) E exp(e), which is exp(l + Var e / 2) for normal e. methods.md S.
+// estimated logits; and rows that are unbiased as a whole. The first two are two abilities for two claims, because an
+// estimate without bias in the logits has one in the weights: E exp(l + e) = exp(l) E exp(e), which is exp(l + Var e /
+// 2) for normal e. methods.md S.
 #pragma once
 
 #include "harness/core/approximation.hpp"
