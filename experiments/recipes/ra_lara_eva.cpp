@@ -53,7 +53,7 @@ void write(Recipe& recipe) {
   }
   RunRequest on_heads = request;
   on_heads.inputs = {causal_head, masked_head};
-  on_heads.n = {recipe.sized<Index>(64, 512)};
+  on_heads.n = {recipe.sized<Index>(64, 256, 512)};
   on_heads.d = {};
   const Cells all = recipe.run(request) + recipe.run(on_heads);
 

@@ -73,7 +73,7 @@ TEST_CASE("without a normaliser the output is C~ V, of the Gaussian kernel", "[u
   CHECK(distance(out_of("skyformer:landmarks=60,normalise=false", problem), out_of("softmax", problem)) > 1e-2);
 }
 
-// What Nystroemformer lacks. Planted: landmarks of another draw, which are not the first of more.
+// Nystroemformer has no such order. Planted: landmarks of another draw, which are not the first of more.
 TEST_CASE("the residual of Skyformer is positive semidefinite, and more landmarks only lower it", "[unit]") {
   for (const Index d : {2, 6}) {
     const TestHead problem = gaussian(40, d);
