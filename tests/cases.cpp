@@ -140,7 +140,8 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
                                                    {"buckets", 4}, {"chunk", 8},
                                                    {"rounds", 2},  {"blocks", 5},
                                                    {"top", 6},     {"hidden", 6},
-                                                   {"keep", 12},   {"s", 6}};
+                                                   {"keep", 12},   {"s", 6},
+                                                   {"c", 7}};
   for (const auto& [name, value] : budgets)
     if (small.has(name)) small = small.with(name, std::to_string(value));
   for (const Parameter& p : params.declared()) {

@@ -1,6 +1,6 @@
 // Claims on what random rows are made of (harness/core/estimates.hpp), over draws:
 //   mean-weights  E D^ = sum_j exp(q.k_j) and E N^ = sum_j exp(q.k_j) v_j: sampled weights are unbiased
-//   mean-rows     E N^/D^ = o, where D^ does not vary
+//   mean-rows     E N^/D^ = o, where D^ does not vary, and E attend = o of methods that claim unbiased rows
 //   sampling-law  E |D^ - D|^2, E |N^ - N|^2, and E |o^ - o|^2 where D^ does not vary, are those of the declared law
 //   mean-logits   estimated logits have the mean q.k. Their exponentials then have a larger one: this claim is not that
 //                 of the weights
@@ -14,11 +14,13 @@ namespace attnbench {
 // In units of D, of D times the largest value, of the largest value, and of |q| |k|; and of the law's own errors.
 constexpr double least_mean_error = 0.02, least_law_error = 0.05;
 
-// The numbers of a draw for the queries of a head: sums in units of the exact D, and logits if it estimates them.
+// The numbers of a draw for the queries of a head: sums in units of the exact D, and logits or rows if it
+// estimates them.
 struct DrawnEstimates {
   Matrix<double> numerators;         // nq x dv
   std::vector<double> denominators;  // nq
   Matrix<double> logits;             // nq x nk, or empty
+  Matrix<double> rows;               // nq x dv, the output of attend, or empty
 };
 
 struct EstimateTest {

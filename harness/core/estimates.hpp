@@ -1,6 +1,7 @@
 // The parts of a random row, for methods that can give them: sums over sampled keys and the law of the draws, or
-// estimated logits. Two abilities for two claims, because an estimate without bias in the logits has one in the
-// weights: E exp(l + e) = exp(l) E exp(e), which is exp(l + Var e / 2) for normal e. methods.md S.
+// estimated logits; and rows that are unbiased as a whole. The first two are two abilities for two claims, because an
+// estimate without bias in the logits has one in the weights: E exp(l + e) = exp(l) E exp(e), which is exp(l + Var e /
+// 2) for normal e. methods.md S.
 #pragma once
 
 #include "harness/core/approximation.hpp"
@@ -56,6 +57,20 @@ class EstimatedLogits {
 template <class T>
 const EstimatedLogits<T>* estimated_logits(const Approximation<T>& method) {
   return dynamic_cast<const EstimatedLogits<T>*>(&method);
+}
+
+// Second base class of methods whose rows are unbiased as a whole: the mean of attend over draws is the output of
+// softmax. A method that derives from it claims `mean-rows`.
+template <class T>
+class UnbiasedRows {
+ public:
+  virtual ~UnbiasedRows() = default;
+};
+
+// Whether the method claims it.
+template <class T>
+bool has_unbiased_rows(const Approximation<T>& method) {
+  return dynamic_cast<const UnbiasedRows<T>*>(&method) != nullptr;
 }
 
 }  // namespace attnbench

@@ -189,7 +189,51 @@ Subject sketched(const std::string& m) {
   return planted;
 }
 
+// Randomised attention by the formula, from the method's own numbers. thousandths: of the size of its proposals;
+// norms: whether |k_j|^2 / 2 is there.
+template <int thousandths, bool norms>
+class PlainRows final : public Approximation<double>, public UnbiasedRows<double> {
+ public:
+  explicit PlainRows(const Draw& draw) : inner_(make_approximation<double>(draw)) {}
+  Tensors state() const override { return inner_->state(); }
+  void attend(const Head<double>& head, Mask mask, Context&, Out<double> out) const override {
+    const Matrix<double> u = state().at("u"), z = state().at("z");
+    out.setZero();
+    for (Index i = 0; i < out.rows(); ++i) {
+      const Index seen = mask.visible(i, head.K.rows());
+      const auto K = head.K.topRows(seen);
+      const Eigen::ArrayXd a = softmax((K * head.Q.row(i).transpose()).array());
+      for (Index t = 0; t < u.cols(); ++t) {
+        Index key = 0;
+        for (double sum = a[0]; sum <= u(i, t) && key + 1 < seen; sum += a[key]) ++key;
+        const Eigen::RowVectorXd w = thousandths / 1000.0 * (head.Q.row(i) + K.row(key)) + z.row(i * u.cols() + t);
+        Eigen::ArrayXd logits = (K * w.transpose()).array();
+        if (norms) logits -= K.rowwise().squaredNorm().array() / 2;
+        out.row(i) += softmax(logits).matrix().transpose() * head.V.topRows(seen) / static_cast<double>(u.cols());
+      }
+    }
+  }
+
+ private:
+  static Eigen::ArrayXd softmax(const Eigen::ArrayXd& logits) {
+    const Eigen::ArrayXd weights = (logits - logits.maxCoeff()).exp();
+    return weights / weights.sum();
+  }
+  std::unique_ptr<Approximation<double>> inner_;
+};
+
 }  // namespace
+
+TEST_CASE("rows that claim no bias are tested for it, and a wrong proposal or a forgotten norm is found",
+          "[statistics]") {
+  const auto found = outcomes(subject("randomised"));
+  CHECK(found.at("mean-rows") == Outcome::pass);
+  for (const auto& claim : {"mean-weights", "sampling-law", "mean-logits"})
+    CHECK(found.at(claim) == Outcome::skipped);
+  CHECK(failing(made_by<PlainRows<1000, true>>("randomised")) == Names{});
+  CHECK(failing(made_by<PlainRows<1150, true>>("randomised")) == Names{"mean-rows"});
+  CHECK(failing(made_by<PlainRows<1000, false>>("randomised")) == Names{"mean-rows"});
+}
 
 TEST_CASE("every law of sampled keys passes its claims", "[statistics]") {
   for (const char* spec :

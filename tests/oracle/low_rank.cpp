@@ -1,5 +1,6 @@
 // Low rank. methods.md E.
 #include <algorithm>
+#include <limits>
 
 #include "tests/oracle/transcription.hpp"
 
@@ -325,7 +326,159 @@ double distance_to_turn(const Params& params, const Tensors&, const HeadData<dou
   return static_cast<double>(of.sums / moved);
 }
 
-const bool registered = add({.method = "linformer", .attention = linformer}) &&
+// ---- Skyformer
+
+// The landmarks that add something, C~'s factors over them, and how far an error of 1 in the entries of C may move one.
+struct SkyLandmarks {
+  Table X{0, 0};               // r x d
+  Table W{0, 0}, slack{0, 0};  // r x n: C(S, S)^-1 C(S, K)
+};
+
+Real gaussian_kernel(const Table& X, Index i, const Table& Y, Index j) {
+  Real squares = 0;
+  for (Index l = 0; l < X.columns; ++l) squares += (X(i, l) - Y(j, l)) * (X(i, l) - Y(j, l));
+  return std::exp(-squares / 2);
+}
+
+Table row_as_table(const Matrix<double>& X, Index i) { return table(X.row(i)); }
+
+SkyLandmarks sky_landmarks(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  const Index nq = head.Q.rows(), nk = head.K.rows(), d = head.K.cols();
+  const Index keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
+  const Table K = table(head.K.topRows(keys));
+  SkyLandmarks found;
+  if (params.integer("landmarks") >= nq + nk) {
+    found = {K, Table(keys, keys), Table(keys, keys)};
+    for (Index j = 0; j < keys; ++j) found.W(j, j) = 1;
+    return found;
+  }
+  std::vector<Table> rows;
+  for (Index i = 0; i < nq; ++i)
+    if (mask.keys < 0 || i + mask.offset < mask.keys) rows.push_back(row_as_table(head.Q, i));
+  if (rows.empty())
+    for (Index i = 0; i < nq; ++i) rows.push_back(row_as_table(head.Q, i));
+  for (Index j = 0; j < keys; ++j) rows.push_back(row_as_table(head.K, j));
+  // Drawn one by one from the rows that are left; the first of them takes the place of the drawn one.
+  std::vector<Table> drawn;
+  for (Index t = 0; t < params.integer("landmarks") && !rows.empty(); ++t) {
+    const auto place =
+        static_cast<size_t>(static_cast<Real>(state.at("uniforms")(t, 0)) * static_cast<Real>(rows.size()));
+    drawn.push_back(rows[place]);
+    rows[place] = rows.front();
+    rows.erase(rows.begin());
+  }
+  // Residuals of the Gaussian kernel after the earlier landmarks, by elimination.
+  std::vector<std::vector<Real>> eliminated;
+  std::vector<size_t> kept;
+  for (size_t t = 0; t < drawn.size(); ++t) {
+    Real residual = 1;
+    for (const auto& row : eliminated) residual -= row[t] * row[t];
+    if (residual <= 1e-12L) continue;
+    std::vector<Real> row;
+    for (size_t other = 0; other < drawn.size(); ++other) {
+      Real left = gaussian_kernel(drawn[t], 0, drawn[other], 0);
+      for (const auto& earlier : eliminated) left -= earlier[t] * earlier[other];
+      row.push_back(left / std::sqrt(residual));
+    }
+    eliminated.push_back(row);
+    kept.push_back(t);
+  }
+  const Index r = std::ssize(kept);
+  found = {Table(r, d), Table(r, keys), Table(r, keys)};
+  for (Index s = 0; s < r; ++s)
+    for (Index l = 0; l < d; ++l) found.X(s, l) = drawn[kept[static_cast<size_t>(s)]](0, l);
+  Table C(r, r);
+  for (Index s = 0; s < r; ++s)
+    for (Index t = 0; t < r; ++t) C(s, t) = gaussian_kernel(found.X, s, found.X, t);
+  const Table inverse = pseudo_inverse_of(C, 0);
+  for (Index j = 0; j < keys; ++j) {
+    Real absolute = 1;
+    for (Index s = 0; s < r; ++s) {
+      for (Index t = 0; t < r; ++t) found.W(s, j) += inverse(s, t) * gaussian_kernel(found.X, t, K, j);
+      absolute += std::abs(found.W(s, j));
+    }
+    for (Index s = 0; s < r; ++s)
+      for (Index t = 0; t < r; ++t) found.slack(s, j) += std::abs(inverse(s, t)) * absolute;
+  }
+  return found;
+}
+
+// exp(q.x_s - |x_s|^2/2) over the largest of the row, whose logarithm is `log`.
+std::vector<Real> sky_exponentials(const SkyLandmarks& of, const HeadData<double>& head, Index i, Real& log) {
+  std::vector<Real> e;
+  for (Index s = 0; s < of.X.rows; ++s) {
+    Real exponent = -dot(of.X, s, of.X, s) / 2;
+    for (Index l = 0; l < of.X.columns; ++l) exponent += static_cast<Real>(head.Q(i, l)) * of.X(s, l);
+    e.push_back(exponent);
+  }
+  log = *std::max_element(e.begin(), e.end());
+  for (Real& x : e) x = std::exp(x - log);
+  return e;
+}
+
+// methods.md E: C~ exp(|k|^2/2) with rows divided by their sums, or C~.
+Answer skyformer(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  const Index nq = head.Q.rows(), nk = head.K.rows();
+  Answer answer{Matrix<double>::Zero(nq, nk), Matrix<double>::Zero(nq, head.V.cols()),
+                std::vector<double>(static_cast<size_t>(nq), 1)};
+  if (mask.keys == 0) return answer;
+  const SkyLandmarks of = sky_landmarks(params, state, head, mask);
+  const Index keys = of.W.columns, r = of.X.rows;
+  const bool normalise = params.flag("normalise");
+  Real largest = 0;
+  for (Index j = 0; j < keys; ++j) largest = std::max(largest, dot(head.K, j, head.K, j) / 2);
+  for (Index i = 0; i < nq; ++i) {
+    Real log = 0, denominator = 0, of_landmarks = 0, magnitude = 0;
+    const auto e = sky_exponentials(of, head, i, log);
+    std::vector<Real> weight(static_cast<size_t>(keys), 0);
+    for (Index s = 0; s < r; ++s) {
+      Real total = 0;
+      for (Index j = 0; j < keys; ++j) {
+        // With normalise=false the factors exp(log) and exp(-|q|^2/2) are there, which cancel otherwise.
+        const Real scale = normalise ? std::exp(dot(head.K, j, head.K, j) / 2 - largest)
+                                     : std::exp(log - dot(head.Q, i, head.Q, i) / 2);
+        weight[static_cast<size_t>(j)] += e[static_cast<size_t>(s)] * scale * of.W(s, j);
+        magnitude += e[static_cast<size_t>(s)] * scale * (std::abs(of.W(s, j)) + of.slack(s, j));
+        total += scale * of.W(s, j);
+      }
+      denominator += e[static_cast<size_t>(s)] * total;
+      of_landmarks += e[static_cast<size_t>(s)] * std::abs(total);
+    }
+    const bool usable =
+        !normalise || std::abs(denominator) > static_cast<Real>(std::numeric_limits<double>::epsilon()) * of_landmarks;
+    if (!normalise) denominator = 1;
+    answer.condition[static_cast<size_t>(i)] =
+        static_cast<double>(std::max(Real(1), magnitude / std::abs(denominator)));
+    for (Real& entry : weight) entry = usable ? entry / denominator : 1 / static_cast<Real>(keys);
+    for (Index j = 0; j < keys; ++j) answer.A(i, j) = static_cast<double>(weight[static_cast<size_t>(j)]);
+    for (Index l = 0; l < head.V.cols(); ++l) {
+      Real out = 0;
+      for (Index j = 0; j < keys; ++j) out += weight[static_cast<size_t>(j)] * static_cast<Real>(head.V(j, l));
+      answer.out(i, l) = static_cast<double>(out);
+    }
+  }
+  return answer;
+}
+
+Weights skyformer_weights(const Params& params, const Tensors& state, const HeadData<double>& head) {
+  Weights weights(head.Q.rows(), head.K.rows());
+  const SkyLandmarks of = sky_landmarks(params, state, head, {});
+  for (Index i = 0; i < head.Q.rows(); ++i) {
+    Real log = 0;
+    const auto e = sky_exponentials(of, head, i, log);
+    for (Index j = 0; j < head.K.rows(); ++j) {
+      weights.log(i, j) = log + (params.flag("normalise") ? dot(head.K, j, head.K, j) : -dot(head.Q, i, head.Q, i)) / 2;
+      for (Index s = 0; s < of.X.rows; ++s) {
+        weights.value(i, j) += e[static_cast<size_t>(s)] * of.W(s, j);
+        weights.magnitude(i, j) += e[static_cast<size_t>(s)] * (std::abs(of.W(s, j)) + of.slack(s, j));
+      }
+    }
+  }
+  return weights;
+}
+
+const bool registered = add({.method = "skyformer", .attention = skyformer, .weights = skyformer_weights}) &&
+                        add({.method = "linformer", .attention = linformer}) &&
                         add({.method = "nystrom",
                              .attention = nystrom,
                              .jumps = cuts_singular_values,
