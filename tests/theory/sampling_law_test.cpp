@@ -236,7 +236,7 @@ TEST_CASE("probabilities in proportion to a_j |v_j - o| have the least error to 
 TEST_CASE("keys beside the draws take their part of the mean and none of the variance", "[unit]") {
   const SmallHead head(5);
   const std::vector<bool> exact{false, true, false, false, true};
-  // Draws of exact keys add nothing, or there are none.
+  // Draws of exact keys add nothing, or no key of X is drawn.
   for (const std::vector<double>& p : {uneven, std::vector<double>{0.2, 0, 0.3, 0.5, 0}})
     for (const Index s : {1, 2, 3}) {
       const std::vector<std::vector<double>> draws(static_cast<size_t>(s), p);

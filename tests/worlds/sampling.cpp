@@ -54,5 +54,30 @@ const bool sampling_laws =
     add({"sampling-laws", errors({.norms_on_head = 2}), {{norms, depends}}}) &&
     add({"sampling-laws", errors({.factor = 0.7}), {{exact, refuted, {0.7}}, {first_order, refuted, {0.7}}}});
 
+// The shares of missed promises over delta, by each quantile and on the head.
+struct Missed {
+  double two_sided = 1.02, one_sided = 2, on_head = 1.1;
+};
+
+Numbers missed(const Missed& m) {
+  return of("missed", [m](const Asked& a) -> Answer {
+    const double over_delta = a.option("quantile") == "one-sided" ? m.one_sided
+                              : synthetic(a)                      ? m.two_sided
+                                                                  : m.on_head;
+    return a.number("delta") * over_delta;
+  });
+}
+
+const std::string promised = "A denominator from vAttention's draws", published = "By the one-sided quantile",
+                  on_head = "On a trained head a denominator";
+
+const bool vattention_coverage =
+    add({"vattention-coverage",
+         missed({}),
+         {{promised, holds, {1.02}}, {published, holds, {2}}, {on_head, holds, {1.1}}}}) &&
+    add({"vattention-coverage",
+         missed({.two_sided = 1.4, .one_sided = 1, .on_head = 1.6}),
+         {{promised, refuted, {1.4}}, {published, refuted, {1}}, {on_head, refuted, {1.6}}}});
+
 }  // namespace
 }  // namespace attnbench::worlds
