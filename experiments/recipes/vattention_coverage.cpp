@@ -20,7 +20,7 @@ std::vector<Comparison> over_delta(const Recipe& recipe, const Cells& cells, con
   for (const std::string& delta : deltas) {
     const Cells one = cells.where({{"quantile", quantile}, {"delta", std::stod(delta)}});
     Samples shares = one.scalar("missed");
-    for (auto& [replicate, share] : shares.values) share /= std::stod(delta);
+    for (auto& [replicate, share] : shares) share /= std::stod(delta);
     all.push_back({name_of(one), interval(shares, recipe.error_rate(deltas.size()))});
   }
   return all;
