@@ -318,7 +318,7 @@ class HashedBlocks {
   Matrix<double> planes_;  // bits x d
 };
 
-// A method whose rows are those of the engine, once DERIVED says which keys it draws.
+// A method whose rows are those of the engine, once a derived class says which keys it draws.
 template <class T>
 class HashedBlockRows : public Approximation<T>, public SampledRows<T> {
  public:

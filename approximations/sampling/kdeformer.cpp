@@ -91,8 +91,10 @@ const bool registered = add(method<KdeFormer>({
              .reference = "Zandieh et al. 2023, arXiv:2302.02451",
              .cost = "O(n (block + s) (d + dv) + n dv^2) time, O(n + (block + s) (d + dv)) memory",
              .family = "sampling",
-             .departure = "the authors' code draws by |v_j| / |V|_op^2 of values with a 1 appended, which changes with "
-                          "the scale of V, and exponentiates without subtracting a maximum"},
+             .departure = "the paper's probabilities also grow with norms of columns of the attention matrix, which it "
+                          "estimates by kernel densities; here and in the authors' code they do not. That code draws "
+                          "by |v_j| / |V|_op^2 + 1/n of values with a 1 appended, which changes with the scale of V, "
+                          "and exponentiates without subtracting a maximum"},
     .parameters = {Parameter::integer("block", 256, "keys of a block", 1),
                    Parameter::integer("s", 256, "keys drawn for all queries; from n on all keys, once", 1).as_budget(),
                    Parameter::integer("bits", 7, "signs of a hash", 1, 24)},
