@@ -28,6 +28,8 @@ class Drawing {
                              const Probe& one) const;
   // Fits once for all later draws: they receive the state tensors that two draws have in common.
   void fit_once();
+  // Later draws have these tensors in their state, and draw the others.
+  void hold(const Tensors& given) { fitted_.insert(given.begin(), given.end()); }
 
   const Params& params() const { return params_; }
   const Shape& shape() const { return shape_; }

@@ -42,7 +42,8 @@ struct EstimatePlans {
   bool failed = false;  // the reason is an error of its law, not a refusal
   double tests() const;
 };
-// The method draws 8 keys or its own budget, if that is smaller.
+// The method draws 8 keys or its own budget, if that is smaller or its draws are dependent. The heads are made longer
+// for a method that adds all keys of the short ones exactly.
 EstimatePlans plan_estimate_claims(const Subject& subject, std::uint64_t seed);
 
 // threshold: on |z|, for the whole family. work: the limit, like default_work.

@@ -67,8 +67,10 @@ Result judged(const DrawnNumber& test, const Moments& seen, double threshold) {
                     .draws = seen.count};
   if (test.claim == "unbiased" && test.expected != 0) evidence.of_mean = effect / test.expected;
   const double needed = draws_needed(test, seen, threshold);
-  // With too few draws and half of the stated variance unseen, the sample also misses the tail that makes the mean.
-  const bool unseen_tail = needed > seen.count && seen.variance() < test.variance / 2;
+  // With half of the stated variance unseen, the sample also misses the tail that makes the mean. That tail may be all
+  // of an effect that the draws are too few for, or of one below the least.
+  const bool unseen_tail =
+      seen.variance() < test.variance / 2 && (needed > seen.count || std::abs(effect) < test.least_effect);
   if (!(std::abs(evidence.z) <= threshold) && !unseen_tail) {
     result.outcome = Outcome::fail;
   } else if (needed > seen.count) {

@@ -9,16 +9,28 @@
 namespace attnbench {
 
 // How the keys of one row are drawn. Each draw of key j adds exp(q.k_j) v_j / (s p_j) to the numerator of the row and
-// exp(q.k_j) / (s p_j) to its denominator, where s is the number of draws.
+// exp(q.k_j) / (s p_j) to its denominator, where s is the number of draws. Keys may be added beside the draws, once and
+// as they are; a draw of such a key adds nothing.
 struct SamplingLaw {
   enum class Draws {
     independent,  // from p, with replacement
     stratified,   // one from each of the s parts of probability 1/s that the keys have in their order
-    distinct      // min(s, n) different keys, all sets alike: p_j = 1/n
+    distinct,     // min(s, m) different keys of the m with p_j > 0, all sets alike: p_j = 1/m
+    dependent     // in any other way: s p_j is the mean number of draws of key j, and only means have closed forms
   };
-  std::vector<double> p;  // of each key that the row sees; they sum to one. Empty: it sees none
-  Index samples = 0;      // s
+  // Of each key that the row sees. They sum to one, except for dependent draws. Empty: it sees none.
+  std::vector<double> p;
+  Index samples = 0;  // s
   Draws draws = Draws::independent;
+  std::vector<bool> exact = {};  // of each key: added beside the draws. Empty: none is
+
+  bool adds_exactly(Index key) const { return !exact.empty() && exact[static_cast<size_t>(key)]; }
+  // Whether a draw may add anything.
+  bool draws_keys() const {
+    for (size_t j = 0; j < p.size(); ++j)
+      if (p[j] > 0 && !adds_exactly(static_cast<Index>(j))) return true;
+    return false;
+  }
 };
 
 // Second base class, beside Approximation, of methods whose rows are quotients of sums over sampled keys. The closed
@@ -28,14 +40,24 @@ template <class T>
 class SampledRows {
  public:
   virtual ~SampledRows() = default;
-  // The law of this row of the head.
+  // The law of this row of the head, given the tensors of state() that given() names.
   virtual SamplingLaw law(const Head<T>& head, Mask mask, Index row) const = 0;
   // The sums whose quotient is row first + i of attend, for i < numerators.rows():
   //   numerators_i exp(log_scale_i) estimates sum_j exp(q.k_j) v_j, and denominators_i exp(log_scale_i)
   //   sum_j exp(q.k_j). All three are 0 if the row sees no key.
   virtual void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators,
                     std::span<T> denominators, std::span<T> log_scale) const = 0;
+  // Drawn tensors that decide on the law, such as those of a hash. Moments are over draws of the others.
+  virtual std::vector<std::string> given() const { return {}; }
 };
+
+// The part of the state that the law of this instance takes as given, for Draw::state of other draws.
+template <class T>
+Tensors given_state(const Approximation<T>& method, const SampledRows<T>& sampled) {
+  Tensors state = method.state(), given;
+  for (const std::string& name : sampled.given()) given[name] = std::move(state.at(name));
+  return given;
+}
 
 // Null if the method samples no keys.
 template <class T>

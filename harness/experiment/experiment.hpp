@@ -31,6 +31,8 @@ class MethodDraws {
  public:
   MethodDraws(const Cell& cell, Index replicate, Index head);
   std::unique_ptr<Approximation<double>> operator()(Index draw) const;
+  // Later draws have these tensors in their state, and draw the others.
+  void hold(const Tensors& given) { fitted_.insert(given.begin(), given.end()); }
 
  private:
   const Cell& cell_;

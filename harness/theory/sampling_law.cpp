@@ -29,12 +29,20 @@ double spread(const SamplingLaw& law, const In<double>& f, const Part& part) {
 }
 
 double variance_of_distinct(const SamplingLaw& law, const In<double>& f) {
-  const Index n = f.rows();
-  if (law.samples >= n) return 0;
-  const Row mean = f.colwise().mean();
-  const double spread_of_keys = (f.rowwise() - mean).squaredNorm() / static_cast<double>(n - 1);
-  const double all = static_cast<double>(n), drawn = static_cast<double>(law.samples);
-  return all * all * (1 / drawn - 1 / all) * spread_of_keys;
+  Row sum = Row::Zero(f.cols());
+  double squares = 0, all = 0;
+  const auto for_keys = [&](const auto& body) {
+    for (Index j = 0; j < f.rows(); ++j)
+      if (law.p[static_cast<size_t>(j)] > 0) body(f.row(j));
+  };
+  for_keys([&](const auto& f_j) {
+    sum += f_j;
+    ++all;
+  });
+  const auto drawn = static_cast<double>(law.samples);
+  if (drawn >= all) return 0;
+  for_keys([&](const auto& f_j) { squares += (f_j - sum / all).squaredNorm(); });
+  return all * all * (1 / drawn - 1 / all) * squares / (all - 1);
 }
 
 double variance_of_strata(const SamplingLaw& law, const In<double>& f) {
@@ -59,15 +67,28 @@ double variance_of_strata(const SamplingLaw& law, const In<double>& f) {
   return sum / (s * s);
 }
 
+double variance_of_poisson_numbers(const SamplingLaw& law, const In<double>& f) {
+  double sum = 0;
+  for (Index j = 0; j < f.rows(); ++j)
+    if (const double p = law.p[static_cast<size_t>(j)]; p > 0)
+      sum += f.row(j).squaredNorm() / (static_cast<double>(law.samples) * p);
+  return sum;
+}
+
 }  // namespace
 
-double variance_of_estimate(const SamplingLaw& law, const In<double>& f) {
-  assert(std::ssize(law.p) == f.rows() && law.samples > 0);
+double variance_of_estimate(const SamplingLaw& law, const In<double>& of_keys) {
+  assert(std::ssize(law.p) == of_keys.rows() && law.samples > 0);
+  Matrix<double> f = of_keys;
+  for (Index j = 0; j < f.rows(); ++j)
+    if (law.adds_exactly(j)) f.row(j).setZero();
   switch (law.draws) {
     case SamplingLaw::Draws::distinct:
       return variance_of_distinct(law, f);
     case SamplingLaw::Draws::stratified:
       return variance_of_strata(law, f);
+    case SamplingLaw::Draws::dependent:
+      return variance_of_poisson_numbers(law, f);
     case SamplingLaw::Draws::independent:
       break;
   }
@@ -91,7 +112,7 @@ SampledRow sampled_row(Context& context, const SamplingLaw& law, const In<double
   multiply<double>(context, a, V, exact);
   Matrix<double> weights = a.transpose();  // without the keys that are never drawn
   for (Index j = 0; j < n; ++j)
-    if (law.p[static_cast<size_t>(j)] == 0) weights(j, 0) = 0;
+    if (law.p[static_cast<size_t>(j)] == 0 && !law.adds_exactly(j)) weights(j, 0) = 0;
   const Matrix<double> terms = weights.col(0).asDiagonal() * Matrix<double>(V);
   const double reached = weights.sum();
   const Row numerator = terms.colwise().sum(), limit = numerator / reached;
@@ -99,8 +120,10 @@ SampledRow sampled_row(Context& context, const SamplingLaw& law, const In<double
   Row::Map(moments.output.data(), dv) = exact.row(0);
   Row::Map(moments.row.data(), dv) = limit;
   moments.denominator_mean = reached;
+  moments.variances_known = law.draws != SamplingLaw::Draws::dependent || !law.draws_keys();
   moments.denominator_variance = variance_of_estimate(law, weights);
   moments.numerator_variance = variance_of_estimate(law, terms);
+  if (!moments.variances_known) return moments;
   // To first order o^ - limit is the estimate of sum_j a_j (v_j - limit) = 0, over E D^.
   const Matrix<double> deviations = terms - weights.col(0) * limit;
   moments.row_squared_error =

@@ -35,7 +35,7 @@ Names failing(const Subject& one) {
   return names;
 }
 
-// Forwards to `sampled`. A planted mistake overrides a part.
+// Forwards to the method of the spec. A planted mistake overrides a part.
 class Wrapped : public Approximation<double>, public SampledRows<double> {
  public:
   explicit Wrapped(const Draw& draw) : inner_(make_approximation<double>(draw)) {}
@@ -43,6 +43,7 @@ class Wrapped : public Approximation<double>, public SampledRows<double> {
     inner_->attend(head, mask, context, out);
   }
   Tensors state() const override { return inner_->state(); }
+  std::vector<std::string> given() const override { return own().given(); }
   SamplingLaw law(const Head<double>& head, Mask mask, Index row) const override { return own().law(head, mask, row); }
   void sums(const Head<double>& head, Mask mask, Index first, Context& context, Out<double> numerators,
             std::span<double> denominators, std::span<double> log_scale) const override {
@@ -55,6 +56,28 @@ class Wrapped : public Approximation<double>, public SampledRows<double> {
  private:
   std::unique_ptr<Approximation<double>> inner_;
 };
+
+// Does not say that the law is that of one hash.
+class ForgetsWhatIsGiven final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  std::vector<std::string> given() const override { return {}; }
+};
+
+// Declares that no key is exact.
+class SaysAllAreDrawn final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  SamplingLaw law(const Head<double>& head, Mask mask, Index row) const override {
+    SamplingLaw law = Wrapped::law(head, mask, row);
+    law.exact.clear();
+    return law;
+  }
+};
+
+const char* const of_blocks = "hyper:block=8,s=4";
+const char* const of_collisions = "magicpig:bits=2,tables=6,sinks=1,window=1";
+const char* const of_promises = "vattention:sinks=1,window=1,top=1,base=4,eps=0.3";
 
 template <class Method>
 Subject made_by(const std::string& spec) {
@@ -265,6 +288,28 @@ TEST_CASE("a law 5 % off, a forgotten weight and draws of another kind than decl
   CHECK(failing(made_by<SaysIndependent>("sampled")) == Names{});
   CHECK(failing(made_by<SaysIndependent>("sampled:stratified=true")) == Names{"sampling-law"});
   CHECK(failing(made_by<SaysIndependent>("sampled:replacement=false")).contains("sampling-law"));
+}
+
+TEST_CASE("laws with keys beside the draws pass their claims, given the hash or the base sample", "[statistics]") {
+  for (const char* spec : {of_blocks, "kdeformer:block=8,s=4", of_collisions, of_promises}) {
+    INFO(spec);
+    const auto found = outcomes(subject(spec));
+    CHECK(found.at("mean-weights") == Outcome::pass);
+    CHECK(found.at("sampling-law") == (spec == of_collisions ? Outcome::skipped : Outcome::pass));
+  }
+}
+
+TEST_CASE("blocks counted twice, a law 5 % off and a part that is not given are found", "[statistics]") {
+  CHECK(failing(subject("hyper:block=8,s=4,mask_own=false")) == Names{"mean-weights", "sampling-law"});
+  CHECK(failing(made_by<Wider<1025>>(of_blocks)) == Names{"sampling-law"});
+  CHECK(failing(made_by<Wider<1025>>("kdeformer:block=8,s=4")) == Names{"sampling-law"});
+  CHECK(failing(made_by<Wider<1025>>(of_promises)) == Names{"sampling-law"});
+  for (const char* spec : {of_blocks, of_collisions, of_promises}) {
+    INFO(spec);
+    CHECK(failing(made_by<ThreePercentMore>(spec)).contains("mean-weights"));
+  }
+  CHECK(failing(made_by<ForgetsWhatIsGiven>(of_blocks)) == Names{"sampling-law"});
+  CHECK(failing(made_by<SaysAllAreDrawn>(of_blocks)).contains("sampling-law"));
 }
 
 // One sketch vector, for which Var e is (pi/2) |q|^2 |k|^2 - (q.k)^2: weights are some percent too large.

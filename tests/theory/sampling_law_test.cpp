@@ -52,18 +52,26 @@ void for_sequences(const std::vector<std::vector<double>>& probabilities,
   extend(1);
 }
 
-// The moments of the sums over all sequences of draws, where draw t has probabilities[t].
+// The moments of the sums over all sequences of draws, where draw t has probabilities[t]. Exact keys are added once,
+// and draws of them add nothing.
 struct Enumerated {
   double denominator_mean = 0, denominator_variance = 0, numerator_variance = 0, row_squared_error = 0;
   Row numerator_mean = Row::Zero(2), row_mean = Row::Zero(2);
 
-  Enumerated(const SmallHead& head, const std::vector<double>& p,
-             const std::vector<std::vector<double>>& probabilities) {
+  Enumerated(const SmallHead& head, const std::vector<double>& p, const std::vector<std::vector<double>>& probabilities,
+             const std::vector<bool>& exact = {}) {
     double squared_denominator = 0, squared_numerator = 0;
     for_sequences(probabilities, [&](const std::vector<Index>& keys, double probability) {
       double denominator = 0;
       Row numerator = Row::Zero(2);
+      for (size_t j = 0; j < exact.size(); ++j)
+        if (exact[j]) {
+          const auto key = static_cast<Index>(j);
+          denominator += head.a(0, key);
+          numerator += head.a(0, key) * head.V.row(key);
+        }
       for (const Index j : keys) {
+        if (!exact.empty() && exact[static_cast<size_t>(j)]) continue;
         const double weight = head.a(0, j) / (static_cast<double>(keys.size()) * p[static_cast<size_t>(j)]);
         denominator += weight;
         numerator += weight * head.V.row(j);
@@ -223,6 +231,74 @@ TEST_CASE("probabilities in proportion to a_j |v_j - o| have the least error to 
     for (double& x : other) x /= sum;
     CHECK(theory(head, {.p = other, .samples = 8}).row_squared_error > least);
   }
+}
+
+TEST_CASE("keys beside the draws take their part of the mean and none of the variance", "[unit]") {
+  const SmallHead head(5);
+  const std::vector<bool> exact{false, true, false, false, true};
+  // Draws of exact keys add nothing, or no key of X is drawn.
+  for (const std::vector<double>& p : {uneven, std::vector<double>{0.2, 0, 0.3, 0.5, 0}})
+    for (const Index s : {1, 2, 3}) {
+      const std::vector<std::vector<double>> draws(static_cast<size_t>(s), p);
+      const SamplingLaw independent{.p = p, .samples = s, .exact = exact};
+      check_sums(theory(head, independent), Enumerated(head, p, draws, exact));
+      CHECK(std::abs(theory(head, independent).denominator_mean - 1) < tolerance);
+      const SamplingLaw stratified{.p = p, .samples = s, .draws = Draws::stratified, .exact = exact};
+      check_sums(theory(head, stratified), Enumerated(head, p, strata_of(p, s), exact));
+    }
+  // Two different ones of the three others.
+  const std::vector<double> thirds{1.0 / 3, 0, 1.0 / 3, 1.0 / 3, 0};
+  const SampledRow distinct = theory(head, {.p = thirds, .samples = 2, .draws = Draws::distinct, .exact = exact});
+  double squares = 0;
+  for (const Index left_out : {0, 2, 3}) {
+    double denominator = 1;
+    for (const Index j : {0, 2, 3}) denominator += head.a(0, j) * (j == left_out ? -1 : 0.5);
+    squares += denominator * denominator / 3;
+  }
+  CHECK(std::abs(distinct.denominator_variance - (squares - 1)) < tolerance);
+}
+
+// The sum over the rest of a_j (v_j - o) is not 0 with an exact part. Without the square of it the first order would be
+// too large by 40 % here.
+TEST_CASE("the error of a row with exact keys is the closed form to first order in 1/s", "[unit]") {
+  const SmallHead head(3);
+  const std::vector<double> p{0, 0.3, 0.7};
+  const std::vector<bool> exact{true, false, false};
+  const auto relative_deviation = [&](Index s) {
+    double error = 0;
+    const auto draws = static_cast<double>(s);
+    for (Index count = 0; count <= s; ++count) {
+      const auto hits = static_cast<double>(count);
+      const double log_probability = std::lgamma(draws + 1) - std::lgamma(hits + 1) - std::lgamma(draws - hits + 1) +
+                                     hits * std::log(p[1]) + (draws - hits) * std::log(p[2]);
+      const double first = hits * head.a(0, 1) / p[1] / draws, second = (draws - hits) * head.a(0, 2) / p[2] / draws;
+      const Row row = (head.a(0, 0) * head.V.row(0) + first * head.V.row(1) + second * head.V.row(2)) /
+                      (head.a(0, 0) + first + second);
+      error += std::exp(log_probability) * (row - head.output).squaredNorm();
+    }
+    const SampledRow stated = theory(head, {.p = p, .samples = s, .exact = exact});
+    CHECK_FALSE(stated.row_exact);
+    return error / stated.row_squared_error - 1;
+  };
+  const double at_100 = relative_deviation(100), at_400 = relative_deviation(400);
+  CHECK(std::abs(at_400) < 0.03);
+  CHECK(std::abs(at_100 / at_400 - 4) < 0.6);
+}
+
+TEST_CASE("of dependent draws only the means are known, unless every key is exact", "[unit]") {
+  const SmallHead head(4);
+  const SampledRow some = theory(
+      head, {.p = {0.5, 0, 0.25, 1}, .samples = 1, .draws = Draws::dependent, .exact = {false, false, false, true}});
+  CHECK_FALSE(some.variances_known);
+  CHECK_FALSE(some.row_exact);
+  CHECK(std::abs(some.denominator_mean - (1 - head.a(0, 1))) < tolerance);
+  const double poisson = std::pow(head.a(0, 0), 2) / 0.5 + std::pow(head.a(0, 2), 2) / 0.25;
+  CHECK(std::abs(some.denominator_variance - poisson) < tolerance);
+  const SampledRow all =
+      theory(head, {.p = {0, 0, 0, 0}, .samples = 1, .draws = Draws::dependent, .exact = std::vector<bool>(4, true)});
+  CHECK(all.variances_known);
+  CHECK(all.row_exact);
+  CHECK(all.row_squared_error < tolerance);
 }
 
 TEST_CASE("keys that are never drawn are missing in the means, and their part of the row is an error", "[unit]") {

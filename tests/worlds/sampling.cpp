@@ -54,5 +54,32 @@ const bool sampling_laws =
     add({"sampling-laws", errors({.norms_on_head = 2}), {{norms, depends}}}) &&
     add({"sampling-laws", errors({.factor = 0.7}), {{exact, refuted, {0.7}}, {first_order, refuted, {0.7}}}});
 
+// The shares of missed promises over delta: by each quantile, with a small base sample, and on the head.
+struct Missed {
+  double two_sided = 1.02, one_sided = 2, small_base = 1.2, on_head = 1.1;
+};
+
+Numbers missed(const Missed& m) {
+  return of("missed", [m](const Asked& a) -> Answer {
+    const double by_two_sided = !synthetic(a) ? m.on_head : a.option("base") == "64" ? m.small_base : m.two_sided;
+    const double over_delta = a.option("quantile") == "one-sided" ? m.one_sided : by_two_sided;
+    return a.number("delta") * over_delta;
+  });
+}
+
+const std::string promised = "A denominator from vAttention's draws", large_base = "With a base sample of 512 keys",
+                  published = "By the one-sided quantile", on_head = "On a trained head a denominator";
+
+const bool vattention_coverage =
+    add({"vattention-coverage",
+         missed({}),
+         {{promised, holds, {1.2}}, {large_base, holds, {1.02}}, {published, holds, {2}}, {on_head, holds, {1.1}}}}) &&
+    add({"vattention-coverage",
+         missed({.two_sided = 1.4, .one_sided = 1, .small_base = 1.5, .on_head = 1.6}),
+         {{promised, refuted, {1.5}},
+          {large_base, refuted, {1.4}},
+          {published, refuted, {1}},
+          {on_head, refuted, {1.6}}}});
+
 }  // namespace
 }  // namespace attnbench::worlds
