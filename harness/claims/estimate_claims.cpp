@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/spec.hpp"
 #include "harness/theory/sampling_law.hpp"
 
 namespace attnbench {
@@ -24,9 +25,14 @@ std::vector<SamplingLaw> laws_on(const Approximation<double>& method, const Prob
 // take longer to show it.
 Params with_small_budget(const Subject& subject, const Shape& shape, std::uint64_t seed) {
   const auto own = Drawing(subject, subject.params, shape, seed).draw<double>(0);
+  Params small = subject.params;
+  if (const auto* sampled = sampled_rows(*own); sampled && !sampled->tested_at().empty()) {
+    for (const auto& [key, value] : parse_spec("assignments:" + sampled->tested_at()).arguments)
+      small = small.with(key, value);
+    return small;
+  }
   for (const SamplingLaw& law : laws_on(*own, gaussian_probe(subject.params, shape, seed)))
     if (law.draws == SamplingLaw::Draws::dependent) return subject.params;
-  Params small = subject.params;
   for (const Parameter& p : subject.params.declared())
     if (p.budget && small.integer(p.name) > few_draws_of_a_row)
       small = small.with(p.name, std::to_string(few_draws_of_a_row));

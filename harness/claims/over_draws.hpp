@@ -9,9 +9,10 @@ namespace attnbench {
 
 // A normal test with threshold t finds an effect of t + 3.1 standard errors with probability 0.999.
 constexpr double power_quantile = 3.1;
-// The most numbers (entries of their state) that the draws of one subject in one dimension may generate. 2^26 take
-// about seven seconds of a core, at 0.1 microseconds a number with the QR factors of orthogonal ensembles.
-constexpr double default_work = 67'108'864;
+// The most numbers (entries of their state) that the draws of one subject in one dimension may generate. 2^28 take
+// half a minute of a core, at 0.1 microseconds a number with the QR factors of orthogonal ensembles; PolySketch needs a
+// sixth of it, and nearly all others less than a hundredth.
+constexpr double default_work = 268'435'456;
 
 // How far a number without variance may be off, in units of its natural scale. Rounding is 1e-12; an epsilon of 1e-4 in
 // a method gives 1e-4 and more.

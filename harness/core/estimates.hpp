@@ -49,6 +49,9 @@ class SampledRows {
                     std::span<T> denominators, std::span<T> log_scale) const = 0;
   // Drawn tensors that decide on the law, such as those of a hash. Moments are over draws of the others.
   virtual std::vector<std::string> given() const { return {}; }
+  // Parameters at which `check` tests the law, "bits=2,tables=6", where it would take too many draws at others. Empty:
+  // a small budget will do.
+  virtual std::string tested_at() const { return ""; }
 };
 
 // The part of the state that the law of this instance takes as given, for Draw::state of other draws.
