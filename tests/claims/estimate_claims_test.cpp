@@ -251,8 +251,7 @@ TEST_CASE("rows that claim no bias are tested for it, and a wrong proposal or a 
           "[statistics]") {
   const auto found = outcomes(subject("randomised"));
   CHECK(found.at("mean-rows") == Outcome::pass);
-  for (const auto& claim : {"mean-weights", "sampling-law", "mean-logits"})
-    CHECK(found.at(claim) == Outcome::skipped);
+  for (const auto& claim : {"mean-weights", "sampling-law", "mean-logits"}) CHECK(found.at(claim) == Outcome::skipped);
   CHECK(failing(made_by<PlainRows<1000, true>>("randomised")) == Names{});
   CHECK(failing(made_by<PlainRows<1150, true>>("randomised")) == Names{"mean-rows"});
   CHECK(failing(made_by<PlainRows<1000, false>>("randomised")) == Names{"mean-rows"});
