@@ -53,18 +53,20 @@ void measure(const Task& task, Recorder& record) {
   const Matrix<double>& A = exact->attention();
   Matrix<double> over_kept = Matrix<double>::Zero(exact->output.rows(), exact->output.cols());
   std::vector<double> masses, errors;
-  Moments distance;
+  Moments distance, read;
   for (Index i = 0; i < A.rows(); ++i) {
     const auto& of_row = keys[static_cast<size_t>(i)];
     if (task.cell.problem.shape.mask.visible(i, A.cols()) == 0) continue;
     const Split row = split(A.row(i), exact->head.V, of_row);
     over_kept.row(i) = row.kept_row;
+    read.add(static_cast<double>(of_row.size()));
     masses.push_back(row.dropped);
     errors.push_back((exact->output.row(i) - row.kept_row).norm());
     if (row.dropped > 0 && row.kept > 0) distance.add((row.rest_row - row.kept_row).norm());
   }
   if (masses.empty()) throw Skip("no row sees a key");
   const double size = exact->output.norm();
+  record.scalar("keys_read", "1", read.mean);
   record.scalar("dropped_mass", "1", moments(masses).mean);
   if (distance.count > 0) record.scalar("dropped_distance", "1", distance.mean);
   record.scalar("dropped_error", "1", (exact->output - over_kept).norm() / size);
@@ -83,6 +85,7 @@ const bool registered = add(ExperimentEntry{
     .parameters = {},
     .metrics = {{"dropped_mass", "1", "mean over rows of 1 - p_S, the exact weight of the keys that are left out"},
                 {"dropped_distance", "1", "mean of |o_rest - o_S| over the rows that keep keys and drop some"},
+                {"keys_read", "1", "mean over rows of the number of keys that the method reads"},
                 {"dropped_error", "1", "|O - O_S| / |O|: the error of softmax over the kept keys"},
                 {"reweighting_error", "1", "|O' - O_S| / |O|: how far the method is from softmax over its keys"},
                 {"relative_output_error", "1", "|O' - O| / |O|: the error of the method"},

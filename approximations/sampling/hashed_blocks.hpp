@@ -91,6 +91,35 @@ class HashedBlocks {
         [&](const HashedProblem& last) { attend_last_part(head, mask, last, context, sums); });
   }
 
+  // The keys that each row uses, ascending.
+  std::vector<std::vector<Index>> keys_of_rows(const Head<T>& head, Mask mask, const DrawKeys& draw,
+                                               Context& context) const {
+    std::vector<std::vector<Index>> keys(static_cast<size_t>(head.Q.rows()));
+    walk(
+        head, mask,
+        [&](const HashedProblem& problem) {
+          const Layout layout = layout_of(head, problem, context);
+          const DrawnKeys drawn = layout.blocks > 1 ? draw(problem) : DrawnKeys{};
+          for (Index b = 0; b < layout.blocks; ++b)
+            for (const Index row : layout.part(layout.queries, layout.query_ends, b)) {
+              auto& of_row = keys[static_cast<size_t>(row)];
+              const auto own = layout.part(layout.keys, layout.key_ends, b);
+              of_row.insert(of_row.end(), own.begin(), own.end());
+              of_row.insert(of_row.end(), drawn.keys.begin(), drawn.keys.end());
+            }
+        },
+        [&](const HashedProblem& last) {
+          for (Index row = last.row; row < last.row + last.rows; ++row)
+            for (Index j = last.begin; j < mask.visible(row, head.K.rows()); ++j)
+              keys[static_cast<size_t>(row)].push_back(j);
+        });
+    for (auto& of_row : keys) {
+      std::sort(of_row.begin(), of_row.end());
+      of_row.erase(std::unique(of_row.begin(), of_row.end()), of_row.end());
+    }
+    return keys;
+  }
+
   // Of a row: problem by problem, each key's probability p (number of the problem, key), and the keys that are added
   // exactly. s draws are independent if the row has one problem.
   SamplingLaw law(const Head<T>& head, Mask mask, Index row,
@@ -320,7 +349,7 @@ class HashedBlocks {
 
 // A method whose rows are those of the engine, once a derived class says which keys it draws.
 template <class T>
-class HashedBlockRows : public Approximation<T>, public SampledRows<T> {
+class HashedBlockRows : public Approximation<T>, public Pattern<T>, public SampledRows<T> {
  public:
   HashedBlockRows(const Draw& draw, const char* method, typename HashedBlocks<T>::Settings settings)
       : blocks_(draw, method, settings),
@@ -334,6 +363,13 @@ class HashedBlockRows : public Approximation<T>, public SampledRows<T> {
   }
   Tensors state() const override { return {{"planes", blocks_.planes()}, {"u", u_}}; }
   std::vector<std::string> given() const override { return {"planes"}; }
+  const Pattern<T>* pattern() const override { return this; }
+
+  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
+                    std::span<std::vector<Index>> keys) const override {
+    auto all = blocks_.keys_of_rows(head, mask, draw_keys(head, context), context);
+    std::move(all.begin() + first, all.begin() + first + std::ssize(keys), keys.begin());
+  }
 
   // Blocks depend on all queries, so that all rows are computed.
   void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators, std::span<T> denominators,

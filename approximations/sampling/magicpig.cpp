@@ -60,7 +60,7 @@ double angle(double product, double length, double other) {
 }
 
 template <class T>
-class MagicPig final : public Approximation<T>, public SampledRows<T> {
+class MagicPig final : public Approximation<T>, public Pattern<T>, public SampledRows<T> {
  public:
   explicit MagicPig(const Draw& draw)
       : bits_(draw.params.integer("bits")),
@@ -83,6 +83,16 @@ class MagicPig final : public Approximation<T>, public SampledRows<T> {
   }
 
   Tensors state() const override { return {{"planes", planes_}}; }
+  const Pattern<T>* pattern() const override { return this; }
+
+  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
+                    std::span<std::vector<Index>> keys) const override {
+    for_rows(head, mask, first, std::ssize(keys), context, [&](Context&, Index i, Used& used) {
+      auto& of_row = keys[static_cast<size_t>(i)];
+      of_row = used.keys;
+      std::sort(of_row.begin(), of_row.end());
+    });
+  }
 
   void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators, std::span<T> denominators,
             std::span<T> log_scale) const override {

@@ -30,7 +30,7 @@ double two_sided_or_published(const Params& params) {
 }
 
 template <class T>
-class VAttention final : public Approximation<T>, public SampledRows<T> {
+class VAttention final : public Approximation<T>, public Pattern<T>, public SampledRows<T> {
  public:
   explicit VAttention(const Draw& draw)
       : eps_(draw.params.real("eps")),
@@ -51,6 +51,19 @@ class VAttention final : public Approximation<T>, public SampledRows<T> {
 
   Tensors state() const override { return {{"base", base_seeds_}, {"draws", draw_seeds_}}; }
   std::vector<std::string> given() const override { return {"base"}; }
+  const Pattern<T>* pattern() const override { return this; }
+
+  // Without those of the base sample, which decide on the number of draws alone.
+  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
+                    std::span<std::vector<Index>> keys) const override {
+    for_rows(head, mask, first, std::ssize(keys), context, [&](Context&, Index i, Row& row) {
+      auto& of_row = keys[static_cast<size_t>(i)];
+      of_row = row.exact;
+      of_row.insert(of_row.end(), row.drawn.begin(), row.drawn.end());
+      std::sort(of_row.begin(), of_row.end());
+      of_row.erase(std::unique(of_row.begin(), of_row.end()), of_row.end());
+    });
+  }
 
   void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators, std::span<T> denominators,
             std::span<T> log_scale) const override {

@@ -60,6 +60,27 @@ TEST_CASE("hashed and collided keys agree with their transcriptions, published s
       }
 }
 
+// With V = I rows of the output are those of the weights; kdeformer's draws depend on V.
+TEST_CASE("a row gives weight to the keys of its pattern and to no others", "[unit]") {
+  TestHead problem = square(40);
+  problem.head.V = Matrix<double>::Identity(40, 40);
+  problem.shape.dv = 40;
+  for (const auto& spec : specs)
+    for (const Mask& mask : masks(problem.shape)) {
+      INFO(spec << ", " << to_string(mask));
+      const Matrix<double> A = output(spec, problem, mask);
+      std::vector<std::vector<Index>> keys(30);
+      Context context;
+      drawn(spec, problem, mask)->pattern()->keys_of_rows(problem.head.view(), mask, 10, context, keys);
+      for (Index i = 0; i < 30; ++i) {
+        std::vector<Index> weighed;
+        for (Index j = 0; j < 40; ++j)
+          if (A(10 + i, j) > 0) weighed.push_back(j);
+        CHECK(keys[static_cast<size_t>(i)] == weighed);
+      }
+    }
+}
+
 TEST_CASE("one block, as many draws as keys, a full window and a small eps give softmax", "[unit]") {
   const TestHead problem = square(40);
   const Mask causal{.causal = true};

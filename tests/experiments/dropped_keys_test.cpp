@@ -77,6 +77,7 @@ TEST_CASE("the best k keys drop the least weight, and all keys drop none", "[uni
   const double best = measured(double_cell("dropped-keys", "top-k:k=7"))["dropped_mass"];
   CHECK(best < measured(double_cell("dropped-keys", "local:window=3"))["dropped_mass"]);
   CHECK(best < measured(double_cell("dropped-keys", "sampled:replacement=false,s=7"))["dropped_mass"]);
+  CHECK(measured(double_cell("dropped-keys", "top-k:k=7"))["keys_read"] == 7);
   const Measured whole = measured(double_cell("dropped-keys", "top-k:k=24"));
   CHECK(whole["dropped_mass"] == 0);
   CHECK(whole["dropped_error"] < tolerance);

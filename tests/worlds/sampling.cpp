@@ -1,4 +1,6 @@
 // Worlds of recipes about sampled keys.
+#include <cmath>
+
 #include "tests/worlds/worlds.hpp"
 
 namespace attnbench::worlds {
@@ -80,6 +82,36 @@ const bool vattention_coverage =
           {large_base, refuted, {1.4}},
           {published, refuted, {1}},
           {on_head, refuted, {1.6}}}});
+
+// Errors of keys drawn from the softmax row over those of as many of the largest logits, where a head has no entropy,
+// and their growth with it; and MagicPIG's over those at its keys, which lie between the sizes.
+struct Sampled {
+  double oracle = 0.5, growth = -1, magicpig = 0.5, oracle_elsewhere = oracle;
+};
+
+Numbers against_top_k(const Sampled& s) {
+  return [s](const Asked& a) -> Answer {
+    const double entropy = (6 * a.number("layer") + a.number("head")) / 100;
+    if (a.metric == "relative_entropy") return entropy;
+    if (a.metric == "keys_read") return a.name() == "magicpig" ? 8 : a.name() == "top-k" ? a.number("k") : 1;
+    if (a.metric != "relative_output_error") return {};
+    if (a.name() == "top-k") return 1 / a.number("k");
+    if (a.name() == "magicpig") return s.magicpig / 8;
+    return (a.option("model").empty() ? s.oracle : s.oracle_elsewhere) * std::exp(s.growth * entropy) / a.number("s");
+  };
+}
+
+const std::string drawn = "4 keys drawn from the softmax row", collided = "MagicPIG errs less",
+                  broadly = "The more broadly a head attends";
+
+const bool magicpig_against_top_k =
+    add({"magicpig-against-top-k",
+         against_top_k({}),
+         {{drawn, holds}, {collided, holds, {0.5}}, {broadly, holds, {-1}}}}) &&
+    add({"magicpig-against-top-k",
+         against_top_k({.oracle = 3, .growth = 1, .magicpig = 2}),
+         {{drawn, refuted}, {collided, refuted, {2}}, {broadly, refuted, {1}}}}) &&
+    add({"magicpig-against-top-k", against_top_k({.oracle_elsewhere = 2}), {{drawn, depends}}});
 
 }  // namespace
 }  // namespace attnbench::worlds
