@@ -14,8 +14,9 @@
 // Weights may be negative, and so may a denominator: its row then follows the formula, and attention-error records the
 // share of such rows. Where rounding alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s
 // u_s| for the scalar type's eps, the row is the mean of the values. Padded keys, and queries at padded positions
-// unless all are, are no landmarks. No causal form: landmarks are drawn among all tokens. The m x m system is solved in
-// double for both scalar types. O(n m (d + dv) + m^3) time, O(m (m + d + dv)) memory.
+// unless all are, are no landmarks. No causal form: landmarks are drawn among all tokens.
+// The m x m system and the rows are computed in double for both scalar types, because an inverse of landmarks that are
+// near each other has large numbers, which cancel in a row. O(n m (d + dv) + m^3) time, O(m (m + d + dv)) memory.
 #include <algorithm>
 #include <boost/random/uniform_01.hpp>
 #include <cmath>
@@ -36,11 +37,10 @@ constexpr Index query_block = 256;
 
 // Landmarks in place of the keys: out_i = sum_s e_is columns_s, e_is = exp(q_i.x_s + log_scale_s), over the sum of the
 // last column but one if rows are normalised.
-template <class T>
 struct Landmarks {
-  Matrix<T> X;          // r x d
-  Matrix<T> columns;    // r x (c + 2): C(S, S)^-1 C(S, K) times the targets (n x c), times 1, and |the latter|
-  PerRow<T> log_scale;  // r
+  Matrix<double> X;          // r x d
+  Matrix<double> columns;    // r x (c + 2): C(S, S)^-1 C(S, K) times the targets (n x c), times 1, and |the latter|
+  PerRow<double> log_scale;  // r
 };
 
 template <class T>
@@ -69,16 +69,16 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     const Eigen::Matrix<T, 1, Eigen::Dynamic> mean = V.colwise().mean();
     const Index dv = V.cols();
     context.for_blocks(out.rows(), query_block, [&](Context& single, Index begin, Index count) {
-      Matrix<T> weights(count, landmarks.X.rows()), sums(count, dv + 2);
-      PerRow<T> log_rows(count);
+      Matrix<double> weights(count, landmarks.X.rows()), sums(count, dv + 2);
+      PerRow<double> log_rows(count);
       exponentials(row_block(head.Q, begin, count), landmarks, single, weights, log_rows);
-      multiply<T>(single, weights, landmarks.columns, sums);
+      multiply<double>(single, weights, landmarks.columns, sums);
       for (Index i = 0; i < count; ++i) {
         auto row = out.row(begin + i);
         if (!normalise_)
-          row = sums.row(i).head(dv) * std::exp(log_rows[i]);
+          row = (sums.row(i).head(dv) * std::exp(log_rows[i])).template cast<T>();
         else if (usable(sums(i, dv), sums(i, dv + 1)))
-          row = sums.row(i).head(dv) / sums(i, dv);
+          row = (sums.row(i).head(dv) / sums(i, dv)).template cast<T>();
         else
           row = mean;
       }
@@ -95,19 +95,25 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
               std::span<T> log_columns) const override {
     const Index nk = head.K.rows();
     const auto landmarks = compress(head, {}, Matrix<T>::Identity(nk, nk).eval(), context);
-    Matrix<T> weights(head.Q.rows(), landmarks.X.rows());
-    exponentials(head.Q, landmarks, context, weights, log_rows);
-    multiply<T>(context, weights, landmarks.columns.leftCols(nk).eval(), block);
+    Matrix<double> weights(head.Q.rows(), landmarks.X.rows()), sums(head.Q.rows(), nk);
+    PerRow<double> log(head.Q.rows());
+    exponentials(head.Q, landmarks, context, weights, log);
+    multiply<double>(context, weights, landmarks.columns.leftCols(nk).eval(), sums);
+    block = sums.template cast<T>();
+    std::transform(log.begin(), log.end(), log_rows.begin(), [](double x) { return static_cast<T>(x); });
     std::fill(log_columns.begin(), log_columns.end(), T(0));
   }
 
   void diagonal(const Head<T>& head, Context& context, std::span<T> values, std::span<T> log_scale) const override {
     const Index nk = head.K.rows();
     const auto landmarks = compress(head, {}, Matrix<T>::Identity(nk, nk).eval(), context);
-    Matrix<T> weights(head.Q.rows(), landmarks.X.rows());
-    exponentials(head.Q, landmarks, context, weights, log_scale);
-    for (Index i = 0; i < weights.rows(); ++i)
-      values[static_cast<size_t>(i)] = weights.row(i).dot(landmarks.columns.col(i));
+    Matrix<double> weights(head.Q.rows(), landmarks.X.rows());
+    PerRow<double> log(head.Q.rows());
+    exponentials(head.Q, landmarks, context, weights, log);
+    for (Index i = 0; i < weights.rows(); ++i) {
+      values[static_cast<size_t>(i)] = static_cast<T>(weights.row(i).dot(landmarks.columns.col(i)));
+      log_scale[static_cast<size_t>(i)] = static_cast<T>(log[i]);
+    }
   }
 
   void normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
@@ -118,10 +124,14 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
       return std::fill(log_scale.begin(), log_scale.end(), -std::numeric_limits<T>::infinity());
     }
     const auto landmarks = compress(head, mask, Matrix<T>::Ones(keys, 1).eval(), context);
-    Matrix<T> weights(head.Q.rows(), landmarks.X.rows()), sums(head.Q.rows(), 3);
-    exponentials(head.Q, landmarks, context, weights, log_scale);
-    multiply<T>(context, weights, landmarks.columns, sums);
-    for (Index i = 0; i < sums.rows(); ++i) values[static_cast<size_t>(i)] = sums(i, 1);
+    Matrix<double> weights(head.Q.rows(), landmarks.X.rows()), sums(head.Q.rows(), 3);
+    PerRow<double> log(head.Q.rows());
+    exponentials(head.Q, landmarks, context, weights, log);
+    multiply<double>(context, weights, landmarks.columns, sums);
+    for (Index i = 0; i < sums.rows(); ++i) {
+      values[static_cast<size_t>(i)] = static_cast<T>(sums(i, 1));
+      log_scale[static_cast<size_t>(i)] = static_cast<T>(log[i]);
+    }
   }
 
   // L = e over its row's denominator, R = (C(S, S)^-1 C(S, K))^T. The last column of both is the mean of the values,
@@ -133,38 +143,41 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     if (keys == 0) return;
     const auto landmarks = compress(head, mask, Matrix<T>::Identity(keys, keys).eval(), context);
     const Index r = landmarks.X.rows();
-    Matrix<T> weights(head.Q.rows(), r), sums(head.Q.rows(), 2);
-    PerRow<T> log_rows(head.Q.rows());
+    Matrix<double> weights(head.Q.rows(), r), sums(head.Q.rows(), 2);
+    PerRow<double> log_rows(head.Q.rows());
     exponentials(head.Q, landmarks, context, weights, log_rows);
-    multiply<T>(context, weights, landmarks.columns.rightCols(2).eval(), sums);
+    multiply<double>(context, weights, landmarks.columns.rightCols(2).eval(), sums);
     L = Matrix<T>::Zero(head.Q.rows(), r + 1);
     for (Index i = 0; i < L.rows(); ++i)
       if (!normalise_)
-        L.row(i).head(r) = weights.row(i) * std::exp(log_rows[i]);
+        L.row(i).head(r) = (weights.row(i) * std::exp(log_rows[i])).template cast<T>();
       else if (usable(sums(i, 0), sums(i, 1)))
-        L.row(i).head(r) = weights.row(i) / sums(i, 0);
+        L.row(i).head(r) = (weights.row(i) / sums(i, 0)).template cast<T>();
       else
         L(i, r) = 1;
     R = Matrix<T>::Zero(head.K.rows(), r + 1);
-    R.topLeftCorner(keys, r) = landmarks.columns.leftCols(keys).transpose();
+    R.topLeftCorner(keys, r) = landmarks.columns.leftCols(keys).transpose().template cast<T>();
     R.col(r).head(keys).setConstant(1 / static_cast<T>(keys));
   }
 
  private:
   // Whether more than rounding is left of a sum whose absolute terms have that sum.
-  static bool usable(T sum, T absolute) { return std::abs(sum) > std::numeric_limits<T>::epsilon() * absolute; }
+  static bool usable(double sum, double absolute) {
+    return std::abs(sum) > std::numeric_limits<T>::epsilon() * absolute;
+  }
 
   // exp(q.x_s + log_scale_s - log_row), log_row the largest of the row's exponents; with normalise=false log_row then
   // becomes less by |q|^2/2.
-  void exponentials(const In<T>& Q, const Landmarks<T>& of, Context& context, Matrix<T>& weights,
-                    std::span<T> log_rows) const {
-    multiply_transposed<T>(context, Q, of.X, weights);
-    row_maxima<T>(weights, std::span<const T>(of.log_scale), log_rows);
-    PerRow<T> shift(weights.rows());
+  void exponentials(const In<T>& Q, const Landmarks& of, Context& context, Matrix<double>& weights,
+                    std::span<double> log_rows) const {
+    const Matrix<double> queries = Q.template cast<double>();
+    multiply_transposed<double>(context, queries, of.X, weights);
+    row_maxima<double>(weights, std::span<const double>(of.log_scale), log_rows);
+    PerRow<double> shift(weights.rows());
     for (Index i = 0; i < weights.rows(); ++i) shift[i] = -log_rows[static_cast<size_t>(i)];
-    exponentiate<T>(context, weights, std::span<const T>(shift), std::span<const T>(of.log_scale));
+    exponentiate<double>(context, weights, std::span<const double>(shift), std::span<const double>(of.log_scale));
     if (normalise_) return;
-    for (Index i = 0; i < weights.rows(); ++i) log_rows[static_cast<size_t>(i)] -= Q.row(i).squaredNorm() / 2;
+    for (Index i = 0; i < weights.rows(); ++i) log_rows[static_cast<size_t>(i)] -= queries.row(i).squaredNorm() / 2;
   }
 
   // The landmarks, in the order of the draw (Fisher and Yates): r x d.
@@ -186,7 +199,7 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   }
 
   // targets: keys x c.
-  Landmarks<T> compress(const Head<T>& head, Mask mask, const In<T>& targets, Context& context) const {
+  Landmarks compress(const Head<T>& head, Mask mask, const In<T>& targets, Context& context) const {
     const Index keys = targets.rows(), queries = unpadded_queries(head.Q.rows(), mask), c = targets.cols();
     const In<T> K = row_block(head.K, 0, keys);
     PerRow<T> negative_half(keys);
@@ -223,15 +236,15 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     }
     solve(F, columns, unrounded);
     context.work += unrounded.work;
-    return in_scalar_type(X, largest, columns);
+    return scaled(X, largest, columns);
   }
 
   // S holds every key, so that C(S, S)^-1 C(S, K) is the identity on them.
-  Landmarks<T> all_keys(const In<T>& K, const In<T>& targets, const PerRow<T>& negative_half) const {
+  Landmarks all_keys(const In<T>& K, const In<T>& targets, const PerRow<T>& negative_half) const {
     const Index keys = K.rows(), c = targets.cols();
-    Landmarks<T> all{K, Matrix<T>::Ones(keys, c + 2), PerRow<T>(keys, 0)};
-    all.columns.leftCols(c) = targets;
-    if (!normalise_) all.log_scale = negative_half;
+    Landmarks all{K.template cast<double>(), Matrix<double>::Ones(keys, c + 2), PerRow<double>(keys, 0)};
+    all.columns.leftCols(c) = targets.template cast<double>();
+    if (!normalise_) std::copy(negative_half.begin(), negative_half.end(), all.log_scale.begin());
     return all;
   }
 
@@ -242,21 +255,20 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     context.work.flops += 2 * static_cast<double>(X.rows() * X.rows() * X.cols());
   }
 
-  // Each row of the columns is divided by its largest number, which goes to its scale, so that float holds it. A row of
-  // zeros is left out.
-  static Landmarks<T> in_scalar_type(const Matrix<double>& X, double log, const Matrix<double>& columns) {
+  // Each row of the columns is divided by its largest number, which goes to its scale. A row of zeros is left out.
+  static Landmarks scaled(const Matrix<double>& X, double log, const Matrix<double>& columns) {
     std::vector<Index> kept;
     for (Index s = 0; s < X.rows(); ++s)
       if (!columns.row(s).isZero(0)) kept.push_back(s);
     const Index r = std::ssize(kept), c = columns.cols();
-    Landmarks<T> landmarks{Matrix<T>(r, X.cols()), Matrix<T>(r, c + 1), PerRow<T>(r)};
+    Landmarks landmarks{Matrix<double>(r, X.cols()), Matrix<double>(r, c + 1), PerRow<double>(r)};
     for (Index s = 0; s < r; ++s) {
       const Index from = kept[static_cast<size_t>(s)];
       const double size = columns.row(from).cwiseAbs().maxCoeff();
-      landmarks.X.row(s) = X.row(from).template cast<T>();
-      landmarks.columns.row(s).head(c) = (columns.row(from) / size).template cast<T>();
+      landmarks.X.row(s) = X.row(from);
+      landmarks.columns.row(s).head(c) = columns.row(from) / size;
       landmarks.columns(s, c) = std::abs(landmarks.columns(s, c - 1));
-      landmarks.log_scale[s] = static_cast<T>(log + std::log(size) - X.row(from).squaredNorm() / 2);
+      landmarks.log_scale[s] = log + std::log(size) - X.row(from).squaredNorm() / 2;
     }
     return landmarks;
   }
@@ -283,10 +295,10 @@ Work cost(const Params& params, const Shape& shape) {
 double memory(const Params& params, const Shape& shape) {
   const double d = static_cast<double>(shape.d), dv = static_cast<double>(shape.dv), m = landmarks_of(params, shape);
   const double block = static_cast<double>(std::min(query_block, shape.nq));
-  const double in_scalar_type = m * (d + dv + 2) + block * (m + dv) + static_cast<double>(shape.nk);
-  if (is_exact(params, shape)) return in_scalar_type * bytes_of(shape.precision);
-  return 8 * (m * (2 * m + 3 * d + dv) + static_cast<double>(shape.nq + shape.nk)) +
-         (in_scalar_type + m * (d + dv)) * bytes_of(shape.precision);
+  const double landmarks = m * (2 * d + dv + 2) + block * (m + d + dv);
+  if (is_exact(params, shape)) return 8 * landmarks;
+  return 8 * (landmarks + m * (2 * m + 2 * d + dv) + static_cast<double>(shape.nq + shape.nk)) +
+         (m * (d + dv) + static_cast<double>(shape.nk)) * bytes_of(shape.precision);
 }
 
 const bool registered = add(method<Skyformer>({

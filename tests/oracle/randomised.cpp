@@ -195,6 +195,8 @@ Answer lara(const Params& params, const Tensors& state, const HeadData<double>& 
 Weights lara_weights(const Params& params, const Tensors& state, const HeadData<double>& head) {
   Weights weights(head.Q.rows(), head.K.rows());
   const Proposals of = proposals(params, state, head, {});
+  Numbers sums;
+  for (const Numbers& logs : of.features) sums.push_back(log_sum(logs));
   for (Index i = 0; i < head.Q.rows(); ++i) {
     const Numbers q = row_of(head.Q, i);
     const Importance r = importance(params, of, q);
@@ -203,7 +205,7 @@ Weights lara_weights(const Params& params, const Tensors& state, const HeadData<
       weights.log(i, j) = largest - inner(q, q) / 2;
       for (Index c = 0; c < std::ssize(of.w); ++c) {
         const Numbers& logs = of.features[static_cast<size_t>(c)];
-        const Real size = std::exp(at(r.log, c) - largest + at(logs, j) - log_sum(logs));
+        const Real size = std::exp(at(r.log, c) - largest + at(logs, j) - at(sums, c));
         weights.value(i, j) += size * at(r.alpha, c);
         weights.magnitude(i, j) += size * at(r.terms, c);
       }
