@@ -22,6 +22,7 @@
 #include <cmath>
 #include <limits>
 
+#include "approximations/low-rank/unpadded_queries.hpp"
 #include "harness/core/approximation.hpp"
 #include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/per_row.hpp"
@@ -32,13 +33,6 @@ namespace {
 
 constexpr double tau_scale = 3.94582;  // rho^2 of the paper's temperature
 constexpr Index query_block = 256;
-
-// Queries before the first padded position; all of them if every query is at one.
-Index unpadded_queries(Index nq, const Mask& mask) {
-  if (mask.keys < 0) return nq;
-  const Index unpadded = std::clamp<Index>(mask.keys - mask.offset, 0, nq);
-  return unpadded > 0 ? unpadded : nq;
-}
 
 double largest_norm(const Matrix<double>& X) { return X.rowwise().norm().maxCoeff(); }
 

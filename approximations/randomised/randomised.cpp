@@ -14,6 +14,7 @@
 #include "harness/core/estimates.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/random/uniform_numbers.hpp"
 
 namespace attnbench {
 namespace {
@@ -40,8 +41,7 @@ class Randomised final : public Approximation<T>, public Rows<T>, public Unbiase
       return;
     }
     Generator uniform = draw.streams.stream("randomised keys", draw.head, draw.replicate);
-    u_.resize(nq, m_);
-    for (Index i = 0; i < u_.size(); ++i) u_.data()[i] = (static_cast<double>(uniform() >> 12) + 0.5) * 0x1p-52;
+    u_ = uniform_numbers(uniform, nq, m_);
     Generator normal = draw.streams.stream("randomised noise", draw.head, draw.replicate);
     z_ = standard_normal(normal, nq * m_, d);
   }

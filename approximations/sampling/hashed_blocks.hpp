@@ -22,16 +22,15 @@
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/core/estimates.hpp"
 #include "harness/linalg/products.hpp"
+#include "harness/random/uniform_numbers.hpp"
 
 namespace attnbench {
 
-// Uniform numbers in (0, 1), rows x columns, or the injected tensor "u".
-inline Matrix<double> uniform_numbers(const Draw& draw, const char* method, Index rows, Index columns) {
+// The numbers of a method's draws, or the injected tensor "u".
+inline Matrix<double> numbers_of_draws(const Draw& draw, const char* method, Index rows, Index columns) {
   if (const auto* given = draw.injected("u", rows, columns)) return *given;
-  Matrix<double> u(rows, columns);
   Generator generator = draw.streams.stream("sampled", method, draw.head, draw.replicate);
-  for (Index i = 0; i < u.size(); ++i) u.data()[i] = (static_cast<double>(generator() >> 12) + 0.5) * 0x1p-52;
-  return u;
+  return uniform_numbers(generator, rows, columns);
 }
 
 // Keys drawn for one problem, some of them several times, with the logarithm of 1 / (s p_j) of each.
@@ -353,9 +352,9 @@ class HashedBlockRows : public Approximation<T>, public Pattern<T>, public Sampl
  public:
   HashedBlockRows(const Draw& draw, const char* method, typename HashedBlocks<T>::Settings settings)
       : blocks_(draw, method, settings),
-        u_(uniform_numbers(draw, method,
-                           HashedBlocks<T>::problems(draw.shape.nk, draw.shape.mask.causal, settings.block),
-                           std::min(settings.samples, draw.shape.nk))) {}
+        u_(numbers_of_draws(draw, method,
+                            HashedBlocks<T>::problems(draw.shape.nk, draw.shape.mask.causal, settings.block),
+                            std::min(settings.samples, draw.shape.nk))) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     std::vector<T> log_normalisers(static_cast<size_t>(out.rows()));

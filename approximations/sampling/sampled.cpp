@@ -21,6 +21,7 @@
 
 #include "harness/core/estimates.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/random/uniform_numbers.hpp"
 
 namespace attnbench {
 namespace {
@@ -151,9 +152,8 @@ class Sampled final : public Approximation<T>, public Rows<T>, public Pattern<T>
       u_ = *given;
       return;
     }
-    u_.resize(draw.shape.nq, columns);
     Generator generator = draw.streams.stream("sampled", draw.head, draw.replicate);
-    for (Index i = 0; i < u_.size(); ++i) u_.data()[i] = (static_cast<double>(generator() >> 12) + 0.5) * 0x1p-52;
+    u_ = uniform_numbers(generator, draw.shape.nq, columns);
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {

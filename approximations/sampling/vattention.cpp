@@ -17,6 +17,7 @@
 
 #include "harness/core/estimates.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/random/uniform_numbers.hpp"
 #include "harness/theory/special_functions.hpp"
 
 namespace attnbench {
@@ -110,8 +111,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
     return seeds;
   }
   static Index drawn_below(Index count, Generator& generator) {
-    const double u = (static_cast<double>(generator() >> 12) + 0.5) * 0x1p-52;
-    return std::min(count - 1, static_cast<Index>(u * static_cast<double>(count)));
+    return std::min(count - 1, static_cast<Index>(uniform_number(generator) * static_cast<double>(count)));
   }
 
   // Calls body(context, i, row first + i) for i in [0, total).
