@@ -99,8 +99,8 @@ std::vector<StoredCell> cells_of(const Question& asked, const std::string& file,
       without.insert(cell.column("method"));
   }
   if (!without.empty())
-    print_message(fmt::format("note: not drawn, because cells of theirs have no {}: {}", asked.metric,
-                              fmt::join(without, ", ")));
+    print_message(
+        fmt::format("note: not drawn, because cells of theirs have no {}: {}", asked.metric, fmt::join(without, ", ")));
   return cells;
 }
 

@@ -176,7 +176,7 @@ TEST_CASE("no token moves the rows before it by a bit, and later queries move so
   CHECK_FALSE(sorted_kept);
 }
 
-TEST_CASE("inputs at the edge give finite rows, and the exact one where every key gives it", "[unit]") {
+TEST_CASE("edges of hashed and collided keys give finite rows, and the exact one where every key gives it", "[unit]") {
   for (const auto& spec : specs) {
     INFO(spec);
     TestHead zero_values = square(30), equal_values = square(30), equal_keys = square(30), zeros = square(30),
