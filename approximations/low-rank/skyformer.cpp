@@ -15,8 +15,8 @@
 // share of such rows. Where rounding alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s
 // u_s| for the scalar type's eps, the row is the mean of the values. Padded keys, and queries at padded positions
 // unless all are, are no landmarks. No causal form: landmarks are drawn among all tokens.
-// The m x m system and the rows are computed in double for both scalar types, because an inverse of landmarks that are
-// near each other has large numbers, which cancel in a row. O(n m (d + dv) + m^3) time, O(m (m + d + dv)) memory.
+// All is computed in double for both scalar types, because an inverse of landmarks that are near each other has large
+// numbers, which cancel in a row. O(n m (d + dv) + m^3) time, O((n + m) (d + dv) + m^2) memory.
 #include <algorithm>
 #include <boost/random/uniform_01.hpp>
 #include <cmath>
@@ -202,9 +202,10 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   Landmarks compress(const Head<T>& head, Mask mask, const In<T>& targets, Context& context) const {
     const Index keys = targets.rows(), queries = unpadded_queries(head.Q.rows(), mask), c = targets.cols();
     const In<T> K = row_block(head.K, 0, keys);
-    PerRow<T> negative_half(keys);
-    half_squared_norms<T>(K, negative_half);
-    for (T& half : negative_half) half = -half;
+    const Matrix<double> K_in_double = K.template cast<double>(), of_keys = targets.template cast<double>();
+    PerRow<double> negative_half(keys);
+    half_squared_norms<double>(K_in_double, negative_half);
+    for (double& half : negative_half) half = -half;
     if (m_ >= head.Q.rows() + head.K.rows()) return all_keys(K, targets, negative_half);
 
     const Matrix<double> drawn = drawn_rows(head, queries, keys);
@@ -221,17 +222,16 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     }
 
     // C(S, K) exp(|k|^2/2) targets, row s over the exponential of a number that all rows share.
-    const Matrix<T> landmarks = X.template cast<T>();
-    Matrix<T> means(r, c);
-    PerRow<T> log(r);
-    tiled_softmax<T>({landmarks, K, targets}, {}, normalise_ ? std::span<const T>() : std::span<const T>(negative_half),
-                     context, means, log);
+    Matrix<double> means(r, c);
     PerRow<double> log_sum(r);
-    for (Index s = 0; s < r; ++s) log_sum[s] = static_cast<double>(log[s]) - X.row(s).squaredNorm() / 2;
+    tiled_softmax<double>({X, K_in_double, of_keys}, {},
+                          normalise_ ? std::span<const double>() : std::span<const double>(negative_half), context,
+                          means, log_sum);
+    for (Index s = 0; s < r; ++s) log_sum[s] -= X.row(s).squaredNorm() / 2;
     const double largest = *std::max_element(log_sum.begin(), log_sum.end());
     for (Index s = 0; s < r; ++s) {
       const double sum = std::exp(log_sum[s] - largest);
-      columns.row(s).head(c) = sum * means.row(s).template cast<double>();
+      columns.row(s).head(c) = sum * means.row(s);
       columns(s, c) = sum;
     }
     solve(F, columns, unrounded);
@@ -240,7 +240,7 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   }
 
   // S holds every key, so that C(S, S)^-1 C(S, K) is the identity on them.
-  Landmarks all_keys(const In<T>& K, const In<T>& targets, const PerRow<T>& negative_half) const {
+  Landmarks all_keys(const In<T>& K, const In<T>& targets, const PerRow<double>& negative_half) const {
     const Index keys = K.rows(), c = targets.cols();
     Landmarks all{K.template cast<double>(), Matrix<double>::Ones(keys, c + 2), PerRow<double>(keys, 0)};
     all.columns.leftCols(c) = targets.template cast<double>();
@@ -296,9 +296,9 @@ double memory(const Params& params, const Shape& shape) {
   const double d = static_cast<double>(shape.d), dv = static_cast<double>(shape.dv), m = landmarks_of(params, shape);
   const double block = static_cast<double>(std::min(query_block, shape.nq));
   const double landmarks = m * (2 * d + dv + 2) + block * (m + d + dv);
-  if (is_exact(params, shape)) return 8 * landmarks;
-  return 8 * (landmarks + m * (2 * m + 2 * d + dv) + static_cast<double>(shape.nq + shape.nk)) +
-         (m * (d + dv) + static_cast<double>(shape.nk)) * bytes_of(shape.precision);
+  const double keys = static_cast<double>(shape.nk) * (d + dv + 1);
+  if (is_exact(params, shape)) return 8 * (landmarks + keys);
+  return 8 * (landmarks + keys + m * (2 * m + 3 * d + 2 * dv) + static_cast<double>(shape.nq + shape.nk));
 }
 
 const bool registered = add(method<Skyformer>({
@@ -307,7 +307,7 @@ const bool registered = add(method<Skyformer>({
              .summary = "Nystroem's approximation of the Gaussian kernel, from landmarks among queries and keys",
              .formula = "A_ij ~ C~_ij exp(|k_j|^2 / 2), C~ = C(Q, S) C(S, S)^+ C(S, K), C(x, y) = exp(-|x - y|^2 / 2)",
              .reference = "Chen et al. 2021, arXiv:2111.00035",
-             .cost = "O(n m (d + dv) + m^3) time, O(m (m + d + dv)) memory beyond input and output",
+             .cost = "O(n m (d + dv) + m^3) time, O((n + m) (d + dv) + m^2) memory beyond input and output",
              .family = "low-rank",
              .departure = "rows are normalised by default, which makes it an approximation of softmax; the inverse is "
                           "C(S, S)^+, where the paper's algorithm adds gamma I and the authors' module 0.1 I"},

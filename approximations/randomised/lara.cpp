@@ -15,6 +15,7 @@
 // L is in double for both scalar types. O(n c (d + dv) + c^2 d) time, O(c (d + dv + c)) memory.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "approximations/low-rank/segments.hpp"
 #include "approximations/low-rank/unpadded_queries.hpp"
@@ -80,6 +81,21 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
     Matrix<T> R(head.Q.rows(), samples.W.rows());
     weigh_estimates(head, samples, context, R, log_scale);
     for (Index i = 0; i < R.rows(); ++i) values[static_cast<size_t>(i)] = R.row(i).dot(samples.F.col(i));
+  }
+
+  // sum_c r_ic: the softmax of each sample sums to one. Not block by block: every entry of the kernel depends on all
+  // keys.
+  void normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
+                   std::span<T> log_scale) const override {
+    const Index keys = mask.visible(0, head.K.rows());
+    if (keys == 0) {
+      std::fill(values.begin(), values.end(), T(0));
+      return std::fill(log_scale.begin(), log_scale.end(), -std::numeric_limits<T>::infinity());
+    }
+    const Samples samples = samples_of(head, mask, keys, Matrix<T>::Ones(keys, 1).eval(), context);
+    Matrix<T> R(head.Q.rows(), samples.W.rows());
+    weigh_estimates(head, samples, context, R, log_scale);
+    for (Index i = 0; i < R.rows(); ++i) values[static_cast<size_t>(i)] = R.row(i).sum();
   }
 
   // L_ic = r_ic / sum_c r_ic, R_jc = softmax_j(w_c.k_j - |k_j|^2 / 2).

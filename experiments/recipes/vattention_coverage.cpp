@@ -33,18 +33,17 @@ std::vector<Comparison> over_delta(const Recipe& recipe, const Cells& cells, con
 }
 
 void write(Recipe& recipe) {
-  RunRequest request{.experiment = fmt::format("denominator-coverage:eps=0.1,rows={}", recipe.sized(64, 128, 256)),
-                     .methods = {"vattention:eps=0.1,sinks=1,window=0,top=0,base=64",
-                                 "vattention:eps=0.1,sinks=1,window=0,top=0,base=64,quantile=one-sided"},
-                     .inputs = {"gaussian"},
-                     .n = {recipe.sized<Index>(1024, 4096)},
-                     .d = {16},
-                     .sweep = {{"delta", deltas}},
-                     .replicates = recipe.sized<Index>(2, replicates_for_means)};
+  RunRequest request{
+      .experiment = fmt::format("denominator-coverage:eps=0.1,rows={}", recipe.sized(64, 128, 256)),
+      .methods = {method(two_sided, small_base), method(two_sided, large_base), method(one_sided, large_base)},
+      .inputs = {"gaussian"},
+      .n = {recipe.sized<Index>(1024, 4096)},
+      .d = {16},
+      .sweep = {{"delta", deltas}},
+      .replicates = recipe.sized<Index>(2, replicates_for_means)};
   RunRequest on_head = request;
   on_head.inputs = {real_head};
-  on_head.methods = {method(two_sided, small_base),
-                     method(one_sided, small_base)};  // it has too few keys for the other
+  on_head.methods = {method(two_sided, small_base), method(one_sided, small_base)};  // too few keys for the other
   on_head.n = on_head.d = {};
   on_head.replicates = recipe.sized<Index>(2, 32);  // texts that the model has heads of
   const Cells synthetic = recipe.run(request), head = recipe.run(on_head);
