@@ -144,6 +144,10 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
                                                    {"c", 7}};
   for (const auto& [name, value] : budgets)
     if (small.has(name)) small = small.with(name, std::to_string(value));
+  if (small.has("projection") && small.has("m") && catalogue("projections").has(small.text("projection"))) {
+    const EnsembleLaw law = find<ProjectionEntry>(small.text("projection")).law(small, shape.d);
+    if (small.integer("m") < law.least_m) small = small.with("m", std::to_string(law.least_m));
+  }
   for (const Parameter& p : params.declared()) {
     if (p.kind != Parameter::Kind::specs) continue;
     std::string specs;

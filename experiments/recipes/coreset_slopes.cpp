@@ -104,6 +104,7 @@ void write(Recipe& recipe) {
   recipe.judge(
       {.text = "With what exponent the error of attention to a coreset of kernel halving falls in 16 and 64 dimensions",
        .source = "Carrell et al. 2025, arXiv:2502.12063",
+       .paraphrase = "the error of attention to a thinned coreset is at most of order rank / keep, up to logarithms",
        .definition = definition + "; d = 16 and 64",
        .threshold = "none: the bound has a rank, which the paper leaves to the data. -3/4 is there to be read off",
        .expected = Ruling::measured,
@@ -112,6 +113,9 @@ void write(Recipe& recipe) {
   recipe.judge(
       {.text = "By what factor a coreset of kernel halving errs less than a uniform one of the same size",
        .source = "Carrell et al. 2025, arXiv:2502.12063, abstract",
+       .quotation =
+           "sub-Gaussian thinning algorithms like Kernel Halving and Compress can match the quality of uniform "
+           "subsampling while substantially reducing the number of summary points.",
        .definition =
            fmt::format("the relative Frobenius error of the output with keep = {}, of kernel halving over that "
                        "of coins, draw by draw, medians over {} draws; d = 2, 4, 16 and 64, n = {}",

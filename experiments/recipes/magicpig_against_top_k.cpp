@@ -19,23 +19,25 @@ const std::string error = "relative_output_error";
 std::string top_k(Index k) { return fmt::format("top-k:k={}", k); }
 std::string oracle(Index s) { return fmt::format("sampled:law=oracle,s={}", s); }
 
-// The error of top-k where it reads as many keys as the method, between its errors at the next k by powers. One for
-// each replicate; none where the method reads more or fewer keys than any k.
+// The error of top-k where it reads as many keys as the method, by the power law through the two k around that number,
+// or through the first or the last two. One for each replicate.
 Samples at_equal_keys(const Cells& head, const std::string& method, const std::vector<Index>& sizes) {
+  std::map<Index, std::vector<std::pair<double, double>>> measured;  // logarithms of keys and error of each k
+  for (const Index k : sizes) {
+    const Samples errors = head.method(top_k(k)).scalar(error);
+    for (const auto& [replicate, keys] : head.method(top_k(k)).scalar("keys_read"))
+      if (const auto found = errors.find(replicate); found != errors.end())
+        measured[replicate].emplace_back(std::log(keys), std::log(found->second));
+  }
   Samples all;
   for (const auto& [replicate, keys] : head.method(method).scalar("keys_read")) {
-    std::optional<std::pair<double, double>> before;  // keys and error of the smaller k
-    for (const Index k : sizes) {
-      const Samples read = head.method(top_k(k)).scalar("keys_read"), errors = head.method(top_k(k)).scalar(error);
-      if (!read.contains(replicate) || !errors.contains(replicate)) continue;
-      const std::pair here{read.at(replicate), errors.at(replicate)};
-      if (here.first == keys) all[replicate] = here.second;
-      if (before && before->first < keys && keys < here.first) {
-        const double share = std::log(keys / before->first) / std::log(here.first / before->first);
-        all[replicate] = std::pow(before->second, 1 - share) * std::pow(here.second, share);
-      }
-      before = here;
-    }
+    const auto& points = measured[replicate];
+    if (points.size() < 2) continue;
+    size_t end = 1;
+    while (end + 1 < points.size() && points[end].first < std::log(keys)) ++end;
+    const auto& [x, y] = points[end - 1], &[ next_x, next_y ] = points[end];
+    const double share = next_x == x ? 0 : (std::log(keys) - x) / (next_x - x);
+    all[replicate] = std::exp(y + share * (next_y - y));
   }
   return all;
 }
@@ -133,7 +135,7 @@ void write(Recipe& recipe) {
        .quotation = "Rather than selecting the keys and values with the highest attention scores, sampling with "
                     "theoretical guarantees can provide a better estimation for attention output.",
        .definition = fmt::format("the relative Frobenius error of the output of {} over that of top-k at the same mean "
-                                 "number of keys read by a row, between k = {} by powers. {}",
+                                 "number of keys read by a row, by power laws between k = {}. {}",
                                  magicpig, fmt::join(sizes, ", "), where),
        .threshold = "1: equal errors; intervals that hold 1 and lie within a factor of 1.05 of it count as equal",
        .expected = Ruling::open,

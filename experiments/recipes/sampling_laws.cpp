@@ -146,7 +146,7 @@ void write(Recipe& recipe) {
        .definition =
            "E |o' - o|^2 over its closed form (row_mse over row_mse_theory), the mean over inputs; " + on_normal,
        .threshold = "1, which every interval must hold, with intervals narrower than +-0.1",
-       .because = "methods.md S; the tests compare the form with sums over all outcomes of the draws"},
+       .because = "the tests compare the form with sums over all outcomes of the draws"},
       [=, &recipe] {
         const Cells cells = of(oracles, synthetic);
         return all_contain(1, 0.1, over_closed_forms(recipe, cells, "row_mse", cells.size()));

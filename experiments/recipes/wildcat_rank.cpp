@@ -142,6 +142,7 @@ void write(Recipe& recipe) {
   recipe.judge(
       {.text = "How large a share of WildCat's rows has a denominator that is not positive",
        .source = "Schroeder and Mackey 2026, arXiv:2602.10056",
+       .paraphrase = "weights of a coreset may be negative, and each output is clipped to the range of the values",
        .definition = fmt::format("rows whose weights do not sum to more than zero, over all rows, without clipping; "
                                  "normal q, k and v, n = {}, d = 2, 4, 16 and 64, r = {} to {}; medians over {} inputs",
                                  n, sizes.front(), sizes.back(), replicates),

@@ -14,7 +14,7 @@ namespace attnbench {
 // All verdicts of the catalogue together err with probability 0.05 at most, if each interval has its nominal coverage
 // (Bonferroni). Each verdict has the same share however few recipes run, so a verdict does not depend on what else was
 // run.
-constexpr size_t most_verdicts = 250;
+constexpr size_t most_verdicts = 300;
 constexpr double verdict_error_rate = 0.05 / most_verdicts;
 
 // One of the comparisons that a verdict is based on.

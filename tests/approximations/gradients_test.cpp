@@ -120,7 +120,10 @@ std::unique_ptr<FeatureMap<T>> map_of(const Params& params, const TestHead& prob
 
 std::vector<Params> all_maps() {
   std::vector<Params> all;
-  for (const auto& name : catalogue("features").names()) all.emplace_back("methods", "performer:m=32,features=" + name);
+  for (const auto& name : catalogue("features").names()) {
+    const Params params("methods", "performer:features=" + name);
+    all.push_back(params.has("m") ? params.with("m", "32") : params.with("r", "6"));
+  }
   for (const auto& name : catalogue("deterministic-features").names())
     all.emplace_back("methods", "linear:features=" + name);
   return all;
