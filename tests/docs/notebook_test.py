@@ -41,7 +41,7 @@ def run_cell(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def words_of(outputs: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """What a reader sees in words, and which outputs are pictures. Coordinates of pictures depend on rounding."""
+    """The words that a reader sees, and which outputs are pictures. Coordinates of pictures depend on rounding."""
     texts = [output.get("text") or output["data"]["text/plain"] for output in outputs]
     return [(*text, *sorted(output.get("data", {}))) for text, output in zip(texts, outputs)]
 
