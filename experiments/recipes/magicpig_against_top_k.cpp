@@ -111,8 +111,7 @@ void write(Recipe& recipe) {
     return regions;
   };
   recipe.judge(
-      {.text = fmt::format("{} keys drawn from the softmax row give a smaller error than the {} keys of largest logits",
-                           k, k),
+      {.text = "Keys drawn from the softmax row give a smaller error than as many keys of largest logits",
        .source = paper,
        .quotation = "Rather than selecting the keys and values with the highest attention scores, sampling with "
                     "theoretical guarantees can provide a better estimation for attention output.",

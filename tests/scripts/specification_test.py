@@ -102,10 +102,10 @@ class Specification(unittest.TestCase):
             (" A99", "a99"),
             (" Q", "q"),
             (" A4, F77).", "f77"),
-            (" J 28, 63.", "j63"),
+            (" J 28, 93.", "j93"),
             (" B,\n//   C12 and so on", "c12"),
             (" 0.7", "0.7"),
-            (" J60 to J64", "j64"),
+            (" J60 to J94", "j67"),
         ):
             with self.subTest(words=words):
                 text = f"// How it is computed ({NAME}{words}\n"

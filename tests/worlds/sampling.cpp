@@ -101,7 +101,7 @@ Numbers against_top_k(const Sampled& s) {
   };
 }
 
-const std::string drawn = "4 keys drawn from the softmax row", collided = "MagicPIG errs less",
+const std::string drawn = "Keys drawn from the softmax row", collided = "MagicPIG errs less",
                   broadly = "The more broadly a head attends";
 
 const bool magicpig_against_top_k =
