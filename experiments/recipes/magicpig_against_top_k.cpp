@@ -35,7 +35,8 @@ Samples at_equal_keys(const Cells& head, const std::string& method, const std::v
     if (points.size() < 2) continue;
     size_t end = 1;
     while (end + 1 < points.size() && points[end].first < std::log(keys)) ++end;
-    const auto& [x, y] = points[end - 1], &[ next_x, next_y ] = points[end];
+    const auto& [x, y] = points[end - 1];
+    const auto& [next_x, next_y] = points[end];
     const double share = next_x == x ? 0 : (std::log(keys) - x) / (next_x - x);
     all[replicate] = std::exp(y + share * (next_y - y));
   }
