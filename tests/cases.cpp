@@ -3,6 +3,8 @@
 #include <cmath>
 #include <set>
 
+#include "harness/core/projection.hpp"
+
 namespace attnbench {
 
 namespace {
