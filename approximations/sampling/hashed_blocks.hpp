@@ -362,6 +362,7 @@ class HashedBlockRows : public Approximation<T>, public Pattern<T>, public Sampl
   }
   Tensors state() const override { return {{"planes", blocks_.planes()}, {"u", u_}}; }
   std::vector<std::string> given() const override { return {"planes"}; }
+  std::string tested_at() const override { return "block=4,s=6,bits=3"; }  // longer blocks need longer heads
   const Pattern<T>* pattern() const override { return this; }
 
   void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
