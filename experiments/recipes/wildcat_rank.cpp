@@ -152,7 +152,7 @@ void write(Recipe& recipe) {
       [=, &recipe] {
         std::vector<Comparison> shares;
         for (const Cells& one : rows.one_by_one()) {
-          const Cell& cell = one.all().front().asked;
+          const Cell cell = one.all().front().asked;
           shares.push_back({fmt::format("d = {}, r = {}", cell.problem.shape.d, cell.method.integer("r")),
                             median_of(one.scalar("fraction_nonpositive_normalisers"), recipe.error_rate(rows.size()))});
         }
