@@ -54,6 +54,7 @@ class PolySketchFeatures final : public FeatureMap<T> {
   Index features() const override { return symmetric_product_count(r_); }
   Form form() const override { return Form::values; }
   void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
+    if (X.rows() == 0) return;  // a matrix without rows has no memory, and its blocks no address
     const Matrix<T> unit = shortened(X, log_scale);
     const std::vector<Level> levels = sketch(context, unit);
     symmetric_products<T>(levels.back().sketches, 1, block);
@@ -63,6 +64,7 @@ class PolySketchFeatures final : public FeatureMap<T> {
   // Backpropagates through the tree. s = max(1, |x|) enters every feature as s^-degree, and the log scale.
   void pullback(Context& context, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block,
                 std::span<const T> d_log_scale, Out<T> dX) const override {
+    if (X.rows() == 0) return;
     std::vector<T> norms(static_cast<size_t>(X.rows()));
     const Matrix<T> unit = shortened(X, norms);
     const std::vector<Level> levels = sketch(context, unit);
