@@ -161,7 +161,7 @@ int run(const std::vector<std::string>& arguments) {
       "where", options::value(&asked.where)->value_name("NAME=VALUE"),
       "of --y: only these cells; the same name again allows another value (repeatable)")(
       "series", options::value(&asked.series)->value_name("NAME"),
-      "of --y: a column or a parameter that names a curve (repeatable) [method]")(
+      "of --y: a column or a parameter that names a curve, averaged over others (repeatable) [all that differ]")(
       "log", options::value(&logs)->value_name("AXES"), "of --y: x, y, xy or none [by the range of the numbers]")(
       "style", options::value(&style)->value_name("STYLE"),
       "report, or paper: as wide as a column, without title and notes, and with a file NAME.json that plot draws "
