@@ -63,10 +63,11 @@ def plot(
 ) -> Picture:
     """Draws a metric of rows over an axis, with intervals, closed forms where cells have one, and exact attention.
 
-    rows: what run, read or record returned, or some rows of it, or a results file. y: a metric; without it the figure that
-    the page shows of a run, over all its cells. x: a size or a parameter; the one with most values by default. series: what
-    names a curve, averaged over other differences; all of them by default. where: only cells with these values. Further options of `attnbench plot` by name:
-    style="paper", title="...", log="xy", facet=True. Raises Misuse.
+    rows: what run, read or record returned, or some rows of it, or a results file. y: a metric; without it the figure
+    that the page shows of a run, over all its cells. x: a size or a parameter; the one with most values by default.
+    series: what names a curve, averaged over other differences; all of them by default. where: only cells with these
+    values. Further options of `attnbench plot` by name: style="paper", title="...", log="xy", facet=True. Raises
+    Misuse.
     """
     if isinstance(rows, (str, os.PathLike)):
         file, chosen = os.fspath(rows), dict(where or {})
