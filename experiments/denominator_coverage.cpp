@@ -29,7 +29,7 @@ void measure(const Task& task, Recorder& record) {
   const auto method = task.method<double>(0, task.replicate);
   const auto* sampled = sampled_rows(*method);
   if (!sampled) throw Skip(task.cell.method.spec() + " samples no keys: it estimates no denominator");
-  Moments missed, draws;
+  Moments missed, draws, ratios;
   Matrix<double> numerator(1, head.V.cols());
   for (Index r = 0; r < rows; ++r) {
     const Index i = (2 * r + 1) * nq / (2 * rows);  // the middle of each of the parts that the rows stand for
@@ -42,10 +42,12 @@ void measure(const Task& task, Recorder& record) {
     const double ratio = denominator * std::exp(log_scale - log_D);
     if (!std::isfinite(ratio)) throw NumericallyInvalid("an estimated denominator is NaN or infinite");
     missed.add(std::abs(ratio - 1) > eps ? 1 : 0);
+    ratios.add(ratio);
     draws.add(static_cast<double>(law.samples));
   }
   if (missed.count == 0) throw Skip("no row draws a key: all are exact");
   record.scalar("missed", "1", missed.mean);
+  record.scalar("mean_ratio", "1", ratios.mean);
   record.scalar("draws", "keys", draws.mean);
   record.scalar("drawing_rows", "1", missed.count / static_cast<double>(rows));
 }
@@ -59,6 +61,7 @@ const bool registered = add(ExperimentEntry{
     .parameters = {Parameter::real("eps", 0.1, "relative error of the denominator that counts as a miss", 1e-6, 0.999),
                    Parameter::integer("rows", 64, "rows, evenly spaced", 1, 4096)},
     .metrics = {{"missed", "1", "share of drawing rows whose denominator is off by more than eps"},
+                {"mean_ratio", "1", "mean of D^ / D over these rows: 1 where the estimate has no bias"},
                 {"draws", "keys", "mean number of draws of these rows"},
                 {"drawing_rows", "1", "share of the chosen rows that draw keys"}},
     .headline = {.metric = "missed", .label = "P(|D^/D - 1| > eps)"},

@@ -2,8 +2,8 @@
 """Writes a program's tests as entries for ctest. Run as tests/discover.py PROGRAM TESTS OUTPUT [--by-file].
 
 An entry is one test, or all tests of one file that are tagged [shared-draws], which would otherwise each draw what takes
-a minute, or with --by-file all tests of one file that have the same tags, which costs one start of the
-program. Its labels are the tags and the folder below TESTS. Catch2's own script knows no labels.
+a minute, or with --by-file all tests of one file that have the same tags, unless they are tagged [every-method], which costs one
+start of the program. Its labels are the tags and the folder below TESTS. Catch2's own script knows no labels.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def main() -> None:
     entries: dict[str, tuple[list[str], set[str]]] = {}
     for name, (path, tags) in tests_of(arguments.program).items():
         file = path.relative_to(arguments.tests)
-        grouped = arguments.by_file or "shared-draws" in tags
+        # A test that goes over all methods takes a minute under sanitizers: one entry each, so that they share the cores.
+        grouped = (arguments.by_file and "every-method" not in tags) or "shared-draws" in tags
         group = f"{file.with_suffix('')} {' '.join(sorted(tags))}" if grouped else name
         names, labels = entries.setdefault(group, ([], set()))
         names.append(name)
@@ -67,7 +68,8 @@ def main() -> None:
         command = [str(arguments.program), ",".join(map(pattern, names)), "--warn", "NoTests"]
         text += f"add_test({quoted(entry)} {' '.join(map(quoted, command))})\n"
         # The longest begin first, so that none is left alone at the end.
-        cost = 1000 if "shared-draws" in labels else 100 if labels & {"statistics", "second-paths"} else 1
+        dear = {"statistics", "second-paths", "every-method"}
+        cost = 1000 if "shared-draws" in labels else 100 if labels & dear else 1
         text += (
             f"set_tests_properties({quoted(entry)} PROPERTIES COST {cost} LABELS {quoted(';'.join(sorted(labels)))})\n"
         )

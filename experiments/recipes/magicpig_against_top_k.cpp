@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "experiments/recipes/equal_keys.hpp"
 #include "experiments/recipes/real_heads.hpp"
 #include "harness/statistics/rank_correlation.hpp"
 
@@ -18,30 +19,6 @@ const std::string error = "relative_output_error";
 
 std::string top_k(Index k) { return fmt::format("top-k:k={}", k); }
 std::string oracle(Index s) { return fmt::format("sampled:law=oracle,s={}", s); }
-
-// The error of top-k where it reads as many keys as the method, by the power law through the two k around that number,
-// or through the first or the last two. One for each replicate.
-Samples at_equal_keys(const Cells& head, const std::string& method, const std::vector<Index>& sizes) {
-  std::map<Index, std::vector<std::pair<double, double>>> measured;  // logarithms of keys and error of each k
-  for (const Index k : sizes) {
-    const Samples errors = head.method(top_k(k)).scalar(error);
-    for (const auto& [replicate, keys] : head.method(top_k(k)).scalar("keys_read"))
-      if (const auto found = errors.find(replicate); found != errors.end())
-        measured[replicate].emplace_back(std::log(keys), std::log(found->second));
-  }
-  Samples all;
-  for (const auto& [replicate, keys] : head.method(method).scalar("keys_read")) {
-    const auto& points = measured[replicate];
-    if (points.size() < 2) continue;
-    size_t end = 1;
-    while (end + 1 < points.size() && points[end].first < std::log(keys)) ++end;
-    const auto& [x, y] = points[end - 1];
-    const auto& [next_x, next_y] = points[end];
-    const double share = next_x == x ? 0 : (std::log(keys) - x) / (next_x - x);
-    all[replicate] = std::exp(y + share * (next_y - y));
-  }
-  return all;
-}
 
 // Spearman's correlation over heads, text by text, of their relative entropy and the logarithm of the ratio of errors.
 Samples correlations(const Cells& entropies, const Cells& all, const std::vector<RealHead>& heads, Index k) {
@@ -103,6 +80,8 @@ void write(Recipe& recipe) {
                 panels);
 
   const std::string where = heads_in_words(heads, n);
+  std::vector<std::string> selections;
+  for (const Index size : sizes) selections.push_back(top_k(size));
   const auto ratios = [=, &recipe](const auto& ratio_of) {
     std::vector<Region> regions;
     for (const RealHead& head : heads)
@@ -142,8 +121,9 @@ void write(Recipe& recipe) {
        .because = "its keys are drawn by angles, which is a worse law than the softmax row's"},
       [=] {
         return below_where(1, ratios([=](const Cells& head) {
-                             return quotients(head.method(magicpig).scalar(error),
-                                              at_equal_keys(head, magicpig, sizes));
+                             const Cells of_method = head.method(magicpig);
+                             return quotients(of_method.scalar(error),
+                                              at_equal_keys(head, selections, error, of_method.scalar("keys_read")));
                            }),
                            {}, 1.05);
       });

@@ -80,14 +80,14 @@ double transform_condition(const Tensors& state) {
 
 }  // namespace
 
-TEST_CASE("every registered method has a transcription", "[methods]") {
+TEST_CASE("every registered method has a transcription", "[methods][every-method]") {
   for (const auto& name : catalogue("methods").names()) {
     INFO("'" << name << "' has none: write it as plain loops in a file of tests/oracle/");
     CHECK(oracle::transcribes(name));
   }
 }
 
-TEST_CASE("feature maps without a transcription are covered by their claims only", "[methods]") {
+TEST_CASE("feature maps without a transcription are covered by their claims only", "[methods][every-method]") {
   std::set<std::string> unknown;
   for (const Params& params : all_variants())
     if (const auto features = oracle::unknown_features(params)) unknown.insert(*features);
@@ -154,7 +154,7 @@ TEST_CASE("kernel, rows and factors are second paths to what attend computes", "
   CHECK((holds_everywhere("second-paths") > 1000 || !all_are_tested()));
 }
 
-TEST_CASE("a method refuses to factor a causal matrix", "[methods]") {
+TEST_CASE("a method refuses to factor a causal matrix", "[methods][every-method]") {
   for_each_case([](const Case& one) {
     const auto method = one.draw<double>();
     if (!method->factored() || !one.shape.mask.causal) return;
@@ -166,24 +166,25 @@ TEST_CASE("a method refuses to factor a causal matrix", "[methods]") {
 }
 
 // Each name is that of the claim; the words say what a failure means.
-TEST_CASE("claim pattern: a sparse method gives weight to the keys of its pattern and to no others", "[methods]") {
+TEST_CASE("claim pattern: a sparse method gives weight to the keys of its pattern and to no others",
+          "[methods][every-method]") {
   CHECK((holds_everywhere("pattern") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim precision: float agrees with double as far as float's rounding allows", "[methods]") {
+TEST_CASE("claim precision: float agrees with double as far as float's rounding allows", "[methods][every-method]") {
   CHECK((holds_everywhere("precision") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim repeatable: threads and repetition change no bit", "[methods]") {
+TEST_CASE("claim repeatable: threads and repetition change no bit", "[methods][every-method]") {
   CHECK((holds_everywhere("repeatable") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim inputs-kept: inputs stay as they are", "[methods]") {
+TEST_CASE("claim inputs-kept: inputs stay as they are", "[methods][every-method]") {
   CHECK((holds_everywhere("inputs-kept") > 0 || !all_are_tested()));
 }
 
 // Rounded sums depend on their order, which threads must not change.
-TEST_CASE("threads change no bit in emulated half precision", "[methods]") {
+TEST_CASE("threads change no bit in emulated half precision", "[methods][every-method]") {
   const TestHead problem = gaussian_problem({.nq = 200, .nk = 200, .d = 8, .dv = 5}, 0.8);
   for (const Params& variant : all_variants())
     for (const bool causal : {false, true}) {
@@ -207,79 +208,85 @@ TEST_CASE("threads change no bit in emulated half precision", "[methods]") {
     }
 }
 
-TEST_CASE("claim draws: whatever is drawn is drawn anew for every seed, head and replicate", "[methods]") {
+TEST_CASE("claim draws: whatever is drawn is drawn anew for every seed, head and replicate",
+          "[methods][every-method]") {
   CHECK((holds_for_all_variants("draws", true) > 100 || !all_are_tested()));
 }
 
-TEST_CASE("claim state: a state given back makes the same instance", "[methods]") {
+TEST_CASE("claim state: a state given back makes the same instance", "[methods][every-method]") {
   CHECK((holds_everywhere("state") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim views: views into larger memory are read and written in place", "[methods]") {
+TEST_CASE("claim views: views into larger memory are read and written in place", "[methods][every-method]") {
   CHECK((holds_everywhere("views") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim padding: padded keys and values change no bit", "[methods]") {
+TEST_CASE("claim padding: padded keys and values change no bit", "[methods][every-method]") {
   CHECK((holds_everywhere("padding") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim empty-rows: rows that see no key are zero", "[methods]") {
+TEST_CASE("claim empty-rows: rows that see no key are zero", "[methods][every-method]") {
   CHECK((holds_everywhere("empty-rows") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim row-sums: rows sum to one where rows are claimed to be stochastic", "[methods]") {
+TEST_CASE("claim row-sums: rows sum to one where rows are claimed to be stochastic", "[methods][every-method]") {
   CHECK((holds_everywhere("row-sums") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim non-negative: no entry of the attention matrix is negative where that is claimed", "[methods]") {
+TEST_CASE("claim non-negative: no entry of the attention matrix is negative where that is claimed",
+          "[methods][every-method]") {
   CHECK((holds_everywhere("non-negative") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim permutation: reordering keys with their values changes nothing where that is claimed", "[methods]") {
+TEST_CASE("claim permutation: reordering keys with their values changes nothing where that is claimed",
+          "[methods][every-method]") {
   CHECK((holds_everywhere("permutation") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim causal: with a causal mask no token moves the rows before it, by not one bit", "[methods]") {
+TEST_CASE("claim causal: with a causal mask no token moves the rows before it, by not one bit",
+          "[methods][every-method]") {
   CHECK((holds_everywhere("causal") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim decoder: a prompt and then step after step are the rows of causal attention", "[methods]") {
+TEST_CASE("claim decoder: a prompt and then step after step are the rows of causal attention",
+          "[methods][every-method]") {
   CHECK((holds_everywhere("decoder") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim gradients: they are the central differences of attend", "[methods]") {
+TEST_CASE("claim gradients: they are the central differences of attend", "[methods][every-method]") {
   CHECK((holds_everywhere("gradients") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim exact-when: a method is exact when it says that it is", "[methods]") {
+TEST_CASE("claim exact-when: a method is exact when it says that it is", "[methods][every-method]") {
   CHECK((holds_everywhere("exact-when") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim linear: methods are linear in V where that is claimed", "[methods]") {
+TEST_CASE("claim linear: methods are linear in V where that is claimed", "[methods][every-method]") {
   CHECK((holds_everywhere("linear") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim rank: the rank of the attention matrix is at most the claimed", "[methods]") {
+TEST_CASE("claim rank: the rank of the attention matrix is at most the claimed", "[methods][every-method]") {
   CHECK((holds_for_all_variants("rank", true) > 0 || !all_are_tested()));
 }
 
 TEST_CASE("claims geometry and nested: ensembles have their angles, and fewer vectors are the first of more",
-          "[methods]") {
+          "[methods][every-method]") {
   CHECK((holds_for_all_variants("geometry", false) > 0 || !all_are_tested()));
   CHECK((holds_for_all_variants("nested", false) > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claims work and budget: the work counted in attend is what the entry's cost says", "[methods]") {
+TEST_CASE("claims work and budget: the work counted in attend is what the entry's cost says",
+          "[methods][every-method]") {
   CHECK((holds_for_all_variants("work", false) > 0 || !all_are_tested()));
   CHECK((holds_for_all_variants("budget", false) > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim memory: a call takes the memory that the entry says", "[methods]") {
+TEST_CASE("claim memory: a call takes the memory that the entry says", "[methods][every-method]") {
   if (sanitized) return;  // shadow memory, and memory that is kept after it was freed, counts as the program's
   CHECK((holds_for_all_variants("memory", false) > 0 || !all_are_tested()));
 }
 
-TEST_CASE("a method without a form for a mask is skipped with its reason", "[methods]") {
+TEST_CASE("a method without a form for a mask is skipped with its reason", "[methods][every-method]") {
   for (const Params& variant : all_variants())
     for (const bool causal : {false, true}) {
       const TestHead& problem = problems()[2];

@@ -113,5 +113,55 @@ const bool magicpig_against_top_k =
          {{drawn, refuted}, {collided, refuted, {2}}, {broadly, refuted, {1}}}}) &&
     add({"magicpig-against-top-k", against_top_k({.oracle_elsewhere = 2}), {{drawn, depends}}});
 
+// Errors that are so many times those of a uniform sample of as many keys, and of one method so many more times, and
+// the bits that a model loses. All but samples read the 8 keys that are judged.
+struct Chosen {
+  double over_uniform = 0.5, hashed = over_uniform, bits = 0.5;
+};
+
+Numbers at_equal_keys(const Chosen& c) {
+  return [c](const Asked& a) -> Answer {
+    const double keys = a.name() == "sampled" ? a.number("s") : 8;
+    if (a.metric == "keys_read") return keys;
+    if (a.metric == "excess_bits") return c.bits;
+    if (a.metric != "relative_output_error") return {};
+    const bool null = a.name() == "sampled" && a.option("law") == "uniform";
+    return (null ? 1 : a.name() == "hyper" ? c.hashed : c.over_uniform) / keys;
+  };
+}
+
+const std::string choosing = "Methods that choose or weigh keys", bits_lost = "How many bits per byte this project's";
+
+const bool quality_at_equal_keys =
+    add({"quality-at-equal-keys", at_equal_keys({}), {{choosing, holds, {0.5}}, {bits_lost, measured, {0.5}}}}) &&
+    add({"quality-at-equal-keys",
+         at_equal_keys({.over_uniform = 2, .bits = 0.005}),
+         {{choosing, refuted, {2}}, {bits_lost, measured, {0.005}}}}) &&
+    add({"quality-at-equal-keys", at_equal_keys({.hashed = 2}), {{choosing, depends}}});
+
+// The denominator with keys that count twice and without, and errors with each departure of published code.
+struct Slips {
+  double twice = 1.2, factor = 1.5;
+};
+
+Numbers slips(const Slips& s) {
+  return [s](const Asked& a) -> Answer {
+    if (a.metric == "mean_ratio") return a.option("mask_own") == "false" ? s.twice : 1;
+    if (a.metric != "relative_output_error") return {};
+    const bool published =
+        a.option("mask_own") == "false" || a.option("overlapping") == "true" || a.option("strided") == "true";
+    return published ? s.factor / 4 : 0.25;
+  };
+}
+
+const std::string twice = "HyperAttention's estimate of the denominator", every_s_th = "Thinformer errs as little",
+                  departures = "By what factor departures of published code from HyperAttention";
+
+const bool sampling_slips =
+    add({"sampling-slips",
+         slips({}),
+         {{twice, refuted, {1.2}}, {every_s_th, refuted, {1.5}}, {departures, measured, {1.5}}}}) &&
+    add({"sampling-slips", slips({.twice = 1, .factor = 1}), {{twice, holds, {1}}, {every_s_th, holds, {1}}}});
+
 }  // namespace
 }  // namespace attnbench::worlds
