@@ -320,6 +320,24 @@ TEST_CASE("each size of a recipe file has its own values, and a full size withou
   CHECK(quoted.quotation == "{n}");
 }
 
+TEST_CASE("docs/sharing.md names every outcome that a recipe file may expect, and no other", "[unit]") {
+  std::ifstream page(ATTNBENCH_SOURCE_DIR "/docs/sharing.md");
+  std::string line;
+  while (std::getline(page, line) && !line.starts_with("| `expected` |")) {
+  }
+  std::set<Ruling> named;
+  const std::string cell = line.substr(std::string("| `expected` |").size());
+  for (size_t begin = cell.find('`'); begin != std::string::npos; begin = cell.find('`', begin)) {
+    const size_t end = cell.find('`', begin + 1);
+    const std::string word = cell.substr(begin + 1, end - begin - 1);
+    INFO(word);
+    const std::string text = statement(R"("each": "cell", "below": 1, "expected": ")" + word + '"');
+    named.insert(written(parse_recipe(text, "f"), RecipeSize::quick)->statements().at(0).expected);
+    begin = end + 1;
+  }
+  CHECK(named == std::set<Ruling>{Ruling::holds, Ruling::refuted, Ruling::depends, Ruling::open});
+}
+
 TEST_CASE("a file that is no recipe is refused with its line, what it has and what was expected", "[unit]") {
   const auto replaced = [](std::string text, const std::string& part, const std::string& other) {
     REQUIRE(text.find(part) != std::string::npos);
