@@ -9,6 +9,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/metrics.hpp"
 #include "harness/cli/pattern_drawing.hpp"
+#include "harness/cli/promises.hpp"
 #include "harness/cli/recipe_file.hpp"
 #include "harness/cli/terminal.hpp"
 #include "harness/core/needs.hpp"
@@ -17,14 +18,6 @@
 
 namespace attnbench::describe_command {
 namespace {
-
-constexpr Shape example_shape{.nq = 4096, .nk = 4096, .d = 64, .dv = 64};
-
-Shape causal_example() {
-  Shape shape = example_shape;
-  shape.mask.causal = true;
-  return shape;
-}
 
 void print_line(const std::string& label, const std::string& text) {
   if (!text.empty()) std::cout << fmt::format("  {:<11} {}\n", label, wrapped(text, text_width(), 14, 14));
@@ -142,29 +135,9 @@ void print_state(const Params& params, const MethodEntry& entry) {
 void print_claims(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
   entry.check(params);
-  const Claims claims = entry.claims(params, example_shape);
   std::cout << fmt::format("\nclaims of {} (at n = {}, d = dv = {})\n", params.spec(), example_shape.nk,
                            example_shape.d);
-  const auto yes = [](bool held, const char* text) {
-    if (held) std::cout << "  " << text << "\n";
-  };
-  yes(claims.row_stochastic, "rows of A sum to one");
-  yes(claims.non_negative, "entries of A are not negative");
-  yes(claims.permutation_equivariant, "permuting keys with their values changes nothing");
-  yes(claims.causal_exact, "causal: row i depends on no later token");
-  const auto refusal = [&](const char* form, Shape shape) {
-    const std::string reason = entry.claims(params, shape).no_form;
-    if (!reason.empty()) std::cout << "  no " << form << " form: " << reason << "\n";
-  };
-  refusal("bidirectional", example_shape);
-  refusal("causal", causal_example());
-  if (!claims.no_attention_matrix.empty()) std::cout << "  no attention matrix: " << claims.no_attention_matrix << "\n";
-  yes(!claims.linear_in_V, "not linear in V");
-  if (claims.rank_at_most) std::cout << fmt::format("  rank of A at most {}\n", *claims.rank_at_most);
-  if (!claims.exact_when.empty()) std::cout << "  exact when " << claims.exact_when << "\n";
-  if (const auto theory = entry.theory(params, example_shape, nullptr))
-    std::cout << fmt::format("  its kernel estimates {}{}\n", theory->target,
-                             theory->variance ? ", with a closed form of the variance" : "");
+  for (const Promise& promise : promises_of(params)) std::cout << "  " << promise.words << "\n";
   print_state(params, entry);
   if (params.has("features") && params.has("projection")) print_ensembles(params);
   for (const auto& caveat : entry.caveats(params, example_shape)) std::cout << "\nnote: " << caveat << "\n";

@@ -7,14 +7,24 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/metrics.hpp"
+#include "harness/cli/promises.hpp"
 #include "harness/cli/terminal.hpp"
 
 namespace attnbench::list_command {
 namespace {
 
+std::string claims_of(const Params& method) {
+  std::string words;
+  for (const Promise& promise : promises_of(method))
+    if (!promise.brief.empty()) words += (words.empty() ? "" : ", ") + promise.brief;
+  return words;
+}
+
 void print(const Catalogue& entries, bool markdown) {
   if (markdown) {
-    std::cout << fmt::format("| {} | what it is | parameters | cost |\n|---|---|---|---|\n", entries.kind());
+    const bool methods = entries.plural() == std::string("methods");
+    std::cout << fmt::format("| {} | what it is | parameters | {}cost |\n|---|---|---|---|{}\n", entries.kind(),
+                             methods ? "claims at these | " : "", methods ? "---|" : "");
     for (const auto& name : entries.names()) {
       std::string parameters;
       const Params defaults(entries.plural(), name);
@@ -22,7 +32,8 @@ void print(const Catalogue& entries, bool markdown) {
         parameters += fmt::format("{}`{}={}`", parameters.empty() ? "" : " ", p.name, p.default_value);
       const auto& text = entries.description(name);
       const std::string also = text.aliases.empty() ? "" : fmt::format(" (also `{}`)", fmt::join(text.aliases, "`, `"));
-      std::cout << fmt::format("| `{}`{} | {} | {} | {} |\n", name, also, text.summary, parameters, text.cost);
+      std::cout << fmt::format("| `{}`{} | {} | {} | {}{} |\n", name, also, text.summary, parameters,
+                               methods ? claims_of(defaults) + " | " : "", text.cost);
     }
     return;
   }
