@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "experiments/recipes/real_heads.hpp"
 #include "harness/figures/looks.hpp"
 #include "harness/runner/recipe.hpp"
 
@@ -38,7 +39,8 @@ Panel panel(const std::string& title, const Cells& cells) {
 
 void write(Recipe& recipe) {
   const auto sizes = recipe.sized<std::vector<Index>>({8}, {16, 64}, {16, 32, 64, 128});
-  const Index replicates = recipe.sized<Index>(2, 32);
+  // Where two methods err alike, only many draws tell them apart; the heads have 32 texts.
+  const Index replicates = recipe.sized<Index>(2, 32, 512);
   std::vector<Budget> budgets;
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .inputs = {"gaussian", "ar1"},
@@ -55,25 +57,27 @@ void write(Recipe& recipe) {
   on_heads.inputs = {causal_head, masked_head};
   on_heads.n = {recipe.sized<Index>(64, 256, 512)};
   on_heads.d = {};
+  on_heads.replicates = recipe.sized<Index>(2, texts);
+  const std::string inputs_and_texts = fmt::format("{} inputs or {} texts", replicates, on_heads.replicates);
   const Cells all = recipe.run(request) + recipe.run(on_heads);
 
   recipe.headline("Do random features from the inputs' own laws approximate attention better?");
   std::vector<Panel> panels;
   for (const auto& input : all.by({"input"})) panels.push_back(panel(printed_spec("inputs", input.name), input.cells));
   recipe.figure("ra-lara-eva", "Performer, LARA, EVA and randomised attention at equal numbers of features",
-                fmt::format("Bidirectional; medians with 95 % intervals over {} inputs. Randomised attention draws for "
-                            "each row alone and takes O(m n^2 d), the others O(n). EVA has as many keys in its window "
-                            "as chunks, and is drawn at the number of these: half of its budget.",
-                            replicates),
+                fmt::format("Bidirectional; medians with 95 % intervals over {}. Randomised attention draws for each "
+                            "row alone and takes O(m n^2 d), the others O(n). EVA has as many keys in its window as "
+                            "chunks, and is drawn at the number of these: half of its budget.",
+                            inputs_and_texts),
                 panels);
 
   const std::string measured = fmt::format(
-      "the relative Frobenius error of the output, the median over {} inputs of its ratio; B = {} features of "
+      "the relative Frobenius error of the output, the median over {} of its ratio; B = {} features of "
       "Performer, "
       "proposals of LARA, draws of a row of randomised attention, or B/2 chunks and a window of B/2 tokens of EVA; "
       "normal tokens (n = 256, d = 16), tokens that resemble their neighbours (ar1), and layer 2, head 0 of the "
       "project's causal and masked byte-level models without causal mask, n = {}",
-      replicates, fmt::join(sizes, ", "), on_heads.n.front());
+      inputs_and_texts, fmt::join(sizes, ", "), on_heads.n.front());
   // The error of one method over that of another: a region for each input.
   const auto ratios = [=, &recipe](Method method, Method over) {
     std::vector<Region> regions;
