@@ -37,7 +37,7 @@ void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 4096, 8192);
   const std::vector<Index> few{2, 4}, many{16, 64};
   // In few dimensions the errors of two draws differ by a factor of 3, and an exponent of one draw by 0.4.
-  const Index replicates = recipe.sized<Index>(2, 32), of_few = recipe.sized<Index>(2, 32, 256);
+  const Index replicates = recipe.sized<Index>(2, 32), of_few = recipe.sized<Index>(2, 32, 128);
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .methods = {"uniform"},
                      .inputs = {"gaussian:scale=0.5"},

@@ -71,9 +71,10 @@ struct Measured {
 };
 
 Measured measure(Recipe& recipe) {
-  const auto sizes = recipe.sized<std::vector<Index>>({8, 16}, {16, 32, 64, 128}, {16, 32, 64, 128, 256});
-  const Index n = recipe.sized<Index>(64, 512, 1024), replicates = recipe.sized<Index>(2, 18, texts);
-  Measured all{.keys = recipe.sized<Index>(8, 64, 64), .heads = telling_heads_of_models(recipe)};
+  const auto sizes = recipe.sized<std::vector<Index>>({8, 16}, {32, 64, 128});
+  const Index n = recipe.sized<Index>(64, 512, 1024), replicates = recipe.sized<Index>(2, 24, texts);
+  Measured all{.keys = recipe.sized<Index>(8, 64, 64), .heads = {dense_head, typical_head, concentrated_head}};
+  for (const RealHead& head : pretrained_heads(recipe)) all.heads.push_back(head);
   for (const Index size : sizes) all.null.push_back(uniform(size));
   for (const auto& of_model : by_model(all.heads)) {
     const bool causal = of_model.front().shape(1).mask.causal;

@@ -40,7 +40,7 @@ Panel panel(const std::string& title, const Cells& cells) {
 void write(Recipe& recipe) {
   const auto sizes = recipe.sized<std::vector<Index>>({8}, {16, 64}, {16, 32, 64, 128});
   // Where two methods err alike, only many draws tell them apart; the heads have 32 texts.
-  const Index replicates = recipe.sized<Index>(2, 32, 512);
+  const Index replicates = recipe.sized<Index>(2, 32, 256);
   std::vector<Budget> budgets;
   RunRequest request{.experiment = "attention-error:matrix=false",
                      .inputs = {"gaussian", "ar1"},

@@ -85,7 +85,7 @@ void write(Recipe& recipe) {
       .n = {256},
       .d = {16},
       .sweep = {{"s", budgets}},
-      .replicates = recipe.sized<Index>(2, replicates_for_means, 8 * replicates_for_means)};
+      .replicates = recipe.sized<Index>(2, replicates_for_means, 4 * replicates_for_means)};
   for (const auto& laws : {varying, oracles})
     for (const Law& law : laws) request.methods.push_back(law.spec());
   RunRequest on_head = request;

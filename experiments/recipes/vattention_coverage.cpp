@@ -46,7 +46,7 @@ void write(Recipe& recipe) {
       .n = {recipe.sized<Index>(1024, 4096)},
       .d = {16},
       .sweep = {{"delta", deltas}},
-      .replicates = recipe.sized<Index>(2, replicates_for_means)};
+      .replicates = recipe.sized<Index>(2, replicates_for_means, 8 * replicates_for_means)};
   RunRequest on_head = request;
   on_head.inputs = {real_head};
   on_head.experiment = experiment(eps_on_head, recipe.sized(64, 128, 256));

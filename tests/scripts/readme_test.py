@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests that README.md is short, and that each number in it is the one of results/reference.
+"""Tests that README.md is short, and that each number in it and in docs/promises.md is the one of results/reference.
 
 Run as tests/scripts/readme_test.py; needs no attnbench.
 """
@@ -85,6 +85,14 @@ class Readme(unittest.TestCase):
                 self.assertTrue(NUMBER.search(row.numbers), row)
                 self.assertTrue(any(supports(verdict, row) for verdict in self.verdicts), row)
 
+    def test_each_number_of_the_page_about_promises_is_that_of_a_verdict(self) -> None:
+        rows = rows_of((ROOT / "docs/promises.md").read_text(encoding="utf-8"))
+        self.assertGreaterEqual(len(rows), 20)
+        for row in rows:
+            with self.subTest(recipe=row.recipe, about=row.about):
+                self.assertTrue(NUMBER.search(row.numbers), row)
+                self.assertTrue(any(supports(verdict, row) for verdict in self.verdicts), row)
+
     def test_it_counts_the_verdicts(self) -> None:
         counts = collections.Counter(verdict["outcome"] for verdict in self.verdicts)
         self.assertIn(
@@ -94,15 +102,16 @@ class Readme(unittest.TestCase):
             self.words(),
         )
 
-    def test_the_sentence_below_its_figure_has_the_numbers_of_the_figure(self) -> None:
-        with open(REFERENCE / "quality-speed-memory.quality-speed-memory.csv", encoding="utf-8") as file:
-            points = {row["series"]: row for row in csv.DictReader(file) if row["panel"] == "1"}
+    def test_the_sentences_below_its_figure_have_the_numbers_of_the_figure(self) -> None:
+        with open(REFERENCE / "score-speed.score-speed.csv", encoding="utf-8") as file:
+            points = {row["series"]: row for row in csv.DictReader(file)}
         speed = {name: float(point["x"]) for name, point in points.items() if point["x"]}
-        error = {name: float(point["y"]) for name, point in points.items() if point["y"]}
+        bits = {name: float(point["y"]) for name, point in points.items() if point["y"]}
         self.assertIn(
-            f"a window is {speed['local']:.2f} times faster than softmax and errs by {error['local']:.2g}. "
-            f"Performer is {speed['performer']:.2f} times faster and errs by {error['performer']:.2g}. "
-            f"The mean of V (dotted), which ignores Q and K, errs by {error['uniform']:.2g}.",
+            f"With exact softmax the model needs {bits['softmax']:.2f} bits for a byte. With a window it needs "
+            f"{bits['local']:.2f} and its attention is {speed['local']:.2f} times faster. With Performer it needs "
+            f"{bits['performer']:.2f} at {speed['performer']:.2f} times. With the mean of V (dotted), which ignores Q and "
+            f"K, it needs {bits['uniform']:.2f}.",
             self.words(),
         )
 

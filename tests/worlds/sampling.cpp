@@ -114,14 +114,17 @@ const bool magicpig_against_top_k =
     add({"magicpig-against-top-k", against_top_k({.oracle_elsewhere = 2}), {{drawn, depends}}});
 
 // Errors that are so many times those of a uniform sample of as many keys, and of one method so many more times, and
-// the bits that a model loses. All but samples read the 8 keys that are judged.
+// the bits that a model loses. All but samples and coresets read 8 keys.
 struct Chosen {
   double over_uniform = 0.5, hashed = over_uniform, bits = 0.5;
 };
 
 Numbers at_equal_keys(const Chosen& c) {
   return [c](const Asked& a) -> Answer {
-    const double keys = a.name() == "sampled" ? a.number("s") : 8;
+    const bool thinned = a.name() == "thinformer" || a.name() == "wildcat";
+    const double keys = thinned                 ? a.number(a.name() == "wildcat" ? "r" : "keep")
+                        : a.name() == "sampled" ? a.number("s")
+                                                : 8;
     if (a.metric == "keys_read") return keys;
     if (a.metric == "excess_bits") return c.bits;
     if (a.metric != "relative_output_error") return {};
