@@ -1,5 +1,5 @@
-// What a row gets from the keys that it reads: methods that select, sample, hash or thin keys, at equal numbers of keys
-// read, against a uniform sample of them, on heads and on a model's loss. methods.md S.
+// The quality of rows by the keys that they read: methods that select, sample, hash or thin keys, at equal numbers of
+// keys read, against a uniform sample of them, on heads and on the loss of a model. methods.md S.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

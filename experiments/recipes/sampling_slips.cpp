@@ -1,4 +1,4 @@
-// What published code of sampling methods and of coresets does instead of what its papers say. methods.md S.
+// Departures of published code of sampling methods and of coresets from their papers. methods.md S.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
