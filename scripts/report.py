@@ -265,13 +265,12 @@ def _cells_link(kind: str, name: str) -> str:
 
 def _cards(recipes: list[Recipe]) -> str:
     """The questions of the first screen, each with a figure, an answer and its number. If no recipe asks one, the first
-    figures, unless the page shows all of them below at once."""
+    figures."""
     drawn = [recipe for recipe in recipes if recipe.drawings]
     asked = [(recipe.first("headline"), recipe.drawings[0], recipe.judged[:1]) for recipe in drawn]
     asked = [card for card in asked if card[0]]
     first: list[tuple[str, Drawn, list[Judged]]] = [(_title(d), d, []) for recipe in drawn for d in recipe.drawings]
-    shown = asked or (first if len(first) > CARDS else [])
-    cards = "\n".join(_card(*card) for card in shown[:CARDS])
+    cards = "\n".join(_card(*card) for card in (asked or first)[:CARDS])
     return f'<section class="cards" aria-label="At a glance">\n{cards}\n</section>' if cards else ""
 
 

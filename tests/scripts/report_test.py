@@ -57,18 +57,6 @@ class Page(InTemporaryDirectory):
                         self.assertIn(expected, card)
                 self.assertLess(page.index('class="card"'), page.index("<section aria-labelledby="))
 
-    def test_few_figures_without_a_question_are_shown_once(self) -> None:
-        with self.store() as store:
-            store.cell("uniform", [0.05], m=16)
-            for i in range(4):
-                store.figure("curves", CURVE, recipe=f"recipe-{i}")
-        drawn(store.path)
-        self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
-        page = (self.directory / "page" / "index.html").read_text()
-        self.assertNotIn('class="card"', page)
-        for i in range(4):
-            self.assertEqual(page.count(f'src="recipe-{i}.curves.svg"'), 1)
-
     def test_titles_begin_with_a_capital_letter_unless_they_begin_with_a_symbol(self) -> None:
         for given, shown in (
             ("error of the output", "Error of the output"),
