@@ -110,26 +110,13 @@ void print_needs(const char* title, const std::vector<Need>& needs, bool counted
   }
 }
 
-// The names by which `attend --state` takes tensors, with their sizes for a small head that fitted methods learn from.
-void print_state(const Params& params, const MethodEntry& entry) {
-  constexpr Index n = 256, d = 16;
-  Shape shape{.nq = n, .nk = n, .d = d, .dv = d, .precision = Precision::f64};
-  shape.mask.causal = !entry.claims(params, shape).no_form.empty();
-  Generator generator = Streams(1).stream("describe");
-  const HeadData<double> head{standard_normal(generator, n, d), standard_normal(generator, n, d),
-                              standard_normal(generator, n, d), drawn_extras(params, shape, 1)};
-  const Head<double> calibration = head.view();
-  Tensors state;
-  try {
-    state = make_approximation<double>(
-                {.shape = shape, .params = params, .streams = Streams(1), .calibration = &calibration})
-                ->state();
-  } catch (const std::exception&) {  // it has no form for so small a head
-    return;
-  }
-  for (const auto& [name, tensor] : state)
-    std::cout << fmt::format("  state tensor {}: {} x {} at n = {}, d = {}\n", name, tensor.rows(), tensor.cols(), n,
-                             d);
+// The names by which `attend --state` takes tensors, with their sizes for a small head.
+void print_state(const Params& params) {
+  const auto method = small_instance(params);
+  if (!method) return;
+  for (const auto& [name, tensor] : method->state())
+    std::cout << fmt::format("  state tensor {}: {} x {} at n = {}, d = {}\n", name, tensor.rows(), tensor.cols(),
+                             small_sizes.n, small_sizes.d);
 }
 
 void print_claims(const Params& params) {
@@ -138,7 +125,7 @@ void print_claims(const Params& params) {
   std::cout << fmt::format("\nclaims of {} (at n = {}, d = dv = {})\n", params.spec(), example_shape.nk,
                            example_shape.d);
   for (const Promise& promise : promises_of(params)) std::cout << "  " << promise.words << "\n";
-  print_state(params, entry);
+  print_state(params);
   if (params.has("features") && params.has("projection")) print_ensembles(params);
   for (const auto& caveat : entry.caveats(params, example_shape)) std::cout << "\nnote: " << caveat << "\n";
   const Work work = entry.cost(params, example_shape);

@@ -8,25 +8,31 @@
 namespace attnbench {
 namespace {
 
-// Whether the method draws keys, or claims unbiased rows, which an instance says. Small, with the mask that it has.
-void add_estimates(const Params& params, const MethodEntry& entry, std::vector<Promise>& all) {
-  constexpr Index n = 64, d = 16;
+// Whether the method draws keys, or claims unbiased rows, which an instance says.
+void add_estimates(const Params& params, std::vector<Promise>& all) {
+  const auto method = small_instance(params);
+  if (!method) return;
+  if (sampled_rows(*method)) all.push_back({"sums of drawn weights have no bias", "unbiased sums"});
+  if (has_unbiased_rows(*method)) all.push_back({"rows have no bias", "unbiased rows"});
+}
+
+}  // namespace
+
+std::unique_ptr<Approximation<double>> small_instance(const Params& params) {
+  const auto [n, d] = small_sizes;
   Shape shape{.nq = n, .nk = n, .d = d, .dv = d, .precision = Precision::f64};
-  shape.mask.causal = !entry.claims(params, shape).no_form.empty();
-  Generator generator = Streams(1).stream("promises");
+  shape.mask.causal = !find<MethodEntry>(params.name()).claims(params, shape).no_form.empty();
+  Generator generator = Streams(1).stream("describe");
   const HeadData<double> head{standard_normal(generator, n, d), standard_normal(generator, n, d),
                               standard_normal(generator, n, d), drawn_extras(params, shape, 1)};
   const Head<double> calibration = head.view();
   try {
-    const auto method = make_approximation<double>(
+    return make_approximation<double>(
         {.shape = shape, .params = params, .streams = Streams(1), .calibration = &calibration});
-    if (sampled_rows(*method)) all.push_back({"sums of drawn weights have no bias", "unbiased sums"});
-    if (has_unbiased_rows(*method)) all.push_back({"rows have no bias", "unbiased rows"});
-  } catch (const std::exception&) {  // it has no form for so small a head
+  } catch (const std::exception&) {
+    return nullptr;
   }
 }
-
-}  // namespace
 
 std::vector<Promise> promises_of(const Params& params) {
   const auto& entry = find<MethodEntry>(params.name());
@@ -58,7 +64,7 @@ std::vector<Promise> promises_of(const Params& params) {
     all.push_back({fmt::format("its kernel estimates {}{}", theory->target,
                                theory->variance ? ", with a closed form of the variance" : ""),
                    theory->variance ? "mean and variance of its kernel" : "mean of its kernel"});
-  add_estimates(params, entry, all);
+  add_estimates(params, all);
   return all;
 }
 
