@@ -60,7 +60,9 @@ std::vector<RealHead> heads_of_models(const Recipe& recipe) {
   return heads;
 }
 
-Index length_of(const Cells& all) { return all.all().front().asked.problem.shape.nk; }  // of the byte-level model
+Index tokens_of_byte_model(const Cells& all) {
+  return all.all().front().asked.problem.shape.nk;
+}  // of the byte-level model
 
 void judge_broad(Recipe& recipe, const Cells& all) {
   const auto heads = heads_of_models(recipe);
@@ -73,7 +75,7 @@ void judge_broad(Recipe& recipe, const Cells& all) {
        .quotation = broad,
        .definition = "the largest weight of a row, mean over all rows, those that see fewer than 10 keys included. A "
                      "model holds when one of its heads, on one text, lies below the threshold. " +
-                     heads_in_words(heads, length_of(all)) +
+                     heads_in_words(heads, tokens_of_byte_model(all)) +
                      ". The source looked at BERT, which is bidirectional as MiniLM is, and at all of its heads",
        .threshold = "0.1, the source's",
        .expected = Ruling::open,
@@ -111,8 +113,8 @@ void judge_layers(Recipe& recipe, const Cells& all) {
        .definition = "the relative entropy of a row is its entropy over the log of the number of keys that it sees, 1 "
                      "for a row that sees one key; its mean over rows and over the six heads of layers 0 and 1, over "
                      "the same of layers 2 and 3, text by text; " +
-                     fmt::format("n = {}, causal, medians over {} texts. The source looked at BERT", length_of(all),
-                                 all.all().front().replicates),
+                     fmt::format("n = {}, causal, medians over {} texts. The source looked at BERT",
+                                 tokens_of_byte_model(all), all.all().front().replicates),
        .threshold = "1: equally broad",
        .expected = Ruling::open,
        .because = "another model: the source has 12 layers"},
@@ -131,7 +133,7 @@ void judge_entropy(Recipe& recipe, const Cells& all) {
                 .paraphrase = "entropies differ from head to head: some attend broadly and others to few tokens",
                 .definition = "the entropy of a row over the log of the number of keys that it sees, which average "
                               "pooling has; 1 for a row that sees one key; mean over rows. " +
-                              heads_in_words(heads, length_of(all)),
+                              heads_in_words(heads, tokens_of_byte_model(all)),
                 .threshold = "the source gives none: 0.25, 0.5 and 0.75 are there for the reader",
                 .expected = Ruling::measured,
                 .because = "heads differ"},

@@ -41,6 +41,14 @@ std::shared_ptr<const AttentionFile> captured_heads(const std::filesystem::path&
   return files.get(key, [&] { return std::make_shared<const AttentionFile>(read_attention_file(path, needs)); });
 }
 
+CapturedSizes captured_sizes(const std::filesystem::path& path) {
+  static LastRead<CapturedSizes, 16> sizes;
+  return sizes.get(version_of(path), [&] {
+    const auto file = captured_heads(path);
+    return CapturedSizes{file->batches, limits_of(*file)};
+  });
+}
+
 std::string content_hash(const std::filesystem::path& path) {
   static LastRead<std::string, 16> hashes;
   return hashes.get(version_of(path), [&] { return hash_of_file(path); });

@@ -191,9 +191,9 @@ InputLimits limits(const Params& params) {
   const Files& files = files_of(params);
   InputLimits limits;
   if (has(files, "measured")) {
-    const auto file = captured_heads(path_of(files, "measured"));
-    limits = limits_of(*file);
-    require_head(params, file->batches, limits, params.integer("head"));
+    const CapturedSizes captured = captured_sizes(path_of(files, "measured"));
+    limits = captured.limits;
+    require_head(params, captured.batches, limits, params.integer("head"));
   } else {
     const auto& transformer = *byte_model(files, "weights")->transformer;
     const Index n = std::ssize(texts(files)->front());

@@ -109,7 +109,7 @@ InputLimits limits(const Params& params) {
   const auto model = model_of(params);
   place_of(params, *model, 0);
   measured_text(params, *model, 0);
-  InputLimits limits = limits_of(*captured_heads(path_of(params, ".safetensors")));
+  InputLimits limits = captured_sizes(path_of(params, ".safetensors")).limits;
   limits.heads = 0;  // they are some of many, so that head=all would not name them
   limits.causal = model->causal;
   if (params.text("text") == "each") limits.replicates = model->texts;

@@ -14,7 +14,7 @@
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::clusters_test {
 
 namespace {
 
@@ -450,3 +450,5 @@ TEST_CASE("a number of buckets that is odd is refused, and the message says why"
   CHECK(contains(misuse_of([] { Params("methods", "sinkhorn:temperature=0"); }), "temperature"));
   CHECK(contains(misuse_of([] { Params("methods", "routing:clusters=0"); }), "clusters"));
 }
+
+}  // namespace attnbench::clusters_test

@@ -11,7 +11,7 @@
 #include "tests/cases.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::codebook_test {
 
 namespace {
 
@@ -370,3 +370,5 @@ TEST_CASE("norms of Gaussian omegas are not equal inside an exponential", "[stat
   check_family(scores_of("orthogonal"));
   check_found("norms sqrt(d)", scores_of("orthogonal-fixed-norm"), threshold(scores_of("iid")));
 }
+
+}  // namespace attnbench::codebook_test

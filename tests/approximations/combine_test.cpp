@@ -4,7 +4,7 @@
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::combine_test {
 
 namespace {
 
@@ -125,3 +125,5 @@ TEST_CASE("specs in specs have one spelling", "[unit]") {
         "combine:local:window=8,[performer:features=trig,m=64]");
   CHECK(Params("methods", spelled("combine:[local:window=8],[vq]")).all_nested("parts")[0].integer("window") == 8);
 }
+
+}  // namespace attnbench::combine_test

@@ -14,7 +14,7 @@
 #include "tests/oracle/oracle.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::coresets_test {
 
 namespace {
 
@@ -512,3 +512,5 @@ TEST_CASE("the published stride of Thinformer loses keys unless they are a power
     failed = failed || result.outcome == Outcome::fail;
   CHECK(failed);
 }
+
+}  // namespace attnbench::coresets_test

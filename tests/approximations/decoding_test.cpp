@@ -8,7 +8,7 @@
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::decoding_test {
 
 namespace {
 
@@ -146,3 +146,5 @@ TEST_CASE("sinks that reach into windows or beyond them are seen once", "[method
     same("heavy-hitter:heavy=124,recent=6", "softmax");
   }
 }
+
+}  // namespace attnbench::decoding_test

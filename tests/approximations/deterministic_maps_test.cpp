@@ -8,7 +8,7 @@
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::deterministic_maps_test {
 
 namespace {
 
@@ -231,3 +231,5 @@ TEST_CASE("identity gives each row its own value, and zero gives nothing", "[met
   CHECK((padded.bottomRows(15).array() == 0).all());
   CHECK((result("zero", problem).array() == 0).all());
 }
+
+}  // namespace attnbench::deterministic_maps_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::engines_test {
 
 namespace {
 
@@ -125,3 +125,5 @@ TEST_CASE("tiled softmax is the materialised one, also where a row's largest log
                      attend(*method("softmax:form=materialised", problem, mask), problem.head, mask)) <
           100 * tolerance);  // logits reach several hundreds
 }
+
+}  // namespace attnbench::engines_test

@@ -15,7 +15,7 @@
 #include "harness/theory/special_functions.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::ensembles_test {
 
 namespace {
 
@@ -368,3 +368,5 @@ TEST_CASE("Fastfood rows are normal in padded dimensions too, and their cosines 
     check_found("S not over |G|", {{"moment", score(means, std::exp(1))}}, threshold(family));
   }
 }
+
+}  // namespace attnbench::ensembles_test

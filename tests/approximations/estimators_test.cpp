@@ -15,7 +15,7 @@
 #include "harness/theory/special_functions.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::estimators_test {
 
 namespace {
 
@@ -524,3 +524,5 @@ TEST_CASE("Kummer's function has the values of arbitrary precision arithmetic, a
     CHECK(kummer(d, d / 2, 2000) == std::numeric_limits<double>::infinity());
   }
 }
+
+}  // namespace attnbench::estimators_test

@@ -17,7 +17,7 @@
 #include "tests/oracle/oracle.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::feature_maps_test {
 
 namespace {
 
@@ -544,3 +544,5 @@ TEST_CASE("simplified features tend to softmax(q.k + |k|^2/2), not to softmax(q.
   check_family(family);
   for (const Score& one : softmax) check_found("softmax(q.k)", {one}, threshold(family));
 }
+
+}  // namespace attnbench::feature_maps_test

@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::gradients_test {
 
 namespace {
 
@@ -254,3 +254,5 @@ TEST_CASE("taking keys out of the state again gives the same gradients in double
   CHECK(recomputed < 1e-5);
   CHECK(subtracted > 3 * recomputed);
 }
+
+}  // namespace attnbench::gradients_test

@@ -10,7 +10,7 @@
 #include "tests/oracle/oracle.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::hashed_sampling_test {
 
 namespace {
 
@@ -282,3 +282,5 @@ TEST_CASE("budgets out of range are refused with what was expected", "[unit]") {
     CHECK_THROWS_AS(Params("methods", spec), Misuse);
   }
 }
+
+}  // namespace attnbench::hashed_sampling_test

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::known_answers_test {
 
 namespace {
 
@@ -383,3 +383,5 @@ TEST_CASE("what a method cannot be drawn for is refused with a reason", "[method
   CHECK_THROWS_WITH(make_approximation<double>({.shape = problem.shape, .params = vq, .streams = Streams(test_seed)}),
                     ContainsSubstring("calibration"));
 }
+
+}  // namespace attnbench::known_answers_test

@@ -9,7 +9,7 @@
 #include "tests/cases.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::low_rank_test {
 
 namespace {
 
@@ -334,3 +334,5 @@ TEST_CASE("the convolution of nystrom is a band added to its matrix", "[methods]
       if (const Index j = i + 15 + t - 16; j >= 0 && j < 40) want.row(i) += w(0, t) * problem.head.V.row(j);
   CHECK(distance(attend(*method, problem.head, mask), want) < tolerance);
 }
+
+}  // namespace attnbench::low_rank_test

@@ -16,7 +16,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::methods_test {
 
 namespace {
 
@@ -302,3 +302,5 @@ TEST_CASE("a method without a form for a mask is skipped with its reason", "[met
                           ContainsSubstring(reason) && ContainsSubstring(causal ? "no causal" : "no bidirectional"));
     }
 }
+
+}  // namespace attnbench::methods_test

@@ -12,7 +12,7 @@
 #include "tests/oracle/oracle.hpp"
 #include "tests/waves.hpp"
 
-using namespace attnbench;
+namespace attnbench::mixers_test {
 
 namespace {
 
@@ -350,3 +350,5 @@ TEST_CASE("synthetic logits of unit-normal tokens have mean 0 and variance 1", "
   }
   CHECK(std::abs(z_of_variance("synthesizer:kind=dense,hidden=16", 0.8)) > threshold);
 }
+
+}  // namespace attnbench::mixers_test

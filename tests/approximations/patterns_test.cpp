@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::patterns_test {
 
 namespace {
 
@@ -579,3 +579,5 @@ TEST_CASE("global tokens that are counted once more in the window are seen", "[m
   const Matrix<double> out = attend(*drawn("longformer:window=5,global=3", problem), problem.head, {});
   CHECK(difference(out, once * problem.head.V) < tolerance);
 }
+
+}  // namespace attnbench::patterns_test

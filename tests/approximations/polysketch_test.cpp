@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::polysketch_test {
 
 namespace {
 
@@ -266,3 +266,5 @@ TEST_CASE("PolySketch's sketch is unbiased for half the power, and its square fo
   for (const Score& one : powers) check_found("a square without the sketch's variance", {one}, threshold(family));
   for (const Score& one : wrong_variance) check_found("a variance 30 % off", {one}, threshold(family));
 }
+
+}  // namespace attnbench::polysketch_test

@@ -15,7 +15,7 @@
 #include "harness/theory/special_functions.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::projections_test {
 
 namespace {
 
@@ -426,3 +426,5 @@ TEST_CASE("ensembles say what a user should know, and refuse dimensions beyond t
   CHECK_THROWS_AS(registered("sobol")(1, 0, 2, 3668), Skip);
   CHECK_THROWS_AS(registered("halton")(1, 0, 2, 10'001), Skip);
 }
+
+}  // namespace attnbench::projections_test

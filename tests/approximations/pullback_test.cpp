@@ -23,7 +23,7 @@ template struct MapOf<&LinearAttention<double>::map_>;
 
 }  // namespace attnbench
 
-using namespace attnbench;
+namespace attnbench::pullback_test {
 
 namespace {
 
@@ -217,3 +217,5 @@ TEST_CASE("the gradient at a token of zeros is finite", "[methods]") {
       CHECK(pulled_back(*one.map, zeros, side, d_block, std::vector<double>(3, 1)).allFinite());
   }
 }
+
+}  // namespace attnbench::pullback_test

@@ -7,7 +7,7 @@
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::randomised_test {
 
 namespace {
 
@@ -269,3 +269,5 @@ TEST_CASE("numbers of draws, proposals and tokens of a window are 1 at least", "
   for (const char* spec : {"randomised:m=0", "lara:c=0", "eva:c=0", "eva:window=0", "lara:weights=best"})
     CHECK_THROWS_AS(Params("methods", spec), Misuse);
 }
+
+}  // namespace attnbench::randomised_test

@@ -9,7 +9,7 @@
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::sampling_test {
 
 namespace {
 
@@ -218,3 +218,5 @@ TEST_CASE("s out of range, and draws without replacement by weight, are refused 
                       ContainsSubstring(params.spec()) && ContainsSubstring("sampled:replacement=false"));
   }
 }
+
+}  // namespace attnbench::sampling_test

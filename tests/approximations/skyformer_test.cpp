@@ -7,7 +7,7 @@
 #include "tests/cases.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::skyformer_test {
 
 namespace {
 
@@ -149,3 +149,5 @@ TEST_CASE("denominators of Skyformer that are not positive are there, and their 
 TEST_CASE("Skyformer takes one landmark at least", "[unit]") {
   CHECK_THROWS_AS(Params("methods", "skyformer:landmarks=0"), Misuse);
 }
+
+}  // namespace attnbench::skyformer_test

@@ -6,7 +6,7 @@
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::soft_vq_test {
 
 namespace {
 
@@ -107,3 +107,5 @@ TEST_CASE("the gradient of the soft codes is that of their exponents", "[methods
     }
   }
 }
+
+}  // namespace attnbench::soft_vq_test

@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/program.hpp"
 
-using namespace attnbench;
+namespace attnbench::check_test {
 
 namespace {
 
@@ -583,3 +583,5 @@ TEST_CASE("check exits with 0, 1 or 2, and its JSON holds every result", "[end-t
   for (const auto& [claim, meaning] : claim_meanings())
     CHECK(in_one_line(help.text).find(in_one_line(meaning)) != std::string::npos);
 }
+
+}  // namespace attnbench::check_test

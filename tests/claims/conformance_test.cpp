@@ -8,7 +8,7 @@
 #include "harness/machine/peak_memory.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::conformance_test {
 
 namespace attnbench::conformance_test {
 namespace {
@@ -485,5 +485,7 @@ TEST_CASE("a kernel that is not divided by its row sums is proved as what it is"
   CHECK(failing(claiming(units, claims(Normaliser::none, false))).contains("second-paths"));
   CHECK(failing(claiming(sums, claims(Normaliser::l2, true))).contains("second-paths"));
 }
+
+}  // namespace attnbench::conformance_test
 
 }  // namespace attnbench::conformance_test

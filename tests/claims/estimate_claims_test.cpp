@@ -7,7 +7,7 @@
 #include "harness/core/estimates.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::estimate_claims_test {
 
 namespace attnbench::estimate_claims_test {
 namespace {
@@ -330,5 +330,7 @@ TEST_CASE("a method that samples nothing has the four lines with their reason", 
     for (const auto& [claim, outcome] : outcomes(subject(spec))) CHECK(outcome == Outcome::skipped);
   }
 }
+
+}  // namespace attnbench::estimate_claims_test
 
 }  // namespace attnbench::estimate_claims_test

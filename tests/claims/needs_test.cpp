@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::needs_test {
 
 namespace attnbench::needs_test {
 namespace {
@@ -234,5 +234,7 @@ TEST_CASE("an input that does not give what a method needs is a reason to skip i
                     "weighted needs 'weight' of shape n x 1 = 8 x 1, and the input gaussian does not give it; inputs "
                     "that do: file:PATH with an array 'weight' beside q, k and v");
 }
+
+}  // namespace attnbench::needs_test
 
 }  // namespace attnbench::needs_test

@@ -11,7 +11,7 @@
 #include "tests/misuse.hpp"
 #include "tests/waves.hpp"
 
-using namespace attnbench;
+namespace attnbench::no_attention_matrix_test {
 
 namespace {
 
@@ -152,3 +152,5 @@ TEST_CASE("a wrong sign, a part that is not real, a mask after the softmax and a
   CHECK(broken_by<MaskedAfterSoftmax>("synthesizer") == Names{"row-sums"});
   CHECK(broken_by<FullSpatialMatrix>("gmlp") == Names{"causal"});
 }
+
+}  // namespace attnbench::no_attention_matrix_test

@@ -19,7 +19,7 @@
 #include "tests/program.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::end_to_end_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -451,3 +451,5 @@ TEST_CASE("a figure of runs has every cell of the experiment, in however many ru
   run("rank --methods linear,uniform --input ar1 -d 8");
   CHECK(drawn("attention-error") == 39);
 }
+
+}  // namespace attnbench::end_to_end_test

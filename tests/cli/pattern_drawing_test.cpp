@@ -8,7 +8,7 @@
 #include "tests/folder.hpp"
 #include "tests/program.hpp"
 
-using namespace attnbench;
+namespace attnbench::pattern_drawing_test {
 
 namespace {
 
@@ -87,3 +87,5 @@ TEST_CASE("what cannot be drawn is refused with a reason", "[end-to-end]") {
     CHECK_THAT(refused.text, ContainsSubstring(reason));
   }
 }
+
+}  // namespace attnbench::pattern_drawing_test

@@ -8,7 +8,7 @@
 
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::reproduction_summary_test {
 
 namespace {
 
@@ -53,3 +53,5 @@ TEST_CASE("the summary of a reproduction has at most 40 lines with the page's, h
   CHECK_THAT(summary_of(tally_of(100), std::string::npos),
              ContainsSubstring("and 79 more\n\n100 verdicts") && ContainsSubstring("  and 95 more\n"));
 }
+
+}  // namespace attnbench::reproduction_summary_test

@@ -12,7 +12,7 @@
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::requests_test {
 
 namespace {
 
@@ -463,3 +463,5 @@ TEST_CASE("durations are said in the unit that fits", "[unit]") {
   CHECK(duration_text(2.5 * 3600) == "2.5 h");
   CHECK(duration_text(10 * 86400) == "10 days");
 }
+
+}  // namespace attnbench::requests_test

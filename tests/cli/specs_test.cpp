@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::specs_test {
 
 using Words = std::vector<std::string>;
 
@@ -70,3 +70,5 @@ TEST_CASE("an alias is the method in every case, and no name is an alias of anot
       CHECK(std::none_of(alias.begin(), alias.end(), [](char c) { return c >= 'A' && c <= 'Z'; }));
     }
 }
+
+}  // namespace attnbench::specs_test

@@ -3,7 +3,7 @@
 
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::entry_names_test {
 
 namespace {
 
@@ -62,3 +62,5 @@ TEST_CASE("a parameter that one spec may hold for two entries is refused", "[uni
   const Parameter others = Parameter::entry("others", "positive", "", "features");
   CHECK(contains(refusal("methods", mine, {features, others}), "comes with features=... and with others=..."));
 }
+
+}  // namespace attnbench::entry_names_test

@@ -13,7 +13,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::spec_test {
 
 namespace {
 
@@ -449,3 +449,5 @@ TEST_CASE("names are near by a few edits or a common beginning", "[unit]") {
   CHECK(nearest(std::string(100'000, 'x')) == "; known: performer, softmax, d");
   CHECK(nearest_names("x", {}) == "; none are known here");
 }
+
+}  // namespace attnbench::spec_test

@@ -12,7 +12,7 @@
 #include "tests/folder.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
-using namespace attnbench;
+namespace attnbench::cell_keys_test {
 
 namespace {
 
@@ -129,3 +129,5 @@ TEST_CASE("a worker is told every field of a cell", "[unit]") {
     CHECK(row_of(cell_of(to_message(other)), true).key == row_of(other, true).key);
   }
 }
+
+}  // namespace attnbench::cell_keys_test

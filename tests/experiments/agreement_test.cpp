@@ -10,7 +10,7 @@
 #include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::agreement_test {
 
 namespace {
 
@@ -93,3 +93,5 @@ TEST_CASE("logits of a rank: all of it leaves no error, less leaves what Eckart 
   CHECK(contains(misuse_of([] { measured("logits-of-rank", "uniform"); }), "expected --method softmax"));
   CHECK(contains(misuse_of([] { measured("logits-of-rank:rank=5", "softmax"); }), "rank 4 at most"));
 }
+
+}  // namespace attnbench::agreement_test

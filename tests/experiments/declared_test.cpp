@@ -9,7 +9,7 @@
 #include "harness/timing/turns.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::declared_test {
 
 namespace {
 
@@ -126,3 +126,5 @@ TEST_CASE("every experiment records what it declares, in the units that it decla
     }
   }
 }
+
+}  // namespace attnbench::declared_test

@@ -9,7 +9,7 @@
 #include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::depth_test {
 
 namespace {
 
@@ -178,3 +178,5 @@ TEST_CASE("one token, equal tokens and what cannot be composed", "[unit]") {
   CHECK(contains(skip_of({.method = "nystrom", .causal = true}), "landmark"));
   CHECK(contains(misuse_of([] { measured({.input = "model", .n = 2000}); }), "1024 bytes"));
 }
+
+}  // namespace attnbench::depth_test

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 
-using namespace attnbench;
+namespace attnbench::dropped_keys_test {
 
 namespace {
 
@@ -95,3 +95,5 @@ TEST_CASE("equal keys have the weight and the distance that are known", "[unit]"
 TEST_CASE("a method without a pattern is skipped with the reason", "[unit]") {
   CHECK(skip_of(double_cell("dropped-keys", "performer:m=8")).find("no pattern of keys") != std::string::npos);
 }
+
+}  // namespace attnbench::dropped_keys_test

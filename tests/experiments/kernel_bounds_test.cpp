@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 
-using namespace attnbench;
+namespace attnbench::kernel_bounds_test {
 
 namespace {
 
@@ -87,3 +87,5 @@ TEST_CASE("vectors of norm sqrt(d) estimate what Theorem 1 speaks of", "[unit]")
   CHECK_THROWS_AS(refusal("performer:m=2,features=trig"), Misuse);
   CHECK_THROWS_AS(refusal("softmax"), Misuse);
 }
+
+}  // namespace attnbench::kernel_bounds_test

@@ -14,7 +14,7 @@
 #include "tests/experiments/measured.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::rank_test {
 
 namespace {
 
@@ -286,3 +286,5 @@ TEST_CASE("softmax with keys of one dimension is of full rank, which numbers do 
   CHECK(numerical_rank(sigma, rank_tolerance(sigma, n, n)) == n);
   CHECK(measured("rank", "softmax", {.n = 40, .d = 1})["numerical_rank"] < 20);
 }
+
+}  // namespace attnbench::rank_test

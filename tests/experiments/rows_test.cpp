@@ -17,7 +17,7 @@
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::rows_test {
 
 namespace {
 
@@ -335,3 +335,5 @@ TEST_CASE("arrays of rows, pairs and singular values are left out on request, an
     }
   }
 }
+
+}  // namespace attnbench::rows_test

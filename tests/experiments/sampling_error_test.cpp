@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 
-using namespace attnbench;
+namespace attnbench::sampling_error_test {
 
 namespace {
 
@@ -63,3 +63,5 @@ TEST_CASE("a method that samples no keys is skipped, and so are rows that see no
   CHECK(skip_of(double_cell("sampling-error", "sampled", {.nq = 6, .nk = 6, .d = 4, .dv = 2, .mask = {.keys = 0}}))
             .find("sees a key") != std::string::npos);
 }
+
+}  // namespace attnbench::sampling_error_test

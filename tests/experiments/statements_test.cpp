@@ -8,7 +8,7 @@
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::statements_test {
 
 namespace {
 
@@ -159,3 +159,5 @@ TEST_CASE("a base layer's attention costs the feed-forward part at n = 1536 and 
   CHECK(at(1536)["feed_forward_flops"] == 16.0 * 1536 * 768 * 768);
   CHECK(measured("layer-flops", "identity", {.d = 64})["attention_flops"] == 0);
 }
+
+}  // namespace attnbench::statements_test

@@ -9,7 +9,7 @@
 #include "tests/experiments/recorded_rows.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::training_test {
 
 namespace {
 
@@ -92,3 +92,5 @@ TEST_CASE("trained rows: a line that is no row is named", "[unit]") {
   setenv("ATTNBENCH_TRAINED", "/nowhere/rows.jsonl", 1);
   CHECK(contains(misuse_of([] { trained_rows(); }), "set ATTNBENCH_TRAINED"));
 }
+
+}  // namespace attnbench::training_test

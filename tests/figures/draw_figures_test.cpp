@@ -9,7 +9,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::draw_figures_test {
 
 namespace {
 
@@ -227,3 +227,5 @@ TEST_CASE("a figure that a user asks for leaves the results as they are", "[unit
   const std::string other = R"({"panels":[{"kind":"curve","x":["m"],"y":"no-such"}]})";
   CHECK(contains(draw_figure(file, "asked", other, folder / "other.db"), "none of the cells (1) has no-such"));
 }
+
+}  // namespace attnbench::draw_figures_test

@@ -15,7 +15,7 @@
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::drawn_panel_test {
 using Catch::Detail::Approx;
 
 namespace {
@@ -354,3 +354,5 @@ TEST_CASE("every number of a random sweep is in exactly one point, or in a sente
     CHECK(panel.notes == said);
   }
 }
+
+}  // namespace attnbench::drawn_panel_test

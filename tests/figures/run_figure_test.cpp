@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::run_figure_test {
 using nlohmann::json;
 
 namespace {
@@ -196,3 +196,5 @@ TEST_CASE("for any sweep, every cell is one point of one panel", "[unit]") {
     check_nothing_is_lost(runs);
   }
 }
+
+}  // namespace attnbench::run_figure_test

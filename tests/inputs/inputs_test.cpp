@@ -18,7 +18,7 @@
 #include "tests/folder.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
-using namespace attnbench;
+namespace attnbench::inputs_test {
 
 namespace {
 
@@ -517,3 +517,5 @@ TEST_CASE("model: layers, heads and captures that do not exist are refused", "[u
       Precision::f64);
   CHECK(contains(misuse([&] { scaled("model:layer=1", calibration); }), "calibration file has nq=1"));
 }
+
+}  // namespace attnbench::inputs_test

@@ -11,7 +11,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::key_directions_test {
 
 namespace {
 
@@ -103,3 +103,5 @@ TEST_CASE("model: keys cannot be larger than the heads have them", "[unit]") {
   CHECK_THROWS_AS(model_head(",key_size=65", 65), Misuse);
   CHECK_THROWS_AS(model_head(",key_size=8", 64), Misuse);
 }
+
+}  // namespace attnbench::key_directions_test

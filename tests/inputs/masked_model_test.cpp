@@ -10,7 +10,7 @@
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::masked_model_test {
 
 namespace {
 
@@ -143,3 +143,5 @@ TEST_CASE("a model of the other kind, no heads and no weights are refused", "[un
   write_model(folder, weights(0, 4));
   CHECK(contains(refused(), "an embedding of 256 x 6 for 4 heads"));
 }
+
+}  // namespace attnbench::masked_model_test

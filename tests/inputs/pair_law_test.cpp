@@ -7,7 +7,7 @@
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::pair_law_test {
 
 namespace {
 
@@ -141,3 +141,5 @@ TEST_CASE("the plane of a random pair has no preferred direction", "[statistics]
   check_family(family);
   check_found("first coordinate of q 10 % longer", scores(base_seeds[0], 1.1), threshold(family));
 }
+
+}  // namespace attnbench::pair_law_test

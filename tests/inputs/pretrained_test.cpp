@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::pretrained_test {
 
 namespace {
 
@@ -127,3 +127,5 @@ TEST_CASE("pretrained: what is not in the files is refused, with what is there",
   CHECK(contains(refusal("model=whisper-encoder,text=2"), "expected one from 0 to 1"));
   CHECK(limits_of(Params("inputs", "pretrained:model=whisper-encoder")).keys == 1500);
 }
+
+}  // namespace attnbench::pretrained_test

@@ -14,7 +14,7 @@
 #include "tests/folder.hpp"
 #include "tests/inputs/tensor_bytes.hpp"
 
-using namespace attnbench;
+namespace attnbench::tensor_file_test {
 
 namespace {
 
@@ -593,3 +593,5 @@ TEST_CASE("twenty thousand mutated files are read or refused, never anything els
     CHECK(refused > count / 2);
   }
 }
+
+}  // namespace attnbench::tensor_file_test

@@ -18,7 +18,7 @@
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::transformer_test {
 
 namespace {
 
@@ -248,3 +248,5 @@ TEST_CASE("weights that are NaN, missing or of another size are refused by the n
                  }),
                  "'norm.bias' is 1 x 2, expected 1 x"));
 }
+
+}  // namespace attnbench::transformer_test

@@ -5,7 +5,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::factorisations_test {
 
 namespace {
 
@@ -44,3 +44,5 @@ TEST_CASE("an inverse undoes a matrix that is not symmetric, and a singular one 
   }
   CHECK_THROWS_AS(inverse(Matrix<double>::Zero(3, 3)), NumericallyInvalid);
 }
+
+}  // namespace attnbench::factorisations_test

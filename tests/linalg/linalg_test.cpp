@@ -18,7 +18,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::linalg_test {
 
 namespace {
 
@@ -389,3 +389,5 @@ TEST_CASE("a matrix that is not finite has no singular values", "[unit]") {
   A(2, 1) = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_AS(singular_values(A), std::runtime_error);
 }
+
+}  // namespace attnbench::linalg_test

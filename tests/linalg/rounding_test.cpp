@@ -9,7 +9,7 @@
 #include "harness/runner/plan.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::rounding_test {
 
 namespace {
 
@@ -127,3 +127,5 @@ TEST_CASE("logits beyond the largest number of the format end a cell as invalid"
   CHECK_THROWS_AS(outputs("performer:m=64", Rounding::f16, "gaussian:scale=1e4"), NumericallyInvalid);
   CHECK(outputs("performer:m=64", Rounding::bf16, "gaussian:scale=1e4").method.norm() > 0);
 }
+
+}  // namespace attnbench::rounding_test

@@ -16,7 +16,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::collapse_test {
 
 namespace {
 
@@ -174,3 +174,5 @@ TEST_CASE("pure self-attention collapses within a few layers, and the product's 
   for (size_t l = 1; l < ranks.size(); ++l) CHECK(ranks[l] <= ranks[l - 1]);
   CHECK(ranks.back() == 1);
 }
+
+}  // namespace attnbench::collapse_test

@@ -20,7 +20,7 @@
 #include "harness/statistics/moments.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::measures_test {
 
 namespace {
 
@@ -448,3 +448,5 @@ TEST_CASE("the score of a skewed sample is the one computed by hand, and that of
   CHECK(close(score(moments(skewed), 1), 0.109375));  // of the mean itself: g / 48 root 8 = 42 / 384
   CHECK(close(score(moments(Row{-1, 1, -2, 2}), 0), 0));
 }
+
+}  // namespace attnbench::measures_test

@@ -15,7 +15,7 @@
 #include "harness/measures/spectrum.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::spectra_test {
 
 namespace {
 
@@ -290,3 +290,5 @@ TEST_CASE("a probe that is too long, or A for A^T, shows in coverage", "[statist
   forgotten.transposed_times = forgotten.times;
   CHECK(hits_of(A, forgotten).effective_rank < fewest);
 }
+
+}  // namespace attnbench::spectra_test

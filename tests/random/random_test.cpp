@@ -13,7 +13,7 @@
 #include "harness/core/projection.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::random_test {
 
 namespace {
 
@@ -425,3 +425,5 @@ TEST_CASE("norms of rows have the chi distribution", "[statistics]") {
       CHECK(distance(d + 1) > kolmogorov_threshold(rate, squares.size()));
     }
 }
+
+}  // namespace attnbench::random_test

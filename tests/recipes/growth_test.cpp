@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/runner/made_up.hpp"
 
-using namespace attnbench;
+namespace attnbench::growth_test {
 
 namespace {
 
@@ -107,3 +107,5 @@ TEST_CASE("a crossover is interpolated between lengths, for lengths in any order
   CHECK(Timed([](double n) { return n; }).crossing() == 0);
   CHECK(std::isinf(Timed([](double) { return 0.5; }).crossing()));
 }
+
+}  // namespace attnbench::growth_test

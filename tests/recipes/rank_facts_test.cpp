@@ -9,7 +9,7 @@
 #include "harness/statistics/rank_correlation.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::rank_facts_test {
 
 namespace {
 
@@ -57,3 +57,5 @@ TEST_CASE("a band can lose rank that the whole had: 5 to 4", "[unit]") {
   CHECK(rank_of(whole) == 5);
   CHECK(rank_of(band_of(whole, 1)) == 4);
 }
+
+}  // namespace attnbench::rank_facts_test

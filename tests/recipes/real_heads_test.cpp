@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/runner/made_up.hpp"
 
-using namespace attnbench;
+namespace attnbench::real_heads_test {
 
 namespace {
 
@@ -127,3 +127,5 @@ TEST_CASE("a verdict's region of a model has heads of that model alone", "[recip
        {"sparsity", "rank", "wider-keys", "vq-against-performer", "output-error", "entropy-per-head"})
     CHECK(recipes.contains(name));
 }
+
+}  // namespace attnbench::real_heads_test

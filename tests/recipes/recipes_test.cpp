@@ -18,7 +18,7 @@
 #include "tests/folder.hpp"
 #include "tests/runner/made_up.hpp"
 
-using namespace attnbench;
+namespace attnbench::recipes_test {
 
 namespace {
 
@@ -280,3 +280,5 @@ TEST_CASE("two recipes time the same setting apart, and share what is not timed"
   CHECK(key("a", "speed") == key("a", "speed"));
   CHECK(key("a", "sparsity") == key("b", "sparsity"));
 }
+
+}  // namespace attnbench::recipes_test

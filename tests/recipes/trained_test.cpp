@@ -5,7 +5,7 @@
 #include "tests/misuse.hpp"
 #include "tests/runner/made_up.hpp"
 
-using namespace attnbench;
+namespace attnbench::trained_test {
 
 namespace {
 
@@ -79,3 +79,5 @@ TEST_CASE("a recipe whose models are not trained yet decides nothing", "[recipes
       CHECK(contains(verdict.finding.numbers, "no row is recorded yet: not decided"));
     }
 }
+
+}  // namespace attnbench::trained_test

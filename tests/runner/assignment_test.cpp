@@ -10,7 +10,7 @@
 #include "tests/program.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::assignment_test {
 
 namespace {
 
@@ -130,3 +130,5 @@ TEST_CASE("recommend --model replaces heads within the loss, and its plan is mea
   CHECK(of(4) <= 0.1);
   CHECK(of(5) == Approx(of(2) / of(1)).epsilon(0.06));  // printed with two digits
 }
+
+}  // namespace attnbench::assignment_test

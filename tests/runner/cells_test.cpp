@@ -13,7 +13,7 @@
 #include "tests/folder.hpp"
 #include "tests/runner/made_up.hpp"
 
-using namespace attnbench;
+namespace attnbench::cells_test {
 
 namespace {
 
@@ -108,3 +108,5 @@ TEST_CASE("stored measurements are those of the planned replicates, or none", "[
   CHECK(six.arrays("pair_bias", 1).empty());
   CHECK(other.scalar("relative_bias").size() == 3);
 }
+
+}  // namespace attnbench::cells_test

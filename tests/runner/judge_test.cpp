@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::judge_test {
 
 namespace {
 
@@ -224,3 +224,5 @@ TEST_CASE("verdicts of medians err as often as they say, whatever the law", "[st
     CHECK(failures(6) >= 1900);
   }
 }
+
+}  // namespace attnbench::judge_test

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::match_test {
 
 namespace {
 constexpr Shape shape{.nq = 1024, .nk = 1024, .d = 64, .dv = 64};
@@ -63,3 +63,5 @@ TEST_CASE("cells are matched at each length", "[unit]") {
   REQUIRE(cells.size() == 2);  // both methods become one
   CHECK(cells[0].method.integer("m") > cells[1].method.integer("m"));
 }
+
+}  // namespace attnbench::match_test

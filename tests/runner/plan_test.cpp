@@ -13,7 +13,7 @@
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::plan_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -453,3 +453,5 @@ TEST_CASE("the n x n matrices of an experiment are refused when they cannot fit,
   wanted.experiment = "speed";
   CHECK(expand(wanted).size() == 1);
 }
+
+}  // namespace attnbench::plan_test

@@ -8,7 +8,7 @@
 #include "harness/statistics/intervals.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::precision_test {
 using State = Stopping::State;
 
 namespace {
@@ -175,3 +175,5 @@ TEST_CASE("a rule that looks after every replicate from the second on covers les
   };
   CHECK(coverage("peeking", 0.1, sequences, peeking) < promised);
 }
+
+}  // namespace attnbench::precision_test

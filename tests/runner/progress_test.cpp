@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::progress_test {
 
 TEST_CASE("the bar counts parts and takes the time left from the estimate, corrected by what was seen", "[unit]") {
   WholeProgress progress({{"rank", 100, 10}, {"time", 300, 4}});
@@ -28,3 +28,5 @@ TEST_CASE("parts that need nothing show a whole bar", "[unit]") {
   const WholeProgress progress({{"rank", 0, 0}});
   CHECK(progress.line(3, 0, "x") == "[####################] 0/1 recipes  0:00 left  rank: x");
 }
+
+}  // namespace attnbench::progress_test

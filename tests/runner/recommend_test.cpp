@@ -8,7 +8,7 @@
 #include "tests/program.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::recommend_test {
 
 namespace {
 
@@ -236,3 +236,5 @@ TEST_CASE("recommend names a method whose float and double disagree", "[end-to-e
   CHECK(rounding_warning("trig", 0.009).empty());
   CHECK_FALSE(contains(recommended("gated"), "warning"));
 }
+
+}  // namespace attnbench::recommend_test

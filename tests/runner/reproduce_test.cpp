@@ -15,7 +15,7 @@
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 
-using namespace attnbench;
+namespace attnbench::reproduce_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -165,3 +165,5 @@ TEST_CASE("attnbench reproduce says what is wrong with its arguments", "[unit]")
              ContainsSubstring("file/x"));
   CHECK_FALSE(fs::exists(results));  // nothing has run
 }
+
+}  // namespace attnbench::reproduce_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::results_table_test {
 
 namespace {
 
@@ -150,3 +150,5 @@ TEST_CASE("emulated half precision, which no spec shows, names its rows", "[unit
   CHECK_THAT(text, ContainsSubstring("a  round=none  1.00\n"));
   CHECK_THAT(text, ContainsSubstring("a  round=f16   2.00\n"));
 }
+
+}  // namespace attnbench::results_table_test

@@ -6,7 +6,7 @@
 #include "harness/runner/plan.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::session_test {
 
 namespace {
 
@@ -106,3 +106,5 @@ TEST_CASE("a session has no more workers than a process has descriptors for", "[
   const auto sessions = sessions_that_fit(pointers(cells), 1e15);
   CHECK(sessions.size() == 3);  // 800 workers: softmax goes with each
 }
+
+}  // namespace attnbench::session_test

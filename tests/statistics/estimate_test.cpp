@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::estimate_test {
 
 namespace {
 
@@ -93,3 +93,5 @@ TEST_CASE("a share of draws has the interval of Clopper and Pearson", "[unit]") 
   CHECK(all.interval.high == 1);
   CHECK_FALSE(share_of(0, 0, 1e-3).measured());
 }
+
+}  // namespace attnbench::estimate_test

@@ -18,7 +18,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::intervals_test {
 
 namespace {
 
@@ -375,3 +375,5 @@ TEST_CASE("medians are judged wrongly as seldom as the binomial law says, for ev
     CHECK(wrong_by_one > 1.5 * nominal);
   }
 }
+
+}  // namespace attnbench::intervals_test

@@ -12,7 +12,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::rank_correlation_test {
 
 TEST_CASE("Spearman's correlation is that of ranks, ties shared", "[unit]") {
   const std::vector<double> x{3, 1, 4, 1.5, 9}, decreasing{-3, -1, -4, -1.5, -9};
@@ -175,3 +175,5 @@ TEST_CASE("the interval of clustered points covers as it says", "[statistics]") 
     if (shares.text > 0.5) CHECK(missed_by_heads > allowed);
   }
 }
+
+}  // namespace attnbench::rank_correlation_test

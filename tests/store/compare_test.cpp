@@ -14,7 +14,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::compare_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -392,3 +392,5 @@ TEST_CASE("the interval of a ratio misses it as rarely as it says", "[statistics
   CHECK(enough_for_ratio(4, 4, 0.05));  // 2 of 70 arrangements
   CHECK_FALSE(enough_for_ratio(3, 4, 0.05));
 }
+
+}  // namespace attnbench::compare_test

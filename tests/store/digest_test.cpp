@@ -7,7 +7,7 @@
 #include "harness/store/text.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::digest_test {
 
 namespace {
 
@@ -94,3 +94,5 @@ TEST_CASE("a shape is read as it is written, and in no other form", "[unit]") {
     CHECK_FALSE(elements_of(wrong));
   }
 }
+
+}  // namespace attnbench::digest_test

@@ -9,7 +9,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::export_test {
 using nlohmann::json;
 
 namespace {
@@ -194,3 +194,5 @@ TEST_CASE("measured cells have the samples of one metric and say what is lacking
   CHECK(bias[0].done == 2);
   CHECK(bias[0].lacking == 2);
 }
+
+}  // namespace attnbench::export_test

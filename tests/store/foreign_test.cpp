@@ -12,7 +12,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::foreign_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -115,3 +115,5 @@ TEST_CASE("values that attnbench does not write are refused in one line when the
   CHECK_FALSE(found.problems.empty());
   for (const std::string& problem : found.problems) CHECK_FALSE(contains(problem, "\n"));
 }
+
+}  // namespace attnbench::foreign_test

@@ -15,7 +15,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::merge_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -222,3 +222,5 @@ TEST_CASE("what cannot be merged is a misuse and leaves nothing behind", "[unit]
   CHECK_FALSE(fs::exists(out));
   CHECK(files_beside(one) == 2);
 }
+
+}  // namespace attnbench::merge_test

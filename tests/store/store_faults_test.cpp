@@ -21,7 +21,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::store_faults_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -279,3 +279,5 @@ TEST_CASE("a folder that cannot be written is said, and what is in it can be rea
   CHECK(exported(folder / "all.db") == rows_of_sweep());
   CHECK(bytes_of(path) == before);
 }
+
+}  // namespace attnbench::store_faults_test

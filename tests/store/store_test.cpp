@@ -34,7 +34,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::store_test {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -648,3 +648,5 @@ TEST_CASE("the environment is a JSON object of known facts", "[unit]") {
   CHECK(available_memory() > 1 << 20);
   CHECK(contains(this_machine(), environment.at("host").at("name").get<std::string>()));
 }
+
+}  // namespace attnbench::store_test

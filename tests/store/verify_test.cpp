@@ -11,7 +11,7 @@
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 
-using namespace attnbench;
+namespace attnbench::verify_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -219,3 +219,5 @@ TEST_CASE("replicates of one cell with different metrics are remarked on", "[uni
   REQUIRE(found.remarks.size() == 1);
   CHECK(contains(found.remarks[0], "rows in 3 of 4 replicates"));
 }
+
+}  // namespace attnbench::verify_test

@@ -13,7 +13,7 @@
 #include "harness/theory/special_functions.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::ensemble_moments_test {
 
 namespace {
 
@@ -393,3 +393,5 @@ TEST_CASE("draws of fixed norms have the mean and error of the Bessel kernel, no
   check_family(family);
   for (const Score& one : softmax) check_found("exp(q.k) for the mean", {one}, threshold(family));
 }
+
+}  // namespace attnbench::ensemble_moments_test

@@ -9,7 +9,7 @@
 #include "harness/theory/delta_method.hpp"
 #include "tests/scores.hpp"
 
-using namespace attnbench;
+namespace attnbench::normalised_output_test {
 
 namespace {
 
@@ -295,3 +295,5 @@ TEST_CASE("fitted maps lower the mean log second moment in the order that their 
   CHECK(objective["saderf"] < objective["oprf"] - 0.01);
   CHECK(objective["aderf"] < objective["saderf"] - 0.001);
 }
+
+}  // namespace attnbench::normalised_output_test

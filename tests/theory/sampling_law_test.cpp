@@ -8,7 +8,7 @@
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::sampling_law_test {
 
 namespace {
 
@@ -326,3 +326,5 @@ TEST_CASE("a row that sees no key, or one, has no error", "[unit]") {
     CHECK(one.row_squared_error < tolerance);
   }
 }
+
+}  // namespace attnbench::sampling_law_test

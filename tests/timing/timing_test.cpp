@@ -17,7 +17,7 @@
 #include "harness/timing/turns.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::timing_test {
 
 namespace {
 
@@ -337,3 +337,5 @@ TEST_CASE("the last rise through one lies between two points, in logarithms", "[
   CHECK(rise({1, 1, 2, 4}) == 0);
   CHECK(rise({2, 2, 2, 0.9}) == std::numeric_limits<double>::infinity());
 }
+
+}  // namespace attnbench::timing_test

@@ -24,7 +24,7 @@
 #include "tests/catch.hpp"
 #include "tests/folder.hpp"
 
-using namespace attnbench;
+namespace attnbench::faults_test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -630,3 +630,5 @@ TEST_CASE("cells that fill the memory are done one at a time with all threads, o
   CHECK(alone.size() == 8);
   for (const auto& line : alone) CHECK(line.ends_with(",1"));
 }
+
+}  // namespace attnbench::faults_test

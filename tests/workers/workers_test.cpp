@@ -21,7 +21,7 @@
 #include "harness/workers/unit_queue.hpp"
 #include "tests/catch.hpp"
 
-using namespace attnbench;
+namespace attnbench::workers_test {
 
 namespace {
 
@@ -249,3 +249,5 @@ TEST_CASE("folders of owners that were killed are removed, and those of the livi
   CHECK(std::filesystem::exists(fresh));  // it may be about to be locked
   std::filesystem::remove(fresh);
 }
+
+}  // namespace attnbench::workers_test
