@@ -65,11 +65,12 @@ class TopP final : public ChosenSoftmax<T> {
   double p_;
 };
 
-// The share of the keys that have the share p of the weight, for normal logits of variance 1: weights exp(x) tilt x to
-// N(1, 1), so the threshold is 1 - z_p, above which lie Phi(z_p - 1) of the keys.
-double share_of_keys(double p) {
+// The share of the keys that have the share p of the weight. It depends on the head; here for normal logits of variance
+// s^2 = d / 4, as of q and k with entries of variance 1/2: weights exp(x) tilt x to N(s^2, s^2), so the threshold is
+// s^2 - s z_p, above which lie Phi(z_p - s) of the keys.
+double share_of_keys(double p, double d) {
   if (p == 1) return 1;
-  return std::erfc((1 - normal_quantile(p)) / std::sqrt(2.0)) / 2;
+  return std::erfc((std::sqrt(d) / 2 - normal_quantile(p)) / std::sqrt(2.0)) / 2;
 }
 
 const bool registered = add(method<TopP>({
@@ -80,7 +81,7 @@ const bool registered = add(method<TopP>({
                  "A_ij = exp(q_i.k_j) / sum over M_i of exp(q_i.k_l), M_i the fewest keys whose softmax weights sum "
                  "to p; ties to the lowest index",
              .reference = "Lin et al. 2025, arXiv:2502.02770, section 3",
-             .cost = "O(n^2 (d + log n) + n |M| (d + dv)) time, O(n) memory",
+             .cost = "O(n^2 (d + log n) + n kept (d + dv)) time, O(n) memory",
              .family = "selection",
              .departure =
                  "weights are exact and of all keys; there they are estimated from keys in 4 bits that another "
@@ -105,7 +106,7 @@ const bool registered = add(method<TopP>({
         [](const Params& params, const Shape& shape) {
           const double scored = sum_over_blocks(shape, [](Index keys) { return keys; });
           const double seen = sum_over_rows(shape, [](Index keys, Index) { return keys; });
-          const double pairs = seen * share_of_keys(params.real("p"));
+          const double pairs = seen * share_of_keys(params.real("p"), static_cast<double>(shape.d));
           return Work{
               .flops = 2 * scored * static_cast<double>(shape.d) + 2 * pairs * static_cast<double>(shape.d + shape.dv),
               .exps = seen + pairs};

@@ -129,21 +129,15 @@ class VerticalSlash final : public HeadPattern<T> {
   Settings settings_;
 };
 
-// Mean numbers of a row that sees `seen` of n keys, if chosen lines are spread evenly.
-struct OfRow {
-  double columns, near, alone;
-};
-OfRow of_row(const Settings& settings, double seen, double n) {
+// The number of lines through a row that sees `seen` of n keys, if chosen lines are spread evenly. Keys on two lines
+// count twice: the product over a tile's columns computes them for all of its rows.
+double lines_of_row(const Settings& settings, double seen, double n) {
   const auto lines = [&](Index always, Index others) {
     const double first = std::min(static_cast<double>(always), seen);
-    const double rest = n > first ? std::min(static_cast<double>(others), n - first) * (seen - first) / (n - first) : 0;
-    return std::pair(first, settings.chosen ? rest : 0);
+    if (!settings.chosen || n <= first) return first;
+    return first + std::min(static_cast<double>(others), n - first) * (seen - first) / (n - first);
   };
-  const auto [first, vertical] = lines(settings.first, settings.vertical);
-  const auto [near, slash] = lines(settings.last, settings.slash);
-  // A column may lie on a diagonal of the row.
-  const double free = seen > 0 ? 1 - std::min(1.0, (near + slash) / seen) : 0;
-  return {(first + vertical) * free, near, slash};
+  return std::min(seen, lines(settings.first, settings.vertical) + lines(settings.last, settings.slash));
 }
 
 const bool registered = add(method<VerticalSlash>({
@@ -198,8 +192,7 @@ const bool registered = add(method<VerticalSlash>({
           const double pairs = sum_over_rows(shape, [&](Index seen, Index position) {
             const auto keys = static_cast<double>(seen);
             if (position - shape.mask.offset >= full) return keys;
-            const OfRow row = of_row(settings, keys, n);
-            return std::min(keys, row.columns + row.near + row.alone);
+            return lines_of_row(settings, keys, n);
           });
           return Work{.flops = 2 * observed * d + 2 * pairs * channels, .exps = observed + pairs};
         },

@@ -339,11 +339,11 @@ TEST_CASE("SpargeAttn keeps predicted blocks and those that are not alike", "[me
   problem.head.K.col(1).array() += 1;
   problem.head.K.block(16, 0, 8, 1).setConstant(3);
   for (Index j = 32; j < 40; ++j) problem.head.K.row(j) *= j % 2 == 0 ? 1 : -1;
-  const std::string spec = "sparge:rows=16,block=8,mass=0.5,sink=false,similar=0.5";
+  const std::string pooled = "sparge:rows=16,block=8,mass=0.5,sink=false", spec = pooled + ",similar=0.5";
   std::vector<Index> want = range(16, 24);
   for (const Index j : range(32, 40)) want.push_back(j);
   for (const auto& row : keys_of(spec, problem)) CHECK(row == want);
-  CHECK(keys_of(spec + ",similar=-1", problem)[0] == range(16, 24));
+  CHECK(keys_of(pooled + ",similar=-1", problem)[0] == range(16, 24));
   // Rows of a block that are not alike keep everything.
   for (Index i = 16; i < 32; ++i) problem.head.Q.row(i) *= i % 2 == 0 ? 1 : -1;
   const auto keys = keys_of(spec, problem);
@@ -381,13 +381,53 @@ TEST_CASE("XAttention finds blocks whose antidiagonals cross a column or a diago
   CHECK(contains(misuse_of([] { drawn("xattention:block=16,stride=5", gaussian(8)); }), "block=128,stride=8"));
 }
 
+// ---- One set for all rows
+
+TEST_CASE("eviction keeps the keys of largest score and each row's own", "[methods]") {
+  TestHead problem = gaussian(40, 4, 0.3);
+  problem.head.K.row(7).setZero();
+  problem.head.K.row(21) *= 1e-3;
+  const auto small = keys_of("evict:score=knorm,keep=2", problem);
+  CHECK(small[30] == std::vector<Index>{7, 21, 30});
+  CHECK(small[21] == std::vector<Index>{7, 21});
+  CHECK(keys_of("evict:score=knorm,keep=2", problem, {.causal = true})[5] == std::vector<Index>{5});
+  // All keys point one way, but for key 13.
+  TestHead one_way = gaussian(40, 4, 0.01);
+  one_way.head.K.col(2).array() += 1;
+  one_way.head.K.row(13) << 1, 0, -1, 0;
+  CHECK(keys_of("evict:score=keydiff,keep=1", one_way)[3] == std::vector<Index>{3, 13});
+  CHECK(keys_of("evict:score=leverage,keep=1", one_way)[3] == std::vector<Index>{3, 13});
+  CHECK(keys_of("evict:score=random,keep=5", problem)[0] != keys_of("evict:score=knorm,keep=5", problem)[0]);
+}
+
+TEST_CASE("SnapKV keeps what the last queries look at, with its neighbours, and their own keys", "[methods]") {
+  TestHead problem = gaussian(60, 4, 0.02);
+  problem.head.Q.bottomRows(6).col(0).array() += 4;
+  problem.head.K(20, 0) += 4;
+  const Mask causal{.causal = true};
+  std::vector<Index> want = range(54, 60);
+  CHECK(keys_of("evict:keep=6,rows=6,pool=1", problem, causal)[59] == want);
+  want.insert(want.begin(), 20);
+  CHECK(keys_of("evict:keep=7,rows=6,pool=1", problem, causal)[59] == want);
+  want = range(54, 60);
+  for (const Index j : {18, 19, 20, 21, 22}) want.push_back(j);
+  std::sort(want.begin(), want.end());
+  CHECK(keys_of("evict:keep=11,rows=6,pool=5", problem, causal)[59] == want);
+  CHECK(keys_of("evict:keep=2,score=tova", problem, causal)[59] == std::vector<Index>{20, 59});
+  CHECK(distance(out_of("evict:keep=9,score=tova", problem, causal),
+                 out_of("evict:keep=9,rows=1,pool=1", problem, causal)) < tolerance);
+  CHECK(contains(misuse_of([&] { drawn("evict:pool=4", problem); }), "evict:pool=5"));
+}
+
 // ---- All of them
 
 TEST_CASE("chosen keys agree with their transcription where few channels and odd sizes decide", "[methods]") {
   const std::vector<Shape> shapes{{.nq = 75, .nk = 75, .d = 9, .dv = 3}, {.nq = 40, .nk = 130, .d = 5, .dv = 2}};
   for (const std::string spec :
        {"quest:page=7,keep=3", "moba:block=9,keep=2", "sparq:r=2,k=6,local=3", "sparq:r=3,k=4,local=0,mean=false",
-        "loki:r=2,k=7", "top-p:p=0.6", "sparge:rows=16,block=4,mass=0.6,similar=0.2,sink=false",
+        "loki:r=2,k=7", "top-p:p=0.6", "evict:keep=9,rows=7,pool=3", "evict:keep=9,score=tova",
+        "evict:keep=9,score=knorm", "evict:keep=9,score=keydiff", "evict:keep=9,score=leverage",
+        "evict:keep=9,score=random", "sparge:rows=16,block=4,mass=0.6,similar=0.2,sink=false",
         "sparge:rows=5,block=7,mass=0.8,similar=-1", "xattention:block=12,stride=3,mass=0.6",
         "vertical-slash:vertical=4,slash=5,first=1,last=2,rows=9",
         "vertical-slash:vertical=4,slash=5,first=1,last=2,rows=9,scaled=false"})

@@ -316,6 +316,93 @@ Answer xattention(const Params& params, const Tensors&, const HeadData<double>& 
   return softmax_over(sets, head);
 }
 
+// ---- One set for all rows
+
+// b in A b = right, A symmetric positive definite.
+std::vector<Real> solved(Table A, std::vector<Real> right) {
+  for (Index c = 0; c < A.rows; ++c)
+    for (Index i = c + 1; i < A.rows; ++i) {
+      const Real factor = A(i, c) / A(c, c);
+      for (Index l = c; l < A.rows; ++l) A(i, l) -= factor * A(c, l);
+      right[static_cast<size_t>(i)] -= factor * right[static_cast<size_t>(c)];
+    }
+  for (Index c = A.rows; c-- > 0;) {
+    for (Index l = c + 1; l < A.rows; ++l) right[static_cast<size_t>(c)] -= A(c, l) * right[static_cast<size_t>(l)];
+    right[static_cast<size_t>(c)] /= A(c, c);
+  }
+  return right;
+}
+
+// Of the first n keys.
+std::vector<Real> key_scores(const std::string& score, const Tensors& state, const HeadData<double>& head, Index n) {
+  const Index d = head.K.cols();
+  std::vector<Real> scores, mean(static_cast<size_t>(d), 0);
+  const bool units = score == "keydiff";
+  const auto entry = [&](Index j, Index c) {
+    const Real length = std::sqrt(dot(head.K, j, head.K, j));
+    return static_cast<Real>(head.K(j, c)) / (units && length > 0 ? length : 1);
+  };
+  for (Index j = 0; j < n; ++j)
+    for (Index c = 0; c < d; ++c) mean[static_cast<size_t>(c)] += entry(j, c) / static_cast<Real>(n);
+  const auto centred = [&](Index j, Index c) { return entry(j, c) - mean[static_cast<size_t>(c)]; };
+  Table G(d, d);
+  for (Index a = 0; a < d; ++a)
+    for (Index b = 0; b < d; ++b) {
+      G(a, b) = a == b ? 0.01L / std::sqrt(static_cast<Real>(d)) : 0;
+      for (Index j = 0; j < n && score == "leverage"; ++j) G(a, b) += centred(j, a) * centred(j, b);
+    }
+  for (Index j = 0; j < n; ++j) {
+    Real of_key = 0;
+    if (score == "random") of_key = static_cast<Real>(state.at("uniforms")(j, 0));
+    if (score == "knorm") of_key = -std::sqrt(dot(head.K, j, head.K, j));
+    if (score == "keydiff")
+      for (Index c = 0; c < d; ++c) of_key -= entry(j, c) * mean[static_cast<size_t>(c)];
+    if (score == "leverage") {
+      std::vector<Real> x;
+      for (Index c = 0; c < d; ++c) x.push_back(centred(j, c));
+      const auto solution = solved(G, x);
+      for (size_t c = 0; c < x.size(); ++c) of_key += x[c] * solution[c];
+    }
+    scores.push_back(of_key);
+  }
+  return scores;
+}
+
+Answer evict(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  const std::string& score = params.text("score");
+  const Index nq = head.Q.rows(), nk = head.K.rows(), n = seen_by(mask, nq - 1, nk);
+  const Index rows = std::min(nq, score == "tova" ? 1 : params.integer("rows"));
+  const Index side = score == "tova" ? 0 : params.integer("pool") / 2;
+  const bool observed = score == "snapkv" || score == "tova";
+  const Index window = observed ? std::clamp<Index>(nq - rows + mask.offset, 0, n) : n;
+  std::vector<Real> scores = observed ? std::vector<Real>() : key_scores(score, state, head, n);
+  if (observed) {
+    std::vector<Real> sums(static_cast<size_t>(n), 0);
+    for (Index i = nq - rows; i < nq; ++i) {
+      const Index seen = seen_by(mask, i, nk);
+      Real largest = -INFINITY, sum = 0;
+      for (Index j = 0; j < seen; ++j) largest = std::max(largest, dot(head.Q, i, head.K, j));
+      for (Index j = 0; j < seen; ++j) sum += std::exp(dot(head.Q, i, head.K, j) - largest);
+      for (Index j = 0; j < seen; ++j)
+        sums[static_cast<size_t>(j)] += std::exp(dot(head.Q, i, head.K, j) - largest) / sum;
+    }
+    for (Index j = 0; j < n; ++j) {
+      scores.push_back(0);
+      for (Index l = j - side; l <= j + side; ++l)
+        if (l >= 0 && l < window && j < window) scores.back() += sums[static_cast<size_t>(l)];
+    }
+  }
+  std::vector<bool> kept(static_cast<size_t>(n), false);
+  for (const Index j : best(n, params.integer("keep"),
+                            [&](Index key) { return std::pair(key >= window, scores[static_cast<size_t>(key)]); }))
+    kept[static_cast<size_t>(j)] = true;
+  Sets sets = none(head);
+  for (Index i = 0; i < nq; ++i)
+    for (Index j = 0; j < seen_by(mask, i, nk); ++j)
+      sets[static_cast<size_t>(i)][static_cast<size_t>(j)] = kept[static_cast<size_t>(j)] || j == i + mask.offset;
+  return softmax_over(sets, head);
+}
+
 bool always(const Params&) { return true; }
 bool with_chosen_lines(const Params& params) { return params.text("shape") == "vertical-slash"; }
 
@@ -325,6 +412,7 @@ const bool registered = add({.method = "quest", .attention = quest, .jumps = alw
                         add({.method = "sparq", .attention = sparq, .jumps = always}) &&
                         add({.method = "loki", .attention = loki, .jumps = always}) &&
                         add({.method = "top-p", .attention = top_p, .jumps = always}) &&
+                        add({.method = "evict", .attention = evict, .jumps = always}) &&
                         add({.method = "sparge", .attention = sparge, .jumps = always}) &&
                         add({.method = "xattention", .attention = xattention, .jumps = always});
 
