@@ -37,15 +37,16 @@ class Lines final : public SparsePattern {
             {.begin = full, .end = nq}};
   }
   void keys(size_t part, Index position, Index visible, std::vector<IndexRun>& runs) const override {
+    const size_t begin = runs.size();
     if (part == 0) {
       for (const Index j : columns_)
-        if (j < visible && j <= position && !on_diagonal(position - j)) add(j, runs);
+        if (j < visible && j <= position && !on_diagonal(position - j)) add(j, begin, runs);
     } else if (part == 1) {
       runs.push_back(run_between(std::max<Index>(0, position - near_ + 1), std::min(visible, position + 1)));
     } else if (part == 2) {
       for (auto t = std::ssize(diagonals_); t-- > near_;) {
         const Index j = position - diagonals_[static_cast<size_t>(t)];
-        if (j >= 0 && j < visible) add(j, runs);
+        if (j >= 0 && j < visible) add(j, begin, runs);
       }
     } else {
       runs.push_back({0, visible});
@@ -54,8 +55,9 @@ class Lines final : public SparsePattern {
 
  private:
   bool on_diagonal(Index t) const { return t < std::ssize(on_diagonal_) && on_diagonal_[static_cast<size_t>(t)]; }
-  static void add(Index j, std::vector<IndexRun>& runs) {
-    if (!runs.empty() && runs.back().first + runs.back().count == j)
+  // Lengthens the last run of this row, which has those from `begin` on, or begins another one.
+  static void add(Index j, size_t begin, std::vector<IndexRun>& runs) {
+    if (runs.size() > begin && runs.back().first + runs.back().count == j)
       ++runs.back().count;
     else
       runs.push_back({j, 1});

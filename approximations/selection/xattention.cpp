@@ -52,7 +52,7 @@ class XAttention final : public HeadPattern<T> {
     return std::make_unique<KeptBlocks>(settings_.block, settings_.block, mask.offset, std::move(kept));
   }
 
-  // What the rows Q, the first of which is row `first`, keep.
+  // The blocks that the rows Q keep; `first` is the number of the first of them.
   std::vector<IndexRun> blocks_of(Context& context, const In<T>& Q, const Matrix<T>& keys, Index first, Mask mask,
                                   Index nk) const {
     const Index last = first + Q.rows() - 1, seen = mask.visible(last, nk);

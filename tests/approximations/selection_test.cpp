@@ -105,7 +105,7 @@ TEST_CASE("the bound of a page is above every logit in it, and is the largest on
     CHECK((bounds - largest).minCoeff() > -tolerance);
     if (size == 1) CHECK(distance(bounds, largest) < tolerance);
     if (size > 1) CHECK((bounds - largest).maxCoeff() > seen);
-    // Planted: the greatest entry of each channel, whatever the sign of the query, bounds nothing.
+    // Planted: the greatest entry of each channel, also where the query is negative, bounds nothing.
     const Matrix<double> extremes = page_extremes<double>(K, size);
     const Matrix<double> unsigned_bounds = Q * extremes.leftCols(Q.cols()).transpose();
     if (size > 1) CHECK((unsigned_bounds - largest).minCoeff() < -seen);
@@ -133,7 +133,7 @@ TEST_CASE("Quest keeps the row's own page and those with the largest bounds", "[
   // Under a causal mask the own page ends at the row.
   CHECK(keys_of("quest:page=8,keep=1", problem, {.causal = true})[45] == range(40, 46));
   CHECK(keys_of("quest:page=8,keep=2", problem, {.causal = true})[12] == range(0, 13));
-  // Rows before the first key, and rows that are no token, have no page of their own.
+  // Rows before the first key and rows after the last have no page of their own.
   CHECK(keys_of("quest:page=8,keep=1", problem, {.causal = true, .offset = -3})[2].empty());
   CHECK(keys_of("quest:page=8,keep=1", problem, {.offset = 1000})[0] == range(40, 48));
 }
