@@ -23,6 +23,7 @@ HUES = {
     "codebook": 6,
     "mixers": 7,
     "sampling": 1,  # no panel shows sampled keys beside trigonometric features
+    "selection": 2,  # nor chosen keys beside clusters
 }
 # Exact attention and the baselines have no hue: the others are compared with them.
 NEUTRAL = {"exact": INK, "baseline": FAINT}

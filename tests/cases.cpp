@@ -143,7 +143,10 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
                                                    {"rounds", 2},  {"blocks", 5},
                                                    {"top", 6},     {"hidden", 6},
                                                    {"keep", 12},   {"s", 6},
-                                                   {"c", 7}};
+                                                   {"c", 7},       {"page", 4},
+                                                   {"local", 2},   {"vertical", 5},
+                                                   {"slash", 6},   {"first", 2},
+                                                   {"last", 3},    {"rows", 8}};
   for (const auto& [name, value] : budgets)
     if (small.has(name)) small = small.with(name, std::to_string(value));
   if (small.has("projection") && small.has("m") && catalogue("projections").has(small.text("projection"))) {

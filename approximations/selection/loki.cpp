@@ -1,0 +1,120 @@
+// Loki: exact softmax over the keys whose logits are largest in the principal components of the keys. Singhania et al.
+// 2024, arXiv:2406.02542, algorithm 1.
+//   B = the r leading eigenvectors of the covariance of the calibration head's keys, r x d                 methods.md U
+//   S = the k keys of largest (B q).(B k) (ties: the first);  softmax of q.k over S
+// The paper fits B for each layer and head on a calibration set, as here. r = d is exact top-k, because B is then
+// orthogonal. A fit to the head's own keys would let rows see later keys through B.
+#include <numeric>
+
+#include "approximations/selection/chosen_keys.hpp"
+#include "harness/linalg/factorisations.hpp"
+
+namespace attnbench {
+namespace {
+
+// The r leading principal components of X (n x d), r x d, as rows. Largest variance first.
+Matrix<double> principal_components(const In<double>& X, Index r) {
+  const Matrix<double> centred = X.rowwise() - X.colwise().mean().eval();
+  const Matrix<double> R = triangular_factor(centred);
+  const Matrix<double> V = right_singular_vectors(R).V;
+  return V.leftCols(r).transpose();
+}
+
+template <class T>
+class LargestReduced final : public KeyChoice<T> {
+ public:
+  LargestReduced(const Head<T>& head, Mask mask, Index k, const Matrix<T>& basis, Context& context)
+      : head_(head), mask_(mask), k_(k), basis_(basis), keys_(head.K.rows(), basis.rows()) {
+    multiply_transposed<T>(context, head.K, basis, keys_);
+  }
+
+  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
+    if (most == 0) return;
+    Matrix<T> queries(count, basis_.rows()), scores(count, most);
+    multiply_transposed<T>(context, row_block(head_.Q, first, count), basis_, queries);
+    multiply_transposed<T>(context, queries, row_block(keys_, 0, most), scores);
+    std::vector<Index> kept;
+    for (Index i = 0; i < count; ++i) {
+      kept.resize(static_cast<size_t>(mask_.visible(first + i, nk)));
+      std::iota(kept.begin(), kept.end(), Index(0));
+      keep_largest(kept, k_, [&](Index j) { return scores(i, j); });
+      rows[static_cast<size_t>(i)].runs = runs_of(kept);
+    }
+  }
+
+ private:
+  Head<T> head_;
+  Mask mask_;
+  Index k_;
+  const Matrix<T>& basis_;
+  Matrix<T> keys_;  // nk x r
+};
+
+template <class T>
+class Loki final : public ChosenSoftmax<T> {
+ public:
+  explicit Loki(const Draw& draw) : k_(draw.params.integer("k")) {
+    const Index r = std::min(draw.params.integer("r"), draw.shape.d);
+    if (const auto* given = draw.injected("basis", r, draw.shape.d)) {
+      basis_ = *given;
+    } else {
+      if (!draw.calibration) throw Misuse("loki: the basis is fitted to a calibration head, but none was given");
+      basis_ = principal_components(draw.calibration->K, r);
+    }
+    rounded_ = basis_.cast<T>();
+  }
+
+  Tensors state() const override { return {{"basis", basis_}}; }
+
+ private:
+  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
+    return std::make_unique<LargestReduced<T>>(head, mask, k_, rounded_, context);
+  }
+
+  Index k_;
+  Matrix<double> basis_;  // r x d
+  Matrix<T> rounded_;
+};
+
+const bool registered = add(method<Loki>({
+    .text = {.name = "loki",
+             .summary = "softmax over the keys that are largest in the principal components of the keys",
+             .formula = "A_ij = exp(q_i.k_j) / sum over the k largest (B q_i).(B k_l) of exp(q_i.k_l), B the r leading "
+                        "principal components of the calibration head's keys",
+             .reference = "Singhania et al. 2024, arXiv:2406.02542, algorithm 1",
+             .cost = "O(n^2 r + n r d + n k (d + dv)) time, O(n r) memory",
+             .family = "selection",
+             .departure =
+                 "r and k are numbers, not shares of d and n; every row is treated as a decoding step is there"},
+    .parameters = {Parameter::integer("r", 16, "principal components that scores are computed from, of d", 1, 1 << 20),
+                   Parameter::integer("k", 64, "keys of a row", 1).as_budget()},
+    .claims =
+        [](const Params&, const Shape&) {
+          return Claims{.row_stochastic = true,
+                        .non_negative = true,
+                        .permutation_equivariant = true,
+                        .causal_exact = true,
+                        .exact_when = "k=1000000000"};
+        },
+    .memory =
+        [](const Params& params, const Shape& shape) {
+          const double r = static_cast<double>(std::min(params.integer("r"), shape.d));
+          return static_cast<double>(shape.nk) * ((r + chosen_rows) * bytes_of(shape.precision) + sizeof(Index));
+        },
+    .cost =
+        [](const Params& params, const Shape& shape) {
+          const double r = static_cast<double>(std::min(params.integer("r"), shape.d));
+          const double d = static_cast<double>(shape.d), dv = static_cast<double>(shape.dv);
+          const double scored = sum_over_blocks(shape, [](Index keys) { return keys; });
+          const double pairs =
+              sum_over_rows(shape, [&](Index keys, Index) { return std::min(keys, params.integer("k")); });
+          return Work{
+              .flops = 2 * static_cast<double>(shape.nq + shape.nk) * r * d + 2 * scored * r + 2 * pairs * (d + dv),
+              .exps = pairs};
+        },
+    .fitted = [](const Params&) { return true; },
+}));
+
+}  // namespace
+}  // namespace attnbench

@@ -1,0 +1,80 @@
+// Mixture of block attention (MoBA): exact softmax over the blocks of keys whose mean has the largest logit. Lu et al.
+// 2025, arXiv:2502.13189, section 2.2.
+//   gate of a block = q.(mean of its keys)                                                                methods.md U
+//   row i keeps `keep` blocks: its own and those of the largest gates (ties: the first);  softmax over their keys
+// The gate is the mean logit of the block: at least one key has a logit as large, but the largest may be hidden. The
+// paper trains models with this gate; here it is an approximation of softmax attention of the given q, k and v.
+#include "approximations/selection/pages.hpp"
+
+namespace attnbench {
+namespace {
+
+template <class T>
+class BestMeans final : public KeyChoice<T> {
+ public:
+  BestMeans(const Head<T>& head, Mask mask, Pages blocks) : head_(head), mask_(mask), blocks_(blocks) {
+    const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());
+    means_.resize(blocks.containing(keys), head.K.cols());
+    for (Index block = 0; block < means_.rows(); ++block)
+      means_.row(block) =
+          row_block(head.K, block * blocks.size, std::min(blocks.size, keys - block * blocks.size)).colwise().mean();
+  }
+
+  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows();
+    const Index scored = blocks_.containing(mask_.visible(first + count - 1, nk));
+    Matrix<T> gates(count, scored);
+    if (scored > 0)
+      multiply_transposed<T>(context, row_block(head_.Q, first, count), row_block(means_, 0, scored), gates);
+    for (Index i = 0; i < count; ++i)
+      rows[static_cast<size_t>(i)].runs = blocks_.best<T>({gates.data() + i * scored, static_cast<size_t>(scored)},
+                                                          first + i + mask_.offset, mask_.visible(first + i, nk));
+  }
+
+ private:
+  Head<T> head_;
+  Mask mask_;
+  Pages blocks_;
+  Matrix<T> means_;  // blocks x d
+};
+
+Pages blocks_of(const Params& params) { return {.size = params.integer("block"), .keep = params.integer("keep")}; }
+
+template <class T>
+class MoBA final : public ChosenSoftmax<T> {
+ public:
+  explicit MoBA(const Draw& draw) : blocks_(blocks_of(draw.params)) {}
+
+ private:
+  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
+    return std::make_unique<BestMeans<T>>(head, mask, blocks_);
+  }
+
+  Pages blocks_;
+};
+
+const bool registered = add(method<MoBA>({
+    .text = {.name = "moba",
+             .printed = "MoBA",
+             .summary = "softmax over the row's own block of keys and the blocks whose mean key has the largest logit",
+             .formula = "A_ij = exp(q_i.k_j) / sum over the blocks kept of exp(q_i.k_l), gate of a block q_i.mean(k)",
+             .reference = "Lu et al. 2025, arXiv:2502.13189, section 2.2",
+             .cost = "O(n^2 / block d + n keep block (d + dv)) time, O(n / block d) memory",
+             .family = "selection",
+             .departure = "applied to given q, k and v, without the training that the paper asks for; without a causal "
+                          "mask, later blocks have gates as well",
+             .aliases = {"mixture-of-block-attention"}},
+    .parameters = {Parameter::integer("block", 64, "keys of a block", 1),
+                   Parameter::integer("keep", 3, "blocks of a row, its own included", 1).as_budget()},
+    .claims =
+        [](const Params&, const Shape&) {
+          return Claims{
+              .row_stochastic = true, .non_negative = true, .causal_exact = true, .exact_when = "keep=1000000000"};
+        },
+    .memory = [](const Params& params,
+                 const Shape& shape) { return memory_of_pages(blocks_of(params), shape.d, shape); },
+    .cost = [](const Params& params, const Shape& shape) { return cost_of_pages(blocks_of(params), shape.d, shape); },
+}));
+
+}  // namespace
+}  // namespace attnbench
