@@ -143,7 +143,8 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
                                                    {"rounds", 2},  {"blocks", 5},
                                                    {"top", 6},     {"hidden", 6},
                                                    {"keep", 12},   {"s", 6},
-                                                   {"c", 7}};
+                                                   {"c", 7},       {"refine", 9},
+                                                   {"exact", 12}};
   for (const auto& [name, value] : budgets)
     if (small.has(name)) small = small.with(name, std::to_string(value));
   if (small.has("projection") && small.has("m") && catalogue("projections").has(small.text("projection"))) {
