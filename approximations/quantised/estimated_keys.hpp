@@ -1,5 +1,5 @@
 // The engine of methods that replace each key by an estimate made from its stored code, k~ = decode(encode(k)):
-//   out_i = sum_j exp(q_i.k~_j) v_j / sum_j exp(q_i.k~_j)                                                 methods.md Q
+//   out_i = sum_j exp(q_i.k~_j) v_j / sum_j exp(q_i.k~_j)                                                 methods.md R
 // The estimated logit q.k~ is linear in q, so that one vector k~ a key gives all logits. A library computes q.k~ from
 // the code itself; here the arithmetic of codes is emulated: k~ is a vector of real numbers. Each key is estimated by
 // itself, so that the causal form changes nothing.

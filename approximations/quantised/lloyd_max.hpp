@@ -1,5 +1,5 @@
 // The scalar quantiser of least mean squared error for N(0, 1). Lloyd 1982, IEEE Trans. Inf. Theory 28:129; Max 1960,
-// IRE Trans. Inf. Theory 6:7. methods.md Q.
+// IRE Trans. Inf. Theory 6:7. methods.md R.
 #pragma once
 
 #include <vector>

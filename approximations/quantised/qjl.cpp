@@ -1,6 +1,6 @@
 // QJL: keys stored as m signs of random projections and a norm. Zandieh, Daliri and Han 2024, arXiv:2406.03482,
 // Definition 3.1 and Lemma 3.2.
-//   q.k~ = sqrt(pi/2) |k| / m sum_i (w_i.q) sign(w_i.k),  w_i ~ N(0, I_d)                                methods.md Q
+//   q.k~ = sqrt(pi/2) |k| / m sum_i (w_i.q) sign(w_i.k),  w_i ~ N(0, I_d)                                methods.md R
 //   E q.k~ = q.k,   Var q.k~ = (pi/2 |q|^2 |k|^2 - (q.k)^2) / m
 //   E exp(t q.k~) = (2 Phi(t c q.k/|k|))^m exp(m t^2 c^2 |q|^2 / 2),  c = sqrt(pi/2) |k| / m,  Phi the normal law
 // The logits are unbiased. The weights exp(q.k~) are not: their mean is the last line at t = 1.

@@ -1,6 +1,6 @@
 // A method on keys, values and queries that are rounded to a grid of integers, as an integer kernel or a cache of few
 // bits holds them.
-//   x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) over the numbers that share a scale                methods.md Q
+//   x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) over the numbers that share a scale                methods.md R
 //   k^ = mean + grid(k - mean) with smooth=true, mean that of the unpadded keys; v^ = grid(v), q^ = grid(q)
 // Zhang et al. 2024, SageAttention, arXiv:2410.02367: q and k - mean of 8 bits in blocks. Softmax is the same with or
 // without the mean, which adds q.mean to all logits of a row; other methods need it. Liu et al. 2024, KIVI,
@@ -43,6 +43,9 @@ Params inner_of(const Params& params) {
   return params.all_nested("method")[0];
 }
 const MethodEntry& entry_of(const Params& inner) { return find<MethodEntry>(inner.name()); }
+
+// Of queries and values. A scale of a channel of the queries would not leave the product q.k.
+Granularity others_of(Granularity of_keys) { return of_keys == Granularity::channel ? Granularity::token : of_keys; }
 
 // Whether no token enters the rounding of another.
 bool by_token(const Params& params) { return params.text("granularity") == "token" && !params.flag("smooth"); }
@@ -128,7 +131,7 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
       round_rows(row_block(K, 0, keys), of.granularity_, of.block_, of.bits_);
       K.topRows(keys).rowwise() += mean;
       K_ = K.cast<T>();
-      const Granularity others = of.granularity_ == Granularity::channel ? Granularity::token : of.granularity_;
+      const Granularity others = others_of(of.granularity_);
       if (of.of_queries_ > 0) {
         const Index queries = unpadded_queries(head.Q.rows(), mask);
         Matrix<double> Q = head.Q.template cast<double>();
@@ -214,7 +217,7 @@ const bool registered = add(method<Quantised>({
              .departure = "the grid is symmetric about 0, where KIVI's begins at the least number; weights after the "
                           "softmax are not rounded, as SageAttention's are; blocks of queries and keys are of one "
                           "length, where SageAttention has 128 and 64",
-             .aliases = {"quantized", "sage-attention", "kivi"}},
+             .aliases = {"quantized"}},
     .parameters = {Parameter::specs("method", "[softmax]", "the method that gets the rounded numbers", "methods"),
                    Parameter::integer("bits", 8, "bits of a number of the keys", 2, 16),
                    Parameter::choice(

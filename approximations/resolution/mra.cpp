@@ -1,7 +1,7 @@
 // MRA-2: blocks of the attention matrix at two resolutions. Zeng et al. 2022, arXiv:2207.10284, section 4.
 //   queries and keys are cut into blocks of b tokens with the means mu, n_B the keys of block B
 //   weight of key j of block B in row i of block A: exp(q_i.k_j) if (A, B) is one of the `refine` pairs of blocks with
-//   the largest mu_A.mu_B, else exp(mu_A.mu_B); rows are then normalised                                   methods.md R
+//   the largest mu_A.mu_B, else exp(mu_A.mu_B); rows are then normalised                                   methods.md T
 // By Jensen's inequality n_A n_B exp(mu_A.mu_B) is never above the weight that exp(q.k) gives the pair of blocks. Exact
 // if q and k are constant on the blocks, and if all pairs are refined. Of equal products the first pair is taken, row
 // after row. The last block may be shorter. Padded keys are left out; queries at padded positions make blocks of their

@@ -1,9 +1,9 @@
 // Multipole attention: keys near the query one by one, clusters of other keys as one key each. Hooper et al. 2025,
 // arXiv:2506.13059, section 3.
 //   k-means of the keys; c and w the means of the keys and of the values of a cluster of n_c keys
-//   row i reads the clusters of the largest q_i.c, in this order, as long as they have at most `exact` keys together:
-//   out_i = (sum over their keys of exp(q_i.k_j) v_j + sum over other clusters of n_c exp(q_i.c) w_c) / the same
-//   without values methods.md R
+//   row i reads the clusters of the largest q_i.c, in this order, as long as they have at most `exact` keys together
+//   out_i = (sum over their keys of exp(q_i.k_j) v_j + sum over other clusters of n_c exp(q_i.c) w_c) / (sum over their
+//   keys of exp(q_i.k_j) + sum over other clusters of n_c exp(q_i.c))                                   methods.md T
 // By Jensen's inequality n_c exp(q.c) is never above the weight that exp(q.k) gives the keys of the cluster. Exact if
 // all keys are read one by one, or if keys are equal on the clusters. Of equal products the first cluster comes first.
 // Each call clusters its own unpadded keys (k-means++, then Lloyd's sweeps); means are those of the last assignment.

@@ -1,5 +1,5 @@
 // Quantised keys and values where their answers are known: the errors of Lloyd and Max, the moments of QJL, the
-// residual of TurboQuant, the noise of a grid, and inputs at the edges. Laws 5 % off are planted. methods.md Q.
+// residual of TurboQuant, the noise of a grid, and inputs at the edges. Laws 5 % off are planted. methods.md R.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 // MRA-2 and multipole attention where their answers are known: heads that are constant on blocks, everything refined,
-// and the sign of Jensen's inequality. Forgotten sizes and blocks chosen wrongly are planted. methods.md R.
+// and the sign of Jensen's inequality. Forgotten sizes and blocks chosen wrongly are planted. methods.md T.
 #include <algorithm>
 #include <cmath>
 

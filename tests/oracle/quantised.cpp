@@ -1,4 +1,4 @@
-// Quantised keys, values and queries. methods.md Q.
+// Quantised keys, values and queries. methods.md R.
 #include <algorithm>
 #include <map>
 #include <stdexcept>

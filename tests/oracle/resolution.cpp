@@ -1,4 +1,4 @@
-// Blocks and clusters at two resolutions. methods.md R.
+// Blocks and clusters at two resolutions. methods.md T.
 #include <algorithm>
 #include <numeric>
 
