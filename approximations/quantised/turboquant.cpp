@@ -3,7 +3,7 @@
 //   k' = |k| / sqrt(d) Pi^T L(sqrt(d) Pi k / |k|),  Pi a random rotation, L the Lloyd-Max quantiser of N(0, 1) with
 //   bits - 1 bits, entry by entry
 //   k~ = k' + sqrt(pi/2) |k - k'| / d sum_i w_i sign(w_i.(k - k')),  w_i ~ N(0, I_d), i = 1 ... d         methods.md R
-//   E q.k~ = q.k,   E |k - k'|^2 near E_b |k|^2, E_b = 1, .3634, .1175, .03454, .009497, .002499 for 0 to 5 bits
+//   E q.k~ = q.k,   E |k - k'|^2 near E_b |k|^2, E_b = 1, .3634, .1175, .03455, .009501, .002505 for 0 to 5 bits
 // A coordinate of a uniform direction times sqrt(d) has a law near N(0, 1), for which L is the best. bits=1 is QJL with
 // m = d. Norms |k| and |k - k'| are kept as they are. Codes are decided in double for both scalar types; sign(0) = 1.
 // O(n d^2) time for the estimates, then that of softmax.

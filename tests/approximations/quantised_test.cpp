@@ -79,20 +79,30 @@ double rotation_factor(double d) { return std::sqrt(d / 2) * std::exp(std::lgamm
 // ---- Lloyd and Max
 
 TEST_CASE("Lloyd and Max's quantisers have the errors of Max's table", "[unit]") {
-  // Max 1960, Table I, for 2, 4, 8, 16 and 32 levels; and its table II, levels in equal steps.
-  const double errors[] = {0.3634, 0.1175, 0.03454, 0.009497, 0.002499}, half_digits[] = {5e-5, 5e-5, 5e-6, 5e-7, 5e-7},
+  // Max 1960, Table I, for 2, 4, 8, 16 and 32 levels; and his table II, levels in equal steps. The last three numbers
+  // of the first one are below the least error, by up to 0.23 %.
+  const double table[] = {0.3634, 0.1175, 0.03454, 0.009497, 0.002499},
                equal_steps[] = {0.3634, 0.1188, 0.03744, 0.01154, 0.003495};
+  constexpr double bound = 3e-3;
   CHECK(lloyd_max(0).error == 1);
   for (Index bits = 1; bits <= 5; ++bits) {
     INFO(bits);
     const LloydMax& quantiser = lloyd_max(bits);
     const auto place = static_cast<size_t>(bits - 1);
     CHECK(std::ssize(quantiser.levels) == Index{1} << bits);
-    CHECK(std::abs(quantiser.error - errors[place]) < half_digits[place]);
-    if (bits > 1) CHECK(std::abs(equal_steps[place] - errors[place]) > half_digits[place]);  // planted
+    CHECK(std::abs(quantiser.error / table[place] - 1) < bound);
+    if (bits > 1) CHECK(std::abs(equal_steps[place] / quantiser.error - 1) > 3 * bound);  // planted
     CHECK(std::abs(squared_error(quantiser, 9, density) - quantiser.error) < 1e-8);
   }
   CHECK(std::abs(lloyd_max(1).levels[1] - std::sqrt(2 / M_PI)) < 1e-13);
+  CHECK(std::abs(lloyd_max(1).error - (1 - 2 / M_PI)) < 1e-13);
+  // No other levels do better.
+  for (const Index bits : {2, 5})
+    for (const double factor : {0.99, 1.01}) {
+      LloydMax other = lloyd_max(bits);
+      for (double& level : other.levels) level *= factor;
+      CHECK(squared_error(other, 9, density) > lloyd_max(bits).error * (1 + 1e-5));
+    }
 }
 
 TEST_CASE("a level of Lloyd and Max is the mean of the numbers that are nearest to it", "[unit]") {
@@ -285,10 +295,11 @@ TEST_CASE("with smooth=true no vector added to all keys matters, and equal keys 
     INFO(granularity);
     const std::string spec = "quantised:bits=4,granularity=" + granularity, smooth = spec + ",smooth=true";
     CHECK(distance(out_of(smooth, moved), out_of(smooth, problem)) < tolerance);
-    const double error = distance(out_of(smooth, moved), out_of("softmax", moved));
+    const Matrix<double> exact = out_of("softmax", moved);
+    const double error = (out_of(smooth, moved) - exact).norm();
     CHECK(error > seen);  // rounding is there
-    if (granularity != "channel") CHECK(distance(out_of(spec, moved), out_of(spec, problem)) > seen);
-    if (granularity != "channel") CHECK(error < distance(out_of(spec, moved), out_of("softmax", moved)) / 2);
+    CHECK(distance(out_of(spec, moved), out_of(spec, problem)) > seen);
+    CHECK(error < (out_of(spec, moved) - exact).norm());
   }
   // The mean is added again: a method that depends on it sees the same keys.
   for (const std::string inner : {"[softmax]", "[linear]", "[vq:codes=4,codebook=keys]"})
