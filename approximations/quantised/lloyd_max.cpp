@@ -37,7 +37,7 @@ LloydMax quantiser(Index bits) {
   if (bits == 0) return {{0.0}, 1};
   const auto positive = positive_levels(size_t{1} << (bits - 1));
   LloydMax made{{}, 1};
-  for (auto level = positive.rbegin(); level != positive.rend(); ++level) made.levels.push_back(-*level);
+  for (size_t l = positive.size(); l-- > 0;) made.levels.push_back(-positive[l]);
   made.levels.insert(made.levels.end(), positive.begin(), positive.end());
   double low = 0;
   for (size_t l = 0; l < positive.size(); ++l) {

@@ -210,7 +210,7 @@ const bool registered = add(method<Quantised>({
              .summary = "a method on keys, values and queries rounded to a grid of integers; emulated",
              .formula = "method(q^, k^, v^), x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) of the numbers that "
                         "share a scale",
-             .reference = "Zhang et al. 2024, SageAttention, arXiv:2410.02367, section 4; Liu et al. 2024, KIVI, "
+             .reference = "Zhang et al. 2024, SageAttention, arXiv:2410.02367; Liu et al. 2024, KIVI, "
                           "arXiv:2402.02750",
              .cost = "that of the method, and O(n (d + dv)) time and memory; emulated",
              .family = "quantised",

@@ -1,4 +1,4 @@
-// MRA-2: blocks of the attention matrix at two resolutions. Zeng et al. 2022, arXiv:2207.10284, section 4.
+// MRA-2: blocks of the attention matrix at two resolutions. Zeng et al. 2022, arXiv:2207.10284.
 //   queries and keys are cut into blocks of b tokens with the means mu, n_B the keys of block B
 //   weight of key j of block B in row i of block A: exp(q_i.k_j) if (A, B) is one of the `refine` pairs of blocks with
 //   the largest mu_A.mu_B, else exp(mu_A.mu_B); rows are then normalised                                   methods.md T
@@ -208,7 +208,7 @@ const bool registered = add(method<Mra>({
              .formula =
                  "A = rownorm(exp(q_i.k_j) on the refined pairs of blocks, exp(mu_A.mu_B) on the others), mu the "
                  "means of blocks",
-             .reference = "Zeng et al. 2022, arXiv:2207.10284, section 4",
+             .reference = "Zeng et al. 2022, arXiv:2207.10284",
              .cost = "O((n/b)^2 (d + dv) + n d + refine b^2 (d + dv)) time, O((n/b)^2 + n/b (d + dv)) memory",
              .family = "resolution",
              .departure =

@@ -1,5 +1,5 @@
 // Multipole attention: keys near the query one by one, clusters of other keys as one key each. Hooper et al. 2025,
-// arXiv:2506.13059, section 3.
+// arXiv:2506.13059.
 //   k-means of the keys; c and w the means of the keys and of the values of a cluster of n_c keys
 //   row i reads the clusters of the largest q_i.c, in this order, as long as they have at most `exact` keys together
 //   out_i = (sum over their keys of exp(q_i.k_j) v_j + sum over other clusters of n_c exp(q_i.c) w_c) / (sum over their
@@ -181,7 +181,7 @@ const bool registered = add(method<Multipole>({
              .summary = "keys of the clusters nearest to the query one by one, every other cluster as one key",
              .formula = "out_i = (sum of exp(q_i.k_j) v_j over near keys + sum of n_c exp(q_i.c) w_c over other "
                         "clusters) / the same without values",
-             .reference = "Hooper et al. 2025, arXiv:2506.13059, section 3",
+             .reference = "Hooper et al. 2025, arXiv:2506.13059",
              .cost = "O(n clusters (d sweeps + d + dv) + n exact (d + dv)) time, O(n d + clusters (d + dv)) memory",
              .family = "resolution",
              .departure = "every query chooses its own clusters, where the authors' kernel averages scores over heads "
