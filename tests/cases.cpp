@@ -146,7 +146,8 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
                                                    {"c", 7},       {"page", 4},
                                                    {"local", 2},   {"vertical", 5},
                                                    {"slash", 6},   {"first", 2},
-                                                   {"last", 3},    {"rows", 8}};
+                                                   {"last", 3},    {"rows", 8},
+                                                   {"refine", 9},  {"exact", 12}};
   for (const auto& [name, value] : budgets)
     if (small.has(name)) small = small.with(name, std::to_string(value));
   if (small.has("projection") && small.has("m") && catalogue("projections").has(small.text("projection"))) {

@@ -10,7 +10,7 @@
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
 
-using namespace attnbench;
+namespace attnbench::selection_test {
 
 namespace {
 
@@ -445,3 +445,5 @@ TEST_CASE("chosen keys agree with their transcription where few channels and odd
         CHECK(distance(rows_of(spec, problem, mask), want.A) < tolerance);
       }
 }
+
+}  // namespace attnbench::selection_test

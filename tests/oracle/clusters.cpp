@@ -132,11 +132,6 @@ Answer routing(const Params& params, const Tensors& state, const HeadData<double
 
 // ---- Clustered
 
-struct GroupsOfQueries {
-  Table centroids;
-  std::vector<Index> nearest;
-};
-
 Real squared_distance(const Matrix<double>& X, Index i, const Table& centroids, Index c) {
   Real sum = 0;
   for (Index l = 0; l < X.cols(); ++l) {
@@ -157,13 +152,15 @@ std::vector<Index> nearest_centroids(const Matrix<double>& X, const Table& centr
   return nearest;
 }
 
+}  // namespace
+
 // k-means++ on 16 rows a centroid, spread evenly, or all: the first centroid at u n; each next at the first row where
 // the sum of the squared distances to the nearest one so far passes u times their total. Then Lloyd.
-GroupsOfQueries group(const Params& params, const Tensors& state, const Matrix<double>& X) {
+GroupsOfRows group(const Params& params, const Tensors& state, const Matrix<double>& X) {
   const auto& uniforms = state.at("uniforms");
   const Index n = X.rows(), count = std::min(params.integer("clusters"), n), sample = std::min(n, 16 * count);
   const auto sampled = [&](Index i) { return i * n / sample; };
-  GroupsOfQueries groups{Table(count, X.cols()), {}};
+  GroupsOfRows groups{Table(count, X.cols()), {}};
   for (Index c = 0; c < count; ++c) {
     const Real u = static_cast<Real>(uniforms(0, c));
     Index chosen = c == 0 ? static_cast<Index>(u * static_cast<Real>(sample)) : 0;
@@ -202,8 +199,10 @@ GroupsOfQueries group(const Params& params, const Tensors& state, const Matrix<d
   return groups;
 }
 
+namespace {
+
 // Rows of A^c, for each query its group's.
-Weights weights_of_groups(const GroupsOfQueries& groups, const HeadData<double>& head) {
+Weights weights_of_groups(const GroupsOfRows& groups, const HeadData<double>& head) {
   return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) {
     return dot(groups.centroids, groups.nearest[static_cast<size_t>(i)], head.K, j);
   });
@@ -215,7 +214,7 @@ Answer clustered(const Params& params, const Tensors& state, const HeadData<doub
 
 Answer improved_clustered(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
   const Index keys = unpadded(mask, head.K.rows());
-  const GroupsOfQueries groups = group(params, state, head.Q);
+  const GroupsOfRows groups = group(params, state, head.Q);
   const Weights of_groups = weights_of_groups(groups, head);
   Answer answer = normalise_visible(of_groups, head, mask);
   for (Index i = 0; i < head.Q.rows(); ++i) {
@@ -244,7 +243,7 @@ Answer improved_clustered(const Params& params, const Tensors& state, const Head
 double distance_to_top(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask,
                        double eps) {
   const Index keys = unpadded(mask, head.K.rows()), top = params.integer("top");
-  const GroupsOfQueries groups = group(params, state, head.Q);
+  const GroupsOfRows groups = group(params, state, head.Q);
   Real closest = INFINITY;
   for (Index c = 0; c < groups.centroids.rows && top < keys; ++c) {
     std::vector<Real> logit;

@@ -77,4 +77,12 @@ Weights of_exponents(Table of_queries, Table of_keys);
 // Linear attention of either kind, before the mask (tests/oracle/linear.cpp).
 const Weights& linear_weights(const Params& params, const Tensors& state, const HeadData<double>& head);
 
+// Rows of X in groups by k-means, of methods with parameters `clusters` and `sweeps` and the state "uniforms"
+// (tests/oracle/clusters.cpp).
+struct GroupsOfRows {
+  Table centroids;
+  std::vector<Index> nearest;
+};
+GroupsOfRows group(const Params& params, const Tensors& state, const Matrix<double>& X);
+
 }  // namespace attnbench::oracle

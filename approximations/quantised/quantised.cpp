@@ -1,0 +1,251 @@
+// A method on keys, values and queries that are rounded to a grid of integers, as an integer kernel or a cache of few
+// bits holds them.
+//   x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) over the numbers that share a scale                methods.md R
+//   k^ = mean + grid(k - mean) with smooth=true, mean that of the unpadded keys; v^ = grid(v), q^ = grid(q)
+// Zhang et al. 2024, SageAttention, arXiv:2410.02367: q and k - mean of 8 bits in blocks. Softmax is the same with or
+// without the mean, which adds q.mean to all logits of a row; other methods need it. Liu et al. 2024, KIVI,
+// arXiv:2402.02750: keys by channel, values by token.
+//   granularity=tensor: all numbers share a scale; token: those of a token; channel: those of a column; block: those of
+//     `block` consecutive tokens. A query's scale of a channel would not leave the product q.k: queries and values are
+//     then scaled by token.
+// Emulated: numbers are rounded to the grid and stay real numbers; the method computes in the scalar type. Rounding is
+// decided in double for both scalar types, halves go to the even number. Padded keys share no scale with others, nor do
+// queries at padded positions. Under a causal mask the mean and shared scales are those of all keys, as published: a
+// row then depends on later tokens by rounding. With granularity=token and smooth=false it does not.
+#include <algorithm>
+#include <cmath>
+
+#include "approximations/low-rank/unpadded_queries.hpp"
+#include "harness/core/approximation.hpp"
+
+namespace attnbench {
+namespace {
+
+enum class Granularity { tensor, token, channel, block };
+
+Granularity granularity_of(const Params& params) {
+  const auto& name = params.text("granularity");
+  if (name == "tensor") return Granularity::tensor;
+  if (name == "token") return Granularity::token;
+  return name == "channel" ? Granularity::channel : Granularity::block;
+}
+
+void check(const Params& params) {
+  const auto parts = params.all_nested("method");
+  if (parts.size() != 1)
+    throw Misuse(params.spec() + ": " + std::to_string(parts.size()) +
+                 " specs; expected one, the method that gets the rounded numbers, as in quantised:[softmax],bits=8");
+  find<MethodEntry>(parts[0].name()).check(parts[0]);
+}
+
+Params inner_of(const Params& params) {
+  check(params);
+  return params.all_nested("method")[0];
+}
+const MethodEntry& entry_of(const Params& inner) { return find<MethodEntry>(inner.name()); }
+
+// Of queries and values. A scale of a channel of the queries would not leave the product q.k.
+Granularity others_of(Granularity of_keys) { return of_keys == Granularity::channel ? Granularity::token : of_keys; }
+
+// Whether no token enters the rounding of another.
+bool by_token(const Params& params) { return params.text("granularity") == "token" && !params.flag("smooth"); }
+
+// Rounds numbers that share a scale. Numbers too small for a scale become 0.
+void round_together(Out<double> X, Index bits) {
+  if (X.size() == 0) return;
+  const double levels = static_cast<double>((Index{1} << (bits - 1)) - 1), scale = X.cwiseAbs().maxCoeff() / levels;
+  if (scale == 0) return void(X.setZero());
+  for (Index i = 0; i < X.rows(); ++i)
+    for (Index l = 0; l < X.cols(); ++l)
+      X(i, l) = scale * std::clamp(std::nearbyint(X(i, l) / scale), -levels, levels);  // max |x| / scale may exceed it
+}
+
+void round_rows(Out<double> X, Granularity granularity, Index block, Index bits) {
+  if (granularity == Granularity::channel) {
+    for (Index l = 0; l < X.cols(); ++l) round_together({X.data() + l, X.rows(), 1, X.outerStride()}, bits);
+    return;
+  }
+  Index together = block;
+  if (granularity == Granularity::tensor) together = std::max<Index>(1, X.rows());
+  if (granularity == Granularity::token) together = 1;
+  for (Index i = 0; i < X.rows(); i += together)
+    round_together(row_block(X, i, std::min(together, X.rows() - i)), bits);
+}
+
+template <class T>
+class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T>, public Pattern<T> {
+ public:
+  explicit Quantised(const Draw& draw)
+      : bits_(draw.params.integer("bits")),
+        of_queries_(draw.params.integer("queries")),
+        of_values_(draw.params.integer("values")),
+        block_(draw.params.integer("block")),
+        granularity_(granularity_of(draw.params)),
+        smooth_(draw.params.flag("smooth")),
+        by_token_(by_token(draw.params)) {
+    const Params inner = inner_of(draw.params);
+    inner_ = make_approximation<T>(draw.with(inner));
+  }
+
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    const Rounded rounded(*this, head, mask, of_values_ > 0);
+    inner_->attend(rounded.view(), mask, context, out);
+  }
+
+  Tensors state() const override { return inner_->state(); }
+  // out = A V^ is no product with V. Parts of a head have other scales, unless each token has its own.
+  const Kernel<T>* kernel() const override { return of_values_ == 0 && by_token_ && inner_->kernel() ? this : nullptr; }
+  const Rows<T>* rows() const override { return of_values_ == 0 && inner_->rows() ? this : nullptr; }
+  const Pattern<T>* pattern() const override { return inner_->pattern() ? this : nullptr; }
+
+  void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
+              std::span<T> log_columns) const override {
+    inner_->kernel()->kernel(Rounded(*this, head, {}, false).view(), context, block, log_rows, log_columns);
+  }
+  void diagonal(const Head<T>& head, Context& context, std::span<T> values, std::span<T> log_scale) const override {
+    inner_->kernel()->diagonal(Rounded(*this, head, {}, false).view(), context, values, log_scale);
+  }
+  void normalisers(const Head<T>& head, Mask mask, Context& context, std::span<T> values,
+                   std::span<T> log_scale) const override {
+    inner_->kernel()->normalisers(Rounded(*this, head, mask, false).view(), mask, context, values, log_scale);
+  }
+  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
+    inner_->rows()->attention_rows(Rounded(*this, head, mask, false).view(), mask, first, context, A);
+  }
+  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
+                    std::span<std::vector<Index>> keys) const override {
+    inner_->pattern()->keys_of_rows(Rounded(*this, head, mask, false).view(), mask, first, context, keys);
+  }
+
+ private:
+  // The head with rounded numbers; it refers to those of the given one that stay as they are.
+  class Rounded {
+   public:
+    Rounded(const Quantised& of, const Head<T>& head, Mask mask, bool values) : whole_(head) {
+      const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());
+      Matrix<double> K = head.K.template cast<double>();
+      K.bottomRows(K.rows() - keys).setZero();
+      Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(K.cols());
+      if (of.smooth_ && keys > 0) mean = K.topRows(keys).colwise().mean();
+      K.topRows(keys).rowwise() -= mean;
+      round_rows(row_block(K, 0, keys), of.granularity_, of.block_, of.bits_);
+      K.topRows(keys).rowwise() += mean;
+      K_ = K.cast<T>();
+      const Granularity others = others_of(of.granularity_);
+      if (of.of_queries_ > 0) {
+        const Index queries = unpadded_queries(head.Q.rows(), mask);
+        Matrix<double> Q = head.Q.template cast<double>();
+        round_rows(row_block(Q, 0, queries), others, of.block_, of.of_queries_);
+        round_rows(row_block(Q, queries, Q.rows() - queries), others, of.block_, of.of_queries_);
+        Q_ = Q.cast<T>();
+      }
+      if (values) {
+        Matrix<double> V = head.V.template cast<double>();
+        V.bottomRows(V.rows() - keys).setZero();
+        round_rows(row_block(V, 0, keys), others, of.block_, of.of_values_);
+        V_ = V.cast<T>();
+      }
+    }
+
+    Head<T> view() const {
+      return {Q_.size() > 0 ? In<T>(Q_) : whole_.Q, K_, V_.size() > 0 ? In<T>(V_) : whole_.V, whole_.extra};
+    }
+
+   private:
+    Head<T> whole_;
+    Matrix<T> Q_, K_, V_;
+  };
+
+  Index bits_, of_queries_, of_values_, block_;
+  Granularity granularity_;
+  bool smooth_, by_token_;
+  std::unique_ptr<Approximation<T>> inner_;
+};
+
+Claims claims(const Params& params, const Shape& shape) {
+  const Params inner = inner_of(params);
+  Claims claims = entry_of(inner).claims(inner, shape);
+  claims.permutation_equivariant &= params.text("granularity") != "block";
+  claims.causal_exact &= by_token(params);
+  claims.exact_when = "";
+  claims.implied = {};
+  if (params.integer("values") > 0) {
+    claims.linear_in_V = false;
+    if (claims.no_attention_matrix.empty()) claims.no_attention_matrix = "its values are rounded; values=exact has one";
+  }
+  return claims;
+}
+
+double memory(const Params& params, const Shape& shape) {
+  const Params inner = inner_of(params);
+  const double d = static_cast<double>(shape.d), dv = static_cast<double>(shape.dv);
+  const double nq = static_cast<double>(shape.nq), nk = static_cast<double>(shape.nk);
+  double rounded = nk * d, largest = nk * d;
+  if (params.integer("queries") > 0) {
+    rounded += nq * d;
+    largest = std::max(largest, nq * d);
+  }
+  if (params.integer("values") > 0) {
+    rounded += nk * dv;
+    largest = std::max(largest, nk * dv);
+  }
+  // Numbers in double are given back before the method begins.
+  return rounded * bytes_of(shape.precision) + std::max(8 * largest, entry_of(inner).memory(inner, shape));
+}
+
+std::vector<std::string> caveats(const Params& params, const Shape& shape) {
+  const Params inner = inner_of(params);
+  auto all = entry_of(inner).caveats(inner, shape);
+  all.push_back("emulated: numbers are rounded to a grid and stay real, so that time and memory are those of " +
+                inner.spec() + " and more, at every bits");
+  if (shape.mask.causal && !by_token(params))
+    all.push_back(
+        "under a causal mask scales and means are those of all keys: rows depend on later tokens by rounding");
+  return all;
+}
+
+const bool registered = add(method<Quantised>({
+    .text = {.name = "quantised",
+             .printed = "Quantised",
+             .summary = "a method on keys, values and queries rounded to a grid of integers; emulated",
+             .formula = "method(q^, k^, v^), x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) of the numbers that "
+                        "share a scale",
+             .reference = "Zhang et al. 2024, SageAttention, arXiv:2410.02367; Liu et al. 2024, KIVI, "
+                          "arXiv:2402.02750",
+             .cost = "that of the method, and O(n (d + dv)) time and memory; emulated",
+             .family = "quantised",
+             .departure = "the grid is symmetric about 0, where KIVI's begins at the least number; weights after the "
+                          "softmax are not rounded, as SageAttention's are; blocks of queries and keys are of one "
+                          "length, where SageAttention has 128 and 64",
+             .aliases = {"quantized"}},
+    .parameters = {Parameter::specs("method", "[softmax]", "the method that gets the rounded numbers", "methods"),
+                   Parameter::integer("bits", 8, "bits of a number of the keys", 2, 16),
+                   Parameter::choice(
+                       "granularity", "block",
+                       "the numbers that share a scale: all, those of a token, of a channel (queries and values: "
+                       "of a token), or of a block of tokens",
+                       {"tensor", "token", "channel", "block"}),
+                   Parameter::integer("block", 64, "tokens of a block, with granularity=block", 1),
+                   Parameter::flag("smooth", false, "round the keys less their mean, which is added again"),
+                   Parameter::integer_or("queries", "exact",
+                                         "bits of a number of the queries; exact: they stay as they are", 2, 16),
+                   Parameter::integer_or("values", "exact",
+                                         "bits of a number of the values; exact: they stay as they are", 2, 16)},
+    .claims = claims,
+    .memory = memory,
+    .cost =
+        [](const Params& params, const Shape& shape) {
+          const Params inner = inner_of(params);
+          return entry_of(inner).cost(inner, shape);
+        },
+    .fitted =
+        [](const Params& params) {
+          const Params inner = inner_of(params);
+          return entry_of(inner).fitted(inner);
+        },
+    .check = check,
+    .caveats = caveats,
+}));
+
+}  // namespace
+}  // namespace attnbench
