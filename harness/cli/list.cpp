@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/metrics.hpp"
@@ -37,13 +38,22 @@ void print(const Catalogue& entries, bool markdown) {
     }
     return;
   }
-  std::cout << bold(entries.plural()) << "\n";
   const auto names = entries.names();
   size_t width = 14;
   for (const auto& name : names) width = std::max(width, name.size());
-  for (const auto& name : names)
-    std::cout << fmt::format("  {:<{}}  {}\n", name, width,
-                             wrapped(entries.description(name).summary, text_width(), width + 4, width + 4));
+  // Of methods there are many: a heading for each family.
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const auto& name : names) {
+    const std::string& family = entries.description(name).family;
+    const bool by_family = entries.plural() == std::string("methods") && !family.empty();
+    groups[by_family ? fmt::format("{}: {}", entries.plural(), family) : entries.plural()].push_back(name);
+  }
+  for (const auto& [heading, members] : groups) {
+    std::cout << bold(heading) << "\n";
+    for (const auto& name : members)
+      std::cout << fmt::format("  {:<{}}  {}\n", name, width,
+                               wrapped(entries.description(name).summary, text_width(), width + 4, width + 4));
+  }
 }
 
 // Each metric once, with the experiments that measure it.

@@ -358,7 +358,12 @@ class HelpTest(Folder):
             text = self.done(command, "--help")
             parts = re.split(r"\n\n(?=[a-z])", text)
             heads = [part.splitlines()[0] for part in parts if "\n  -" in part]
-            groups = ["what is measured", "the problem", "how often and how long", "results and options"]
+            groups = [
+                "what is measured",
+                "the problem",
+                "how often and how long",
+                "results and options",
+            ]
             self.assertEqual(heads, [*groups, "options of every command"])  # none is left in "options"
             for heading, option in zip(groups, ("--sweep", "--causal", "--timeout", "--results")):
                 (part,) = (part for part in parts if part.startswith(heading))
@@ -366,7 +371,15 @@ class HelpTest(Folder):
 
     def test_lists_are_broken_for_a_terminal_alone(self) -> None:
         entries = self.done("list", "methods").splitlines()
-        self.assertEqual(len(entries), 51)  # the heading, and a line for each
+        headings = [line for line in entries if not line.startswith("  ")]
+        self.assertEqual(len(entries) - len(headings), 64)  # a line for each, below its family
+        self.assertEqual(headings, sorted(headings))
+        self.assertIn("methods: selection", headings)
+        first, end = entries.index("methods: selection") + 1, entries.index("methods: sparse")
+        self.assertEqual(
+            {line.split()[0] for line in entries[first:end]} & {"evict", "quest", "top-p", "top-k"},
+            {"evict", "quest", "top-p"},
+        )
         self.assertGreater(max(map(len, entries)), 90)
         self.assertLessEqual(max(map(len, on_terminal("list", "methods", NO_COLOR="1").splitlines())), 70)
 
