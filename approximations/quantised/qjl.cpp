@@ -11,11 +11,10 @@
 #include <cmath>
 
 #include "approximations/quantised/estimated_keys.hpp"
+#include "approximations/quantised/sign_estimates.hpp"
 
 namespace attnbench {
 namespace {
-
-double signed_one(double x) { return x < 0 ? -1 : 1; }
 
 // m rows of independent Haar matrices times sqrt(d). A row and its negative give the same estimate, so that the sign
 // that a QR factorisation leaves open has no effect.
@@ -45,12 +44,8 @@ class Qjl final : public EstimatedKeys<T> {
 
  protected:
   void estimate(const In<double>& K, Context& context, Out<double> estimates) const override {
-    Matrix<double> signs(K.rows(), W_.rows());
-    multiply_transposed<double>(context, K, W_, signs);
-    for (Index i = 0; i < signs.size(); ++i) signs.data()[i] = signed_one(signs.data()[i]);
-    multiply<double>(context, signs, W_, estimates);
-    const double scale = std::sqrt(M_PI / 2) / static_cast<double>(W_.rows());
-    for (Index j = 0; j < K.rows(); ++j) estimates.row(j) *= scale * K.row(j).norm();
+    estimates.setZero();
+    add_sign_estimates(context, K, W_, estimates);
   }
 
  private:

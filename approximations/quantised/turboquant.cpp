@@ -11,6 +11,7 @@
 
 #include "approximations/quantised/estimated_keys.hpp"
 #include "approximations/quantised/lloyd_max.hpp"
+#include "approximations/quantised/sign_estimates.hpp"
 
 namespace attnbench {
 namespace {
@@ -32,7 +33,7 @@ class TurboQuant final : public EstimatedKeys<T> {
   void estimate(const In<double>& K, Context& context, Out<double> estimates) const override {
     const Index d = K.cols();
     const double root = std::sqrt(static_cast<double>(d));
-    Matrix<double> codes(K.rows(), d), signs(K.rows(), d);
+    Matrix<double> codes(K.rows(), d);
     multiply_transposed<double>(context, K, rotation_, codes);
     for (Index j = 0; j < K.rows(); ++j) {
       const double norm = K.row(j).norm();
@@ -41,13 +42,7 @@ class TurboQuant final : public EstimatedKeys<T> {
     }
     multiply<double>(context, codes, rotation_, estimates);
     const Matrix<double> rest = K - estimates;
-    multiply_transposed<double>(context, rest, W_, signs);
-    const double scale = std::sqrt(M_PI / 2) / static_cast<double>(d);
-    for (Index j = 0; j < K.rows(); ++j) {
-      const double size = scale * rest.row(j).norm();
-      for (Index l = 0; l < d; ++l) signs(j, l) = signs(j, l) < 0 ? -size : size;
-    }
-    multiply_add<double>(context, signs, W_, estimates);
+    add_sign_estimates(context, rest, W_, estimates);
   }
 
  private:

@@ -11,12 +11,12 @@
 // scalar types. No causal form: clusters hold later keys.
 // O(n clusters (d sweeps + d + dv) + n exact (d + dv)) time, O(n d + clusters (d + dv)) memory.
 #include <algorithm>
-#include <boost/random/uniform_01.hpp>
 #include <cmath>
 #include <numeric>
 
 #include "approximations/clusters/clusters.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/random/uniform_numbers.hpp"
 
 namespace attnbench {
 namespace {
@@ -47,10 +47,8 @@ class Multipole final : public Approximation<T>, public Rows<T> {
       uniforms_ = *given;
       return;
     }
-    auto generator = draw.streams.stream("seeding", "keys", draw.head, draw.replicate);
-    boost::random::uniform_01<double> uniform;
-    uniforms_.resize(1, count);
-    for (Index c = 0; c < count; ++c) uniforms_(0, c) = uniform(generator);
+    Generator generator = draw.streams.stream("seeding", "keys", draw.head, draw.replicate);
+    uniforms_ = uniform_numbers(generator, 1, count);
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {

@@ -6,8 +6,8 @@
 //             2024, arXiv:2401.06104
 //   knorm     -|k|: keys of small norm get most weight. Devoto et al. 2024, arXiv:2406.11430
 //   keydiff   -cos(k, mean of unit keys). Park et al. 2025, arXiv:2504.15364
-//   leverage  x (X^T X + 0.01 I)^-1 x^T, X the unscaled keys less their mean. Chari and Van Durme 2025,
-//   arXiv:2507.08143 random    uniform numbers: the null of all scores
+//   leverage  x (X^T X + 0.01 I)^-1 x^T, X the unscaled keys less their mean. Chari and Van Durme 2025, 2507.08143
+//   random    uniform numbers: the null of all scores
 // The first `keep` keys in the order of the score are kept (ties: the first). A score may depend on later tokens: this
 // prepares a prompt. As in the authors' code, the neighbours of snapkv beyond the ends count as 0.
 #include <cmath>

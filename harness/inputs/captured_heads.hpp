@@ -23,13 +23,14 @@ std::string content_hash(const std::filesystem::path& path);
 // widths.
 HeadData<double> first_tokens(const AttentionFile& file, Index batch, Index head, const InputRequest& request);
 
+// Limits of the file: at most its number of rows, exactly its widths, and its heads.
+InputLimits limits_of(const AttentionFile& file);
+
 struct CapturedSizes {
   Index batches = 0;
-  InputLimits limits;  // at most the file's number of rows, exactly its widths, and its heads
+  InputLimits limits;
 };
-// Cached, for more files than heads are: planning asks for the sizes of every cell, and reads no head.
+// Cached for more files than heads are, because planning asks for the sizes of every cell and needs no head.
 CapturedSizes captured_sizes(const std::filesystem::path& path);
-
-InputLimits limits_of(const AttentionFile& file);
 
 }  // namespace attnbench
