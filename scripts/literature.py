@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import json
 import re
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from results import Reproduction, Verdict
 
@@ -166,25 +169,54 @@ def _evidence(one: Judged) -> str:
         f'<p class="evidence"><a href="#{one.recipe_anchor}">Figures of {escape(verdict.recipe)}</a> '
         f'<a href="#cells=recipe:{escape(verdict.recipe)}" aria-label="Cells of {escape(verdict.recipe)}">Cells</a></p>'
     )
-    return words + _compared(verdict) + links
+    return words + _compared(one) + links
 
 
-def _compared(verdict: Verdict) -> str:
-    """Every comparison behind the verdict, in a collapsed element."""
-    compared = json.loads(verdict.compared)
+# Comparisons that stand on the page itself; a verdict with more has them in a file beside the page.
+ON_THE_PAGE = 40
+COLUMNS = {"what": "Setting", "side": "Side", "value": "Value", "low": "from", "high": "to", "count": "Samples"}
+
+
+def comparison_files(judged: list[Judged]) -> dict[str, bytes]:
+    """A table in CSV for each verdict whose comparisons are too many for the page."""
+    return {_file_of(one): _in_csv(compared) for one in judged if len(compared := _comparisons(one)) > ON_THE_PAGE}
+
+
+def _comparisons(one: Judged) -> list[dict[str, Any]]:
+    compared: list[dict[str, Any]] = json.loads(one.verdict.compared)
+    return compared
+
+
+def _file_of(one: Judged) -> str:
+    return f"{one.anchor}.csv"
+
+
+def _in_csv(compared: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(compared)
+    return text.getvalue().encode()
+
+
+def _compared(one: Judged) -> str:
+    """Every comparison behind the verdict: in a collapsed element, or in a file if they are many."""
+    compared = _comparisons(one)
     if len(compared) < 2:
         return ""
+    if len(compared) > ON_THE_PAGE:
+        return f'<p class="files">{len(compared)} comparisons: <a href="{_file_of(one)}" download>CSV</a></p>'
     rows = "".join(
-        f'<tr><td>{escape(one["what"])}<td>{escape(one["side"])}'
-        f'<td class="number">{_number(one["value"])}'
-        f'<td class="number">{_number(one["low"])}<td class="number">{_number(one["high"])}'
-        f'<td class="number">{escape(str(one["count"]))}'
-        for one in compared
+        f'<tr><td>{escape(row["what"])}<td>{escape(row["side"])}'
+        f'<td class="number">{_number(row["value"])}'
+        f'<td class="number">{_number(row["low"])}<td class="number">{_number(row["high"])}'
+        f'<td class="number">{escape(str(row["count"]))}'
+        for row in compared
     )
+    header = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS.values())
     return (
-        f'<details class="compared"><summary>{len(compared)} comparisons</summary><div class="wide"><table aria-label="Comparisons"><thead><tr>'
-        '<th scope="col">Setting</th><th scope="col">Side</th><th scope="col">Value</th><th scope="col">from</th>'
-        f'<th scope="col">to</th><th scope="col">Samples</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
+        f'<details class="compared"><summary>{len(compared)} comparisons</summary><div class="wide">'
+        f'<table aria-label="Comparisons"><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div></details>'
     )
 
 

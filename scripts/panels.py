@@ -222,6 +222,7 @@ def _draw_circles(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
         (cx - r, cy - r, cx + r, cy + r) for (cx, cy), r in zip(centres, radii)
     ]
     frame = axes.get_window_extent()
+    taken += _boxes_of_lines(axes, panel, frame)
     for series, (cx, cy), r in zip(map(panel.printed, points["series"]), centres, radii):
         unit = axes.figure.dpi / 72
         width, height = 3.3 * len(series) * unit, 6.5 * unit
@@ -236,6 +237,21 @@ def _draw_circles(axes: Axes, panel: Panel, looks: dict[str, Look]) -> None:
             near = (min(max(cx, best[2][0]), best[2][2]), min(max(cy, best[2][1]), best[2][3]))
             line = axes.transData.inverted().transform([(cx, cy), near])
             axes.plot(*line.T, color=FAINT, linewidth=0.5, zorder=2.9, label=LEADER)
+
+
+def _boxes_of_lines(axes: Axes, panel: Panel, frame: Any) -> list[tuple[float, float, float, float]]:
+    """The boxes of the lines that are drawn across the panel, and of the names on the level ones."""
+    unit = axes.figure.dpi / 72
+    boxes = []
+    for series, points in series_of(panel.role("reference")):
+        for level in points["y"][points["x"].isna()]:
+            y = axes.transData.transform((1.0, level))[1]
+            boxes.append((frame.x0, y - unit, frame.x1, y + unit))
+            boxes.append((frame.x1 - 3.4 * len(panel.printed(series)) * unit, y, frame.x1, y + 8 * unit))
+        for place in points["x"][points["y"].isna()]:
+            x = axes.transData.transform((place, 1.0))[0]
+            boxes.append((x - unit, frame.y0, x + unit, frame.y1))
+    return boxes
 
 
 def _boxes_around(

@@ -27,7 +27,7 @@ import pandas as pd
 from bundle import bundle
 from compared import compared
 from interactive import method_looks, packed_figures
-from literature import Judged, badge, badges, literature
+from literature import Judged, badge, badges, comparison_files, literature
 from panel import axis_names, is_log, panels_of
 from panels import axis_label
 from plot import Drawn, chosen_figures, draw_all, write_files
@@ -70,6 +70,11 @@ class Recipe:
         return _recipe_anchor(self.name)
 
     @property
+    def place(self) -> int:
+        """Of its question among the cards of the first screen."""
+        return int(self.first("place") or 0)
+
+    @property
     def smoke(self) -> bool:
         return self.reproduction is not None and self.reproduction.size == "smoke"
 
@@ -105,8 +110,8 @@ def page(results: Results, recipes: list[Recipe]) -> str:
 
 
 def data_files(results: Results, recipes: list[Recipe]) -> dict[str, bytes]:
-    """The files that the page's scripts load when a reader asks for a plot: the points of the figures, the summaries of
-    the cells, and Plotly."""
+    """The files that the page's scripts load when a reader asks for a plot (the points of the figures, the summaries of
+    the cells, and Plotly), and the tables of comparisons that are too long for the page."""
     if not len(results.cells):
         return {}
     packed = {"figures.js": ("packedFigures", packed_figures([one for recipe in recipes for one in recipe.drawings]))}
@@ -115,7 +120,8 @@ def data_files(results: Results, recipes: list[Recipe]) -> dict[str, bytes]:
         cells["looks"] = method_looks(results)
         packed["cells.js"] = ("packedCells", packed_json(cells))
     files = {name: f"const {word} = {json.dumps(text)};\n".encode() for name, (word, text) in packed.items()}
-    return {**files, "plotly.js": get_plotlyjs().encode()}
+    comparisons = comparison_files([one for recipe in recipes for one in recipe.judged])
+    return {**files, **comparisons, "plotly.js": get_plotlyjs().encode()}
 
 
 def _summarised(results: Results) -> bool:
@@ -267,8 +273,8 @@ def _cards(recipes: list[Recipe]) -> str:
     """The questions of the first screen, each with a figure, an answer and its number. If no recipe asks one, the first
     figures."""
     drawn = [recipe for recipe in recipes if recipe.drawings]
-    asked = [(recipe.first("headline"), recipe.drawings[0], recipe.judged[:1]) for recipe in drawn]
-    asked = [card for card in asked if card[0]]
+    asking = sorted((recipe for recipe in drawn if recipe.first("headline")), key=lambda recipe: recipe.place)
+    asked = [(recipe.first("headline"), recipe.drawings[0], recipe.judged[:1]) for recipe in asking]
     first: list[tuple[str, Drawn, list[Judged]]] = [(_title(d), d, []) for recipe in drawn for d in recipe.drawings]
     cards = "\n".join(_card(*card) for card in (asked or first)[:CARDS])
     return f'<section class="cards" aria-label="At a glance">\n{cards}\n</section>' if cards else ""

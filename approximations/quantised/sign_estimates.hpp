@@ -9,7 +9,8 @@
 namespace attnbench {
 
 // Adds sqrt(pi/2) |k| / m sum_i w_i sign(w_i.k) for each row k of K (b x d), w_i the rows of W (m x d). sign(0) = 1.
-inline void add_sign_estimates(Context& context, const In<double>& K, const Matrix<double>& W, Out<double> estimates) {
+inline void add_sign_estimates(Context& context, const In<double>& K, const Matrix<double>& W,
+                               const Out<double>& estimates) {
   Matrix<double> signs(K.rows(), W.rows());
   multiply_transposed<double>(context, K, W, signs);
   const double scale = std::sqrt(M_PI / 2) / static_cast<double>(W.rows());

@@ -58,7 +58,7 @@ void write(Recipe& recipe) {
   std::vector<Panel> panels;
   for (const auto& input : inputs)
     panels.push_back(panel(printed_spec("inputs", input) + ", d = 16", all.input(input)));
-  recipe.headline("How noisy are random features?");
+  recipe.headline(3, "How noisy are random features?");
   recipe.figure("kernel-mse", "Error of the kernel estimate",
                 "Mean over pairs of E (K'/K - 1)^2 for K = exp(q.k), d = 16. Points are measured, with 95 % intervals "
                 "over inputs; lines are the closed forms. Orthogonal lies below independent, the more the smaller "

@@ -66,7 +66,7 @@ void write(Recipe& recipe) {
   for (const RealHead& head : pretrained_heads(recipe)) heads.push_back(head);
   const Cells all = run_on(recipe, request, heads), entropies = run_on(recipe, rows, of_byte_model);
 
-  recipe.headline("Is it better to sample keys or to select them?");
+  recipe.headline(8, "Is it better to sample keys or to select them?");
   std::vector<Panel> panels;
   for (const RealHead& head : {dense_head, typical_head, concentrated_head})
     panels.push_back(panel(all.input(head.input()), head.name()));

@@ -80,7 +80,7 @@ void draw(Recipe& recipe, const Measured& measured, Index n) {
   in_float.cells = measured.in_float;
   in_float.x_scale = "linear";
   in_float.y_label = "difference to max(W x - |x|^2/2), relative";
-  recipe.headline("Is published code right?");
+  recipe.headline(5, "Is published code right?");
   recipe.figure(
       "published-bugs", "Departures of published libraries: error of the output",
       fmt::format("Gaussian inputs, n = {}, d = 64, m = 256, bidirectional; 95 % intervals over inputs and "

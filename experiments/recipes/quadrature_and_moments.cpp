@@ -71,7 +71,7 @@ void write(Recipe& recipe) {
   std::vector<Panel> panels;
   for (const auto& input : inputs)
     panels.push_back(panel(printed_spec("inputs", input) + ", d = 16", normal.input(input)));
-  recipe.headline("Do matched moments or quadrature nodes beat random vectors?");
+  recipe.headline(10, "Do matched moments or quadrature nodes beat random vectors?");
   recipe.figure("quadrature-and-moments", "Error of the kernel estimate by ensemble",
                 "Positive features. Mean over pairs of E (K'/exp(q.k) - 1)^2, biases included. Points are measured, "
                 "with 95 % intervals over inputs; lines are the closed forms, of which Fastfood has none.",

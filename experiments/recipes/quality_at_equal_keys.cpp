@@ -101,7 +101,7 @@ Measured measure(Recipe& recipe) {
 }
 
 void draw(Recipe& recipe, const Measured& all, Index n) {
-  recipe.headline("Which keys should a row read?");
+  recipe.headline(6, "Which keys should a row read?");
   std::vector<Panel> panels;
   for (const RealHead& head : all.heads)
     panels.push_back({.title = head.name(),

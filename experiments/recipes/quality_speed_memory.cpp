@@ -107,7 +107,7 @@ void draw(Recipe& recipe, const std::vector<Setting>& settings) {
     panels.push_back(
         error_against_time(fmt::format("{}, n = {}, {}", one.title, one.n, one.causal ? "causal" : "bidirectional"),
                            one.errors + one.speeds));
-  recipe.headline("Is it fast, and what does that cost?");
+  recipe.headline(2, "Is it fast, and what does that cost?");
   recipe.figure("quality-speed-memory", "Quality against speed, memory as the circle",
                 fmt::format("Every method at 1/{:g} of softmax's FLOPs, or as it is when it has no budget and costs no "
                             "more than softmax; d = dv = 64. Errors in double: medians over {} texts (heads of the "

@@ -61,7 +61,7 @@ void write(Recipe& recipe) {
   const std::string inputs_and_texts = fmt::format("{} inputs or {} texts", replicates, on_heads.replicates);
   const Cells all = recipe.run(request) + recipe.run(on_heads);
 
-  recipe.headline("Do random features from the inputs' own laws approximate attention better?");
+  recipe.headline(9, "Do random features from the inputs' own laws approximate attention better?");
   std::vector<Panel> panels;
   for (const auto& input : all.by({"input"})) panels.push_back(panel(printed_spec("inputs", input.name), input.cells));
   recipe.figure("ra-lara-eva", "Performer, LARA, EVA and randomised attention at equal numbers of features",

@@ -92,7 +92,7 @@ void draw(Recipe& recipe, const Measured& all) {
   const std::string numerical = "numerical rank", effective = "effective rank",
                     seen = " Heads are those of the project's byte-level model, seen without its causal mask.";
   const Cells of_law = all.matrices.input(law.input) + all.long_ones, of_head = all.matrices.input(head.input);
-  recipe.headline("Which matrix does it make?");
+  recipe.headline(4, "Which matrix does it make?");
   recipe.figure("rank", "Rank against sequence length",
                 "Numerical rank (singular values above sigma_1 n 2.2e-16, in double) and effective rank exp H(sigma / "
                 "sum); bidirectional, d = 64, 95 % intervals over draws or texts. Methods with 64 features stop at 64; "

@@ -94,7 +94,7 @@ void write(Recipe& recipe) {
   on_head.replicates = recipe.sized<Index>(2, 32);  // texts that the model has heads of
   const Cells synthetic = recipe.run(request), head = recipe.run(on_head), all = synthetic + head;
 
-  recipe.headline("How much does it cost to sample keys?");
+  recipe.headline(7, "How much does it cost to sample keys?");
   recipe.figure(
       "sampling-laws", "Error of rows from sampled keys",
       "Mean over rows and channels of E |o' - o|^2, o' the row from s sampled keys. Points are measured, with "

@@ -48,7 +48,7 @@ void write(Recipe& recipe) {
                           .replicates = recipe.sized<Index>(2, 128, replicates_for_means)};
   const Cells measured = recipe.run(errors), means = recipe.run(denominators);
 
-  recipe.headline("Is published code of sampling methods right?");
+  recipe.headline(12, "Is published code of sampling methods right?");
   std::vector<Panel> panels;
   for (const Setting& setting : settings)
     panels.push_back(

@@ -131,6 +131,7 @@ void judge_losses(Recipe& recipe, const Measured& all, const std::string& measur
 
 void write(Recipe& recipe) {
   const Measured all = run(recipe);
+  recipe.headline(1, "How many bits does faster attention cost a model?");
   draw(recipe, all);
   const std::string measured = fmt::format(
       "bits per byte of the model with the method in every head above those with exact softmax, position by position; "

@@ -57,7 +57,7 @@ void write(Recipe& recipe) {
   on_head.replicates = recipe.sized<Index>(2, 32);  // texts that the model has heads of
   const Cells synthetic = recipe.run(request), head = recipe.run(on_head);
 
-  recipe.headline("How often does a promised denominator miss?");
+  recipe.headline(11, "How often does a promised denominator miss?");
   const auto panel = [](const std::string& title, const Cells& cells) {
     return Panel{.title = title, .cells = cells, .x = {"delta"}, .y = "missed"};
   };

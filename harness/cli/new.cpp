@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "harness/cli/command.hpp"
+#include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
 
 namespace attnbench::new_command {
@@ -99,11 +100,9 @@ std::string replaced(std::string text, const std::string& word, const std::strin
 }
 
 std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw Misuse(fmt::format("new: the template {} is not there; expected the source tree that this was built from",
-                             path.string()));
-  return {std::istreambuf_iterator<char>(file), {}};
+  if (auto text = file_bytes(path)) return std::move(*text);
+  throw Misuse(fmt::format("new: the template {} is not there; expected the source tree that this was built from",
+                           path.string()));
 }
 
 void write_new_file(const fs::path& path, const std::string& text) {

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "harness/cli/request.hpp"
+#include "harness/core/file_bytes.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/runner/declared_recipe.hpp"
 #include "harness/runner/json_file.hpp"
@@ -412,12 +411,9 @@ DeclaredRecipe declared(const JsonObject& file, RecipeSize size) {
 
 std::string read(const fs::path& file) {
   std::error_code none;
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream || fs::is_directory(file, none))
-    throw Misuse(fmt::format("{}: {}; expected a recipe file (docs/sharing.md)", file.string(),
-                             fs::exists(file, none) ? "it cannot be read" : "there is no such file"));
-  return text;
+  if (auto text = file_bytes(file)) return std::move(*text);
+  throw Misuse(fmt::format("{}: {}; expected a recipe file (docs/sharing.md)", file.string(),
+                           fs::exists(file, none) ? "it cannot be read" : "there is no such file"));
 }
 
 }  // namespace

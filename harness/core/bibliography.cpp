@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <regex>
 
+#include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
 #include "harness/core/registry.hpp"
 
@@ -134,10 +134,8 @@ class Reader {
 };
 
 std::string read(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) throw Misuse(fmt::format("{}: it cannot be read; expected a BibTeX file", file.string()));
-  return text;
+  if (auto text = file_bytes(file)) return std::move(*text);
+  throw Misuse(fmt::format("{}: it cannot be read; expected a BibTeX file", file.string()));
 }
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }

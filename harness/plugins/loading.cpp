@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "harness/core/entry_names.hpp"
 #include "harness/core/feature_map.hpp"
+#include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
@@ -56,18 +55,17 @@ std::string build_command() {
 }
 
 void require_same_abi(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) throw Misuse("it cannot be read");
-  if (!bytes.starts_with("\x7f"
-                         "ELF"))
+  const auto bytes = file_bytes(file);
+  if (!bytes) throw Misuse("it cannot be read");
+  if (!bytes->starts_with("\x7f"
+                          "ELF"))
     throw Misuse("it is not a shared library");
-  const size_t found = bytes.find(ATTNBENCH_ABI_PREFIX);
+  const size_t found = bytes->find(ATTNBENCH_ABI_PREFIX);
   if (found == std::string::npos)
     throw Misuse(
         "it is a shared library, but no plugin: it includes none of attnbench's headers; build it with the "
         "CMake target attnbench::plugin");
-  const auto theirs = fields(bytes.c_str() + found + std::string_view(ATTNBENCH_ABI_PREFIX).size());
+  const auto theirs = fields(bytes->c_str() + found + std::string_view(ATTNBENCH_ABI_PREFIX).size());
   auto ours = fields(ATTNBENCH_ABI);
   ours["headers"] = build_facts().headers;
   std::vector<std::string> differences;

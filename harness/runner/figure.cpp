@@ -56,25 +56,26 @@ nlohmann::json description_of(const Panel& p) {
 }
 
 std::string text_of(const Description& section, const std::string& title, const std::string& caption,
-                    nlohmann::json panels, const std::string& headline = {}) {
+                    nlohmann::json panels, const HeadlineQuestion& asked = {}) {
   return nlohmann::json{{"title", title},
                         {"caption", caption},
                         {"recipe_title", section.summary},
                         {"statement", section.formula},
-                        {"headline", headline},
+                        {"headline", asked.words},
+                        {"place", asked.place},
                         {"panels", std::move(panels)}}
       .dump();
 }
 }  // namespace
 
 Figure figure(std::string name, const Description& section, const std::string& title, const std::string& caption,
-              const std::vector<Panel>& panels, const std::string& headline) {
+              const std::vector<Panel>& panels, const HeadlineQuestion& asked) {
   auto list = nlohmann::json::array();
   for (const Panel& panel : panels) {
     list.push_back(description_of(panel));
     list.back()["cells"] = panel.cells.keys();
   }
-  return {std::move(name), text_of(section, title, caption, std::move(list), headline)};
+  return {std::move(name), text_of(section, title, caption, std::move(list), asked)};
 }
 
 Figure figure_of_run(const std::string& experiment) {

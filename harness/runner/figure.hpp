@@ -46,10 +46,16 @@ struct Panel {
   double y_most = 0;               // trade: values above this are listed in the footnote; 0: everything is drawn
 };
 
+// A question of the report's first screen, which has room for the four with the lowest places.
+struct HeadlineQuestion {
+  int place = 0;
+  std::string words;  // empty: no question
+};
+
 // section: the description of the recipe or run that the figure belongs to. Its summary and formula head a section of
-// the page. headline: the question of the page's first screen that the figure answers; empty: it is not there.
+// the page. asked: the question that the figure answers.
 Figure figure(std::string name, const Description& section, const std::string& title, const std::string& caption,
-              const std::vector<Panel>& panels, const std::string& headline = {});
+              const std::vector<Panel>& panels, const HeadlineQuestion& asked = {});
 
 // The figure of all runs of an experiment, which every run of it stores: its headline metric. draw_figures gives it the
 // cells of the file, axes and panels (harness/figures/run_figure.hpp).

@@ -66,7 +66,7 @@ Cells Recipe::run(RunRequest request) {
   return handle;
 }
 
-void Recipe::headline(std::string question) { headline_ = std::move(question); }
+void Recipe::headline(int place, std::string question) { headline_ = {place, std::move(question)}; }
 
 void Recipe::figure(std::string name, std::string title, std::string caption, const std::vector<Panel>& panels) {
   for (const Panel& panel : panels)
@@ -88,8 +88,8 @@ double Recipe::error_rate(size_t comparisons) const {
 std::vector<Figure> Recipe::figures(const Description& section) const {
   std::vector<Figure> all;
   for (const NamedFigure& one : figures_)
-    all.push_back(
-        attnbench::figure(one.name, section, one.title, one.caption, one.panels, all.empty() ? headline_ : ""));
+    all.push_back(attnbench::figure(one.name, section, one.title, one.caption, one.panels,
+                                    all.empty() ? headline_ : HeadlineQuestion{}));
   return all;
 }
 

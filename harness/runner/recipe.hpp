@@ -51,8 +51,9 @@ class Recipe {
   Cells run(RunRequest request);
   // Adds a figure. Specs may have any spelling.
   void figure(std::string name, std::string title, std::string caption, const std::vector<Panel>& panels);
-  // The report's first screen asks this question, and answers with the recipe's first figure and first statement.
-  void headline(std::string question);
+  // The report's first screen asks this question, and answers with the recipe's first figure and first statement. It has
+  // room for the four questions with the lowest places.
+  void headline(int place, std::string question);
   // Adds a statement and the rule that judges it. The rule is called after the recipe's cells have run, and may read
   // measurements of any handle.
   void judge(Statement statement, std::function<Finding()> rule);
@@ -89,7 +90,7 @@ class Recipe {
   CellTable table_;
   std::vector<Run> runs_;
   std::vector<NamedFigure> figures_;
-  std::string headline_;
+  HeadlineQuestion headline_;
   std::vector<Judged> judged_;
 };
 

@@ -14,13 +14,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/machine/system_files.hpp"
@@ -132,8 +132,8 @@ json build() {
     facts["commit"] = known.commit;
     facts["clean"] = known.clean;
   }
-  if (std::ifstream binary(library_file(), std::ios::binary); binary)  // contains the whole program except main
-    facts["binary"] = fmt::format("{:016x}", hash_bytes(std::string(std::istreambuf_iterator<char>(binary), {})));
+  if (const auto binary = file_bytes(library_file()))  // contains the whole program except main
+    facts["binary"] = fmt::format("{:016x}", hash_bytes(*binary));
   return facts;
 }
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
 
+#include "harness/core/file_bytes.hpp"
 #include "harness/random/streams.hpp"
 
 namespace attnbench {
@@ -47,13 +47,13 @@ class Closure {
 
   void add(const std::string& file) {
     if (const std::string* path = known_path(sources_, file)) return add_known(*path);
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream)
+    const auto content = file_bytes(file);
+    if (!content)
       throw std::logic_error(fmt::format(
           "'{}' was not a source of the project when the program was built, and cannot be read now; expected "
           "a file whose content can be hashed",
           file));
-    add_foreign(file, std::string(std::istreambuf_iterator<char>(stream), {}));
+    add_foreign(file, *content);
   }
 
   const std::set<std::string>& known() const { return known_; }

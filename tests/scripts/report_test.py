@@ -6,8 +6,10 @@ Run as tests/scripts/report_test.py; ATTNBENCH names the program.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import html
+import json
 import re
 import unittest
 from pathlib import Path
@@ -41,7 +43,7 @@ class Page(InTemporaryDirectory):
                 with self.store(f"asked-{asked}.db") as store:
                     store.cell("uniform", [0.05], m=16)
                     for i in range(6):
-                        question = {"headline": f"Is it {i}?"} if asked and i % 2 else {}
+                        question = {"headline": f"Is it {i}?", "place": 6 - i} if asked and i % 2 else {}
                         store.figure("curves", CURVE, recipe=f"recipe-{i}", **question)
                         store.verdicts(
                             results.Verdict(f"recipe-{i}", "HOLDS", f"claim {i}", f"numbers {i}"), size="full"
@@ -51,11 +53,32 @@ class Page(InTemporaryDirectory):
                 page = (self.directory / "page" / "index.html").read_text()
                 cards = re.findall(r'<article class="card">(.*?)</article>', page, re.S)
                 self.assertEqual(len(cards), 3 if asked else 4)
-                for i, card in zip((1, 3, 5) if asked else range(4), cards):
+                for i, card in zip((5, 3, 1) if asked else range(4), cards):
                     words = [f"Is it {i}?", "HOLDS", f"claim {i}", f"numbers {i}"] if asked else ["Title of curves"]
                     for expected in (*words, f'href="#figure-recipe-{i}-curves"', f'src="recipe-{i}.curves.svg"'):
                         self.assertIn(expected, card)
                 self.assertLess(page.index('class="card"'), page.index("<section aria-labelledby="))
+
+    def test_comparisons_that_are_too_many_for_the_page_are_in_a_file_beside_it(self) -> None:
+        compared = [
+            {"what": f'"a", <{i}>', "side": "b", "value": i, "low": None, "high": i + 0.5, "count": 7}
+            for i in range(41)
+        ]
+        store = self.example(
+            results.Verdict("recipe", "HOLDS", "short", "1", compared=json.dumps(compared[:40])),
+            results.Verdict("recipe", "HOLDS", "long", "1", compared=json.dumps(compared)),
+        )
+        self.run_script(report, str(store.path), "-o", str(self.directory / "page"))
+        page = (self.directory / "page" / "index.html").read_text()
+        self.assertIn("<summary>40 comparisons</summary>", page)
+        self.assertIn("&lt;39&gt;", page)
+        self.assertNotIn("&lt;40&gt;", page)
+        self.assertIn('41 comparisons: <a href="claim-2.csv" download>', page)
+        with (self.directory / "page" / "claim-2.csv").open(newline="") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual(rows[0], ["what", "side", "value", "low", "high", "count"])
+        self.assertEqual(rows[1:], [[f'"a", <{i}>', "b", str(i), "", str(i + 0.5), "7"] for i in range(41)])
+        self.assertFalse((self.directory / "page" / "claim-1.csv").exists())
 
     def test_titles_begin_with_a_capital_letter_unless_they_begin_with_a_symbol(self) -> None:
         for given, shown in (
