@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/core/torch_place.hpp"
 
 namespace attnbench {
 
@@ -37,7 +38,11 @@ Subject subject_of(const Params& params) {
                   .theory = entry.theory,
                   .fitted = entry.fitted(params),
                   .f32 = make_approximation<float>,
-                  .f64 = make_approximation<double>,
+                  .f64 =
+                      [](const Draw& draw) {
+                        const Params params = in_precision_of_cell(draw.params);
+                        return make_approximation<double>(draw.with(params));
+                      },
                   .memory = entry.memory,
                   .cost = entry.cost,
                   .memory_assumed = assumed(params, &MethodEntry::memory_assumed),

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "harness/machine/peak_memory.hpp"
+#include "harness/timing/device_facts.hpp"
 
 namespace attnbench {
 
@@ -177,6 +178,21 @@ std::vector<double> TimedMember::disturbed(const std::vector<double>& beside) co
   return marks;
 }
 
+// Memory of the device is the device's own to tell.
+void TimedMember::record_memory(Recorder& record) {
+  take_device_facts();
+  const auto bytes = peak_bytes([&] { own_.subject->call(); });
+  const auto told = take_device_facts();
+  if (told && told->peak_bytes)
+    record.scalar("peak_bytes", "B", *told->peak_bytes);
+  else if (bytes)
+    record.scalar("peak_bytes", "B", *bytes);
+  else
+    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
+  if (told && !told->backend.empty())
+    record.note(fmt::format("{} was computed by the backend {}", task_.cell.method.spec(), told->backend));
+}
+
 void TimedMember::record(const Surroundings& around, Recorder& record) {
   own_.rates = around.rates;
   for (const auto& note : noted_.notes()) record.note(note);
@@ -192,10 +208,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   record.array("load", "1", {count}, around.load);
   record.scalar("session", "s", around.session);
   record_handovers(own_, task_.cell.method.spec(), record);
-  if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
-    record.scalar("peak_bytes", "B", *bytes);
-  else
-    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
+  record_memory(record);
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }
