@@ -1,6 +1,5 @@
 // The subject of a check: a spec with all its declarations, and the functions that make what runs. Tests plant bugs by
-// replacing the makers, which leaves the claims unchanged. A method in PyTorch that has a dtype of its own has it in
-// f32: f64 proves its formula in double, and `precision` compares the two.
+// replacing the makers, which leaves the claims unchanged.
 #pragma once
 
 #include "harness/core/approximation.hpp"

@@ -9,11 +9,11 @@
 
 namespace attnbench {
 
-// Equal for cells that differ only in method and length, on one device and in one dtype. They form one session: if the
-// machine slows down, it does so for all lengths, and nobody mistakes that for an exponent of the length.
+// Equal for cells that differ only in method and length. They form one session: if the machine slows down, it does so
+// for all lengths, and nobody mistakes that for an exponent of the length.
 std::string session_key(const Cell& cell);
 
-// Exact softmax on the cell's input, which the cell is paired with: on a device that of PyTorch, in the cell's dtype.
+// Exact softmax on the cell's input, which the cell is paired with.
 Cell partner_of(const Cell& cell);
 // Partners for the lengths at which the cells of a session do not measure softmax.
 std::vector<Cell> partners_of(std::span<const Cell* const> cells);

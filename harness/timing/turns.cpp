@@ -59,6 +59,21 @@ void record_handovers(const Member& member, const std::string& spec, Recorder& r
                           spec, median(interpreter)));
 }
 
+// Memory of the device is the device's own to tell.
+void record_memory(TimedCall& subject, const std::string& spec, Recorder& record) {
+  take_device_facts();
+  const auto bytes = peak_bytes([&] { subject.call(); });
+  const auto told = take_device_facts();
+  if (told && told->peak_bytes)
+    record.scalar("peak_bytes", "B", *told->peak_bytes);
+  else if (bytes)
+    record.scalar("peak_bytes", "B", *bytes);
+  else
+    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
+  if (told && !told->backend.empty())
+    record.note(fmt::format("{} was computed by the backend {}", spec, told->backend));
+}
+
 // a over b, block by block.
 std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all;
@@ -178,21 +193,6 @@ std::vector<double> TimedMember::disturbed(const std::vector<double>& beside) co
   return marks;
 }
 
-// Memory of the device is the device's own to tell.
-void TimedMember::record_memory(Recorder& record) {
-  take_device_facts();
-  const auto bytes = peak_bytes([&] { own_.subject->call(); });
-  const auto told = take_device_facts();
-  if (told && told->peak_bytes)
-    record.scalar("peak_bytes", "B", *told->peak_bytes);
-  else if (bytes)
-    record.scalar("peak_bytes", "B", *bytes);
-  else
-    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
-  if (told && !told->backend.empty())
-    record.note(fmt::format("{} was computed by the backend {}", task_.cell.method.spec(), told->backend));
-}
-
 void TimedMember::record(const Surroundings& around, Recorder& record) {
   own_.rates = around.rates;
   for (const auto& note : noted_.notes()) record.note(note);
@@ -208,7 +208,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   record.array("load", "1", {count}, around.load);
   record.scalar("session", "s", around.session);
   record_handovers(own_, task_.cell.method.spec(), record);
-  record_memory(record);
+  record_memory(*own_.subject, task_.cell.method.spec(), record);
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }

@@ -97,7 +97,6 @@ class TimedMember {
 
  private:
   std::vector<double> disturbed(const std::vector<double>& beside) const;
-  void record_memory(Recorder& record);
 
   const Timing& timing_;
   Task task_;

@@ -24,6 +24,10 @@ Array = NDArray[Any]
 # Arrays are read-only, as they should be, and torch warns of that.
 warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
 
+# Of torch 2.8 and later; the earlier ones say it in words.
+DEVICE_ERRORS: tuple[type[Exception], ...] = tuple(
+    getattr(torch, name) for name in ("AcceleratorError",) if hasattr(torch, name)
+)
 _lost: list[str] = []  # what a device said that broke this process's use of it
 
 
@@ -54,12 +58,17 @@ class Place(NamedTuple):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
+    def ready(self) -> float:
+        """The time at which the device has done all that it was asked before."""
+        self.synchronise()
+        return perf_counter()
+
     def reset_peak(self) -> int:
         """Bytes in use on the device."""
         if self.device.type != "cuda":
             return 0
         torch.cuda.reset_peak_memory_stats(self.device)
-        return torch.cuda.memory_allocated(self.device)
+        return int(torch.cuda.memory_allocated(self.device))
 
     def peak_since(self, before: int) -> float | None:
         """Bytes that the device's allocator has given at most since then; None on the processor."""
@@ -94,9 +103,7 @@ def _failed(error: RuntimeError, place: Place) -> NoReturn:
     """Raises what an error of a call means."""
     if isinstance(error, torch.OutOfMemoryError):
         raise MemoryError(str(error)) from None
-    if place.device.type == "cuda" and (
-        isinstance(error, torch.AcceleratorError) or "CUDA error" in str(error) or "device-side" in str(error)
-    ):
+    if place.device.type == "cuda" and (isinstance(error, DEVICE_ERRORS) or "CUDA error" in str(error)):
         _lost.append(str(error))
     raise error
 
@@ -128,11 +135,11 @@ class Placed:
         """Gradients of <g, attend(q, k, v)> for one head, by the instance's own function or by autograd."""
         begin = perf_counter()
         place = self._place
-        tensors = [place.tensor(x[None]).clone().requires_grad_(not self._own_gradients) for x in (q, k, v)]
-        weights, further = place.tensor(g[None]), [place.tensor(x[None]) for x in needed]
         flags = (causal,) if self._takes_causal else ()
-        start = self._ready()
         try:
+            tensors = [place.tensor(x[None]).clone().requires_grad_(not self._own_gradients) for x in (q, k, v)]
+            weights, further = place.tensor(g[None]), [place.tensor(x[None]) for x in needed]
+            start = place.ready()
             if self._own_gradients:
                 found = self._instance.gradients(*tensors, causal, weights, *further)
             else:
@@ -144,9 +151,7 @@ class Placed:
         if not isinstance(found, tuple) or len(found) != 3:
             raise TypeError(f"gradients returned a {type(found).__name__}; expected three tensors (dq, dk, dv)")
         names = ("dq of gradients", "dk of gradients", "dv of gradients")
-        arrays = tuple(
-            _array(_checked(dx, x, name, tuple(x.shape)))[0] for dx, x, name in zip(found, tensors, names)
-        )
+        arrays = tuple(_array(_checked(dx, x, name, tuple(x.shape)))[0] for dx, x, name in zip(found, tensors, names))
         _native.add_conversion(start - begin + perf_counter() - end)
         return arrays
 
@@ -171,9 +176,7 @@ class Placed:
 
     def _by_autograd(self, tensors: list[torch.Tensor], weights: torch.Tensor, further: tuple[Any, ...]) -> Any:
         with torch.enable_grad():
-            out = _checked(
-                self._attend(*tensors, *further), tensors[0], "attend", tuple(weights.shape), may_carry=True
-            )
+            out = _checked(self._attend(*tensors, *further), tensors[0], "attend", tuple(weights.shape), may_carry=True)
         if not out.requires_grad:
             raise TypeError(
                 "attend gave a tensor without a graph, so autograd has no gradients; remove no_grad and detach"
@@ -181,16 +184,13 @@ class Placed:
         found = torch.autograd.grad(out, tensors, weights, allow_unused=True)
         return tuple(torch.zeros_like(x) if dx is None else dx for x, dx in zip(tensors, found))
 
-    def _ready(self) -> float:
-        """The time at which the device has done all that it was asked before."""
-        try:
-            self._place.synchronise()
-        except RuntimeError as error:
-            _failed(error, self._place)
-        return perf_counter()
-
     def _called(
-        self, function: Callable[..., Any], what: str, shape: tuple[int, ...], given: Sequence[Array | bool], tells: bool
+        self,
+        function: Callable[..., Any],
+        what: str,
+        shape: tuple[int, ...],
+        given: Sequence[Array | bool],
+        tells: bool,
     ) -> Array:
         """The result of a function on tensors, as an array. tells: its memory and its backend are to be known."""
         begin = perf_counter()
@@ -199,7 +199,7 @@ class Placed:
             try:
                 tensors = [x if isinstance(x, bool) else place.tensor(x) for x in given]
                 before = place.reset_peak() if tells else 0
-                start = self._ready()
+                start = place.ready()
                 out = function(*tensors)
                 place.synchronise()
                 end = perf_counter()
@@ -260,9 +260,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def _checked(
-    out: Any, query: torch.Tensor, what: str, shape: tuple[int, ...], may_carry: bool = False
-) -> torch.Tensor:
+def _checked(out: Any, query: torch.Tensor, what: str, shape: tuple[int, ...], may_carry: bool = False) -> torch.Tensor:
     """What a function of a class returned, if it is a tensor like q, of that shape. It need not be contiguous."""
     if not isinstance(out, torch.Tensor):
         raise TypeError(f'{what} returned a {type(out).__name__}; expected a torch tensor, because backend = "torch"')
@@ -288,4 +286,5 @@ def _checked(
 def _array(out: torch.Tensor) -> Array:
     """In the memory of the processor; half precision as float32, which NumPy has."""
     wide = torch.float32 if out.dtype in (torch.float16, torch.bfloat16) else out.dtype
-    return out.detach().to("cpu", wide).numpy()
+    array: Array = out.detach().to("cpu", wide).numpy()
+    return array

@@ -67,6 +67,7 @@ class TorchDeclaration(Declaration):
                 f'{self.where} has backend = "torch" and features_q and features_k, which linear attention in C++ would run; '
                 "give attend(self, q, k, v, causal), and kernel(self, q, k) for their weights"
             )
+        self.tensors = False  # its instances convert by themselves
         self.differentiates = True
 
     def _read_cost_text(self) -> None:

@@ -18,7 +18,7 @@ class TorchPerformer:
 
     backend = "torch"
     reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 1"
-    departure = "rows of W are independent and not orthogonal; state = {\"projection\": W} gives others"
+    departure = 'rows of W are independent and not orthogonal; state = {"projection": W} gives others'
     claims = {"row_stochastic": True, "non_negative": True, "permutation_equivariant": True, "unbiased": True}
     parameters = {"m": Parameter(256, "number of projection vectors", minimum=1, maximum=1048576, budget=True)}
 
