@@ -106,7 +106,7 @@ class Heads(Relu):
         return super().attend(q, k, v, causal)
 
 
-class Strided(Relu):
+class NotContiguous(Relu):
     """A result that is not contiguous."""
 
     def attend(self, q, k, v, causal):
