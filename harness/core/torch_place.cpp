@@ -19,8 +19,8 @@ Params in_precision_of_cell(const Params& method) {
 
 double spacing_of(const Params& method) {
   const std::string dtype = computes_by_torch(method) ? method.text("dtype") : "float32";
-  if (dtype == "float16") return 0x1p-10;
-  if (dtype == "bfloat16") return 0x1p-7;
+  if (dtype == "float16") return spacing_of_float16;
+  if (dtype == "bfloat16") return spacing_of_bfloat16;
   return std::numeric_limits<float>::epsilon();
 }
 

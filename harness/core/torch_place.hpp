@@ -17,6 +17,7 @@ std::string device_of(const Params& method);
 // The same method in the precision of its cell: float64 in double, float32 in float. It has a dtype of its own
 // otherwise.
 Params in_precision_of_cell(const Params& method);
+inline constexpr double spacing_of_float16 = 0x1p-10, spacing_of_bfloat16 = 0x1p-7;
 // The spacing of numbers at 1 in the type that an instance in float computes in: float's, or that of its dtype.
 double spacing_of(const Params& method);
 // A limit that holds in float, or 16 spacings at 1 where numbers are coarser than that.
