@@ -13,8 +13,6 @@
 #include "tests/scores.hpp"
 
 namespace attnbench::quantised_test {
-
-namespace attnbench::quantised_test {
 namespace {
 
 constexpr double tolerance = 1e-12;
@@ -388,7 +386,5 @@ TEST_CASE("parameters of quantised methods out of range are refused with what wa
              ContainsSubstring("2 specs; expected one, the method that gets the rounded numbers, as in "
                                "quantised:[softmax],bits=8"));
 }
-
-}  // namespace attnbench::quantised_test
 
 }  // namespace attnbench::quantised_test

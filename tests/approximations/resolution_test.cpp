@@ -9,8 +9,6 @@
 #include "tests/oracle/oracle.hpp"
 
 namespace attnbench::resolution_test {
-
-namespace attnbench::resolution_test {
 namespace {
 
 constexpr double tolerance = 1e-12;
@@ -220,7 +218,5 @@ TEST_CASE("budgets and sizes at the edges of both resolutions", "[unit]") {
     CHECK_THROWS_AS(Params("methods", spec), Misuse);
   }
 }
-
-}  // namespace attnbench::resolution_test
 
 }  // namespace attnbench::resolution_test
