@@ -24,6 +24,8 @@ HUES = {
     "mixers": 7,
     "sampling": 1,  # no panel shows sampled keys beside trigonometric features
     "selection": 2,  # nor chosen keys beside clusters
+    "quantised": 6,  # nor rounded keys beside codebooks
+    "resolution": 7,  # nor blocks at two resolutions beside mixers
 }
 # Exact attention and the baselines have no hue: the others are compared with them.
 NEUTRAL = {"exact": INK, "baseline": FAINT}
