@@ -1,4 +1,4 @@
-// What a method in another library tells of its last call, which this program cannot see.
+// Facts of the last call that only the library of a method knows, such as PyTorch on a GPU.
 #pragma once
 
 #include <optional>

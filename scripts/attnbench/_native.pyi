@@ -69,7 +69,7 @@ def add_conversion(seconds: float) -> None:
     """Time of a call that is not the method's own: moving its arrays elsewhere and back."""
 
 def tell_device(peak_bytes: float | None, backend: str) -> None:
-    """What a library tells of the last call: the peak of the device's memory, and the implementation that it chose."""
+    """Facts of the last call: the peak of the device's memory, and the implementation that the library chose."""
 
 def describe(kind: str, spec: str) -> dict[str, Any]: ...
 def summaries(kind: str) -> dict[str, str]: ...

@@ -16,7 +16,7 @@ Array = NDArray[np.floating[Any]]
 
 
 def _tensor_as_array(given: Any, name: str) -> Any:
-    """A tensor of PyTorch as an array, anything else as it is. Raises Misuse for one that is no array of this process."""
+    """A tensor of PyTorch as an array, anything else as it is. Raises Misuse for one that this process cannot read."""
     if type(given).__module__.partition(".")[0] != "torch":
         return given
     if given.device.type != "cpu":

@@ -162,7 +162,7 @@ class Placed:
         )
 
     def state(self) -> dict[str, Array]:
-        """What the instance drew and learnt, by name: arrays [heads, rows, columns] in float64."""
+        """The numbers that the instance drew and learnt, by name: arrays [heads, rows, columns] in float64."""
         function = getattr(self._instance, "state", None)
         said = function() if callable(function) else {}
         return {
@@ -234,7 +234,7 @@ class PlacedDecoder:
         return row
 
     def bytes(self) -> int:
-        """What it keeps from one step to the next."""
+        """The tensors that it keeps from one step to the next."""
         return int(self._inner.bytes())
 
     def _prefill(self, *given: Array) -> None:
@@ -261,7 +261,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked(out: Any, query: torch.Tensor, what: str, shape: tuple[int, ...], may_carry: bool = False) -> torch.Tensor:
-    """What a function of a class returned, if it is a tensor like q, of that shape. It need not be contiguous."""
+    """The result of a function of a class, if it is a tensor like q, of that shape. It need not be contiguous."""
     if not isinstance(out, torch.Tensor):
         raise TypeError(f'{what} returned a {type(out).__name__}; expected a torch tensor, because backend = "torch"')
     if out.device != query.device:

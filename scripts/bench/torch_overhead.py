@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a method in PyTorch costs on its way through attnbench, beside calling its class directly.
+"""The overhead of attnbench on a method in PyTorch, beside calling its class directly.
 
     PYTHONPATH=build/release/python OMP_NUM_THREADS=1 build/torch/bin/python scripts/bench/torch_overhead.py
 
