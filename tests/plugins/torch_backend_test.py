@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,44 +50,46 @@ class TorchBackendTest(unittest.TestCase):
 
     # --- check ---
 
+    def checked(self, *specs: str, code: int = 0) -> dict[str, str]:
+        """The report of each spec, from one command: to import torch takes longer than a check."""
+        made = attnbench("check", *specs)
+        self.assertEqual(made.returncode, code, made.stdout + made.stderr)
+        reports = re.split(r"^(?=\S+$)", made.stdout, flags=re.MULTILINE)
+        return {report.partition("\n")[0]: report for report in reports}
+
     def test_a_right_class_passes_in_every_type(self) -> None:
-        for words in ((), ("--dtype", "float32"), ("--dtype", "float16"), ("--dtype", "bfloat16")):
-            with self.subTest(words=words):
-                made = attnbench("check", "relu", *words)
-                self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-                for claim in ("formula", "precision", "causal", "heads", "gradients"):
-                    self.assertRegex(made.stdout, rf"{claim} +PASS")
-                if words[1:] == ("bfloat16",):
-                    self.assertRegex(made.stdout, r"precision +PASS .*bfloat16 against double")
+        for spec, report in self.checked("relu", *(f"relu:dtype={x}" for x in ("float32", "float16", "bfloat16"))).items():
+            for claim in ("formula", "precision", "causal", "heads", "gradients"):
+                self.assertRegex(report, rf"{claim} +PASS", spec)
+            if spec.endswith("bfloat16"):
+                self.assertRegex(report, r"precision +PASS .*bfloat16 against double")
 
     def test_what_a_class_may_have_gets_tensors(self) -> None:
-        for words in ((), ("--dtype", "bfloat16")):
-            made = attnbench("check", "sums", *words)
-            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        for spec, report in self.checked("sums", "sums:dtype=bfloat16").items():
             for claim in ("second-paths", "state", "draws", "decoder", "gradients", "heads"):
-                self.assertRegex(made.stdout, rf"{claim} +PASS")
+                self.assertRegex(report, rf"{claim} +PASS", spec)
 
     def test_a_planted_mistake_fails(self) -> None:
-        for spec, dtype, said in (
-            ("wrong-formula", "precision", r"formula +FAIL"),
-            ("wrong-in-half", "precision", r"precision +PASS"),
-            ("wrong-in-half", "bfloat16", r"precision +FAIL .*bfloat16 against double"),
-            ("wrong-in-half", "float16", r"precision +FAIL .*float16 against double"),
-            ("leaks-in-half", "bfloat16", r"causal +FAIL"),
-            ("leaks-in-half", "float16", r"causal +PASS"),
-        ):
-            with self.subTest(spec=spec, dtype=dtype):
-                made = attnbench("check", spec, "--dtype", dtype)
-                self.assertRegex(made.stdout, said)
-                self.assertEqual(made.returncode, int("FAIL" in said or "formula" in said))
+        planted = {
+            "wrong-formula": r"formula +FAIL",
+            "wrong-in-half": r"precision +PASS",
+            "wrong-in-half:dtype=bfloat16": r"precision +FAIL .*bfloat16 against double",
+            "wrong-in-half:dtype=float16": r"precision +FAIL .*float16 against double",
+            "leaks-in-half:dtype=bfloat16": r"causal +FAIL",
+            "leaks-in-half:dtype=float16": r"causal +PASS",
+        }
+        reports = self.checked(*planted, code=1)
+        for spec, said in planted.items():
+            self.assertRegex(reports[spec], said, spec)
+            self.assertEqual("FAIL" in reports[spec], "FAIL" in said, reports[spec])
 
     def test_the_methods_that_come_with_it(self) -> None:
-        made = attnbench("check", "torch-softmax", "torch-linear", "torch-performer:m=16", "torch-local:window=5")
-        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-        self.assertEqual(made.stdout.count("exact-when    PASS"), 3)
-        self.assertRegex(made.stdout, r"unbiased +PASS")
-        made = attnbench("check", "torch-softmax", "torch-linear", "torch-local:window=5", "--dtype", "bfloat16")
-        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        specs = ["torch-softmax", "torch-linear", "torch-performer:m=16", "torch-local:window=5"]
+        in_half = ["torch-softmax:dtype=bfloat16", "torch-linear:dtype=bfloat16", "torch-local:dtype=bfloat16,window=5"]
+        reports = self.checked(*specs, *in_half)
+        self.assertEqual(len(reports), 7)
+        self.assertEqual(sum("exact-when    PASS" in reports[spec] for spec in specs), 3)
+        self.assertRegex(reports["torch-performer:m=16"], r"unbiased +PASS")
 
     def test_they_equal_those_in_cpp_with_the_same_state(self) -> None:
         code = (
@@ -112,9 +115,8 @@ class TorchBackendTest(unittest.TestCase):
 
     def test_errors_in_the_type_that_was_asked(self) -> None:
         shared = ("attention-error", "-n", "64", "-d", "8", "--method", "torch-softmax")
-        self.measured(*shared)
+        self.measured(*shared, "--method", "torch-softmax:dtype=float16")
         self.measured(*shared, "--dtype", "bfloat16")
-        self.measured(*shared, "--dtype", "float16")
         errors = {
             row["parameters.dtype"] if "parameters.dtype" in row else row["dtype"]: float(row["value"])
             for row in self.rows()
@@ -208,23 +210,18 @@ class TorchBackendTest(unittest.TestCase):
     # --- misuse ---
 
     def test_a_wrong_result_says_what_to_do(self) -> None:
-        for mistake, said in (
-            (
-                "array",
-                r"failed +TypeError: attend returned a ndarray; expected a torch tensor, because backend = .torch.",
-            ),
-            ("device", r"failed +TypeError: attend returned a tensor on meta; expected one on cpu, .* device=q.device"),
-            ("shape", r"failed +TypeError: attend returned a tensor of shape \[32, 8\]; expected \[1, 32, 8\]"),
-            ("dtype", r"failed +TypeError: attend returned torch.float64; expected torch.float32, .* dtype=q.dtype"),
-            ("gradient", r"failed +TypeError: attend returned a tensor that carries gradients, .*detach\(\)"),
-            ("memory", r"out of memory +MemoryError: CUDA out of memory. Tried to allocate 80.00 GiB"),
-        ):
-            with self.subTest(mistake=mistake):
-                made = attnbench(
-                    "run", "attention-error", "-n", "32", "-d", "8", "--method", f"result:mistake={mistake}", "--dtype",
-                    "float32", "--results", self.results,
-                )  # fmt: skip
-                self.assertRegex(made.stdout, said)
+        mistakes = {
+            "array": r"failed +TypeError: attend returned a ndarray; expected a torch tensor, because backend = .torch.",
+            "device": r"failed +TypeError: attend returned a tensor on meta; expected one on cpu, .* device=q.device",
+            "shape": r"failed +TypeError: attend returned a tensor of shape \[32, 8\]; expected \[1, 32, 8\]",
+            "dtype": r"failed +TypeError: attend returned torch.float64; expected torch.float32, .* dtype=q.dtype",
+            "gradient": r"failed +TypeError: attend returned a tensor that carries gradients, .*detach\(\)",
+            "memory": r"out of memory +MemoryError: CUDA out of memory. Tried to allocate 80.00 GiB",
+        }
+        words = ["-n", "32", "-d", "8", "--dtype", "float32", "--results", self.results]
+        made = attnbench("run", "attention-error", *words, *(f"--method=result:mistake={mistake}" for mistake in mistakes))
+        for mistake, said in mistakes.items():
+            self.assertRegex(made.stdout, rf"result:\S*mistake={mistake}\S* +32 +{said}")
 
     def test_a_result_need_not_be_contiguous(self) -> None:
         self.measured("attention-error", "-n", "32", "-d", "8", "--method", "not-contiguous", "--method", "relu")
