@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "harness/core/torch_place.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/timing/turns.hpp"
@@ -163,7 +164,7 @@ class Decoding final : public Decoded {
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
     // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
     // is recorded, but does not fail the cell.
-    if (claims.non_negative && !(rounding_ < 1e-3))
+    if (claims.non_negative && !(rounding_ < limit_at_dtype(task_.cell.method, 1e-3)))
       throw NumericallyInvalid(
           fmt::format("a step differs from causal attention in double by {:.1e} of the row's norm", rounding_));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "harness/core/all_heads.hpp"
+#include "harness/core/torch_place.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/timing/peer.hpp"
@@ -73,7 +74,7 @@ class Timed final : public OneCall {
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
     // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
     // is recorded, but does not fail the cell.
-    if (claims.non_negative && !(rounding_ < 1e-2))
+    if (claims.non_negative && !(rounding_ < limit_at_dtype(task_.cell.method, 1e-2)))
       throw NumericallyInvalid(fmt::format("float differs from double by {:.1e} of the output's norm", rounding_));
   }
 

@@ -27,5 +27,7 @@ build/torch/bin/python tests/scripts/capture_test.py build/release/attnbench
 build/torch/bin/python tests/scripts/byte_model_test.py
 build/torch/bin/python tests/scripts/train_test.py
 build/torch/bin/python tests/plugins/torch_plugin_test.py build/release
+build/torch/bin/python tests/plugins/torch_backend_test.py build/release
 build/torch/bin/python tests/python/hf_test.py build/release
-build/torch/bin/python tests/docs/tutorial_test.py PagesTest.test_the_page_about_hugging_face build/release
+build/torch/bin/python tests/docs/tutorial_test.py PagesTest.test_the_page_about_hugging_face \
+  PagesTest.test_the_page_about_pytorch build/release

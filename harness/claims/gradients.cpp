@@ -5,6 +5,7 @@
 
 #include "harness/claims/precision.hpp"
 #include "harness/claims/structural.hpp"
+#include "harness/core/torch_place.hpp"
 
 namespace attnbench {
 
@@ -115,7 +116,8 @@ ClaimResults test_gradients(const Subject& subject, const Probes& probes, std::u
     compare(in_float.K, want.K);
     compare(in_float.V, want.V);
     // Rounding in float may cross a kink, and derivatives of small features are large: a thousandth of the largest.
-    results.push_back(compared(claim, "float against double, " + one.name(), worst, 1e-3));
+    results.push_back(
+        compared(claim, "float against double, " + one.name(), worst, limit_at_dtype(subject.params, 1e-3)));
   }
   return results;
 }

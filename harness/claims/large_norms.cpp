@@ -2,6 +2,7 @@
 // (keys underflow as |k| grows). Checks that every number is finite and, if nothing cancels, that rows
 // still sum to one.
 #include "harness/claims/structural.hpp"
+#include "harness/core/torch_place.hpp"
 
 namespace attnbench {
 
@@ -30,7 +31,8 @@ ClaimResults test_large_norms(const Subject& subject, const Probes& probes, std:
     const Matrix<float> sums = attended(*method, head, one.shape.mask);
     // Sums over at most 600 keys and 2^20 features of one sign are accurate to 1e-3 in float, in any order.
     results.push_back(compared(claim, "row sums less 1, " + one.name(),
-                               static_cast<double>((sums.array() - 1).abs().maxCoeff()), 1e-3));
+                               static_cast<double>((sums.array() - 1).abs().maxCoeff()),
+                               limit_at_dtype(subject.params, 1e-3)));
   }
   return results;
 }

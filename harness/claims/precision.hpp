@@ -17,4 +17,9 @@ Result compare_with_double(const std::string& claim, const std::string& tested, 
                            const Approximation<double>& exact, const Probe& one, const std::vector<double>& condition,
                            double rounding);
 
+// Compares rows in a type whose numbers lie `spacing` apart at 1 with those of the same draw in double: how far they
+// are off, over what random changes of Q and K by that part of themselves do in double and one spacing of V.
+Result compare_coarse_with_double(const std::string& claim, const std::string& tested, const Matrix<double>& got,
+                                  const Approximation<double>& exact, const Probe& one, double spacing, double allowed);
+
 }  // namespace attnbench

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "harness/claims/structural.hpp"
+#include "harness/core/torch_place.hpp"
 
 namespace attnbench {
 
@@ -42,7 +43,7 @@ Result compare_precisions(const Drawing& drawing) {
     worst = worse(worst, fits ? (found->second - tensor).cwiseAbs().maxCoeff() / (size == 0 ? 1 : size) : INFINITY);
   }
   // Float rounds what was drawn in double; what a method computes from its draw may round some more.
-  return compared("draws", "the state in float less that in double", worst, 1e-5);
+  return compared("draws", "the state in float less that in double", worst, limit_at_dtype(drawing.params(), 1e-5));
 }
 
 }  // namespace

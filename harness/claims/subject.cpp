@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/core/torch_place.hpp"
 
 namespace attnbench {
 
@@ -27,6 +28,15 @@ bool assumed(const Params& method, bool MethodEntry::*none) {
          });
 }
 
+// The transcription, of the draw that f64 makes.
+Transcription of_f64(const Transcription& given) {
+  if (!given) return given;
+  return [given](const Draw& draw, const Approximation<double>& drawn, const Head<double>& head, Mask mask) {
+    const Params params = in_precision_of_cell(draw.params);
+    return given(draw.with(params), drawn, head, mask);
+  };
+}
+
 }  // namespace
 
 Subject subject_of(const Params& params) {
@@ -37,12 +47,16 @@ Subject subject_of(const Params& params) {
                   .theory = entry.theory,
                   .fitted = entry.fitted(params),
                   .f32 = make_approximation<float>,
-                  .f64 = make_approximation<double>,
+                  .f64 =
+                      [](const Draw& draw) {
+                        const Params params = in_precision_of_cell(draw.params);
+                        return make_approximation<double>(draw.with(params));
+                      },
                   .memory = entry.memory,
                   .cost = entry.cost,
                   .memory_assumed = assumed(params, &MethodEntry::memory_assumed),
                   .cost_assumed = assumed(params, &MethodEntry::cost_assumed),
-                  .transcription = entry.transcription,
+                  .transcription = of_f64(entry.transcription),
                   .built_in = is_built_in(params.source_files())};
   const auto& declared = params.declared();
   if (std::any_of(declared.begin(), declared.end(), [](const Parameter& p) { return p.catalogue == "projections"; }))

@@ -9,6 +9,7 @@
 #include "harness/claims/print.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/terminal.hpp"
+#include "harness/cli/torch_options.hpp"
 #include "harness/machine/resources.hpp"
 
 namespace attnbench::check_command {
@@ -75,6 +76,7 @@ int run(const std::vector<std::string>& words) {
   std::optional<int> threads;
   std::vector<std::string> specs;
   bool all = false, as_json = false;
+  TorchOptions torch;
   options::options_description visible("options");
   visible.add_options()("spec", options::value(&specs), "method specs")(
       "all", options::bool_switch(&all),
@@ -85,6 +87,7 @@ int run(const std::vector<std::string>& words) {
       "seed", options::value(&settings.seed)->value_name("N")->default_value(settings.seed), "base seed")(
       "threads", options::value<int>()->value_name("N")->notifier([&](int given) { threads = given; }),
       "the results do not depend on it [all cores of the allowed set; 1 for methods in Python]");
+  add_torch_options(visible, torch);
   if (!parse_arguments("check", visible, words, {{"spec", -1}})) return 0;
   if (specs.empty() == !all) throw Misuse("check: give method specs or --all; see attnbench list methods");
   if (!(settings.error_rate > 0 && settings.error_rate < 1))
@@ -92,6 +95,7 @@ int run(const std::vector<std::string>& words) {
   if (threads && *threads < 1) throw Misuse(fmt::format("--threads {}: expected at least 1", *threads));
 
   settings.asked_budget = !all;
+  specs = with_torch_options(specs, torch);
 
   const auto start = std::chrono::steady_clock::now();
   const auto subjects = all ? all_subjects() : named_subjects(specs, settings.seed);

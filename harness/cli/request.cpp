@@ -12,6 +12,7 @@
 #include "harness/cli/config.hpp"
 #include "harness/cli/option_error.hpp"
 #include "harness/cli/specs.hpp"
+#include "harness/cli/torch_options.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
 
@@ -61,6 +62,7 @@ struct Words {
   std::string dv, heads, precision, round, logit_scale, match, replicates, until, shard, timeout, memory, wait_quiet,
       threads, seed, results, config;
   bool causal = false, bidirectional = false, retry = false, all = false, audit = false;
+  TorchOptions torch;
 };
 
 // in_file: only the options that a file may contain.
@@ -87,9 +89,10 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
       "precision", text(words.precision, "TYPE"), "f32 or f64 [f64; f32 for timing and for whole models]")(
       "round", with_default(words.round, "TYPE", "none"),
       "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
-      "logit-scale", text(words.logit_scale, "X"), "multiplies the logits [1]")(
-      "sweep", list(words.sweeps, "AXIS=VALUES"),
-      "m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
+      "logit-scale", text(words.logit_scale, "X"), "multiplies the logits [1]");
+  add_torch_options(known, words.torch);
+  known.add_options()("sweep", list(words.sweeps, "AXIS=VALUES"),
+                      "m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
       "zip", list(words.zips, "AXIS,AXIS"), "axes of --sweep that move together instead of multiplying (repeatable)")(
       "match", text(words.match, "COST=VALUE"),
       "flops=, bytes=, features= or seconds=VALUE: choose each method's budget for this cost of one call on one head")(
@@ -203,6 +206,7 @@ RunArguments meaning_of(const Words& words, const std::string& command) {
   std::vector<std::string> methods = method_specs("--method", words.method);
   for (std::string& spec : method_specs("--methods", words.methods)) methods.push_back(std::move(spec));
   if (methods.empty()) throw Misuse(command + ": no --method given; see attnbench list methods");
+  methods = with_torch_options(methods, words.torch);
   std::vector<std::string> inputs;
   for (const std::string& word : words.inputs) inputs.push_back(input_spec(word));
   if (inputs.empty()) inputs = {"gaussian"};
@@ -307,6 +311,7 @@ std::vector<OptionGroup> request_groups() {
   return {{"what is measured", {"method", "methods", "input", "sweep", "zip", "match"}},
           {"the problem",
            {"n", "d", "dv", "heads", "causal", "bidirectional", "precision", "round", "logit-scale", "seed"}},
+          {"methods in PyTorch", {"device", "dtype", "compile"}},
           {"how often and how long",
            {"replicates", "until", "retry", "timeout", "memory", "threads", "wait-quiet", "shard"}},
           {"results and options", {"results", "audit", "all", "config", "help"}}};

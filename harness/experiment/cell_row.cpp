@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/approximation.hpp"
+#include "harness/core/torch_place.hpp"
+#include "harness/machine/accelerator.hpp"
 #include "harness/store/environment.hpp"
 
 namespace attnbench {
@@ -37,6 +39,12 @@ std::string parameters_json(const Cell& cell) {
 const std::vector<std::string> timing_sources{"harness/workers/timing_session.cpp", "harness/machine/load.cpp",
                                               "harness/timing/session.cpp"};
 const std::vector<std::string> none;
+
+// A device is a machine of its own: times on it say nothing of those on the processor beside it.
+std::string machine_of(const Params& method) {
+  if (!computes_on_device(method)) return this_machine();
+  return fmt::format("{}, {}", this_machine(), accelerator_name(device_of(method)));
+}
 }  // namespace
 
 CellRow row_of(const Cell& cell, bool timing) {
@@ -56,7 +64,7 @@ CellRow row_of(const Cell& cell, bool timing) {
               .threads = timing ? cell.threads : 0,
               .parameters = parameters_json(cell),
               .source_version = source_version(files, timing ? timing_sources : none),
-              .machine = timing ? this_machine() : ""};
+              .machine = timing ? machine_of(cell.method) : ""};
   const std::string identity = fmt::format("{}\n{}\n{}\n{}\nthreads={}\n{}", row.experiment, row.method,
                                            cell.input_key(), row.parameters, row.threads, row.source_version);
   row.key = fmt::format("{:016x}{:016x}", hash_bytes(identity), hash_bytes(identity + "\n"));

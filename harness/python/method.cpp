@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/all_heads.hpp"
+#include "harness/core/torch_place.hpp"
 #include "harness/python/abilities.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
@@ -203,7 +204,13 @@ std::unique_ptr<Approximation<T>> linear_attention(const Declared& declared, con
 
 template <class T>
 MakeApproximation<T> maker(const DeclaredClass& declared) {
-  return [declared](const Draw& draw) -> std::unique_ptr<Approximation<T>> {
+  return [declared](const Draw& given) -> std::unique_ptr<Approximation<T>> {
+    constexpr Precision own = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
+    // A cell in float draws in double to see what float costs it: that instance has no coarser type of its own.
+    const bool reference = own == Precision::f64 && given.shape.precision == Precision::f32;
+    const Params params = reference ? in_precision_of_cell(given.params) : given.params;
+    Draw draw = given.with(params);
+    draw.shape.precision = own;
     auto by_features = declared->maps ? linear_attention<T>(*declared, draw) : nullptr;
     if (!declared->attends) return by_features;
     return std::make_unique<PythonMethod<T>>(declared, draw, std::move(by_features));

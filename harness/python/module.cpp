@@ -17,6 +17,8 @@
 #include "harness/python/in_process.hpp"
 #include "harness/python/recording.hpp"
 #include "harness/store/export.hpp"
+#include "harness/timing/device_facts.hpp"
+#include "harness/timing/handover.hpp"
 #include "harness/workers/serve.hpp"
 
 namespace attnbench {
@@ -218,6 +220,10 @@ PYBIND11_MODULE(_native, module) {
   module.def("set_spoilt", [](const py::function& spoilt) {
     PyObject* const kept = py::function(spoilt).release().ptr();
     set_spoilt([kept] { return in_python("", [&] { return py::handle(kept)().cast<bool>(); }); });
+  });
+  module.def("add_conversion", [](double seconds) { add_handover(seconds, 0); });
+  module.def("tell_device", [](const std::optional<double>& peak_bytes, const std::string& backend) {
+    tell_device({peak_bytes, backend});
   });
   module.attr("__version__") = ATTNBENCH_VERSION;
   add_functions(module);

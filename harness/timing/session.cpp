@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "harness/core/torch_place.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/machine/resources.hpp"
 
@@ -63,12 +64,16 @@ std::string session_key(const Cell& cell) {
   Cell any = cell;
   Shape& shape = any.problem.shape;
   shape.nq = shape.nk = shape.mask.offset = 0;
-  return fmt::format("{} threads={} {}", cell.experiment.spec(), cell.threads, any.input_key());
+  const std::string key = fmt::format("{} threads={} {}", cell.experiment.spec(), cell.threads, any.input_key());
+  return computes_on_device(cell.method) ? key + " " + partner_of(cell).method.spec() : key;
 }
 
 Cell partner_of(const Cell& cell) {
   Cell partner = cell;
-  partner.method = Params("methods", "softmax");
+  const bool on_device = computes_on_device(cell.method);
+  partner.method = Params("methods", on_device ? "torch-softmax" : "softmax");
+  if (on_device)
+    for (const char* place : {"device", "dtype"}) partner.method = partner.method.with(place, cell.method.text(place));
   return partner;
 }
 

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "harness/machine/peak_memory.hpp"
+#include "harness/timing/device_facts.hpp"
 
 namespace attnbench {
 
@@ -56,6 +57,21 @@ void record_handovers(const Member& member, const std::string& spec, Recorder& r
   record.scalar("interpreter_seconds", "s", median(interpreter));
   record.note(fmt::format("{} is Python: of its seconds, {:.1g} are the interpreter's; conversion is not among them",
                           spec, median(interpreter)));
+}
+
+// Memory of the device is the device's own to tell.
+void record_memory(TimedCall& subject, const std::string& spec, Recorder& record) {
+  take_device_facts();
+  const auto bytes = peak_bytes([&] { subject.call(); });
+  const auto told = take_device_facts();
+  if (told && told->peak_bytes)
+    record.scalar("peak_bytes", "B", *told->peak_bytes);
+  else if (bytes)
+    record.scalar("peak_bytes", "B", *bytes);
+  else
+    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
+  if (told && !told->backend.empty())
+    record.note(fmt::format("{} was computed by the backend {}", spec, told->backend));
 }
 
 // a over b, block by block.
@@ -192,10 +208,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   record.array("load", "1", {count}, around.load);
   record.scalar("session", "s", around.session);
   record_handovers(own_, task_.cell.method.spec(), record);
-  if (const auto bytes = peak_bytes([&] { own_.subject->call(); }))
-    record.scalar("peak_bytes", "B", *bytes);
-  else
-    record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
+  record_memory(*own_.subject, task_.cell.method.spec(), record);
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }

@@ -42,8 +42,9 @@ Ending ending_of_current_exception() {
     return {Ending::Kind::skipped, e.what()};
   } catch (const NumericallyInvalid& e) {
     return {Ending::Kind::invalid, e.what()};
-  } catch (const std::bad_alloc&) {
-    return {Ending::Kind::out_of_memory, "an allocation was refused"};
+  } catch (const std::bad_alloc& e) {
+    const bool says_which = e.what() != std::string_view(std::bad_alloc().what());
+    return {Ending::Kind::out_of_memory, says_which ? e.what() : "an allocation was refused"};
   } catch (const std::exception& e) {
     return {Ending::Kind::failed, e.what()};
   } catch (...) {

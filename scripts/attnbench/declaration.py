@@ -53,7 +53,8 @@ class Declaration(Entry):
 
     def __init__(self, cls: type[Any], file: str, module: str = "") -> None:
         """module: the name by which the file is imported, if it is."""
-        self.batched = bool(getattr(cls, "batched", False))
+        self.cls = cls
+        self.batched = self._takes_all_heads()
         if self.batched:
             self.constructor = tuple("seeds" if name == "seed" else name for name in self.constructor)
         super().__init__(cls, file, module)
@@ -86,6 +87,9 @@ class Declaration(Entry):
                 "features_k to see it by"
             )
         self._read_cost_text()
+
+    def _takes_all_heads(self) -> bool:
+        return bool(getattr(self.cls, "batched", False))
 
     def _read_abilities(self) -> None:
         self.tensors = bool(getattr(self.cls, "tensors", False))

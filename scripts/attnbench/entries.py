@@ -10,6 +10,7 @@ from attnbench.declaration import Declaration, computes_attention
 from attnbench.entry import Entry
 from attnbench.experiments import Experiment, ExperimentDeclaration
 from attnbench.inputs import Input, InputDeclaration
+from attnbench.torch_declaration import TorchDeclaration, computes_by_torch
 
 EXPECTED = (
     "a method has attend(self, q, k, v, causal), or features_q and features_k(self, x); an input derives from "
@@ -28,7 +29,8 @@ def entry_of(cls: type[Any], file: str, module: str = "") -> Entry:
     """The entry that a class makes. Raises Misuse if the class is not valid."""
     bases = ((Input, InputDeclaration), (Experiment, ExperimentDeclaration))
     kinds: list[type[Entry]] = [kind for base, kind in bases if issubclass(cls, base)]
-    kinds += [Declaration] if computes_attention(cls) else []
+    if computes_attention(cls):
+        kinds.append(TorchDeclaration if computes_by_torch(cls) else Declaration)
     if len(kinds) != 1:
         count = "of two kinds" if kinds else "of no kind"
         raise Misuse(f"class {cls.__name__} is {count}: {EXPECTED}")

@@ -15,6 +15,19 @@ from attnbench.loading import name_of
 Array = NDArray[np.floating[Any]]
 
 
+def _tensor_as_array(given: Any, name: str) -> Any:
+    """A tensor of PyTorch as an array, anything else as it is. Raises Misuse for one that this process cannot read."""
+    if type(given).__module__.partition(".")[0] != "torch":
+        return given
+    if given.device.type != "cpu":
+        raise Misuse(f"{name} is a tensor on {given.device}; expected one on the CPU: {name}.cpu()")
+    if given.requires_grad:
+        raise Misuse(f"{name} is a tensor that carries gradients, which end here; expected {name}.detach()")
+    if not given.dtype.is_floating_point or given.dtype.itemsize < 4:
+        raise Misuse(f"{name} is a tensor of {given.dtype}; expected float32 or float64: {name}.float()")
+    return given.numpy()
+
+
 def _four_axes(array: Array, name: str) -> Array:
     if not 2 <= array.ndim <= 4:
         raise Misuse(f"{name} has shape {array.shape}; expected [n, d], [heads, n, d] or [batch, heads, n, d]")
@@ -23,7 +36,7 @@ def _four_axes(array: Array, name: str) -> Array:
 
 def _arrays(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Array]:
     """float32 when all three are, float64 otherwise."""
-    given = [np.asarray(x) for x in (q, k, v)]
+    given = [np.asarray(_tensor_as_array(x, name)) for x, name in zip((q, k, v), "qkv")]
     for array, name in zip(given, "qkv"):
         if array.dtype.kind not in "fiu":
             raise Misuse(f"{name} is of type {array.dtype}; expected numbers")
@@ -134,7 +147,7 @@ def attention_matrix(
     scaled: bool = False,
 ) -> Array:
     """The matrix A of out = A v, [..., nq, nk], as attend applies it (v = the identity). Otherwise as `attend`."""
-    keys = np.asarray(k)
+    keys = np.asarray(_tensor_as_array(k, "k"))
     return _applied("attention", method, q, keys, keys, causal, seed, calibration, state, extra, scaled)
 
 
@@ -150,7 +163,7 @@ def kernel(
     scaled: bool = False,
 ) -> Array:
     """The estimates of exp(q_i.k_j) before anything is normalised, [..., nq, nk]. Otherwise as `attend`."""
-    keys = np.asarray(k)
+    keys = np.asarray(_tensor_as_array(k, "k"))
     return _applied("kernel", method, q, keys, keys, False, seed, calibration, state, extra, scaled)
 
 

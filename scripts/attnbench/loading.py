@@ -15,6 +15,7 @@ from attnbench.entries import EXPECTED, entry_of, is_entry
 from attnbench.entry import Entry
 from attnbench.imported import file_of
 from attnbench.opened import PLUGIN, opened
+from attnbench.torch_declaration import TorchDeclaration
 
 Class = TypeVar("Class", bound=type)
 NOTEBOOK = "<a class of this process>"  # in place of a file
@@ -29,7 +30,7 @@ def _register_plugin(plugin: str, again: bool, reimport: bool) -> list[str]:
         file, module, classes = opened(plugin, is_entry, reimport)
     finally:
         _opening = False
-    entries = [entry_of(cls, file, module) for cls in classes]
+    entries: list[Entry] = [entry_of(cls, file, module) for cls in classes]
     if not entries:
         raise Misuse(f"it defines no class that is a method, an input or an experiment: {EXPECTED}")
     names = [(entry.kind, entry.name) for entry in entries]
@@ -40,7 +41,23 @@ def _register_plugin(plugin: str, again: bool, reimport: bool) -> list[str]:
         _add(entry, again)
         if again:
             _registered.pop((entry.kind, entry.name), None)  # workers have it from the plugin
+    if any(isinstance(entry, TorchDeclaration) for entry in entries):
+        _add_torch_methods(plugin)
     return [entry.name for entry in entries]
+
+
+def _add_torch_methods(plugin: str) -> None:
+    """The methods in PyTorch that come with attnbench, beside those of a plugin: softmax on its device is one of them."""
+    from attnbench.torch_methods import METHODS
+
+    there = _native.summaries("methods")
+    for cls in METHODS:
+        file = file_of(cls)
+        assert file is not None
+        entry = entry_of(cls, file)
+        if entry.name not in there:
+            entry.files.append(plugin)  # workers have it from there
+            _add(entry, False)
 
 
 def _add(entry: Entry, again: bool) -> None:

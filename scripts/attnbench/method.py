@@ -113,6 +113,11 @@ class Method:
     departure: str = ""
     """Where the method does something else than its `reference`, and why, for `describe`."""
 
+    backend: str | None = None
+    """"torch": every function takes and returns torch tensors [heads, n, d], on the device and in the dtype that the
+    parameters `device` and `dtype` of its spec name; `compile` is the third that such a class gets. The constructor is given
+    `device` and `dtype` if it names them, and `seeds`, one a head. Tensors are contiguous."""
+
     tensors: bool = False
     """attend takes and returns torch tensors, and autograd gives its gradients."""
 

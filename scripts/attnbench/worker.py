@@ -17,6 +17,12 @@ from attnbench import _native  # noqa: E402
 from attnbench.loading import load_in_worker, share_symbols  # noqa: E402
 
 
+def _spoilt() -> bool:
+    """Whether this process can measure no more: a device has failed in it, or a method has left a thread behind."""
+    torch_backend = sys.modules.get("attnbench.torch_backend")
+    return _others_run() or (torch_backend is not None and torch_backend.lost_device())
+
+
 def _others_run() -> bool:
     """Whether a method has left a thread behind. Those of C++ that passed through Python do not count."""
     return any(
@@ -33,7 +39,7 @@ def main() -> None:
     # torch.from_numpy warns of read-only arrays, but these are meant to be read-only.
     warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
     _native.set_loader(load_in_worker)
-    _native.set_spoilt(_others_run)
+    _native.set_spoilt(_spoilt)
     if any(file.endswith(".so") for file in _native.plugins()):
         share_symbols()
     code = _native.run(["attnbench", "worker", *sys.argv[1:]])

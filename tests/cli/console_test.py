@@ -358,9 +358,15 @@ class HelpTest(Folder):
             text = self.done(command, "--help")
             parts = re.split(r"\n\n(?=[a-z])", text)
             heads = [part.splitlines()[0] for part in parts if "\n  -" in part]
-            groups = ["what is measured", "the problem", "how often and how long", "results and options"]
+            groups = [
+                "what is measured",
+                "the problem",
+                "methods in PyTorch",
+                "how often and how long",
+                "results and options",
+            ]
             self.assertEqual(heads, [*groups, "options of every command"])  # none is left in "options"
-            for heading, option in zip(groups, ("--sweep", "--causal", "--timeout", "--results")):
+            for heading, option in zip(groups, ("--sweep", "--causal", "--device", "--timeout", "--results")):
                 (part,) = (part for part in parts if part.startswith(heading))
                 self.assertRegex(part, rf"\n  (-\w, )?{option} ?")
 

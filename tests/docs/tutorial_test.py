@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""README.md, docs/guide.md, docs/tutorial.md, docs/python.md, docs/hugging-face.md and docs/sharing.md are true: this test
+"""README.md, docs/guide.md, docs/tutorial.md, docs/python.md, docs/pytorch.md, docs/hugging-face.md and docs/sharing.md are true: this test
 writes their files into an empty folder, runs their commands there and compares the output.
 
 Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake, python, json or bibtex block is the file that its first comment names. The
@@ -45,6 +45,12 @@ class PagesTest(unittest.TestCase):
         if find_spec("torch") is None or find_spec("transformers") is None:
             self.skipTest("no torch or no transformers; scripts/test_torch.sh installs both and runs this test")
         self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/hugging-face.md"))
+
+    def test_the_page_about_pytorch(self) -> None:
+        self.require_python()
+        if find_spec("torch") is None:
+            self.skipTest("no torch; scripts/test_torch.sh installs it and runs this test")
+        self.assertTrue({"python", "sh", "text"} <= self.kinds_of("docs/pytorch.md"))
 
     def test_the_guide(self) -> None:
         self.assertTrue({"python", "sh", "text", "console"} <= self.kinds_of("docs/guide.md"))

@@ -1,0 +1,26 @@
+// Where and in which type a method in PyTorch computes. A class with backend = "torch" has three parameters of its spec
+// for that: device (cpu, cuda, cuda:1), dtype and compile.
+#pragma once
+
+#include <string>
+
+#include "harness/core/parameters.hpp"
+
+namespace attnbench {
+
+// Whether the method of a spec, or one inside it, computes by PyTorch.
+bool computes_by_torch(const Params& method);
+// Whether it does so on another device than the processor.
+bool computes_on_device(const Params& method);
+// "cuda:1"; "cpu" for every method that does not compute by PyTorch.
+std::string device_of(const Params& method);
+// The same method in the precision of its cell: float64 in double, float32 in float. It has a dtype of its own
+// otherwise.
+Params in_precision_of_cell(const Params& method);
+inline constexpr double spacing_of_float16 = 0x1p-10, spacing_of_bfloat16 = 0x1p-7;
+// The spacing of numbers at 1 in the type that an instance in float computes in: float's, or that of its dtype.
+double spacing_of(const Params& method);
+// A limit that holds in float, or 16 spacings at 1 where numbers are coarser than that.
+double limit_at_dtype(const Params& method, double in_float);
+
+}  // namespace attnbench

@@ -1,0 +1,28 @@
+"""Linear attention with elu(x) + 1."""
+
+from __future__ import annotations
+
+import torch
+
+from attnbench.torch_methods.linear_attention import causal_linear_attention, linear_attention
+
+
+class TorchLinear:
+    """Linear attention with phi(x) = elu(x) + 1, in PyTorch.
+
+    A = D^-1 phi(Q) phi(K)^T
+    """
+
+    backend = "torch"
+    reference = "Katharopoulos et al. 2020, arXiv:2006.16236, eq. 7"
+    claims = {
+        "row_stochastic": True,
+        "non_negative": True,
+        "permutation_equivariant": True,
+        "exact_when": "compile=false is linear",
+    }
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+        """In O(n d dv) time, in chunks under a causal mask."""
+        queries, keys = (torch.nn.functional.elu(x) + 1 for x in (q, k))
+        return (causal_linear_attention if causal else linear_attention)(queries, keys, v)

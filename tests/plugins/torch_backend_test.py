@@ -1,0 +1,318 @@
+#!/usr/bin/python3
+"""Classes with backend = "torch", on the processor: tests/plugins/python/tensor_classes.py and scripts/attnbench/torch_methods.
+
+Run as tests/plugins/torch_backend_test.py BUILD_FOLDER. Without torch: exit code 77. The processor also takes the part of a
+device (TENSOR_CLASSES_PRETEND_CUDA), for what the runner does with one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from importlib.util import find_spec
+from pathlib import Path
+
+if find_spec("torch") is None:
+    print("skipped: this Python has no torch; scripts/test_torch.sh installs one and runs this test")
+    sys.exit(77)
+
+SOURCE = Path(__file__).resolve().parent / "python/tensor_classes.py"
+BUILD = Path()
+
+
+def attnbench(*words: str, plugin: Path = SOURCE, pretend: bool = False) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **({"TENSOR_CLASSES_PRETEND_CUDA": "1"} if pretend else {})}
+    command = [str(BUILD / "attnbench"), *words, "--plugin", str(plugin), "--python", sys.executable]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+class TorchBackendTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.results = str(self.folder / "results.db")
+
+    def rows(self) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(attnbench("export", self.results, "--clock").stdout)))
+
+    def values(self, metric: str) -> dict[str, float]:
+        return {row["method"]: float(row["value"]) for row in self.rows() if row["metric"] == metric}
+
+    def measured(self, *words: str, pretend: bool = False) -> subprocess.CompletedProcess[str]:
+        made = attnbench("run", *words, "--results", self.results, pretend=pretend)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        return made
+
+    # --- check ---
+
+    def checked(self, *specs: str, code: int = 0) -> dict[str, str]:
+        """The report of each spec, from one command: to import torch takes longer than a check."""
+        made = attnbench("check", *specs)
+        self.assertEqual(made.returncode, code, made.stdout + made.stderr)
+        reports = re.split(r"^(?=\S+$)", made.stdout, flags=re.MULTILINE)
+        return {report.partition("\n")[0]: report for report in reports}
+
+    def test_a_right_class_passes_in_every_type(self) -> None:
+        for spec, report in self.checked("relu", *(f"relu:dtype={x}" for x in ("float32", "float16", "bfloat16"))).items():
+            for claim in ("formula", "precision", "causal", "heads", "gradients"):
+                self.assertRegex(report, rf"{claim} +PASS", spec)
+            if spec.endswith("bfloat16"):
+                self.assertRegex(report, r"precision +PASS .*bfloat16 against double")
+
+    def test_what_a_class_may_have_gets_tensors(self) -> None:
+        for spec, report in self.checked("sums", "sums:dtype=bfloat16").items():
+            for claim in ("second-paths", "state", "draws", "decoder", "gradients", "heads"):
+                self.assertRegex(report, rf"{claim} +PASS", spec)
+
+    def test_a_planted_mistake_fails(self) -> None:
+        planted = {
+            "wrong-formula": r"formula +FAIL",
+            "wrong-in-half": r"precision +PASS",
+            "wrong-in-half:dtype=bfloat16": r"precision +FAIL .*bfloat16 against double",
+            "wrong-in-half:dtype=float16": r"precision +FAIL .*float16 against double",
+            "leaks-in-half:dtype=bfloat16": r"causal +FAIL",
+            "leaks-in-half:dtype=float16": r"causal +PASS",
+        }
+        reports = self.checked(*planted, code=1)
+        for spec, said in planted.items():
+            self.assertRegex(reports[spec], said, spec)
+            self.assertEqual("FAIL" in reports[spec], "FAIL" in said, reports[spec])
+
+    def test_the_methods_that_come_with_it(self) -> None:
+        specs = ["torch-softmax", "torch-linear", "torch-performer:m=16", "torch-local:window=5"]
+        in_half = ["torch-softmax:dtype=bfloat16", "torch-linear:dtype=bfloat16", "torch-local:dtype=bfloat16,window=5"]
+        reports = self.checked(*specs, *in_half)
+        self.assertEqual(len(reports), 7)
+        self.assertEqual(sum("exact-when    PASS" in reports[spec] for spec in specs), 3)
+        self.assertRegex(reports["torch-performer:m=16"], r"unbiased +PASS")
+
+    def test_they_equal_those_in_cpp_with_the_same_state(self) -> None:
+        code = (
+            "import sys, attnbench, numpy as np\n"
+            f"attnbench.load({str(SOURCE)!r})\n"
+            "arrays = np.random.default_rng(1).standard_normal((3, 2, 300, 16))\n"
+            "state = attnbench.state('performer:m=24', arrays[0], arrays[1])\n"
+            "for ours, theirs, given in (('torch-softmax', 'softmax', None), ('torch-linear', 'linear', None),\n"
+            "                            ('torch-local:window=7', 'local:window=7', None),\n"
+            "                            ('torch-performer:m=24', 'performer:m=24', state)):\n"
+            "    for causal in (False, True):\n"
+            "        for kind, limit in ((np.float64, 1e-12), (np.float32, 2e-5)):\n"
+            "            q, k, v = arrays.astype(kind)\n"
+            "            a, b = (attnbench.attend(s, q, k, v, causal=causal, state=given) for s in (ours, theirs))\n"
+            "            assert abs(a - b).max() < limit, (ours, causal, kind, abs(a - b).max())\n"
+            "print('equal')\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+        made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        self.assertEqual(made.stdout, "equal\n", made.stderr)
+
+    # --- measure ---
+
+    def test_errors_in_the_type_that_was_asked(self) -> None:
+        shared = ("attention-error", "-n", "64", "-d", "8", "--method", "torch-softmax")
+        self.measured(*shared, "--method", "torch-softmax:dtype=float16")
+        self.measured(*shared, "--dtype", "bfloat16")
+        errors = {
+            row["parameters.dtype"] if "parameters.dtype" in row else row["dtype"]: float(row["value"])
+            for row in self.rows()
+            if row["metric"] == "relative_output_error"
+        }
+        self.assertLess(errors["precision"], 1e-14)
+        self.assertTrue(1e-5 < errors["float16"] < 1e-3 < errors["bfloat16"] < 2e-2, errors)
+
+    def test_rank_decode_training_and_whole_models(self) -> None:
+        self.measured("rank", "-n", "64", "-d", "8", "--method", "torch-performer:m=8")
+        self.measured("gradient-rounding", "-n", "64", "-d", "8", "--method", "torch-linear", "--precision", "f32")
+        timed = ("blocks=2,turn=1", "-n", "64", "-d", "8", "--threads", "1")
+        self.measured("training-step:" + timed[0], *timed[1:], "--method", "torch-linear", "--method", "torch-softmax")
+        words = ("--method", "sums", "--input", "gated", "--causal")
+        gated = (
+            "import attnbench\nimport numpy as np\n\n\nclass Gated(attnbench.Input):\n    provides = {'gate': ('n', 1)}\n\n"
+            "    def draw(self, shape, seed):\n        g = np.random.default_rng(seed)\n"
+            "        q, k = (g.standard_normal((n, shape.d)) for n in (shape.nq, shape.nk))\n"
+            "        return q, k, g.standard_normal((shape.nk, shape.dv)), {'gate': g.random((shape.nk, 1))}\n"
+        )
+        (self.folder / "gated.py").write_text(gated)
+        self.measured("decode:" + timed[0], *timed[1:], *words, "--plugin", str(self.folder / "gated.py"))
+        self.measured("model-loss", "--input", "model", "--method", "torch-local:window=16", "-n", "64", "-r", "2")
+        done = {row["experiment"].partition(":")[0] for row in self.rows() if row["ending"] == "done"}
+        self.assertEqual(done, {"rank", "gradient-rounding", "training-step", "decode", "model-loss"})
+
+    def test_all_heads_are_one_call(self) -> None:
+        made = attnbench(
+            "run", "speed:blocks=2,turn=1", "--method", "heads", "-n", "32", "-d", "8", "--heads", "5", "--results",
+            self.results,
+        )  # fmt: skip
+        self.assertRegex(made.stdout, r"heads +32 +skipped +5 heads in one call")
+
+    def test_times_have_conversion_apart_and_rounding_against_float64(self) -> None:
+        words = ("speed:blocks=2,turn=1", "-n", "128", "-d", "16", "--heads", "3", "--threads", "1")
+        made = self.measured(*words, "--method", "torch-softmax", "--method", "relu", "--dtype", "bfloat16")
+        self.assertIn("was computed by the backend", made.stdout + made.stderr)
+        rounding = self.values("rounding_error")
+        self.assertEqual(set(rounding), {"torch-softmax", "relu"})
+        for value in rounding.values():
+            self.assertTrue(1e-4 < value < 5e-2, rounding)
+        self.assertTrue(all(value > 0 for value in self.values("conversion_seconds").values()))
+
+    def test_compiled(self) -> None:
+        words = ("speed:blocks=2,turn=1", "-n", "64", "-d", "8", "--heads", "2", "--threads", "1")
+        self.measured(*words, "--method", "relu", "--compile")
+        self.measured("attention-error", "-n", "64", "-d", "8", "--method", "relu", "--compile")
+        self.measured("attention-error", "-n", "64", "-d", "8", "--method", "relu")
+        errors = [float(row["value"]) for row in self.rows() if row["metric"] == "relative_output_error"]
+        self.assertEqual(len(errors), 2)
+        self.assertAlmostEqual(errors[0], errors[1], delta=1e-12)
+
+    # --- devices ---
+
+    def test_without_the_device_a_cell_is_skipped(self) -> None:
+        import torch
+
+        if torch.cuda.is_available():
+            self.skipTest("there is a CUDA device")
+        made = attnbench(
+            "run", "attention-error", "--method", "relu", "-n", "32", "--device", "cuda:1", "--results", self.results
+        )
+        self.assertRegex(made.stdout, r"relu\S* +32 +skipped .*no CUDA device")
+        self.assertEqual({row["ending"] for row in self.rows()}, {"skipped"})
+        made = attnbench("check", "relu", "--device", "cuda")
+        self.assertIn("no CUDA device", made.stdout)
+        self.assertNotRegex(made.stdout, "PASS ")
+
+    def test_a_device_is_a_machine_of_its_own_with_softmax_of_its_own(self) -> None:
+        words = ("speed:blocks=2,turn=1", "-n", "64", "-d", "8", "--threads", "1")
+        self.measured(*words, "--method", "relu", "--device", "cuda:2", pretend=True)
+        self.measured(*words, "--method", "relu")
+        speedups = [row for row in self.rows() if row["metric"] == "speedup"]
+        self.assertEqual(len({row["machine"] for row in speedups}), 2)
+        self.assertEqual(sum(row["machine"].endswith(", cuda:2") for row in speedups), 1)
+        # Exact softmax is a member of the session on the device, and takes the turns that the speedup is over.
+        self.measured(*words, "--method", "relu", "--method", "torch-softmax", "--device", "cuda:3", pretend=True)
+        exact = [
+            row["method"] for row in self.rows() if row["machine"].endswith(", cuda:3") and row["metric"] == "speedup"
+        ]
+        self.assertIn("torch-softmax:device=cuda:3", exact)
+
+    def test_a_lost_device_fails_its_own_cell(self) -> None:
+        words = ("run", "attention-error", "-n", "32", "-d", "8", "--threads", "1", "--results", self.results)
+        made = attnbench(*words, "--method", "lost", "--method", "lost:fails=false")
+        self.assertRegex(made.stdout, r"lost +32 +failed +AcceleratorError: CUDA error: an illegal memory access")
+        self.assertEqual(
+            {row["fails"]: row["ending"] for row in self.rows()}, {"true": "failed", "false": "done"}, made.stdout
+        )
+
+    # --- misuse ---
+
+    def test_a_wrong_result_says_what_to_do(self) -> None:
+        mistakes = {
+            "array": r"failed +TypeError: attend returned a ndarray; expected a torch tensor, because backend = .torch.",
+            "device": r"failed +TypeError: attend returned a tensor on meta; expected one on cpu, .* device=q.device",
+            "shape": r"failed +TypeError: attend returned a tensor of shape \[32, 8\]; expected \[1, 32, 8\]",
+            "dtype": r"failed +TypeError: attend returned torch.float64; expected torch.float32, .* dtype=q.dtype",
+            "gradient": r"failed +TypeError: attend returned a tensor that carries gradients, .*detach\(\)",
+            "memory": r"out of memory +MemoryError: CUDA out of memory. Tried to allocate 80.00 GiB",
+        }
+        words = ["-n", "32", "-d", "8", "--dtype", "float32", "--results", self.results]
+        made = attnbench("run", "attention-error", *words, *(f"--method=result:mistake={mistake}" for mistake in mistakes))
+        for mistake, said in mistakes.items():
+            self.assertRegex(made.stdout, rf"result:\S*mistake={mistake}\S* +32 +{said}")
+
+    def test_a_result_need_not_be_contiguous(self) -> None:
+        self.measured("attention-error", "-n", "32", "-d", "8", "--method", "not-contiguous", "--method", "relu")
+        errors = self.values("relative_output_error")
+        self.assertAlmostEqual(errors["not-contiguous"], errors["relu"], delta=1e-14)
+
+    def test_a_tensor_that_is_kept(self) -> None:
+        made = attnbench("run", "attention-error", "-n", "32", "-d", "8", "--method", "kept", "--results", self.results)
+        self.assertRegex(made.stdout, r"failed +attend keeps k, or a view of it, beyond the call")
+
+    def test_what_is_refused_before_anything_runs(self) -> None:
+        run = ("run", "attention-error", "-n", "32", "--results", self.results)
+        for words, said in (
+            (
+                (*run, "--method", "performer", "--device", "cuda"),
+                r"--device cuda: performer computes in C\+\+ or NumPy",
+            ),
+            (
+                (*run, "-m", "performer", "-m", "softmax", "--compile"),
+                r"--compile: performer, softmax compute in C\+\+",
+            ),
+            (("check", "performer", "--dtype", "float16"), r"--dtype float16: performer computes in C\+\+ or NumPy"),
+            ((*run, "--method", "performer:device=cuda"), r"device"),
+            ((*run, "--method", "relu", "--dtype", "int8"), r"dtype.*int8.*float16"),
+            ((*run, "--method", "relu", "--device", "tpu"), r"device.*tpu.*cuda"),
+            (
+                (*run, "--method", "relu:dtype=float16", "--dtype", "float32"),
+                r"--dtype float32 and relu:dtype=float16 both say",
+            ),
+        ):
+            with self.subTest(words=words):
+                made = attnbench(*words)
+                self.assertEqual(made.returncode, 2, made.stdout + made.stderr)
+                self.assertRegex(made.stderr, said)
+        self.assertFalse(Path(self.results).exists())
+
+    def test_classes_that_are_refused(self) -> None:
+        attend = "    def attend(self, q, k, v, causal):\n        return v\n"
+        for body, said in (
+            ("    backend = 'jax'\n\n" + attend, r"backend = 'jax'; expected \"torch\", or no backend"),
+            ("    backend = 'torch'\n\n    def __init__(self, device='cpu'):\n        pass\n\n" + attend, r"parameter 'device' has the name"),
+            ("    backend = 'torch'\n    parameters = {'compile': 1}\n\n" + attend, r"parameter 'compile' has the name"),
+            (
+                "    backend = 'torch'\n\n    def features_q(self, x):\n        return x\n\n    features_k = features_q\n",
+                r"backend = \"torch\" and features_q and features_k, which linear attention in C\+\+ would run",
+            ),
+        ):  # fmt: skip
+            with self.subTest(body=body):
+                file = self.folder / "mine.py"
+                file.write_text(f"class Mine:\n{body}")
+                made = attnbench("describe", "mine", plugin=file)
+                self.assertEqual(made.returncode, 2)
+                self.assertRegex(made.stderr, said)
+
+    def test_without_torch_the_interpreter_is_named(self) -> None:
+        command = [str(BUILD / "attnbench"), "describe", "relu", "--plugin", str(self.folder / "mine.py")]
+        (self.folder / "mine.py").write_text(
+            "class Relu:\n    backend = 'torch'\n\n    def attend(self, q, k, v):\n        return v\n"
+        )
+        (self.folder / "hidden").mkdir()
+        (self.folder / "hidden/sitecustomize.py").write_text(
+            "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "hidden")}
+        made = subprocess.run([*command, "--python", sys.executable], capture_output=True, text=True, env=environment)
+        self.assertEqual(made.returncode, 2)
+        self.assertRegex(made.stderr, r"has no torch: install it there, or name another interpreter with --python")
+
+    def test_tensors_that_attend_of_the_module_refuses(self) -> None:
+        code = (
+            "import attnbench, torch\nx = torch.randn(2, 8, 4)\n"
+            "print(attnbench.attend('softmax', x, x, x.mT.contiguous().mT).shape)\n"
+            "for q in (x.clone().requires_grad_(), x.to('meta'), x.bfloat16(), x.int()):\n"
+            "    try:\n        attnbench.attend('softmax', q, x, x)\n"
+            "    except attnbench.Misuse as error:\n        print(error)\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+        made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        self.assertEqual(
+            made.stdout.splitlines(),
+            [
+                "(2, 8, 4)",
+                "q is a tensor that carries gradients, which end here; expected q.detach()",
+                "q is a tensor on meta; expected one on the CPU: q.cpu()",
+                "q is a tensor of torch.bfloat16; expected float32 or float64: q.float()",
+                "q is a tensor of torch.int32; expected float32 or float64: q.float()",
+            ],
+            made.stderr,
+        )
+
+
+if __name__ == "__main__":
+    BUILD = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
