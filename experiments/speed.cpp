@@ -118,7 +118,7 @@ std::vector<Parameter> parameters() {
   auto all = turn_parameters();
   all.push_back(Parameter::text("peer", "",
                                 "program of another implementation that takes turns as well, such as "
-                                "scripts/bench/pytorch.py; none when empty"));
+                                "scripts/bench/peers/pytorch.py; none when empty"));
   return all;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that need PyTorch, which scripts/test.sh skips where python3 has none. The first run installs PyTorch,
-# transformers and a small pretrained model in build/torch (1.2 GB). scripts/setup.sh --ci installs python3-venv, which this
-# needs.
+# transformers and a small pretrained model in build/torch (1.2 GB), and other libraries in build/peers (1.8 GB).
+# scripts/setup.sh --ci installs python3-venv, which this needs.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,5 +29,7 @@ build/torch/bin/python tests/scripts/train_test.py
 build/torch/bin/python tests/plugins/torch_plugin_test.py build/release
 build/torch/bin/python tests/plugins/torch_backend_test.py build/release
 build/torch/bin/python tests/python/hf_test.py build/release
+scripts/bench/install_peers.sh
+build/peers/bin/python tests/timing/peers_test.py build/release/attnbench
 build/torch/bin/python tests/docs/tutorial_test.py PagesTest.test_the_page_about_hugging_face \
   PagesTest.test_the_page_about_pytorch build/release

@@ -17,8 +17,9 @@ options::options_description plugin_options() {
   all.add_options()(
       "plugin", options::value<std::vector<std::string>>()->value_name("FILE"),
       "a plugin: .so, .py, a folder of them, or package.module:Class (repeatable; also ATTNBENCH_PLUGINS, separated by "
-      "colons)")("python", options::value<std::string>()->value_name("PROGRAM"),
-                 "interpreter of Python plugins, such as that of a virtual environment (also ATTNBENCH_PYTHON)");
+      "colons)")(
+      "python", options::value<std::string>()->value_name("PROGRAM"),
+      "interpreter of plugins and peers in Python, such as that of a virtual environment (also ATTNBENCH_PYTHON)");
   return all;
 }
 

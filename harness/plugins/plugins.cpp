@@ -196,6 +196,9 @@ void set_plugins(const Plugins& plugins) {
     for (const fs::path& plugin : required_plugins(given))
       if (std::find(files.begin(), files.end(), plugin) == files.end()) files.push_back(plugin);
   setenv(files_variable, joined(files).c_str(), 1);
+  // A peer in Python runs in the interpreter that is asked for, whether or not a plugin does.
+  if (plugins.python != attnbench::plugins().python)
+    setenv(python_variable, required_interpreter(plugins.python).c_str(), 1);
   if (!in_python(files)) return;
   if (!python_path().empty() && !fs::exists(python_path() / "attnbench"))
     throw Misuse(fmt::format(

@@ -10,6 +10,7 @@
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/write_safetensors.hpp"
 #include "harness/machine/scratch_folder.hpp"
+#include "harness/plugins/plugins.hpp"
 
 namespace attnbench {
 
@@ -24,13 +25,15 @@ void append(Tensor& tensor, const Matrix<double>& of_head) {
   tensor.values.insert(tensor.values.end(), of_head.data(), of_head.data() + of_head.size());
 }
 
+bool in_python(const std::string& program) { return program.ends_with(".py"); }
 }  // namespace
 
 struct Peer::Process {
   explicit Process(const std::string& program) : name(program) {
     Peer::check(program);
-    child = process::child(std::filesystem::absolute(program).string(),
-                           process::std_in<requests, process::std_out> answers);
+    std::vector<std::string> words{std::filesystem::absolute(program).string()};
+    if (in_python(program)) words.insert(words.begin(), plugins().python);
+    child = process::child(words, process::std_in<requests, process::std_out> answers);
   }
   ~Process() {
     requests.close();
@@ -57,20 +60,24 @@ struct Peer::Process {
 // One prepared method. A turn is one request, which the other side times.
 class Peer::Call final : public TimedCall {
  public:
-  Call(std::shared_ptr<Process> process, int id) : process_(std::move(process)), id_(id) {}
+  Call(std::shared_ptr<Process> process, int id, std::string library)
+      : process_(std::move(process)), id_(id), library_(std::move(library)) {}
   void call() override { seconds_elsewhere(1); }
   std::optional<double> seconds_elsewhere(Index calls) override {
     return process_->ask({{"run", id_}, {"iterations", calls}}).at("seconds").get<double>();
   }
+  void record(Recorder& record) const override { record.note("the peer is " + library_); }
 
  private:
   std::shared_ptr<Process> process_;
   int id_;
+  std::string library_;  // with its version
 };
 
 void Peer::check(const std::string& program) {
-  if (!std::filesystem::is_regular_file(program) || access(program.c_str(), X_OK) != 0)
-    throw Misuse("peer=" + program + " is not an executable program; expected a path such as scripts/bench/pytorch.py");
+  if (!std::filesystem::is_regular_file(program) || access(program.c_str(), in_python(program) ? R_OK : X_OK) != 0)
+    throw Misuse("peer=" + program +
+                 " is not an executable program; expected a path such as scripts/bench/peers/pytorch.py");
 }
 
 Peer::Peer(const std::string& program) : process_(std::make_shared<Process>(program)) {}
@@ -107,7 +114,7 @@ std::unique_ptr<TimedCall> Peer::prepare(const Params& method, const std::vector
   if (!(difference <= tolerance * tolerance * norm))
     throw Skip(fmt::format("the peer's output differs from ours by {:.1e} of its norm: it computes something else",
                            std::sqrt(difference / norm)));
-  return std::make_unique<Call>(process_, answer.at("id").get<int>());
+  return std::make_unique<Call>(process_, answer.at("id").get<int>(), answer.at("library").get<std::string>());
 }
 
 template std::unique_ptr<TimedCall> Peer::prepare<float>(const Params&, const std::vector<HeadData<float>>&,

@@ -1,5 +1,6 @@
-// Another implementation of the same methods, in its own process, that takes turns among ours: PyTorch by
-// scripts/bench/pytorch.py, or any program that speaks its protocol (one JSON object per line; see there).
+// Another implementation of the same methods, in its own process, that takes turns among ours: one of
+// scripts/bench/peers, or any program that speaks their protocol (one JSON object per line; protocol.py). A file in
+// Python runs in the interpreter for plugins (--python).
 #pragma once
 
 #include <filesystem>

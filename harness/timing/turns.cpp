@@ -202,6 +202,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   if (has_peer()) {
     record.array("peer_seconds", "s", {count}, peer_.seconds);
     record.array("peer_speedup", "1", {count}, ratios(peer_.seconds, own_.seconds));
+    peer_.subject->record(record);
   }
   record.array("disturbed", "1", {count}, disturbed(around.beside));
   record.scalar("iterations", "1", static_cast<double>(own_.iterations));

@@ -61,12 +61,12 @@ class TorchDeclaration(Declaration):
         return True
 
     def _read_abilities(self) -> None:
-        super()._read_abilities()
         if not self.attends or self.maps:
             raise Misuse(
                 f'{self.where} has backend = "torch" and features_q and features_k, which linear attention in C++ would run; '
                 "give attend(self, q, k, v, causal), and kernel(self, q, k) for their weights"
             )
+        super()._read_abilities()
         self.tensors = False  # its instances convert by themselves
         self.differentiates = True
 

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
-# to PyTorch (when /usr/bin/python3 has it: apt-get install python3-torch), threads, exponents, memory, decoding, gradients,
-# spectra.
+# to other libraries (peers.sh), threads, exponents, memory, decoding, gradients, spectra.
 #   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file, which is replaced (default results/bench.db)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-blocks=11 turn=60 longest=65536
+blocks=11 turn=60 longest=65536 quick=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    --quick) blocks=7 turn=20 longest=16384 ;;
-    -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --quick) blocks=7 turn=20 longest=16384 quick=(--quick) ;;
+    -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option '$1'; expected --quick or a results file" >&2; exit 2 ;;
     *) results=$1 ;;
   esac
@@ -23,16 +22,12 @@ rm -f "$results"
 scripts/setup.sh
 scripts/build.sh release attnbench
 attnbench() { build/release/attnbench run "$@" --precision f32 --results "$results" > /dev/null; }
-peer=peer=scripts/bench/pytorch.py
-if ! /usr/bin/python3 -c "import torch" 2> /dev/null; then
-  echo "run.sh: /usr/bin/python3 has no PyTorch, so its rows stay empty; apt-get install python3-torch adds it" >&2
-fi
 approximations=(--method performer --method performer:features=trig --method linear --method local)
 
-echo "== one call of 8 heads, n = 4096, one thread, beside PyTorch"
-attnbench "speed:blocks=$blocks,turn=$turn,$peer" --method softmax "${approximations[@]}" \
+echo "== one call of 8 heads, n = 4096, one thread"
+attnbench "speed:blocks=$blocks,turn=$turn" --method softmax "${approximations[@]}" \
   --method linformer --method nystrom --method vq -n 4096 -d 64 --heads 8 --threads 1 --bidirectional
-attnbench "speed:blocks=$blocks,turn=$turn,$peer" --method softmax "${approximations[@]}" \
+attnbench "speed:blocks=$blocks,turn=$turn" --method softmax "${approximations[@]}" \
   -n 4096 -d 64 --heads 8 --threads 1 --causal
 
 echo "== one thread and two, in turns"
@@ -71,5 +66,6 @@ echo "== gradients"
 attnbench "training-step:blocks=$blocks,turn=$turn" --method softmax --method performer --method linear \
   -n 4096 -d 64 --heads 8 --threads 1 --causal
 
-/usr/bin/python3 scripts/bench/table.py "$results"
+echo "== other libraries"
+scripts/bench/peers.sh "${quick[@]}" "$results"
 /usr/bin/python3 scripts/bench/spectra.py

@@ -46,11 +46,11 @@ class Line:
 
     def text(self) -> str:
         if not len(self.values):
-            return f"{self.what:<62} {self.asked_text():>9}   not measured"
+            return f"{self.what:<84} {self.asked_text():>9}   not measured"
         middle, low, high = (float(x) for x in median_interval(self.values))
         held = "" if self.asked is None else "yes" if (middle >= self.asked) == self.more else "NO"
         interval = f"[{low:.3g}, {high:.3g}]" if math.isfinite(low) and len(self.values) > 1 else ""
-        return f"{self.what:<62} {self.asked_text():>9}   {middle:<8.3g} {interval:<18} {held}"
+        return f"{self.what:<84} {self.asked_text():>9}   {middle:<8.3g} {interval:<18} {held}"
 
     def asked_text(self) -> str:
         return "" if self.asked is None else f"{'>=' if self.more else '<='} {self.asked:g}{self.unit}"
@@ -110,24 +110,27 @@ class Table:
             yield Line(f"fraction of the roofline: {title(method, causal)}", asked, found)
 
     def peers(self) -> Iterator[Line]:
-        targets = {
-            ("softmax", 0): 2.7,
-            ("performer", 0): 3.8,
-            ("performer", 1): 3.3,
-            ("linear", 0): 2.5,
-            ("linear", 1): 2.5,
-        }
-        targets |= {("vq", 0): 3.0, ("local", 0): 3.0}
-        cells = _matching(self.all.cells, {"experiment": "speed", "threads": 1, **HEADS})
-        for causal in (0, 1):
-            for method in dict.fromkeys(cells["method"]):
-                found = self.values(
-                    "peer_speedup", experiment="speed", method=method, causal=causal, threads=1, **HEADS
-                )
-                if len(found) or (method, causal) in targets:
-                    yield Line(
-                        f"times faster than PyTorch: {title(method, causal)}", targets.get((method, causal), 1.5), found
-                    )
+        """Every peer of each method, mask, number of threads and length; the fastest one first, and named so."""
+        cells = _matching(self.all.cells, {"experiment": "speed"})
+        if "peer" not in cells:
+            return
+        cells = cells[cells["peer"].fillna("") != ""]
+        for key, group in cells.groupby(["method", "causal", "threads", "n", "heads"], sort=True):
+            method, causal, threads, n, heads = key
+            where = {
+                "experiment": "speed",
+                "method": method,
+                "causal": causal,
+                "threads": threads,
+                "n": n,
+                "heads": heads,
+            }
+            found = {peer: self.values("peer_speedup", peer=peer, **where) for peer in group["peer"].unique()}
+            ratios = sorted((float(np.median(x)), Path(peer).stem, x) for peer, x in found.items() if len(x))
+            for place, (_, peer, samples) in enumerate(ratios):
+                what = f"times faster than {peer}: {title(method, causal)}, n = {n:.0f}, threads {threads:.0f}"
+                asked = (1.2 if method == "softmax" else 1.5) if place == 0 else None
+                yield Line(f"{what}{'' if place else ' (fastest)'}", asked, samples)
 
     def threads(self) -> Iterator[Line]:
         for method in ("softmax", "performer", "linear"):
@@ -208,7 +211,7 @@ def main() -> None:
         table = Table(parser.parse_args().results)
     except results.Misuse as misuse:
         sys.exit(f"table.py: {misuse}")
-    print(f"{'float, d = dv = 64, 8 heads unless said':<62} {'asked':>9}   measured")
+    print(f"{'float, d = dv = 64, 8 heads unless said':<84} {'asked':>9}   measured")
     for line in table.lines():
         print(line.text())
 

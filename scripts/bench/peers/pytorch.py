@@ -1,15 +1,10 @@
 #!/usr/bin/python3
 """The same attention methods in PyTorch, written as an expert user would, to be timed beside attnbench.
 
-`attnbench run speed:peer=scripts/bench/pytorch.py ...` starts this program, sends it the heads that attnbench times,
-checks that both compute the same, and lets it take turns with its own methods. This program answers each JSON line on
-its input with one JSON line:
+    attnbench run speed:peer=scripts/bench/peers/pytorch.py --method softmax --method performer ...
 
-  {"prepare": SPEC, "tensors": FILE, "causal": false, "threads": 1}   -> {"id": 0, "output": FILE} or {"none": REASON}
-  {"run": ID, "iterations": 3}                                        -> {"seconds": 0.0123}, of one call
-
-Tensors are safetensors: q, k, v of shape [heads, n, d] (q and k scaled by d^-1/4 each) and a method's random tensors, of
-shape [heads, ...]. Everything is batched over heads; causal linear attention works in chunks; no loop runs over tokens.
+protocol.py says how attnbench talks to it. Everything is batched over heads; causal linear attention works in chunks; no loop
+runs over tokens. Softmax is scaled_dot_product_attention where PyTorch has it.
 
 PyTorch is measured at its best: on processors with AVX-512 the program sets OPENBLAS_CORETYPE for an OpenBLAS that does
 not detect them, and it uses the faster of two chunk sizes.
@@ -17,16 +12,16 @@ not detect them, and it uses the faster of two chunk sizes.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
-import struct
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from protocol import NoForm, Prepared, Request, serve
 
 if "OPENBLAS_CORETYPE" not in os.environ and "avx512f" in Path("/proc/cpuinfo").read_text():
     os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"  # OpenBLAS reads it when it is loaded, below
@@ -41,40 +36,19 @@ Tensors = dict[str, "Tensor"]
 Method = Callable[[Tensors, "Options"], "Tensor"]
 
 
+@dataclass
 class Options:
-    """One spec: its name, its parameters, and how it is called."""
+    """What a method is asked for, and the chunk in which causal linear attention works."""
 
-    def __init__(self, spec: str, causal: bool) -> None:
-        self.name, _, rest = spec.partition(":")
-        self.parameters = dict(pair.split("=", 1) for pair in rest.split(",") if pair)
-        self.causal = causal
-        self.chunk = 128
+    request: Request
+    chunk: int = 128
+
+    @property
+    def causal(self) -> bool:
+        return self.request.causal
 
     def get(self, name: str, default: str) -> str:
-        return self.parameters.get(name, default)
-
-
-def read_tensors(path: str) -> Tensors:
-    """The float32 tensors of a safetensors file."""
-    raw = bytearray(Path(path).read_bytes())
-    (length,) = struct.unpack("<Q", raw[:8])
-    header = json.loads(bytes(raw[8 : 8 + length]))
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        values = torch.frombuffer(raw, dtype=torch.float32, count=(end - begin) // 4, offset=8 + length + begin)
-        tensors[name] = values.reshape(entry["shape"]).clone()
-    return tensors
-
-
-def write_tensor(path: str, name: str, tensor: Tensor) -> None:
-    """One float32 tensor as a safetensors file."""
-    data = tensor.contiguous().numpy().tobytes()
-    header = json.dumps({name: {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [0, len(data)]}}).encode()
-    header += b" " * (-len(header) % 8)
-    Path(path).write_bytes(struct.pack("<Q", len(header)) + header + data)
+        return self.request.get(name, default)
 
 
 def hidden(n: int, device: Tensor) -> Tensor:
@@ -84,7 +58,8 @@ def hidden(n: int, device: Tensor) -> Tensor:
 def softmax(t: Tensors, o: Options) -> Tensor:
     if o.get("form", "tiled") == "tiled" and hasattr(torch.nn.functional, "scaled_dot_product_attention"):
         fused = torch.nn.functional.scaled_dot_product_attention
-        return fused(t["q"], t["k"], t["v"], is_causal=o.causal, scale=1.0)
+        batched = (t[name][None] for name in "qkv")  # its fused kernel takes four dimensions alone
+        return fused(*batched, is_causal=o.causal, scale=1.0)[0]
     scores = torch.bmm(t["q"], t["k"].transpose(1, 2))
     if o.causal:
         scores.masked_fill_(t["hidden"], -math.inf)
@@ -99,7 +74,7 @@ def linear_attention(queries: Tensor, keys: Tensor, v: Tensor, o: Options) -> Te
     heads, n, features = queries.shape
     whole = n // o.chunk * o.chunk
     if whole != n:
-        raise ValueError(f"n = {n} is not a multiple of the chunk {o.chunk}")
+        raise NoForm(f"n = {n} is not a multiple of the chunk {o.chunk}")
     q = queries.view(heads, -1, o.chunk, features)
     k = keys.view(heads, -1, o.chunk, features)
     values = v.view(heads, -1, o.chunk, v.shape[-1])
@@ -146,7 +121,7 @@ def nystrom(t: Tensors, o: Options) -> Tensor:
     heads, n, d = q.shape
     m = min(int(o.get("landmarks", "64")), n)
     if n % m:
-        raise ValueError(f"n = {n} is not a multiple of {m} landmarks")
+        raise NoForm(f"n = {n} is not a multiple of {m} landmarks")
     ql, kl = (x.view(heads, m, n // m, d).mean(2) for x in (q, k))
     between = torch.softmax(torch.bmm(ql, kl.transpose(1, 2)), -1)
     norms = between.sum(1).amax(-1) * between.sum(2).amax(-1)
@@ -180,7 +155,7 @@ def local(t: Tensors, o: Options) -> Tensor:
     w = int(o.get("window", "64"))
     heads, n, d = t["q"].shape
     if n % w:
-        raise ValueError(f"n = {n} is not a multiple of the window {w}")
+        raise NoForm(f"n = {n} is not a multiple of the window {w}")
     chunks, beside = n // w, 1 if o.causal else 2
     pad = (0, 0, w, 0 if o.causal else w)
     keys, values = (torch.nn.functional.pad(t[name], pad).unfold(1, (1 + beside) * w, w) for name in "kv")
@@ -205,9 +180,9 @@ CAUSAL = {"softmax", "linear", "performer", "local"}
 def masks(t: Tensors, o: Options) -> Tensors:
     """The masks, which depend only on shapes: made once, as a model would keep them."""
     n = t["q"].shape[1]
-    if o.name == "softmax" and o.causal:
+    if o.request.name == "softmax" and o.causal:
         return {"hidden": hidden(n, t["q"])}
-    if o.name == "local":
+    if o.request.name == "local":
         w = int(o.get("window", "64"))
         width = (2 if o.causal else 3) * w
         i = torch.arange(w)[:, None]
@@ -220,81 +195,44 @@ def masks(t: Tensors, o: Options) -> Tensors:
     return {}
 
 
-def refusal(o: Options) -> str | None:
-    """Why this method has no PyTorch form; None if it has one."""
-    if o.name not in METHODS:
-        return f"there is no PyTorch form of {o.name} here"
-    unknown = set(o.parameters) - KNOWN[o.name]
-    if unknown:
-        return f"the PyTorch form of {o.name} has no {', '.join(sorted(unknown))}"
-    if o.name == "performer" and o.get("features", "positive") not in ("positive", "trig"):
-        return f"there is no PyTorch form of {o.get('features', '')} features here"
-    if o.causal and o.name not in CAUSAL:
-        return f"there is no causal PyTorch form of {o.name} here"
-    return None
+def prepare(request: Request) -> Prepared:
+    """The method on tensors of its own."""
+    request.require("PyTorch", KNOWN, CAUSAL)
+    if request.name == "performer" and request.get("features", "positive") not in ("positive", "trig"):
+        raise NoForm(f"there is no PyTorch form of {request.get('features', '')} features here")
+    if torch is None:
+        raise NoForm("no module torch; pip install torch, or apt-get install python3-torch")
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(request.threads)
+    options = Options(request)
+    tensors = {name: torch.from_numpy(array) for name, array in request.arrays.items()}
+    tensors.update(masks(tensors, options))
+    method = METHODS[request.name]
+    if request.causal and request.name in ("linear", "performer"):
+        options.chunk = faster_chunk(method, tensors, options)
+
+    def result(out: Tensor) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = out.numpy()
+        return found
+
+    return Prepared(lambda: method(tensors, options), result)
 
 
-class Server:
-    """The prepared calls, by number."""
-
-    def __init__(self) -> None:
-        self.calls: list[Callable[[], Tensor]] = []
-
-    def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        options = Options(request["prepare"], request["causal"])
-        if torch is None:
-            return {"none": "PyTorch is not installed for " + sys.executable}
-        if reason := refusal(options):
-            return {"none": reason}
-        torch.set_num_threads(request["threads"])
-        tensors = read_tensors(request["tensors"])
-        tensors.update(masks(tensors, options))
-        method = METHODS[options.name]
-        if options.causal and options.name in ("linear", "performer"):
-            options.chunk = self.faster_chunk(method, tensors, options)
-        try:
-            output = method(tensors, options)
-        except ValueError as error:
-            return {"none": str(error)}
-        path = request["tensors"] + ".output"
-        write_tensor(path, "out", output)
-        self.calls.append(lambda: method(tensors, options))
-        return {"id": len(self.calls) - 1, "output": path, "version": torch.__version__}
-
-    @staticmethod
-    def faster_chunk(method: Method, tensors: Tensors, options: Options) -> int:
-        n = tensors["q"].shape[1]
-        times = {}
-        for options.chunk in [c for c in (64, 128) if n % c == 0] or [n]:
-            method(tensors, options)
-            start = time.perf_counter()
-            method(tensors, options)
-            times[options.chunk] = time.perf_counter() - start
-        return min(times, key=lambda chunk: times[chunk])
-
-    def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        call = self.calls[request["run"]]
+def faster_chunk(method: Method, tensors: Tensors, options: Options) -> int:
+    n = tensors["q"].shape[1]
+    times = {}
+    for options.chunk in [c for c in (64, 128) if n % c == 0] or [n]:
+        method(tensors, options)
         start = time.perf_counter()
-        for _ in range(request["iterations"]):
-            call()
-        return {"seconds": (time.perf_counter() - start) / request["iterations"]}
+        method(tensors, options)
+        times[options.chunk] = time.perf_counter() - start
+    return min(times, key=lambda chunk: times[chunk])
 
 
-def requests() -> Iterator[dict[str, Any]]:
-    for line in sys.stdin:
-        if line.strip():
-            yield json.loads(line)
-
-
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    server = Server()
-    if torch is not None:
-        torch.set_grad_enabled(False)
-    for request in requests():
-        answer = server.prepare(request) if "prepare" in request else server.run(request)
-        print(json.dumps(answer), flush=True)
+def library() -> str:
+    """Name and version."""
+    return f"PyTorch {torch.__version__}"
 
 
 if __name__ == "__main__":
-    main()
+    serve(__doc__, prepare, library)
