@@ -19,9 +19,11 @@ def attend(q, k, v, causal):
     return weights @ v / weights.sum(-1, keepdims=True)
 
 
-def on_two_cores(arguments):
-    large = np.ones((1000, 1000))  # NumPy lets other threads run while it adds
-    threads = [Thread(target=lambda: [large.sum() for _ in range(20)]) for _ in range(2)]
+def on_many_threads(arguments):
+    large = np.ones(
+        (1000, 1000)
+    )  # NumPy lets other threads run while it adds; 16, so that two cores are theirs on a busy machine too
+    threads = [Thread(target=lambda: [large.sum() for _ in range(5)]) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -34,7 +36,7 @@ def prepare(request):
     if request.name == "performer":
         raise NoForm("there is no random number today")
     arguments = (*(request.arrays[name] for name in "qkv"), request.causal)
-    call = on_two_cores if request.name == "local" else lambda given: attend(*given)
+    call = on_many_threads if request.name == "local" else lambda given: attend(*given)
     return Prepared(lambda: call(arguments), lambda out: out)
 
 
