@@ -172,7 +172,7 @@ def _evidence(one: Judged) -> str:
     return words + _compared(one) + links
 
 
-# Comparisons that stand on the page itself; a verdict with more has them in a file beside the page.
+# The most comparisons of a verdict that the page itself shows; more are in a file beside it.
 ON_THE_PAGE = 40
 COLUMNS = {"what": "Setting", "side": "Side", "value": "Value", "low": "from", "high": "to", "count": "Samples"}
 

@@ -73,8 +73,8 @@ struct Case {
 std::string to_string(const Mask& mask);
 std::string to_string(const Case& one);
 
-// Calls body(case) for every variant, problem and mask that the variant has a form for. Under sanitizers a method with a
-// changed parameter has every third of them, in turn: its defaults have all, and the release build tests all.
+// Calls body(case) for every variant, problem and mask that the variant has a form for. Under sanitizers a method with
+// a changed parameter has every third of them, in turn: its defaults have all, and the release build tests all.
 template <class Body>
 void for_each_case(const Body& body) {
   Index turn = 0;

@@ -51,8 +51,8 @@ class Recipe {
   Cells run(RunRequest request);
   // Adds a figure. Specs may have any spelling.
   void figure(std::string name, std::string title, std::string caption, const std::vector<Panel>& panels);
-  // The report's first screen asks this question, and answers with the recipe's first figure and first statement. It has
-  // room for the four questions with the lowest places.
+  // The report's first screen asks this question, and answers with the recipe's first figure and first statement. It
+  // has room for the four questions with the lowest places.
   void headline(int place, std::string question);
   // Adds a statement and the rule that judges it. The rule is called after the recipe's cells have run, and may read
   // measurements of any handle.

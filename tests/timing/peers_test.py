@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import subprocess
 import sys
 import tempfile
 import unittest
+from contextlib import nullcontext, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
+from unittest import mock
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ROOT / "scripts/bench/peers"
 PROGRAM = ""
+
+sys.path.insert(0, str(LIBRARIES))
+import protocol
 
 
 class Timed(unittest.TestCase):
@@ -45,18 +53,59 @@ class ProtocolTest(Timed):
     PEER = ROOT / "tests/timing/peers/numpy_peer.py"
 
     def test_a_right_peer_takes_turns_and_others_say_why_not(self) -> None:
-        methods = ["softmax", "linear", "performer:m=8", "local:window=5", "uniform", "linear:features=exp"]
+        methods = ["softmax", "linear", "performer:m=8", "uniform", "linear:features=exp"]
         found, said = self.timed(self.PEER, methods, "--threads", "1", "--bidirectional")
         self.assertEqual(found, {"softmax"})
         self.assertRegex(said, r"the peer is NumPy \d")
         for method, reason in (
             ("linear", r"the peer's output differs from ours by \S+ of its norm: it computes something else"),
             ("performer:m=8", r"there is no random number today"),
-            ("local:window=5", r"its calls keep \d\.\d cores busy, where 1 were asked"),
             ("uniform", r"there is no form of uniform for NumPy here"),
             ("linear:features=exp", r"the form of linear for NumPy has no features"),
         ):
             self.assertRegex(said, rf"{method} has no peer: {reason}")
+
+    def test_calls_that_keep_more_cores_busy_than_asked_are_refused(self) -> None:
+        for cores, asked, refused in ((1.0, 1, False), (1.9, 1, True), (1.9, 2, False), (2.4, 2, True)):
+            with self.subTest(cores=cores, asked=asked):
+                now = [0.0]
+
+                def call() -> None:
+                    now[0] += 0.01
+
+                with mock.patch.object(protocol, "time") as time:
+                    time.perf_counter = lambda: now[0]
+                    time.process_time = lambda: cores * now[0]
+                    said = f"keep {cores} cores busy, where {asked} were asked"
+                    with self.assertRaisesRegex(protocol.NoForm, said) if refused else nullcontext():
+                        protocol.require_threads(call, asked)
+
+    def test_seconds_are_of_one_call_and_the_first_call_is_validated(self) -> None:
+        given, now = self.folder / "given", [0.0]
+        protocol.write_tensor(str(given), np.arange(6, dtype=np.float32).reshape(1, 2, 3))
+
+        def call() -> float:
+            now[0] += 0.25
+            return now[0]
+
+        def prepare(request: protocol.Request) -> protocol.Prepared:
+            self.assertEqual((request.name, request.get("m", ""), request.causal, request.threads), ("a", "3", True, 2))
+            return protocol.Prepared(call, lambda made: request.arrays["out"] + made)
+
+        asked = [
+            {"prepare": "a:m=3", "tensors": str(given), "causal": True, "threads": 2},
+            {"run": 0, "iterations": 5},
+        ]
+        said = io.StringIO()
+        with mock.patch.object(protocol, "time") as time, mock.patch("sys.argv", ["peer"]), redirect_stdout(said):
+            time.perf_counter = time.process_time = lambda: now[0]
+            with mock.patch("sys.stdin", io.StringIO("".join(f"{json.dumps(line)}\n" for line in asked))):
+                protocol.serve("a peer", prepare, lambda: "Library 1")
+        first, second = map(json.loads, said.getvalue().splitlines())
+        self.assertEqual(first, {"id": 0, "output": f"{given}.output", "library": "Library 1"})
+        self.assertEqual(second, {"seconds": 0.25})
+        output = protocol.read_tensors(first["output"])["out"]
+        np.testing.assert_array_equal(output, np.arange(6).reshape(1, 2, 3) + 0.25)
 
     def test_a_causal_mask_is_told(self) -> None:
         found, said = self.timed(self.PEER, ["softmax", "linear"], "--threads", "1", "--causal")

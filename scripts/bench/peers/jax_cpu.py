@@ -21,7 +21,7 @@ KNOWN = {"softmax": set[str](), "linear": set[str](), "performer": {"m"}}
 
 
 def start(threads: int) -> Any:
-    """The module jax.numpy's parent, in a process that has that many cores."""
+    """The module jax, in a process that has that many cores."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) > threads:
         os.sched_setaffinity(0, cores[:threads])

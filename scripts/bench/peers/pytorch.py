@@ -38,7 +38,7 @@ Method = Callable[[Tensors, "Options"], "Tensor"]
 
 @dataclass
 class Options:
-    """What a method is asked for, and the chunk in which causal linear attention works."""
+    """A request, and the chunk in which causal linear attention works."""
 
     request: Request
     chunk: int = 128
