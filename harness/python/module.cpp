@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -222,8 +223,11 @@ PYBIND11_MODULE(_native, module) {
     set_spoilt([kept] { return in_python("", [&] { return py::handle(kept)().cast<bool>(); }); });
   });
   module.def("add_conversion", [](double seconds) { add_handover(seconds, 0); });
-  module.def("tell_device", [](const std::optional<double>& peak_bytes, const std::string& backend) {
-    tell_device({peak_bytes, backend});
+  module.def("tell_device", [](const std::optional<double>& peak_bytes, const std::string& backend,
+                               const std::optional<std::array<double, 3>>& rates) {
+    std::optional<Rates> of_device;
+    if (rates) of_device = Rates{.fma_peak = (*rates)[0], .exp_rate = (*rates)[1], .bandwidth = (*rates)[2]};
+    tell_device({peak_bytes, backend, of_device});
   });
   module.attr("__version__") = ATTNBENCH_VERSION;
   add_functions(module);

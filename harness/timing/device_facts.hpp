@@ -4,12 +4,14 @@
 #include <optional>
 #include <string>
 
+#include "harness/machine/rates.hpp"
+
 namespace attnbench {
 
 struct DeviceFacts {
-  std::optional<double>
-      peak_bytes;            // of the device's allocator, beyond what was there before; nullopt: on the processor
-  std::string backend = {};  // the implementation that the library chose; empty: it does not tell
+  std::optional<double> peak_bytes;  // of the device's allocator, beyond what was there before; none: on the processor
+  std::string backend = {};          // the implementation that the library chose; empty: it does not tell
+  std::optional<Rates> rates = {};   // of the device in the type that the method computes in; none: on the processor
 };
 
 void tell_device(DeviceFacts facts);

@@ -59,11 +59,12 @@ void record_handovers(const Member& member, const std::string& spec, Recorder& r
                           spec, median(interpreter)));
 }
 
-// Memory of the device is the device's own to tell.
-void record_memory(TimedCall& subject, const std::string& spec, Recorder& record) {
+// Memory and rates of a device are the device's own to tell.
+void record_memory(Member& member, const std::string& spec, Recorder& record) {
   take_device_facts();
-  const auto bytes = peak_bytes([&] { subject.call(); });
+  const auto bytes = peak_bytes([&] { member.subject->call(); });
   const auto told = take_device_facts();
+  if (told && told->rates) member.rates = *told->rates;
   if (told && told->peak_bytes)
     record.scalar("peak_bytes", "B", *told->peak_bytes);
   else if (bytes)
@@ -209,7 +210,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   record.array("load", "1", {count}, around.load);
   record.scalar("session", "s", around.session);
   record_handovers(own_, task_.cell.method.spec(), record);
-  record_memory(*own_.subject, task_.cell.method.spec(), record);
+  record_memory(own_, task_.cell.method.spec(), record);
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }

@@ -68,7 +68,7 @@ def check(specs: list[str], seed: int, error_rate: float, threads: int) -> tuple
 def add_conversion(seconds: float) -> None:
     """Time of a call that is not the method's own: moving its arrays elsewhere and back."""
 
-def tell_device(peak_bytes: float | None, backend: str) -> None:
+def tell_device(peak_bytes: float | None, backend: str, rates: tuple[float, float, float] | None) -> None:
     """Facts of the last call: the peak of the device's memory, and the implementation that the library chose."""
 
 def describe(kind: str, spec: str) -> dict[str, Any]: ...

@@ -1,7 +1,8 @@
 """Methods in PyTorch: tensors [heads, n, d] on a device and in a dtype, from arrays and back.
 
 Moving q, k and v to the device and the result back is conversion, like making arrays: it is timed apart from the call.
-Around the call the device is waited for, so that the call's time is its own, and so is an error of it.
+Around the call the device is waited for, so that the call's time is its own, and so is an error of it. The time is that of
+the device's own events, where it has them.
 """
 
 from __future__ import annotations
@@ -58,11 +59,6 @@ class Place(NamedTuple):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def ready(self) -> float:
-        """The time at which the device has done all that it was asked before."""
-        self.synchronise()
-        return perf_counter()
-
     def reset_peak(self) -> int:
         """Bytes in use on the device."""
         if self.device.type != "cuda":
@@ -73,6 +69,56 @@ class Place(NamedTuple):
     def peak_since(self, before: int) -> float | None:
         """Bytes that the device's allocator has given at most since then; None on the processor."""
         return float(torch.cuda.max_memory_allocated(self.device) - before) if self.device.type == "cuda" else None
+
+
+class Watch:
+    """The seconds of what a device does from here on, begun when it has done all that it was asked before."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        place.synchronise()
+        self._begin = self._event() if place.device.type == "cuda" else None
+        self._clock = perf_counter()
+
+    def seconds(self) -> float:
+        """Waits for the device."""
+        if self._begin is None:
+            return perf_counter() - self._clock
+        end = self._event()
+        self._place.synchronise()
+        return float(self._begin.elapsed_time(end)) / 1000
+
+    def _event(self) -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self._place.device))
+        return event
+
+
+@cache
+def rates_of(place: Place) -> tuple[float, float, float]:
+    """Of a device in a dtype: FLOP/s of a large product, exponentials a second, and bytes a second that a copy reads and
+    writes. Each is the best of five, because a disturbance only slows one down.
+    """
+    size = 4096 if place.device.type == "cuda" else 512
+    a, b = (torch.randn(size, size, device=place.device).to(place.dtype) for _ in range(2))
+    out = torch.empty_like(a)
+    large = torch.empty(32 * size * size, device=place.device, dtype=place.dtype)
+    copy = torch.empty_like(large)
+
+    def rate(amount: float, call: Callable[[], Any]) -> float:
+        call()
+        fastest = float("inf")
+        for _ in range(5):
+            watch = Watch(place)
+            call()
+            fastest = min(fastest, watch.seconds())
+        return amount / fastest
+
+    return (
+        rate(2.0 * size**3, lambda: torch.mm(a, b, out=out)),
+        rate(size**2, lambda: torch.exp(a, out=out)),
+        rate(2.0 * large.nbytes, lambda: copy.copy_(large)),
+    )
 
 
 def place_of(device: str, dtype: str, precision: str, compile: bool) -> Place:
@@ -139,20 +185,19 @@ class Placed:
         try:
             tensors = [place.tensor(x[None]).clone().requires_grad_(not self._own_gradients) for x in (q, k, v)]
             weights, further = place.tensor(g[None]), [place.tensor(x[None]) for x in needed]
-            start = place.ready()
+            watch = Watch(place)
             if self._own_gradients:
                 found = self._instance.gradients(*tensors, causal, weights, *further)
             else:
                 found = self._by_autograd(tensors, weights, (*flags, *further))
-            place.synchronise()
+            seconds = watch.seconds()
         except RuntimeError as error:
             _failed(error, place)
-        end = perf_counter()
         if not isinstance(found, tuple) or len(found) != 3:
             raise TypeError(f"gradients returned a {type(found).__name__}; expected three tensors (dq, dk, dv)")
         names = ("dq of gradients", "dk of gradients", "dv of gradients")
         arrays = tuple(_array(_checked(dx, x, name, tuple(x.shape)))[0] for dx, x, name in zip(found, tensors, names))
-        _native.add_conversion(start - begin + perf_counter() - end)
+        _native.add_conversion(perf_counter() - begin - seconds)
         return arrays
 
     def decoder(self, shape: Shape) -> PlacedDecoder:
@@ -199,22 +244,22 @@ class Placed:
             try:
                 tensors = [x if isinstance(x, bool) else place.tensor(x) for x in given]
                 before = place.reset_peak() if tells else 0
-                start = place.ready()
+                watch = Watch(place)
                 out = function(*tensors)
-                place.synchronise()
-                end = perf_counter()
+                seconds = watch.seconds()
                 result = _array(_checked(out, tensors[0], what, shape))
             except RuntimeError as error:
                 _failed(error, place)
             if tells:
                 self._tell(place.peak_since(before), tensors)
-        _native.add_conversion(start - begin + perf_counter() - end)
+        _native.add_conversion(perf_counter() - begin - seconds)
         return result
 
     def _tell(self, peak: float | None, tensors: list[Any]) -> None:
         chosen = getattr(self._instance, "backend_of", None)
+        rates = None if peak is None else rates_of(self._place)
         if peak is not None or chosen is not None:
-            _native.tell_device(peak, chosen(*tensors) if chosen else "")
+            _native.tell_device(peak, chosen(*tensors) if chosen else "", rates)
 
 
 class PlacedDecoder:

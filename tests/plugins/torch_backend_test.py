@@ -17,6 +17,7 @@ import tempfile
 import unittest
 from importlib.util import find_spec
 from pathlib import Path
+from unittest import mock
 
 if find_spec("torch") is None:
     print("skipped: this Python has no torch; scripts/test_torch.sh installs one and runs this test")
@@ -213,6 +214,61 @@ class TorchBackendTest(unittest.TestCase):
             row["method"] for row in self.rows() if row["machine"].endswith(", cuda:3") and row["metric"] == "speedup"
         ]
         self.assertIn("torch-softmax:device=cuda:3", exact)
+        # Memory and the roofline are those of the device.
+        of_device = {
+            (row["metric"], float(row["value"]))
+            for row in self.rows()
+            if row["machine"].endswith(", cuda:3")
+            and row["metric"] in ("peak_bytes", "fma_peak", "exp_rate", "bandwidth")
+        }
+        self.assertEqual(of_device, {("peak_bytes", 4096), ("fma_peak", 1e15), ("exp_rate", 2e15), ("bandwidth", 3e15)})
+
+    def test_a_device_is_timed_by_its_own_events(self) -> None:
+        import torch
+
+        sys.path.insert(0, str(BUILD / "python"))
+        from attnbench import torch_backend
+
+        now = [0.0]  # milliseconds of the device
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self, stream: str) -> None:
+                self.at = now[0] if stream == "stream of cuda:1" else float("nan")
+
+            def elapsed_time(self, end: Event) -> float:
+                return end.at - self.at
+
+        place = torch_backend.Place(torch.device("cuda:1"), torch.float32, False)
+        waited: list[torch.device] = []
+        with mock.patch.multiple(
+            torch.cuda, Event=Event, synchronize=waited.append, current_stream=lambda device: f"stream of {device}"
+        ):
+            watch = torch_backend.Watch(place)
+            now[0] += 2.5
+            self.assertEqual(watch.seconds(), 0.0025)
+        self.assertEqual(waited, [place.device, place.device])
+
+    def test_rates_are_of_the_place(self) -> None:
+        import torch
+
+        sys.path.insert(0, str(BUILD / "python"))
+        from attnbench import torch_backend
+
+        cpu = torch.device("cpu")
+        amounts = []
+
+        class Second(torch_backend.Watch):
+            def seconds(self) -> float:
+                return 1.0
+
+        with mock.patch.object(torch_backend, "Watch", Second):
+            for dtype in (torch.float32, torch.bfloat16):
+                amounts.append(torch_backend.rates_of(torch_backend.Place(cpu, dtype, False)))
+        n = 512
+        self.assertEqual(amounts, [(2.0 * n**3, n**2, 2.0 * 32 * n**2 * size) for size in (4, 2)])
 
     def test_a_lost_device_fails_its_own_cell(self) -> None:
         words = ("run", "attention-error", "-n", "32", "-d", "8", "--threads", "1", "--results", self.results)
