@@ -59,7 +59,7 @@ Words names_of(const std::string& kind) {
     return names;
   }
   if (kind == "kinds")
-    return {"methods", "features", "deterministic-features", "projections", "inputs", "experiments",
+    return {"methods", "features", "deterministic-features", "projections", "key-scores", "inputs", "experiments",
             "recipes", "metrics"};
   if (kind == "shells") return {"bash", "zsh", "fish"};
   return catalogues().contains(kind) ? catalogue(kind).names() : Words();

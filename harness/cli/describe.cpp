@@ -243,8 +243,8 @@ const bool registered =
                      .makes_methods = true,
                      .examples = {"describe performer:features=trig,m=64", "describe effective_rank",
                                   "describe --pattern bigbird:block=4"},
-                     .names = {"methods", "features", "deterministic-features", "projections", "inputs", "experiments",
-                               "recipes", "metrics"}});
+                     .names = {"methods", "features", "deterministic-features", "projections", "key-scores", "inputs",
+                               "experiments", "recipes", "metrics"}});
 
 }  // namespace
 }  // namespace attnbench::describe_command

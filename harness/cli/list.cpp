@@ -79,11 +79,12 @@ int run(const std::vector<std::string>& arguments) {
   bool markdown = false;
   visible.add_options()(
       "what", options::value(&what),
-      "methods, features, deterministic-features, projections, inputs, experiments, recipes or metrics")(
+      "methods, features, deterministic-features, projections, key-scores, inputs, experiments, recipes or metrics")(
       "markdown", options::bool_switch(&markdown), "as a table for a README");
   if (!parse_arguments("list", visible, arguments, {{"what", 1}})) return 0;
-  const std::vector<std::string> kinds{
-      "methods", "features", "deterministic-features", "projections", "inputs", "experiments", "recipes", "metrics"};
+  const std::vector<std::string> kinds{"methods",     "features",   "deterministic-features",
+                                       "projections", "key-scores", "inputs",
+                                       "experiments", "recipes",    "metrics"};
   if (!what.empty() && std::find(kinds.begin(), kinds.end(), what) == kinds.end())
     throw Misuse("list: unknown kind '" + what + "'" + nearest_names(what, kinds));
   if (what == "metrics") {

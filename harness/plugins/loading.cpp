@@ -11,6 +11,7 @@
 #include "harness/core/feature_map.hpp"
 #include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/core/key_score.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
 #include "harness/plugins/plugins.hpp"
@@ -120,6 +121,8 @@ std::string missing_of(const std::string& plural, const std::string& name) {
   } else if (plural == ProjectionEntry::plural) {
     require(!!find<ProjectionEntry>(name).draw, "draw");
     require(!!find<ProjectionEntry>(name).law, "law");
+  } else if (plural == KeyScoreEntry::plural) {
+    require(!!find<KeyScoreEntry>(name).score, "score");
   } else if (plural == InputEntry::plural) {
     require(!!find<InputEntry>(name).draw, "draw");
   } else if (plural == ExperimentEntry::plural) {
@@ -150,8 +153,8 @@ void set_source(const PluginEntry& entry) {
 
 std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file) {
   static const std::set<std::string> allowed{
-      MethodEntry::plural,     FeatureMapEntry::plural, DeterministicMapEntry::plural,
-      ProjectionEntry::plural, InputEntry::plural,      ExperimentEntry::plural};
+      MethodEntry::plural,   FeatureMapEntry::plural, DeterministicMapEntry::plural, ProjectionEntry::plural,
+      KeyScoreEntry::plural, InputEntry::plural,      ExperimentEntry::plural};
   std::vector<PluginEntry> entries;
   for (const auto& [plural, names] : registered_names())
     for (const auto& name : names) {
@@ -159,8 +162,8 @@ std::vector<PluginEntry> entries_since(const Names& before, const fs::path& file
       const std::string kind = catalogue(plural).kind();
       if (!allowed.contains(plural))
         throw Misuse(
-            fmt::format("it registers the {} '{}'; plugins have methods, feature maps, projections, inputs and "
-                        "experiments",
+            fmt::format("it registers the {} '{}'; plugins have methods, feature maps, projections, key scores, inputs "
+                        "and experiments",
                         kind, name));
       if (const auto missing = missing_of(plural, name); !missing.empty())
         throw Misuse(fmt::format("its {} '{}' lacks {}", kind, name, missing));
@@ -187,8 +190,8 @@ std::vector<PluginEntry> load_plugin(const fs::path& file) {
     if (entries.empty()) throw Misuse("it registers nothing");
     if (!is_python(file))
       for (const PluginEntry& entry : entries)
-        set_source<MethodEntry, FeatureMapEntry, DeterministicMapEntry, ProjectionEntry, InputEntry, ExperimentEntry>(
-            entry);
+        set_source<MethodEntry, FeatureMapEntry, DeterministicMapEntry, ProjectionEntry, KeyScoreEntry, InputEntry,
+                   ExperimentEntry>(entry);
     return entries;
   } catch (const Misuse& e) {
     throw Misuse(fmt::format("plugin {}: {}", file.string(), e.what()));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/core/key_score.hpp"
 #include "harness/plugins/entry_message.hpp"
 
 namespace attnbench {
@@ -52,6 +53,17 @@ Message told_of_method(const std::string& name, const std::string& what, const M
   throw std::logic_error("a method cannot be asked for: " + what);
 }
 
+Message told_of_key_score(const std::string& name, const std::string& what, const Message& question) {
+  const auto& entry = find<KeyScoreEntry>(name);
+  const Params params("methods", question.at("params").get<std::string>());
+  if (what == "last_queries") return entry.last_queries(params);
+  if (what == "check") return entry.check(params), Message(true);
+  const Shape shape = shape_of(question.at("shape"));
+  if (what == "work") return entry.work(params, shape);
+  if (what == "memory") return entry.memory(params, shape);
+  throw std::logic_error("a key score cannot be asked for: " + what);
+}
+
 Message told_of_map(const std::string& plural, const std::string& name, const std::string& what,
                     const Message& question) {
   const auto& entry = map_entry(plural, name);
@@ -87,6 +99,7 @@ Message told(const Message& question) {
     const Params params("methods", question.at("params").get<std::string>());
     return find<ProjectionEntry>(name).caveats(params, question.at("m"), question.at("d"));
   }
+  if (plural == KeyScoreEntry::plural) return told_of_key_score(name, what, question);
   if (plural == InputEntry::plural) {
     const Params params("inputs", question.at("params").get<std::string>());
     const auto& entry = find<InputEntry>(name);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/key_score.hpp"
 #include "harness/plugins/entry_message.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/workers/worker.hpp"
@@ -164,6 +165,18 @@ void add_projection(const Message& plain, const Asking& asking) {
   add_stand_in(std::move(entry), plain);
 }
 
+void add_key_score(const Message& plain, const Asking& asking) {
+  KeyScoreEntry entry;
+  entry.score = [](const Params&, const Head<double>&, Mask, Context&, const Matrix<double>&) -> std::vector<double> {
+    throw std::logic_error("a plugin's key score was computed outside a worker");
+  };
+  entry.last_queries = [=](const Params& p) { return asking.of_params<Index>("last_queries", p); };
+  entry.work = [=](const Params& p, const Shape& s) { return asking.of_shape<Work>("work", p, s); };
+  entry.memory = [=](const Params& p, const Shape& s) { return asking.of_shape<double>("memory", p, s); };
+  entry.check = [=](const Params& p) { asking.of_params<bool>("check", p); };
+  add_stand_in(std::move(entry), plain);
+}
+
 void add_input(const Message& plain, const Asking& asking) {
   const auto nowhere = [](const Params&, const InputRequest&) -> HeadData<double> {
     throw std::logic_error("a plugin's input was drawn outside a worker");
@@ -206,6 +219,8 @@ void add_any(const Message& plain, const std::shared_ptr<Informants>& informants
     add_map<DeterministicMapEntry>(plain, asking);
   else if (plural == ProjectionEntry::plural)
     add_projection(plain, asking);
+  else if (plural == KeyScoreEntry::plural)
+    add_key_score(plain, asking);
   else if (plural == InputEntry::plural)
     add_input(plain, asking);
   else

@@ -400,6 +400,32 @@ TEST_CASE("eviction keeps the keys of largest score and each row's own", "[metho
   CHECK(keys_of("evict:score=random,keep=5", problem)[0] != keys_of("evict:score=knorm,keep=5", problem)[0]);
 }
 
+TEST_CASE("a score of the mean query, its spread and values keeps the key that all three call for", "[methods]") {
+  TestHead problem = gaussian(50, 3, 0.01);
+  problem.head.Q.col(0).array() += 2;              // the mean query
+  problem.head.Q.topRows(25).col(1).array() += 3;  // queries spread along the second channel
+  problem.head.Q.bottomRows(25).col(1).array() -= 3;
+  problem.head.V.setOnes();
+  problem.head.K.row(11) << 2, 0, 0;  // 2 * 2 = 4
+  problem.head.K.row(22) << 0, 1, 0;  // 9 / 2 = 4.5: with the mean alone it would not be seen
+  problem.head.V.row(33) *= 200;      // log 200 = 5.3
+  CHECK(keys_of("evict:score=expected,keep=1", problem)[0] == std::vector<Index>{0, 33});
+  CHECK(keys_of("evict:score=expected,keep=2", problem)[0] == std::vector<Index>{0, 22, 33});
+  CHECK(keys_of("evict:score=expected,keep=3", problem)[0] == std::vector<Index>{0, 11, 22, 33});
+}
+
+TEST_CASE("accumulated weights are those of all rows, and protected keys come first", "[methods]") {
+  TestHead problem = gaussian(40, 3, 0.01);
+  problem.head.K(5, 0) = 3;
+  problem.head.K(30, 1) = 3;
+  problem.head.Q.topRows(35).col(0).array() += 3;    // most rows look at key 5
+  problem.head.Q.bottomRows(5).col(1).array() += 3;  // the last ones at key 30
+  CHECK(keys_of("evict:score=accumulated,keep=1", problem)[39] == std::vector<Index>{5, 39});
+  CHECK(keys_of("evict:score=tova,keep=2", problem)[38] == std::vector<Index>{30, 38, 39});
+  CHECK(keys_of("evict:score=accumulated,keep=3,protect=2", problem)[39] == std::vector<Index>{0, 1, 5, 39});
+  CHECK(keys_of("evict:score=accumulated,keep=2,protect=9", problem)[39] == std::vector<Index>{0, 1, 39});
+}
+
 TEST_CASE("SnapKV keeps what the last queries look at, with its neighbours, and their own keys", "[methods]") {
   TestHead problem = gaussian(60, 4, 0.02);
   problem.head.Q.bottomRows(6).col(0).array() += 4;
@@ -423,14 +449,27 @@ TEST_CASE("SnapKV keeps what the last queries look at, with its neighbours, and 
 
 TEST_CASE("chosen keys agree with their transcription where few channels and odd sizes decide", "[methods]") {
   const std::vector<Shape> shapes{{.nq = 75, .nk = 75, .d = 9, .dv = 3}, {.nq = 40, .nk = 130, .d = 5, .dv = 2}};
-  for (const std::string spec :
-       {"quest:page=7,keep=3", "moba:block=9,keep=2", "sparq:r=2,k=6,local=3", "sparq:r=3,k=4,local=0,mean=false",
-        "loki:r=2,k=7", "top-p:p=0.6", "evict:keep=9,rows=7,pool=3", "evict:keep=9,score=tova",
-        "evict:keep=9,score=knorm", "evict:keep=9,score=keydiff", "evict:keep=9,score=leverage",
-        "evict:keep=9,score=random", "sparge:rows=16,block=4,mass=0.6,similar=0.2,sink=false",
-        "sparge:rows=5,block=7,mass=0.8,similar=-1", "xattention:block=12,stride=3,mass=0.6",
-        "vertical-slash:vertical=4,slash=5,first=1,last=2,rows=9",
-        "vertical-slash:vertical=4,slash=5,first=1,last=2,rows=9,scaled=false"})
+  for (const std::string spec : {"quest:page=7,keep=3",
+                                 "moba:block=9,keep=2",
+                                 "sparq:r=2,k=6,local=3",
+                                 "sparq:r=3,k=4,local=0,mean=false",
+                                 "loki:r=2,k=7",
+                                 "top-p:p=0.6",
+                                 "evict:keep=9,rows=7,pool=3",
+                                 "evict:keep=9,score=tova",
+                                 "evict:keep=9,score=knorm",
+                                 "evict:keep=9,score=keydiff",
+                                 "evict:keep=9,score=leverage",
+                                 "evict:keep=9,score=random",
+                                 "evict:keep=9,score=expected",
+                                 "evict:keep=9,score=accumulated",
+                                 "evict:keep=9,score=knorm,protect=4",
+                                 "evict:keep=9,rows=7,protect=20",
+                                 "sparge:rows=16,block=4,mass=0.6,similar=0.2,sink=false",
+                                 "sparge:rows=5,block=7,mass=0.8,similar=-1",
+                                 "xattention:block=12,stride=3,mass=0.6",
+                                 "vertical-slash:vertical=4,slash=5,first=1,last=2,rows=9",
+                                 "vertical-slash:vertical=4,slash=5,first=1,last=2,rows=9,scaled=false"})
     for (const Shape& shape : shapes)
       for (const Mask& mask : masks(shape)) {
         const Params params("methods", spec);

@@ -357,6 +357,14 @@ std::vector<Real> key_scores(const std::string& score, const Tensors& state, con
     if (score == "knorm") of_key = -std::sqrt(dot(head.K, j, head.K, j));
     if (score == "keydiff")
       for (Index c = 0; c < d; ++c) of_key -= entry(j, c) * mean[static_cast<size_t>(c)];
+    if (score == "expected") {
+      of_key = std::log(std::sqrt(dot(head.V, j, head.V, j)));
+      const Index nq = head.Q.rows();
+      Real sum = 0, squares = 0;  // of q.k_j, whose mean and variance the score takes
+      for (Index i = 0; i < nq; ++i) sum += dot(head.Q, i, head.K, j);
+      for (Index i = 0; i < nq; ++i) squares += std::pow(dot(head.Q, i, head.K, j) - sum / static_cast<Real>(nq), 2);
+      of_key += (sum + squares / 2) / static_cast<Real>(nq);
+    }
     if (score == "leverage") {
       std::vector<Real> x;
       for (Index c = 0; c < d; ++c) x.push_back(centred(j, c));
@@ -371,10 +379,11 @@ std::vector<Real> key_scores(const std::string& score, const Tensors& state, con
 Answer evict(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
   const std::string& score = params.text("score");
   const Index nq = head.Q.rows(), nk = head.K.rows(), n = seen_by(mask, nq - 1, nk);
-  const Index rows = std::min(nq, score == "tova" ? 1 : params.integer("rows"));
-  const Index side = score == "tova" ? 0 : params.integer("pool") / 2;
-  const bool observed = score == "snapkv" || score == "tova";
-  const Index window = observed ? std::clamp<Index>(nq - rows + mask.offset, 0, n) : n;
+  const bool observed = score == "snapkv" || score == "tova" || score == "accumulated";
+  const Index rows = score == "snapkv" ? std::min(nq, params.integer("rows")) : score == "tova" ? 1 : nq;
+  const Index side = score == "snapkv" ? params.integer("pool") / 2 : 0;
+  const bool own = score == "snapkv" || score == "tova";  // the keys of these queries come first and have no score
+  const Index window = own ? std::clamp<Index>(nq - rows + mask.offset, 0, n) : n;
   std::vector<Real> scores = observed ? std::vector<Real>() : key_scores(score, state, head, n);
   if (observed) {
     std::vector<Real> sums(static_cast<size_t>(n), 0);
@@ -393,8 +402,9 @@ Answer evict(const Params& params, const Tensors& state, const HeadData<double>&
     }
   }
   std::vector<bool> kept(static_cast<size_t>(n), false);
-  for (const Index j : best(n, params.integer("keep"),
-                            [&](Index key) { return std::pair(key >= window, scores[static_cast<size_t>(key)]); }))
+  for (const Index j : best(n, params.integer("keep"), [&](Index key) {
+         return std::tuple(key < params.integer("protect"), key >= window, scores[static_cast<size_t>(key)]);
+       }))
     kept[static_cast<size_t>(j)] = true;
   Sets sets = none(head);
   for (Index i = 0; i < nq; ++i)
