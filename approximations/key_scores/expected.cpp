@@ -35,6 +35,7 @@ const bool registered = add(KeyScoreEntry{
                              std::log(head.V.row(j).norm()));
           return scores;
         },
+    .reads_values = true,
     .work =
         [](const Params&, const Shape& shape) {
           const auto d = static_cast<double>(shape.d);

@@ -104,8 +104,13 @@ const bool registered = add(method<Evict>({
                    Parameter::entry("score", "snapkv", "of a key; keys of large score are kept", "key-scores"),
                    Parameter::integer("protect", 0, "first keys that are kept before all others", 0)},
     .claims =
-        [](const Params&, const Shape&) {
-          return Claims{.row_stochastic = true, .non_negative = true, .exact_when = "keep=1000000000"};
+        [](const Params& params, const Shape&) {
+          const bool values = score_of(params).reads_values;
+          return Claims{.row_stochastic = true,
+                        .non_negative = true,
+                        .linear_in_V = !values,
+                        .no_attention_matrix = values ? "the values decide which keys are kept" : "",
+                        .exact_when = "keep=1000000000"};
         },
     .memory =
         [](const Params& params, const Shape& shape) {

@@ -19,6 +19,7 @@ struct KeyScoreEntry {
       score;
   // The number of last queries whose own keys come before all others, because they gave the score.
   std::function<Index(const Params&)> last_queries = [](const Params&) { return Index(0); };
+  bool reads_values = false;  // the score depends on head.V: the method then has no attention matrix
   // nk x 1 random numbers, which are the state of the method; without it nothing is drawn.
   std::function<Matrix<double>(const Draw&)> draw = {};
   // Of the scores of all keys: the work, and the bytes beside the scores and the head in double.

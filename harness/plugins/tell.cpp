@@ -24,6 +24,8 @@ void add_what_is_plain(Message& message, const std::string& plural, const std::s
     message["may_vanish"] = entry.may_vanish;
   } else if (plural == MethodEntry::plural) {
     message["needs"] = find<MethodEntry>(name).needs;
+  } else if (plural == KeyScoreEntry::plural) {
+    message["reads_values"] = find<KeyScoreEntry>(name).reads_values;
   } else if (plural == InputEntry::plural) {
     const auto& entry = find<InputEntry>(name);
     message["provides"] = entry.provides;

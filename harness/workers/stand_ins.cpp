@@ -170,6 +170,7 @@ void add_key_score(const Message& plain, const Asking& asking) {
   entry.score = [](const Params&, const Head<double>&, Mask, Context&, const Matrix<double>&) -> std::vector<double> {
     throw std::logic_error("a plugin's key score was computed outside a worker");
   };
+  entry.reads_values = plain.at("reads_values");
   entry.last_queries = [=](const Params& p) { return asking.of_params<Index>("last_queries", p); };
   entry.work = [=](const Params& p, const Shape& s) { return asking.of_shape<Work>("work", p, s); };
   entry.memory = [=](const Params& p, const Shape& s) { return asking.of_shape<double>("memory", p, s); };

@@ -1,5 +1,7 @@
-// An input, an experiment, a projection and two feature maps: entries of every registry can come from a plugin.
+// An input, an experiment, a projection, a key score and two feature maps: entries of every registry can come from a
+// plugin.
 #include "harness/core/feature_map.hpp"
+#include "harness/core/key_score.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
 
@@ -74,6 +76,24 @@ const bool projection = add(ProjectionEntry{
     .parameters = {},
     .draw = [](const Draw&, Index m, Index d) { return Matrix<double>(Matrix<double>::Zero(m, d)); },
     .law = [](const Params&, Index) { return EnsembleLaw{.gaussian = false}; },
+});
+
+const bool score = add(KeyScoreEntry{
+    .text =
+        {.name = "late", .summary = "the place of the key", .formula = "s_j = j", .reference = "none", .cost = "O(n)"},
+    .parameters = {Parameter::integer("every", 1, "only each such key", 1)},
+    .score =
+        [](const Params& params, const Head<double>& head, Mask, Context&, const Matrix<double>&) {
+          std::vector<double> scores;
+          for (Index j = 0; j < head.K.rows(); ++j)
+            scores.push_back(j % params.integer("every") == 0 ? static_cast<double>(j) : -1.0);
+          return scores;
+        },
+    .work = [](const Params&, const Shape& shape) { return Work{.flops = 1e6 * static_cast<double>(shape.nk)}; },
+    .check =
+        [](const Params& params) {
+          if (params.integer("every") > 1000) throw Misuse("late: every is at most 1000");
+        },
 });
 
 const bool input = add(InputEntry{
