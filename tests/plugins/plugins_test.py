@@ -78,7 +78,7 @@ class PluginsTest(unittest.TestCase):
             ("features", "positive-twin"),
             ("inputs", "ones"),
             ("projections", "zero"),
-            ("key-scores", "late"),
+            ("key-scores", "latest"),
             ("experiments", "largest-output"),
         ):
             with self.subTest(kind=kind):
@@ -106,13 +106,13 @@ class PluginsTest(unittest.TestCase):
 
     def test_a_score_of_a_plugin_chooses_keys(self) -> None:
         entries = ["--plugin", plugin("entries")]
-        self.assertNotIn("FAIL", self.done("check", "evict:score=late,keep=8", *entries))
-        for spec, last_row in (("late,keep=8", "....########"), ("late,every=2,keep=6", "#.#.#.#.#.##")):
+        self.assertNotIn("FAIL", self.done("check", "evict:score=latest,keep=8", *entries))
+        for spec, last_row in (("latest,keep=8", "....########"), ("latest,every=2,keep=6", "#.#.#.#.#.##")):
             drawn = self.done("describe", "--pattern", f"evict:score={spec}", "-n", "12", *entries)
             self.assertEqual(drawn.splitlines()[-1], last_row)
-        made = attnbench("run", "rank", "--method", "evict:score=late,every=1001", "-n", "32", *entries)
+        made = attnbench("run", "rank", "--method", "evict:score=latest,every=1001", "-n", "32", *entries)
         self.assertEqual(made.returncode, 2, made.stdout)
-        self.assertIn("late: every is at most 1000", made.stderr)
+        self.assertIn("latest: every is at most 1000", made.stderr)
 
     def test_an_experiment_and_an_input_of_a_plugin_run(self) -> None:
         methods = ["--method", "softmax", "--method", "performer:projection=zero"]

@@ -79,8 +79,11 @@ const bool projection = add(ProjectionEntry{
 });
 
 const bool score = add(KeyScoreEntry{
-    .text =
-        {.name = "late", .summary = "the place of the key", .formula = "s_j = j", .reference = "none", .cost = "O(n)"},
+    .text = {.name = "latest",
+             .summary = "the place of the key",
+             .formula = "s_j = j",
+             .reference = "none",
+             .cost = "O(n)"},
     .parameters = {Parameter::integer("every", 1, "only each such key", 1)},
     .score =
         [](const Params& params, const Head<double>& head, Mask, Context&, const Matrix<double>&) {
@@ -89,10 +92,9 @@ const bool score = add(KeyScoreEntry{
             scores.push_back(j % params.integer("every") == 0 ? static_cast<double>(j) : -1.0);
           return scores;
         },
-    .work = [](const Params&, const Shape& shape) { return Work{.flops = 1e6 * static_cast<double>(shape.nk)}; },
     .check =
         [](const Params& params) {
-          if (params.integer("every") > 1000) throw Misuse("late: every is at most 1000");
+          if (params.integer("every") > 1000) throw Misuse("latest: every is at most 1000");
         },
 });
 
