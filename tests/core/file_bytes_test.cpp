@@ -8,7 +8,7 @@
 namespace attnbench::file_bytes_test {
 namespace {
 
-TEST_CASE("the bytes of a file are all of them, whatever they are, and a folder has none") {
+TEST_CASE("the bytes of a file are all of them, whatever they are, and a folder has none", "[unit]") {
   const Folder folder;
   std::string every;
   for (int i = 0; i < 70'001; ++i) every += static_cast<char>(i);  // more than one read, NUL and line ends among them
