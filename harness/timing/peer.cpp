@@ -36,9 +36,13 @@ struct Peer::Process {
     child = process::child(words, process::std_in<requests, process::std_out> answers);
   }
   ~Process() {
-    requests.close();
-    requests.pipe().close();  // the peer ends when its input ends
     std::error_code ignored;
+    try {
+      requests.close();
+      requests.pipe().close();  // the peer ends when its input ends
+    } catch (...) {
+      child.terminate(ignored);
+    }
     child.wait(ignored);
   }
 
