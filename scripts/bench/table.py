@@ -80,8 +80,13 @@ class Table:
         self.all = results.read(path)
 
     def values(self, metric: str, **where: Any) -> NDArray[np.float64]:
-        """All samples of a metric from the matching cells, blocks and replicates concatenated."""
-        keys = _matching(self.all.cells, where).index
+        """All samples of a metric from the matching cells, blocks and replicates concatenated. Cells that a peer took turns
+        with have other numbers of blocks: they count only where a peer is asked for.
+        """
+        cells = self.all.cells
+        if "peer" in cells and "peer" not in where:
+            cells = cells[cells["peer"].fillna("") == ""]
+        keys = _matching(cells, where).index
         found = self.all.of_metric(metric)
         found = found[found["key"].isin(keys)]
         return np.concatenate([np.atleast_1d(v).ravel() for v in found["values"]]) if len(found) else np.array([])
