@@ -18,6 +18,7 @@
 #include <cmath>
 
 #include "approximations/clusters/hashing.hpp"
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
@@ -191,7 +192,7 @@ class Reformer final : public Approximation<T>, public Rows<T>, public Pattern<T
     }
     T& maximum = state.maximum[static_cast<size_t>(i)];
     const T before = uniform_ ? -INFINITY : maximum, now = std::max(before, found);
-    row = (row - now).exp();
+    row = exponential(row - now);
     exclude(0);
     round_to<T>(context.rounding(), Out<T>(&weights(a, 0), 1, seen, weights.outerStride()));
     context.work.exps += static_cast<double>(seen);

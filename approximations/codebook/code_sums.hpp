@@ -8,6 +8,7 @@
 
 #include "approximations/codebook/nearest_codes.hpp"
 #include "harness/core/approximation.hpp"
+#include "harness/linalg/exp.hpp"
 
 namespace attnbench {
 
@@ -63,7 +64,7 @@ class CodeDecoder final : public Decoder<T> {
     const auto used = sums_.counts.col(0).transpose().array() > 0;
     const T largest = used.select(weights, -std::numeric_limits<T>::infinity()).maxCoeff();
     // The logit of a code without keys may exceed `largest`: clamp it so that exp stays finite, then use 0.
-    weights = used.select((weights - largest).min(T(0)).exp(), T(0));
+    weights = used.select(exponential((weights - largest).min(T(0))), T(0));
     context.work.exps += static_cast<double>(weights.size());
     T normaliser;
     multiply<T>(context, weights_, sums_.counts, Out<T>(&normaliser, 1, 1, 1));

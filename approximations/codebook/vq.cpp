@@ -10,6 +10,7 @@
 #include "approximations/codebook/code_sums.hpp"
 #include "approximations/codebook/codebook.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -115,7 +116,7 @@ class VectorQuantised final : public Approximation<T>, public Kernel<T>, public 
         row.setZero();
         continue;
       }
-      row.array() = (row.array() - largest).exp();
+      row.array() = exponential(row.array() - largest);
       for (Index y = 0; y < c; ++y)  // the weight of an unused code may have overflowed, and 0 times infinity is NaN
         if (!used[y]) row[y] = 0;
       for (Index j = 0; j < seen; ++j) own_weights(i, j) = row[codes[static_cast<size_t>(absorbed + j)]];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -77,7 +78,7 @@ class Panel {
     const Columns<T> shift = (maximum_ == lowest<T>).select(T(0), maximum_);
     for (Index k = 0; k < tile.rows(); ++k) {
       Row<T> weights(tile.row(k).data());
-      weights = (weights - shift).exp();
+      weights = exponential(weights - shift);
       weights.head(rows_.first_that_sees(j + k)).setZero();
       sum_ += weights;
     }
@@ -164,7 +165,7 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
       for (Index k = 0; k < keys; ++k) {
         Row<T> weights(p.data() + k * panel_width<T>), gradient(ds.data() + k * panel_width<T>);
         const T shift = bias.empty() ? T(0) : bias[static_cast<size_t>(j + k)];
-        weights = (weights + shift - log_normaliser).exp();
+        weights = exponential(weights + shift - log_normaliser);
         weights.head(panel.first_that_sees(j + k)).setZero();
         weights.tail(panel_width<T> - panel.rows).setZero();
         gradient = weights * (gradient - along_out);

@@ -13,6 +13,7 @@
 
 #include "approximations/sparse/global_rows.hpp"
 #include "approximations/sparse/window.hpp"
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/products.hpp"
 
@@ -100,7 +101,7 @@ class ExternalGlobal final : public Approximation<T>, public Pattern<T>, public 
         continue;
       }
       const T largest = std::max(of_keys, weights.maxCoeff());
-      weights = (weights - largest).exp();
+      weights = exponential(weights - largest);
       const T real = std::exp(of_keys - largest), sum = real + weights.sum();
       weights /= sum;
       kept[i] = real / sum;

@@ -9,6 +9,7 @@
 #include "approximations/softmax/key_value_cache.hpp"
 #include "approximations/sparse/tile_columns.hpp"
 #include "approximations/sparse/window_eviction.hpp"
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -194,7 +195,7 @@ class TileSoftmax {
       const Index first = s == 0 ? begin / lanes<T> * lanes<T> : begin;
       const Index last = std::min(done, (end + lanes<T> - 1) / lanes<T> * lanes<T>);
       Entries<T> wide(row + first, last - first);
-      wide = (wide - shift).exp();
+      wide = exponential(wide - shift);
       std::fill(row + first, row + begin, T(0));
       std::fill(row + end, row + done, T(0));
       round_to<T>(context.rounding(), Out<T>(row + begin, 1, end - begin, end - begin));

@@ -1,5 +1,6 @@
 #include "harness/linalg/rows.hpp"
 
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/rounding.hpp"
 
 namespace attnbench {
@@ -25,14 +26,14 @@ auto row(std::span<T> v) {
 
 template <class T>
 void exponentiate_rows(Context& context, OutArg<T> X, std::span<const T> shift) {
-  for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = (X.row(i).array() - shift[static_cast<size_t>(i)]).exp();
+  for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = exponential(X.row(i).array() - shift[static_cast<size_t>(i)]);
   round_to<T>(context.rounding(), X);
   context.work.exps += static_cast<double>(X.size());
 }
 
 template <class T>
 void exponentiate_columns(Context& context, OutArg<T> X, std::span<const T> shift) {
-  for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = (X.row(i).array() - row(shift)).exp();
+  for (Index i = 0; i < X.rows(); ++i) X.row(i).array() = exponential(X.row(i).array() - row(shift));
   round_to<T>(context.rounding(), X);
   context.work.exps += static_cast<double>(X.size());
 }
@@ -66,7 +67,7 @@ void softmax_within(Context& context, OutArg<T> X, Index i, Index begin, Index e
   if (begin == end) return;
   const Out<T> held(&X(i, begin), 1, end - begin, X.outerStride());
   auto seen = X.row(i).segment(begin, end - begin).array();
-  seen = (seen - seen.maxCoeff()).exp();
+  seen = exponential(seen - seen.maxCoeff());
   round_to<T>(context.rounding(), held);
   seen /= seen.sum();
   round_to<T>(context.rounding(), held);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "approximations/linear/features/random_features.hpp"
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/rows.hpp"
 #include "harness/theory/summand.hpp"
 
@@ -74,7 +75,7 @@ class PositiveFeatures final : public FeatureMap<T> {
         scale = published_.c == "projection-only" ? largest : largest - half_norm;
       else
         scale = *key_maximum_;
-      row = (row - half_norm - scale).exp();
+      row = exponential(row - half_norm - scale);
       row = row * norm + (published_.plain ? epsilon : epsilon * norm);
       if (per_key) scale = 0;
     }

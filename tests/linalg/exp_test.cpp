@@ -1,0 +1,67 @@
+// The float exponential against double's, over floats of all sizes.
+#include "harness/linalg/exp.hpp"
+
+#include <limits>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+namespace attnbench {
+
+namespace {
+
+using Floats = Eigen::Array<float, 1, Eigen::Dynamic>;
+
+// In units in the last place of the float nearest to the truth.
+double error_in_ulps(float x, float got) {
+  const double truth = std::exp(static_cast<double>(x));
+  const float nearest = static_cast<float>(truth);
+  return std::abs(static_cast<double>(got) - truth) /
+         static_cast<double>(std::nextafter(nearest, std::numeric_limits<float>::infinity()) - nearest);
+}
+
+// Every `step`-th float between two positive ones, with that sign.
+double worst_error(float from, float to, float sign, std::uint32_t step) {
+  double worst = 0;
+  Floats x(1024);
+  const auto end = std::bit_cast<std::uint32_t>(to);
+  for (auto bits = std::bit_cast<std::uint32_t>(from); bits <= end;) {
+    Index count = 0;
+    for (; count < x.size() && bits <= end; bits += step) x[count++] = sign * std::bit_cast<float>(bits);
+    const Floats y = exponential(x.head(count));
+    for (Index i = 0; i < count; ++i) worst = std::max(worst, error_in_ulps(x[i], y[i]));
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("the float exponential errs by at most 1.1 units in the last place", "[unit]") {
+  // All floats have been tried once, with step 1.
+  CHECK(worst_error(1e-30F, 86.97F, -1, 251) < 1.1);
+  CHECK(worst_error(1e-30F, 88.72F, 1, 251) < 1.1);
+}
+
+TEST_CASE("the float exponential has its values at the ends, and NaN stays NaN", "[unit]") {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x{0,   -0.0F,  -inf, inf, nan, -1e30F, 1e30F, -87, 89,
+                             100, 1e-45F, -104, -88, 95,  130,    -130,  200};
+  const std::vector<float> want{1, 1, 0, inf, nan, 0, inf, 0, inf, inf, 1, 0, 0, inf, inf, 0, inf};
+  Floats y(std::ssize(x));
+  y = exponential(Eigen::Map<const Floats>(x.data(), std::ssize(x)));
+  for (size_t i = 0; i < x.size(); ++i) {
+    INFO(x[i]);
+    for (const float got : {y[static_cast<Index>(i)], Exponential<float>()(x[i])})
+      CHECK((std::isnan(want[i]) ? std::isnan(got) : got == want[i]));
+  }
+}
+
+TEST_CASE("an exponential has the same bits in a vector and alone", "[unit]") {
+  Floats x(1000);
+  for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(-90 + 0.18 * static_cast<double>(i));
+  const Floats y = exponential(x);
+  for (Index i = 0; i < x.size(); ++i)
+    CHECK(std::bit_cast<std::uint32_t>(y[i]) == std::bit_cast<std::uint32_t>(Exponential<float>()(x[i])));
+}
+
+}  // namespace attnbench
