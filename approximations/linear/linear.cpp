@@ -64,6 +64,11 @@ std::vector<std::string> caveats(const Params& params, const Shape&) {
   return {"all features of a token may be 0: a row may be left without weight, and is then 0"};
 }
 
+void check(const Params& params) {
+  if (feature_map_entry(params).fitted(params) && params.text("inputs") == "unscaled")
+    throw Misuse("features=" + params.text("features") + " is fitted to scaled q and k; leave out inputs=unscaled");
+}
+
 const bool registered = add(method<Linear>({
     .text = {.name = "linear",
              .printed = "Linear",
@@ -84,7 +89,9 @@ const bool registered = add(method<Linear>({
         },
     .cost = [](const Params& params,
                const Shape& shape) { return linear_cost(feature_map_entry(params), params, shape); },
+    .fitted = [](const Params& params) { return feature_map_entry(params).fitted(params); },
     .theory = theory,
+    .check = check,
     .caveats = caveats,
 }));
 

@@ -7,6 +7,7 @@
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
 #include "tests/catch.hpp"
+#include "tests/misuse.hpp"
 
 namespace attnbench::deterministic_maps_test {
 
@@ -49,6 +50,37 @@ Matrix<double> weights_of(const std::string& spec, const TestHead& problem) {
 Matrix<double> column_sums_of_exponentials(const Matrix<double>& K) { return K.array().exp().colwise().sum(); }
 
 }  // namespace
+
+TEST_CASE("Hedgehog begins as softmax over the channels of unscaled inputs, and learns to imitate softmax attention",
+          "[methods]") {
+  TestHead problem = small_problem();
+  CHECK(difference(result("linear:features=hedgehog,steps=0", problem),
+                   result("linear:features=softmax,inputs=unscaled", problem)) < tolerance);
+  problem.head = problem.calibration;
+  problem.head.V.setIdentity(50, 50);
+  problem.shape.dv = 50;
+  const Matrix<double> A = result("softmax", problem);
+  // The divergence of the map's attention from softmax attention (Kullback and Leibler), mean over rows.
+  const auto divergence = [&](const std::string& spec) {
+    return (A.array() * (A.array().log() - result(spec, problem).array().log())).rowwise().sum().mean();
+  };
+  const double before = divergence("linear:features=hedgehog,steps=0"),
+               after = divergence("linear:features=hedgehog,steps=50");
+  CHECK(after < 0.9 * before);
+  CHECK(divergence("linear:features=hedgehog,steps=1000") < 0.9 * after);
+  CHECK(contains(misuse_of([&] { drawn("linear:features=hedgehog,inputs=unscaled", problem); }), "fitted to scaled"));
+}
+
+TEST_CASE("DPFP multiplies neighbours of the positive and negative parts of a token", "[methods]") {
+  TestHead problem = gaussian_problem({.nq = 1, .nk = 2, .d = 2, .dv = 1}, 1);
+  problem.head.Q << 1, 2;         // u = (1, 2, 0, 0)
+  problem.head.K << 3, 4, -1, 5;  // u = (3, 4, 0, 0) and (0, 5, 1, 0)
+  const Matrix<double> one = weights_of("linear:features=dpfp", problem);
+  CHECK(std::abs(one(0, 0) - 2 * 12) < tolerance);
+  CHECK(one(0, 1) == 0);
+  const Matrix<double> two = weights_of("linear:features=dpfp,nu=3", problem);
+  CHECK(std::abs(two(0, 0) - 2 * 2 * 12) < tolerance);  // shift 3 has u_1 u_0
+}
 
 TEST_CASE("elu attention is exp attention when no number is above 0", "[methods]") {
   TestHead problem = small_problem();

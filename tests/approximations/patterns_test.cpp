@@ -131,6 +131,33 @@ Sets both(const Sets& a, const Sets& b) {
 
 }  // namespace
 
+TEST_CASE("a row of Transformer-XL sees its segment and the memory before it", "[unit]") {
+  const Sets bidirectional = keys_of("transformer-xl:segment=4,memory=3", 14);
+  CHECK(bidirectional[0] == std::vector<Index>{0, 1, 2, 3});
+  CHECK(bidirectional[9] == std::vector<Index>{5, 6, 7, 8, 9, 10, 11});
+  CHECK(bidirectional[13] == std::vector<Index>{9, 10, 11, 12, 13});
+  CHECK(keys_of("transformer-xl:segment=4,memory=3", 14, true)[9] == std::vector<Index>{5, 6, 7, 8, 9});
+  CHECK(keys_of("transformer-xl:segment=4,memory=0", 14, true)[8] == std::vector<Index>{8});
+}
+
+TEST_CASE("adaptive span with a ramp of 1 is a window, and a longer ramp weighs the tokens beyond it by their distance",
+          "[unit]") {
+  const TestHead problem = square(60);
+  for (const Mask mask : {Mask{}, Mask{.causal = true}})
+    CHECK((rows_of(*drawn("adaptive-span:span=7,ramp=1", problem, mask), problem, mask) -
+           rows_of(*drawn("local:window=7", problem, mask), problem, mask))
+              .cwiseAbs()
+              .maxCoeff() < tolerance);
+  const Matrix<double> A = rows_of(*drawn("adaptive-span:span=2,ramp=4", problem), problem);
+  const Matrix<double> exact = softmax_of(problem);
+  const auto weight = [&](Index distance) {
+    return A(30, 30 + distance) / A(30, 30) / (exact(30, 30 + distance) / exact(30, 30));
+  };
+  const double want[] = {1, 1, 1, 0.75, 0.5, 0.25, 0, 0};
+  for (Index distance = 0; distance < 8; ++distance)
+    for (const Index side : {1, -1}) CHECK(std::abs(weight(side * distance) - want[distance]) < tolerance);
+}
+
 TEST_CASE("a run between two indices holds those of its residue", "[methods]") {
   for (Index begin = -7; begin <= 7; ++begin)
     for (Index end = -7; end <= 7; ++end)

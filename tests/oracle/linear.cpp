@@ -422,6 +422,34 @@ Weights softmax_map_weights(const Inputs& in, const Tensors&, const Params&) {
   return weights;
 }
 
+// methods.md K7: u = [relu(x); relu(-x)], features u_i u_(i+j) for j = 1 to nu.
+Weights dpfp_weights(const Inputs& in, const Tensors&, const Params& params) {
+  const Index d = in.q.columns;
+  const auto u = [d](const Table& X, Index i, Index place) {
+    const Real x = X(i, place % (2 * d) % d);
+    return std::max(Real(0), place % (2 * d) < d ? x : -x);
+  };
+  Weights weights(in.q.rows, in.k.rows);
+  for (Index i = 0; i < in.q.rows; ++i)
+    for (Index j = 0; j < in.k.rows; ++j)
+      for (Index shift = 1; shift <= params.integer("nu"); ++shift)
+        for (Index l = 0; l < 2 * d; ++l)
+          weights.value(i, j) += u(in.q, i, l) * u(in.q, i, l + shift) * u(in.k, j, l) * u(in.k, j, l + shift);
+  weights.magnitude = weights.value;
+  return weights;
+}
+
+// methods.md C12: the same of W_q q and W_k k.
+Weights hedgehog_weights(const Inputs& in, const Tensors& state, const Params& params) {
+  const auto moved = [](const Table& X, const Matrix<double>& W) {
+    Table Y(X.rows, W.rows());
+    for (Index i = 0; i < X.rows; ++i)
+      for (Index l = 0; l < W.rows(); ++l) Y(i, l) = dot(X, i, W, l);
+    return Y;
+  };
+  return softmax_map_weights({moved(in.q, state.at("W_q")), moved(in.k, state.at("W_k"))}, state, params);
+}
+
 const std::map<std::string, FeatureMapWeights>& random_maps() {
   static const std::map<std::string, FeatureMapWeights> table{
       {"positive", positive_weights},
@@ -453,9 +481,11 @@ const std::map<std::string, FeatureMapWeights>& random_maps() {
 }
 
 const std::map<std::string, FeatureMapWeights>& deterministic_maps() {
-  static const std::map<std::string, FeatureMapWeights> table{{"elu", elu_weights},
+  static const std::map<std::string, FeatureMapWeights> table{{"dpfp", dpfp_weights},
+                                                              {"elu", elu_weights},
                                                               {"exp", exp_weights},
                                                               {"exp-norm", exp_weights},
+                                                              {"hedgehog", hedgehog_weights},
                                                               {"relu", relu_weights(1)},
                                                               {"relu2", relu_weights(2)},
                                                               {"softmax", softmax_map_weights},

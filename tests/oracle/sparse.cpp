@@ -14,6 +14,32 @@ Answer sink_window(const Params& params, const Tensors&, const HeadData<double>&
   return normalise(softmax_weights(head), head, seen, seen);
 }
 
+// methods.md F12: the memory before the row's segment, and the segment.
+Answer transformer_xl(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Index segment = params.integer("segment"), memory = params.integer("memory");
+  const Set seen = [=](Index i, Index j) {
+    const Index position = std::max<Index>(0, i + mask.offset), start = position - position % segment;
+    return sees(mask, i, j) && j >= start - memory && j < start + segment;
+  };
+  return normalise(softmax_weights(head), head, seen, seen);
+}
+
+// methods.md F13: weights that fade out over the ramp beyond the span.
+Answer adaptive_span(const Params& params, const Tensors&, const HeadData<double>& head, Mask mask) {
+  const Real span = static_cast<Real>(params.integer("span")), ramp = static_cast<Real>(params.integer("ramp"));
+  Weights weights = softmax_weights(head);
+  for (Index i = 0; i < head.Q.rows(); ++i)
+    for (Index j = 0; j < head.K.rows(); ++j) {
+      const Real distance = std::abs(static_cast<Real>(i + mask.offset - j));
+      const Real share = std::min(Real(1), std::max(Real(0), (ramp + span - distance) / ramp));
+      weights.value(i, j) *= share;
+      weights.magnitude(i, j) *= share;
+    }
+  const Index reach = params.integer("span") + params.integer("ramp") - 1;
+  const Set seen = [=](Index i, Index j) { return sees(mask, i, j) && in_band(mask, reach, i, j); };
+  return normalise(weights, head, seen, seen);
+}
+
 // H2O, Algorithm 1: keys come one by one, and for each beyond the budget the one goes that got least attention, of
 // those that will not be among the last `recent`.
 std::vector<std::vector<Index>> heavy_hitters(const Params& params, const HeadData<double>& head, Mask mask,
@@ -84,6 +110,8 @@ double distance_to_eviction(const Params& params, const Tensors&, const HeadData
 const bool registered =
     add({.method = "local", .attention = local}) && add({.method = "truncated", .attention = truncated}) &&
     add({.method = "sink-window", .attention = sink_window}) &&
+    add({.method = "transformer-xl", .attention = transformer_xl}) &&
+    add({.method = "adaptive-span", .attention = adaptive_span}) &&
     add({.method = "heavy-hitter", .attention = heavy_hitter, .distance_to_jump = distance_to_eviction});
 
 }  // namespace

@@ -103,7 +103,7 @@ class Specification(unittest.TestCase):
             (" Q", "q"),
             (" A4, F77).", "f77"),
             (" J 28, 93.", "j93"),
-            (" B,\n//   C12 and so on", "c12"),
+            (" B,\n//   C99 and so on", "c99"),
             (" 0.7", "0.7"),
             (" J60 to J94", "j67"),
         ):

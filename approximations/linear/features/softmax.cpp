@@ -1,6 +1,7 @@
 // Softmax over the channels of x and of -x. Zhang et al. (Hedgehog), arXiv:2402.04347, without the learnt projection.
 //   phi(x) = [softmax(x); softmax(-x)]                                                               methods.md C
 // 2d features, positive. Each half sums to one, so that the rank is at most 2d - 1.
+#include "approximations/linear/features/softmax_halves.hpp"
 #include "harness/core/feature_map.hpp"
 
 namespace attnbench {
@@ -14,27 +15,14 @@ class SoftmaxFeatures final : public FeatureMap<T> {
   Index features() const override { return 2 * d_; }
   Form form() const override { return Form::values; }
   void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
-    for (Index i = 0; i < X.rows(); ++i) {
-      const auto x = X.row(i).array();
-      auto up = block.row(i).head(d_).array(), down = block.row(i).tail(d_).array();
-      up = (x - x.maxCoeff()).exp();
-      up /= up.sum();
-      down = (x.minCoeff() - x).exp();
-      down /= down.sum();
-    }
+    softmax_halves<T>(X, block);
     context.work.exps += static_cast<double>(block.size());
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
   bool differentiable() const override { return true; }
-  void pullback(Context&, const In<T>& X, Side, Index, const In<T>& block, const In<T>& d_block, std::span<const T>,
+  void pullback(Context&, const In<T>&, Side, Index, const In<T>& block, const In<T>& d_block, std::span<const T>,
                 Out<T> dX) const override {
-    // d softmax(x) = p (g - sum_l p_l g_l) for the gradient g with respect to p.
-    for (Index i = 0; i < X.rows(); ++i) {
-      const auto up = block.row(i).head(d_).array(), down = block.row(i).tail(d_).array();
-      const auto d_up = d_block.row(i).head(d_).array(), d_down = d_block.row(i).tail(d_).array();
-      const T mean_up = (up * d_up).sum(), mean_down = (down * d_down).sum();
-      dX.row(i).array() = up * (d_up - mean_up) - down * (d_down - mean_down);
-    }
+    pull_softmax_halves<T>(block, d_block, dX);
   }
 
  private:
