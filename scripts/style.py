@@ -26,6 +26,7 @@ HUES = {
     "selection": 2,  # nor chosen keys beside clusters
     "quantised": 6,  # nor rounded keys beside codebooks
     "resolution": 7,  # nor blocks at two resolutions beside mixers
+    "recurrences": 6,  # nor recurrences beside codebooks
 }
 # Exact attention and the baselines have no hue: the others are compared with them.
 NEUTRAL = {"exact": INK, "baseline": FAINT}

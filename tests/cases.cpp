@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "harness/core/needs.hpp"
 #include "harness/core/projection.hpp"
 
 namespace attnbench {
@@ -12,6 +13,18 @@ namespace {
 Matrix<double> normal(const Shape& shape, const char* what, Index rows, Index columns) {
   auto generator = Streams(test_seed).stream("methods test", what, shape.nq, shape.nk, shape.d, shape.dv);
   return standard_normal(generator, rows, columns).cast<float>().cast<double>();
+}
+
+// Numbers for all that any registered method may need beside Q, K and V.
+Extras needed_by_any(const Shape& shape) {
+  Extras all;
+  for (const auto& name : catalogue("methods").names())
+    for (const Need& need : find<MethodEntry>(name).needs) {
+      Params params("methods", name);
+      if (!need.when.first.empty()) params = params.with(need.when.first, need.when.second);
+      all.merge(drawn_extras(params, shape, test_seed));
+    }
+  return all;
 }
 
 void add_variants(const Params& start, const std::set<std::string>& settled, std::vector<Params>& variants);
@@ -56,12 +69,14 @@ void add_variants(const Params& start, const std::set<std::string>& settled, std
 
 TestHead gaussian_problem(Shape shape, double scale) {
   const auto rounded = [&](const Matrix<double>& X) { return (scale * X).cast<float>().cast<double>().eval(); };
-  return {
+  TestHead problem{
       shape,
       {rounded(normal(shape, "Q", shape.nq, shape.d)), rounded(normal(shape, "K", shape.nk, shape.d)),
        normal(shape, "V", shape.nk, shape.dv)},
       {rounded(normal(shape, "calibration Q", shape.nq, shape.d)),
        rounded(normal(shape, "calibration K", shape.nk, shape.d)), normal(shape, "calibration V", shape.nk, shape.dv)}};
+  problem.head.extra = needed_by_any(shape);
+  return problem;
 }
 
 TestHead problem_with_logits(Shape shape, double largest) {
@@ -151,7 +166,10 @@ Params with_small_budgets(const Params& params, const Shape& shape) {
                                                    {"local", 2},   {"vertical", 5},
                                                    {"slash", 6},   {"first", 2},
                                                    {"last", 3},    {"rows", 8},
-                                                   {"refine", 9},  {"exact", 12}};
+                                                   {"refine", 9},  {"exact", 12},
+                                                   {"steps", 3},   {"segment", 6},
+                                                   {"memory", 4},  {"span", 5},
+                                                   {"ramp", 4}};
   for (const auto& [name, value] : budgets)
     if (small.has(name)) small = small.with(name, std::to_string(value));
   if (small.has("projection") && small.has("m") && catalogue("projections").has(small.text("projection"))) {
@@ -197,7 +215,7 @@ std::vector<double> row_conditions(const Case& one, const Approximation<double>&
   const Matrix<double> out = attend(method, head, one.shape.mask);
   const double unit = change * head.V.cwiseAbs().maxCoeff();
   for (int repetition = 0; repetition < 3; ++repetition) {
-    const HeadData<double> other{changed(head.Q), changed(head.K), changed(head.V)};
+    const HeadData<double> other{changed(head.Q), changed(head.K), changed(head.V), head.extra};
     const Matrix<double> moved = attend(method, other, one.shape.mask) - out;
     for (Index i = 0; i < out.rows(); ++i)
       condition[static_cast<size_t>(i)] =

@@ -172,7 +172,8 @@ struct Need {
   std::string name;                       // "gate"
   std::string rows = "n", columns = "1";  // n (one a key), nq (one a query), d, dv, or a number
   Values values = Values::normal;
-  std::string meaning = {};  // one line, for `describe`
+  std::string meaning = {};                       // one line, for `describe`
+  std::pair<std::string, std::string> when = {};  // a parameter and the value with which it is needed; empty: always
 };
 
 // The output of attend, nq x dv, in double by the plain formula and by none of the method's own code. `drawn` is an

@@ -11,6 +11,7 @@ namespace {
 
 void add_needs(const Params& method, std::vector<Need>& needs) {
   for (const Need& need : find<MethodEntry>(method.name()).needs) {
+    if (const auto& [parameter, value] = need.when; !parameter.empty() && method.text(parameter) != value) continue;
     const auto same = std::find_if(needs.begin(), needs.end(), [&](const Need& o) { return o.name == need.name; });
     if (same == needs.end())
       needs.push_back(need);

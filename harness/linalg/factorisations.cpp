@@ -74,6 +74,15 @@ Eigenvectors symmetric_eigenvectors(const Matrix<double>& X) {
   return result;
 }
 
+void solve_positive_definite(Matrix<double>& X, std::span<double> x) {
+  assert(X.rows() == X.cols() && static_cast<size_t>(X.rows()) == x.size());
+  const lapack_int F = size(X.cols());
+  if (F == 0) return;
+  const lapack_int status = LAPACKE_dposv(LAPACK_COL_MAJOR, 'L', F, 1, X.data(), F, x.data(), F);
+  if (status > 0) throw NumericallyInvalid("a matrix is not positive definite");
+  require(status, "dposv");
+}
+
 Matrix<double> inverse(Matrix<double> X) {
   assert(X.rows() == X.cols());
   const lapack_int F = size(X.cols());

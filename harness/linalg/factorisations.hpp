@@ -33,6 +33,10 @@ struct Eigenvectors {
 };
 Eigenvectors symmetric_eigenvectors(const Matrix<double>& X);
 
+// x = X^-1 x for a symmetric positive definite X (F x F), by Cholesky. Overwrites X. Throws NumericallyInvalid when X
+// is not positive definite.
+void solve_positive_definite(Matrix<double>& X, std::span<double> x);
+
 // X^-1 (F x F). Throws NumericallyInvalid when X is singular.
 Matrix<double> inverse(Matrix<double> X);
 
