@@ -12,29 +12,23 @@ namespace {
 template <class T>
 class DeltaNet final : public Recurrence<T> {
  public:
-  explicit DeltaNet(const Draw& draw) : Recurrence<T>(draw.params.integer("chunk"), true, true) {
-    if (!are_given(draw.params)) law_.emplace(draw, 1);
-  }
-  Tensors state() const override { return law_ ? law_->state() : Tensors(); }
+  explicit DeltaNet(const Draw& draw) : Recurrence<T>(draw, {.erases = true, .unit_length = true, .gates = 1}) {}
 
  protected:
   Gates<T> gates(const Head<T>& head, Context& context) const override {
     const Matrix<T> keep = Matrix<T>::Ones(head.K.rows(), 1);
-    if (!law_) return {keep, given_gates(head, "write", 2)};
-    const Matrix<T> z = law_->of(head.K, context);
+    if (!this->law()) return {keep, given_gates(head, "write", 2)};
+    const Matrix<T> z = this->law()->of(head.K, context);
     context.work.exps += static_cast<double>(z.size());
     return {keep, z.unaryExpr(&sigmoid<T>)};
   }
   void pull_gates(const Head<T>&, const Gates<T>& gates, const Gates<T>& slopes, Context& context,
                   Out<T> dK) const override {
-    if (!law_) return;
+    if (!this->law()) return;
     const auto beta = gates.write.array();
     const Matrix<T> of_logits = (slopes.write.array() * beta * (1 - beta)).matrix();
-    law_->pull(of_logits, context, dK);
+    this->law()->pull(of_logits, context, dK);
   }
-
- private:
-  std::optional<GateLogits<T>> law_;
 };
 
 const bool registered = add(method<DeltaNet>({

@@ -10,30 +10,24 @@ namespace {
 template <class T>
 class GatedDeltaNet final : public Recurrence<T> {
  public:
-  explicit GatedDeltaNet(const Draw& draw) : Recurrence<T>(draw.params.integer("chunk"), true, true) {
-    if (!are_given(draw.params)) law_.emplace(draw, 2);
-  }
-  Tensors state() const override { return law_ ? law_->state() : Tensors(); }
+  explicit GatedDeltaNet(const Draw& draw) : Recurrence<T>(draw, {.erases = true, .unit_length = true, .gates = 2}) {}
 
  protected:
   Gates<T> gates(const Head<T>& head, Context& context) const override {
-    if (!law_) return {given_gates(head, "keep", 1), given_gates(head, "write", 2)};
-    const Matrix<T> z = law_->of(head.K, context);
+    if (!this->law()) return {given_gates(head, "keep", 1), given_gates(head, "write", 2)};
+    const Matrix<T> z = this->law()->of(head.K, context);
     context.work.exps += static_cast<double>(z.size());
     return forget_and_write(z);
   }
   void pull_gates(const Head<T>&, const Gates<T>& gates, const Gates<T>& slopes, Context& context,
                   Out<T> dK) const override {
-    if (!law_) return;
+    if (!this->law()) return;
     const auto alpha = gates.keep.array(), beta = gates.write.array();
     Matrix<T> of_logits(alpha.rows(), 2);
     of_logits.col(0) = (-slopes.keep.array() * alpha * (1 - alpha)).matrix();
     of_logits.col(1) = (slopes.write.array() * beta * (1 - beta)).matrix();
-    law_->pull(of_logits, context, dK);
+    this->law()->pull(of_logits, context, dK);
   }
-
- private:
-  std::optional<GateLogits<T>> law_;
 };
 
 const bool registered = add(method<GatedDeltaNet>({

@@ -14,32 +14,26 @@ constexpr double temperature = 16;
 template <class T>
 class Gla final : public Recurrence<T> {
  public:
-  explicit Gla(const Draw& draw) : Recurrence<T>(draw.params.integer("chunk"), false, false) {
-    if (!are_given(draw.params)) law_.emplace(draw, draw.shape.d);
-  }
-  Tensors state() const override { return law_ ? law_->state() : Tensors(); }
+  explicit Gla(const Draw& draw) : Recurrence<T>(draw, {.gates = draw.shape.d}) {}
 
  protected:
   Gates<T> gates(const Head<T>& head, Context& context) const override {
     const Matrix<T> write = Matrix<T>::Ones(head.K.rows(), 1);
-    if (!law_) return {given_gates(head, "keep_channels", 1), write};
-    Matrix<T> keep = law_->of(head.K, context);
+    if (!this->law()) return {given_gates(head, "keep_channels", 1), write};
+    Matrix<T> keep = this->law()->of(head.K, context);
     keep = keep.unaryExpr([](T z) { return std::pow(sigmoid(z), static_cast<T>(1 / temperature)); });
     context.work.exps += 2 * static_cast<double>(keep.size());
     return {std::move(keep), write};
   }
   void pull_gates(const Head<T>&, const Gates<T>& gates, const Gates<T>& slopes, Context& context,
                   Out<T> dK) const override {
-    if (!law_) return;
+    if (!this->law()) return;
     const auto derivative = [](T a) {
       return a * (1 - std::pow(a, static_cast<T>(temperature))) / static_cast<T>(temperature);
     };
     const Matrix<T> of_logits = slopes.keep.cwiseProduct(gates.keep.unaryExpr(derivative));
-    law_->pull(of_logits, context, dK);
+    this->law()->pull(of_logits, context, dK);
   }
-
- private:
-  std::optional<GateLogits<T>> law_;
 };
 
 Need keep_channels() {

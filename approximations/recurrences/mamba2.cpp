@@ -15,29 +15,23 @@ constexpr double bias = 3;
 template <class T>
 class Mamba2 final : public Recurrence<T> {
  public:
-  explicit Mamba2(const Draw& draw) : Recurrence<T>(draw.params.integer("chunk"), false, false) {
-    if (!are_given(draw.params)) law_.emplace(draw, 1);
-  }
-  Tensors state() const override { return law_ ? law_->state() : Tensors(); }
+  explicit Mamba2(const Draw& draw) : Recurrence<T>(draw, {.gates = 1}) {}
 
  protected:
   Gates<T> gates(const Head<T>& head, Context& context) const override {
-    if (!law_) return {given_gates(head, "keep", 1), given_gates(head, "write", 1e6)};
-    const Matrix<T> z = law_->of(head.K, context).array() - static_cast<T>(bias);
+    if (!this->law()) return {given_gates(head, "keep", 1), given_gates(head, "write", 1e6)};
+    const Matrix<T> z = this->law()->of(head.K, context).array() - static_cast<T>(bias);
     context.work.exps += 2 * static_cast<double>(z.size());
     return {z.unaryExpr([](T x) { return sigmoid(-x); }),
             z.unaryExpr([](T x) { return std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))); })};
   }
   void pull_gates(const Head<T>&, const Gates<T>& gates, const Gates<T>& slopes, Context& context,
                   Out<T> dK) const override {
-    if (!law_) return;
+    if (!this->law()) return;
     const auto a = gates.keep.array();
     const Matrix<T> of_logits = ((1 - a) * (slopes.write.array() - a * slopes.keep.array())).matrix();
-    law_->pull(of_logits, context, dK);
+    this->law()->pull(of_logits, context, dK);
   }
-
- private:
-  std::optional<GateLogits<T>> law_;
 };
 
 const bool registered = add(method<Mamba2>({

@@ -107,7 +107,7 @@ void RecurrentState<T>::take_in(const In<T>& K, const In<T>& V, const In<T>& kee
 template <class T>
 Matrix<T> Recurrence<T>::prepared(const In<T>& X) const {
   Matrix<T> Y = X;
-  if (!unit_length_) return Y;
+  if (!form_.unit_length) return Y;
   for (Index i = 0; i < Y.rows(); ++i)
     if (const T length = Y.row(i).stableNorm(); length > 0) Y.row(i) /= length;
   return Y;
@@ -118,7 +118,7 @@ void Recurrence<T>::attend(const Head<T>& head, Mask mask, Context& context, Out
   const ReadingRows rows(head.Q.rows(), head.K.rows(), mask);
   const Matrix<T> Q = prepared(head.Q), K = prepared(head.K);
   const Gates<T> given = gates(head, context);
-  RecurrentState<T> state(head.K.cols(), head.V.cols(), erases_);
+  RecurrentState<T> state(head.K.cols(), head.V.cols(), form_.erases);
   out.topRows(rows.begin).setZero();
   for (Index t = 0; t < rows.tokens; t += chunk_) {
     const Index count = std::min(chunk_, rows.tokens - t), row = rows.of(t), queries = rows.of(t + count) - row;
@@ -136,7 +136,7 @@ template <class T>
 class Recurrence<T>::Decoding final : public Decoder<T> {
  public:
   Decoding(const Recurrence& recurrence, const Shape& shape)
-      : recurrence_(recurrence), state_(shape.d, shape.dv, recurrence.erases_) {}
+      : recurrence_(recurrence), state_(shape.d, shape.dv, recurrence.form_.erases) {}
 
   void prefill(const Head<T>& tokens, Context& context) override {
     Matrix<T> none(0, tokens.V.cols());

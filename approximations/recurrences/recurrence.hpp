@@ -39,9 +39,16 @@ class RecurrentState {
 template <class T>
 class Recurrence : public Approximation<T>, public Differentiable<T> {
  public:
-  // unit_length: keys and queries are divided by their lengths.
-  Recurrence(Index chunk, bool erases, bool unit_length) : chunk_(chunk), erases_(erases), unit_length_(unit_length) {}
+  struct Form {
+    bool erases = false;       // the delta rule
+    bool unit_length = false;  // keys and queries are divided by their lengths
+    Index gates = 0;           // logits of gates, a number a token, that come from a law unless the head has gates
+  };
+  Recurrence(const Draw& draw, Form form) : chunk_(draw.params.integer("chunk")), form_(form) {
+    if (form.gates > 0 && !are_given(draw.params)) law_.emplace(draw, form.gates);
+  }
 
+  Tensors state() const override { return law_ ? law_->state() : Tensors(); }
   void attend(const Head<T>&, Mask, Context&, Out<T> out) const override;
   std::unique_ptr<Decoder<T>> decoder(const Shape&) const override;
   const Differentiable<T>* differentiable() const override { return this; }
@@ -53,6 +60,8 @@ class Recurrence : public Approximation<T>, public Differentiable<T> {
                 Gradients<T>) const override;
 
  protected:
+  // Null when the head has the gates.
+  const GateLogits<T>* law() const { return law_ ? &*law_ : nullptr; }
   // Of every key of the head.
   virtual Gates<T> gates(const Head<T>& head, Context&) const = 0;
   // Adds to dK what the gates pass on. slopes: dL/d keep and dL/d write, of the shapes of the gates.
@@ -69,7 +78,8 @@ class Recurrence : public Approximation<T>, public Differentiable<T> {
   static void pull_length(const In<T>& X, const Matrix<T>& Y, Out<T> slopes);
 
   Index chunk_;
-  bool erases_, unit_length_;
+  Form form_;
+  std::optional<GateLogits<T>> law_;
 };
 
 // Shared by the entries of this family.

@@ -35,7 +35,7 @@ void Recurrence<T>::backward(const Head<T>& head, Mask mask, const In<T>&, const
   gradients.V.setZero();
 
   std::vector<Matrix<T>> before;
-  RecurrentState<T> state(d, dv, erases_);
+  RecurrentState<T> state(d, dv, form_.erases);
   Matrix<T> none(0, dv);
   for (Index t = 0; t < rows.tokens; t += block) {
     const Index count = std::min(block, rows.tokens - t);
@@ -58,7 +58,7 @@ void Recurrence<T>::backward(const Head<T>& head, Mask mask, const In<T>&, const
       faded.push_back(kept<T>(row_block(given.keep, t, 1), S.back()));
       const Out<T> u = row_block(U, t - first, 1);
       row_block(U, t - first, 1) = head.V.row(t);
-      if (erases_) {
+      if (form_.erases) {
         multiply<T>(context, row_block(K, t, 1), faded.back(), held);
         U.row(t - first) -= held;
       }
@@ -77,7 +77,7 @@ void Recurrence<T>::backward(const Head<T>& head, Mask mask, const In<T>&, const
       gradients.K.row(t) += dk;
       gradients.V.row(t) = given.write(t, 0) * du;
       Matrix<T> value = head.V.row(t);  // what w_t multiplies
-      if (erases_) {
+      if (form_.erases) {
         multiply<T>(context, row_block(K, t, 1), faded[at], held);
         value -= held;
         h = -given.write(t, 0) * du;
@@ -94,7 +94,7 @@ void Recurrence<T>::backward(const Head<T>& head, Mask mask, const In<T>&, const
     }
   }
 
-  if (unit_length_) {
+  if (form_.unit_length) {
     pull_length(head.Q, Q, gradients.Q);
     pull_length(head.K, K, gradients.K);
   }

@@ -15,7 +15,7 @@ namespace {
 template <class T>
 class RetNet final : public Recurrence<T> {
  public:
-  explicit RetNet(const Draw& draw) : Recurrence<T>(draw.params.integer("chunk"), false, false), decay_(decay(draw)) {}
+  explicit RetNet(const Draw& draw) : Recurrence<T>(draw, {}), decay_(decay(draw)) {}
 
  protected:
   Gates<T> gates(const Head<T>& head, Context&) const override {

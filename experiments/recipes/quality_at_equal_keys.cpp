@@ -103,10 +103,12 @@ Measured measure(Recipe& recipe) {
 void draw(Recipe& recipe, const Measured& all, Index n) {
   recipe.headline(6, "Which keys should a row read?");
   std::vector<Panel> panels;
-  for (const RealHead& head : all.heads)
-    panels.push_back({.title = head.name(),
+  for (const auto& heads : by_model(all.heads)) {
+    Cells cells;
+    for (const auto& input : inputs_of(heads)) cells = cells + all.read.input(input);
+    panels.push_back({.title = heads.front().part(),
                       .kind = "trade",
-                      .cells = all.read.input(head.input()),
+                      .cells = cells,
                       .x = budget_names(),
                       .x_label = "keys that a row reads",
                       .x_scale = "log2",
@@ -114,10 +116,11 @@ void draw(Recipe& recipe, const Measured& all, Index n) {
                       .y_label = "error of the output",
                       .y_scale = "log10",
                       .x_metric = "keys_read"});
+  }
   recipe.figure("quality-at-equal-keys", "Error against keys read",
                 fmt::format("The relative error of the output against the mean number of keys that a row reads, n = "
-                            "{}, or all that a model has; medians over texts, or over draws on one text. Keys that a "
-                            "method reads to choose among them are not counted: top-k reads all.",
+                            "{}, or all that a model has; medians over heads, and over texts or draws on one text. "
+                            "Keys that a method reads to choose among them are not counted: top-k reads all.",
                             n),
                 panels);
   recipe.figure(

@@ -78,7 +78,7 @@ Panel panel(const std::string& title, const Cells& cells) {
 
 void write(Recipe& recipe) {
   const auto budgets = recipe.sized<Specs>({"8", "16"}, {"8", "64"}, {"8", "16", "32", "64", "128"});
-  const std::string last = budgets.back();
+  const std::string& last = budgets.back();
   RunRequest request{
       .experiment = fmt::format("sampling-error:draws={},rows={}", recipe.sized(32, 128, 512), recipe.sized(1, 1, 2)),
       .inputs = {"gaussian"},
