@@ -4,7 +4,10 @@
 //   o - o_S = (1 - p_S) (o_rest - o_S)
 // The three are computed separately. A method that weighs its keys otherwise (linear features, hashed keys, sampled
 // weights) has another row than o_S; reweighting_error measures how far it is from that.
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "harness/experiment/experiment.hpp"
 #include "harness/statistics/moments.hpp"
@@ -33,6 +36,14 @@ Split split(const Eigen::RowVectorXd& weights, const Matrix<double>& V, const st
   return row;
 }
 
+// The weight of the `count` heaviest keys: no pattern of as many has more.
+double heaviest(const Eigen::RowVectorXd& weights, Index count) {
+  std::vector<double> sorted(weights.begin(), weights.end());
+  const auto middle = sorted.begin() + std::min(count, weights.size());
+  std::partial_sort(sorted.begin(), middle, sorted.end(), std::greater<>());
+  return std::accumulate(sorted.begin(), middle, 0.0);
+}
+
 // The pattern of the drawn method, all rows.
 std::vector<std::vector<Index>> pattern_of(const Task::Applied& applied, const Task& task) {
   std::vector<std::vector<Index>> keys(static_cast<size_t>(applied.output.rows()));
@@ -53,13 +64,14 @@ void measure(const Task& task, Recorder& record) {
   const Matrix<double>& A = exact->attention();
   Matrix<double> over_kept = Matrix<double>::Zero(exact->output.rows(), exact->output.cols());
   std::vector<double> masses, errors;
-  Moments distance, read;
+  Moments distance, read, recall;
   for (Index i = 0; i < A.rows(); ++i) {
     const auto& of_row = keys[static_cast<size_t>(i)];
     if (task.cell.problem.shape.mask.visible(i, A.cols()) == 0) continue;
     const Split row = split(A.row(i), exact->head.V, of_row);
     over_kept.row(i) = row.kept_row;
     read.add(static_cast<double>(of_row.size()));
+    recall.add(of_row.empty() ? 0 : row.kept / heaviest(A.row(i), std::ssize(of_row)));
     masses.push_back(row.dropped);
     errors.push_back((exact->output.row(i) - row.kept_row).norm());
     if (row.dropped > 0 && row.kept > 0) distance.add((row.rest_row - row.kept_row).norm());
@@ -68,6 +80,7 @@ void measure(const Task& task, Recorder& record) {
   const double size = exact->output.norm();
   record.scalar("keys_read", "1", read.mean);
   record.scalar("dropped_mass", "1", moments(masses).mean);
+  record.scalar("mass_recall", "1", recall.mean);
   if (distance.count > 0) record.scalar("dropped_distance", "1", distance.mean);
   record.scalar("dropped_error", "1", (exact->output - over_kept).norm() / size);
   record.scalar("reweighting_error", "1", (applied.output - over_kept).norm() / size);
@@ -84,6 +97,7 @@ const bool registered = add(ExperimentEntry{
              .cost = "O(n^2) memory; the exact matrix once an input"},
     .parameters = {},
     .metrics = {{"dropped_mass", "1", "mean over rows of 1 - p_S, the exact weight of the keys that are left out"},
+                {"mass_recall", "1", "mean over rows of p_S over the weight of the |S| heaviest keys: 1 for top-k"},
                 {"dropped_distance", "1", "mean of |o_rest - o_S| over the rows that keep keys and drop some"},
                 {"keys_read", "1", "mean over rows of the number of keys that the method reads"},
                 {"dropped_error", "1", "|O - O_S| / |O|: the error of softmax over the kept keys"},

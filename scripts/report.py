@@ -293,6 +293,7 @@ def _card(heading: str, drawn: Drawn, judged: list[Judged]) -> str:
 def _compared(recipes: list[Recipe]) -> str:
     """The tables of methods that recipes describe as figures of kind "table"."""
     drawings = [drawn for recipe in recipes for drawn in recipe.drawings if drawn.panels]
+    drawings.sort(key=lambda drawn: -len(drawn.panels))  # the table that says most of a method comes first
     tables = [
         compared(_title(drawn), str(drawn.figure.description.get("caption", "")), drawn.panels)
         for drawn in drawings

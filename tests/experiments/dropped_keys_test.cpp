@@ -85,6 +85,14 @@ TEST_CASE("the best k keys drop the least weight, and all keys drop none", "[uni
   CHECK_FALSE(whole.has("mass_correlation"));
 }
 
+TEST_CASE("the heaviest keys recall all of the weight that as many keys can have, and others less", "[unit]") {
+  for (const char* k : {"1", "7", "24"})
+    CHECK(std::abs(measured(double_cell("dropped-keys", fmt::format("top-k:k={}", k)))["mass_recall"] - 1) < tolerance);
+  const double window = measured(double_cell("dropped-keys", "local:window=3"))["mass_recall"];
+  CHECK(window < 0.9);
+  CHECK(window > 1 - measured(double_cell("dropped-keys", "local:window=3"))["dropped_mass"]);
+}
+
 // Keys that are nearly equal: the window of a row keeps one of 24.
 TEST_CASE("equal keys have the weight and the distance that are known", "[unit]") {
   const Measured of = measured(

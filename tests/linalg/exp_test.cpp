@@ -36,10 +36,10 @@ double worst_error(float from, float to, float sign, std::uint32_t step) {
 
 }  // namespace
 
-TEST_CASE("the float exponential errs by at most 1.1 units in the last place", "[unit]") {
-  // All floats have been tried once, with step 1.
-  CHECK(worst_error(1e-30F, 86.97F, -1, 251) < 1.1);
-  CHECK(worst_error(1e-30F, 88.72F, 1, 251) < 1.1);
+TEST_CASE("the float exponential errs by less than 0.9 units in the last place", "[unit]") {
+  // With step 1, all 1.8e9 floats of the two ranges were tried once: 0.882 and 0.891.
+  CHECK(worst_error(1e-30F, 86.97F, -1, 251) < 0.9);
+  CHECK(worst_error(1e-30F, 88.72F, 1, 251) < 0.9);
 }
 
 TEST_CASE("the float exponential has its values at the ends, and NaN stays NaN", "[unit]") {

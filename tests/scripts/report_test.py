@@ -13,6 +13,7 @@ import json
 import re
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 from example_stores import CURVE, MAP, InTemporaryDirectory, drawn
@@ -173,6 +174,16 @@ class Page(InTemporaryDirectory):
         self.assertIn("more than a browser can show", page)
         self.assertNotIn('id="cells-form"', page)
         self.assertFalse((self.directory / "page" / "cells.js").exists())
+
+    def test_the_table_of_methods_with_most_columns_comes_first(self) -> None:
+        def table(name: str, columns: int) -> SimpleNamespace:
+            panel = SimpleNamespace(description={"kind": "table"}, missing="")
+            figure = SimpleNamespace(name=name, description={})
+            return SimpleNamespace(drawings=[SimpleNamespace(figure=figure, panels=[panel] * columns)])
+
+        with mock.patch.object(report, "compared", lambda title, _, panels: f"{title}: {len(panels)}"):
+            tables = report._compared([table("few", 2), table("many", 9), table("three", 3)])  # type: ignore[list-item]
+        self.assertEqual(re.findall(r"\w+: \d", tables), ["Many: 9", "Three: 3", "Few: 2"])
 
     def test_an_empty_store_says_how_to_fill_it(self) -> None:
         with self.store() as store:
