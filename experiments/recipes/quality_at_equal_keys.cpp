@@ -103,13 +103,15 @@ Measured measure(Recipe& recipe) {
 void draw(Recipe& recipe, const Measured& all, Index n) {
   recipe.headline(6, "Which keys should a row read?");
   std::vector<Panel> panels;
+  std::vector<std::string> budgets = budget_names();
+  budgets.insert(budgets.end(), {"base", "recent"});  // of vattention and heavy-hitter
   for (const auto& heads : by_model(all.heads)) {
     Cells cells;
     for (const auto& input : inputs_of(heads)) cells = cells + all.read.input(input);
     panels.push_back({.title = heads.front().part(),
                       .kind = "trade",
                       .cells = cells,
-                      .x = budget_names(),
+                      .x = budgets,
                       .x_label = "keys that a row reads",
                       .x_scale = "log2",
                       .y = error,
@@ -117,12 +119,13 @@ void draw(Recipe& recipe, const Measured& all, Index n) {
                       .y_scale = "log10",
                       .x_metric = "keys_read"});
   }
-  recipe.figure("quality-at-equal-keys", "Error against keys read",
-                fmt::format("The relative error of the output against the mean number of keys that a row reads, n = "
-                            "{}, or all that a model has; medians over heads, and over texts or draws on one text. "
-                            "Keys that a method reads to choose among them are not counted: top-k reads all.",
-                            n),
-                panels);
+  recipe.figure(
+      "quality-at-equal-keys", "Error against keys read",
+      fmt::format("The relative error of the output against the mean number of keys that a row reads, n = "
+                  "{}, or all that a model has; geometric means over heads, and over texts or draws on one text. "
+                  "Keys that a method reads to choose among them are not counted: top-k reads all.",
+                  n),
+      panels);
   recipe.figure(
       "loss-at-equal-keys", "Bits per byte that a model loses at equal keys read",
       fmt::format("The byte-level model with the method in every head, n = {}, budgets for about {} keys in a "
