@@ -36,10 +36,15 @@ double worst_error(float from, float to, float sign, std::uint32_t step) {
 
 }  // namespace
 
-TEST_CASE("the float exponential errs by less than 0.9 units in the last place", "[unit]") {
-  // With step 1, all 1.8e9 floats of the two ranges were tried once: 0.882 and 0.891.
-  CHECK(worst_error(1e-30F, 86.97F, -1, 251) < 0.9);
-  CHECK(worst_error(1e-30F, 88.72F, 1, 251) < 0.9);
+TEST_CASE("the float exponential errs by about one unit in the last place at most", "[unit]") {
+  // Every 61st float of the two ranges was tried once: 0.864 and 0.850; without fused operations 1.131 and 1.116.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  constexpr double bound = 0.9;
+#else
+  constexpr double bound = 1.2;
+#endif
+  CHECK(worst_error(1e-30F, 86.97F, -1, 251) < bound);
+  CHECK(worst_error(1e-30F, 88.72F, 1, 251) < bound);
 }
 
 TEST_CASE("the float exponential has its values at the ends, and NaN stays NaN", "[unit]") {
