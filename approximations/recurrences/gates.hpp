@@ -2,6 +2,7 @@
 // trained one, or with the head (`gates=given`).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/core/approximation.hpp"
@@ -34,6 +35,10 @@ class GateLogits {
 template <class T>
 T sigmoid(T z) {
   return 1 / (1 + std::exp(-z));
+}
+template <class T>
+T softplus(T z) {
+  return std::max(z, T(0)) + std::log1p(std::exp(-std::abs(z)));
 }
 
 // keep = exp(-softplus(z_1 - 3)), with which a state forgets over some 20 tokens, and write = sigmoid(z_2). z: tokens

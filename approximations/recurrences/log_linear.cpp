@@ -109,8 +109,7 @@ class LogLinear final : public Approximation<T> {
   void read(const In<T>& Q, const In<T>& K, const In<T>& V, const Token& token, const Fenwick<T>& tree,
             Context& context, Out<T> out) const {
     Matrix<T> weights = W_.of(Q, context), A(Q.rows(), K.rows());
-    weights = weights.unaryExpr(
-        [](T z) { return (std::max(z, T(0)) + std::log1p(std::exp(-std::abs(z)))) / static_cast<T>(std::log(2.0)); });
+    weights = weights.unaryExpr([](T z) { return softplus(z) / static_cast<T>(std::log(2.0)); });
     context.work.exps += 2 * static_cast<double>(weights.size());
     multiply_transposed<T>(context, Q, K, A);
     for (Index i = 0; i < A.rows(); ++i)

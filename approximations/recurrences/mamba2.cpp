@@ -22,8 +22,7 @@ class Mamba2 final : public Recurrence<T> {
     if (!this->law()) return {given_gates(head, "keep", 1), given_gates(head, "write", 1e6)};
     const Matrix<T> z = this->law()->of(head.K, context).array() - static_cast<T>(bias);
     context.work.exps += 2 * static_cast<double>(z.size());
-    return {z.unaryExpr([](T x) { return sigmoid(-x); }),
-            z.unaryExpr([](T x) { return std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))); })};
+    return {z.unaryExpr([](T x) { return sigmoid(-x); }), z.unaryExpr([](T x) { return softplus(x); })};
   }
   void pull_gates(const Head<T>&, const Gates<T>& gates, const Gates<T>& slopes, Context& context,
                   Out<T> dK) const override {

@@ -41,14 +41,12 @@ Decayed<T> by_token(const In<T>& K, const In<T>& keep, const In<T>& Q, Index fir
   return at;
 }
 
-// A gate a channel: `last` holds Gamma_ts k_s while t moves on.
+// A gate a channel, without the delta rule: `last` holds Gamma_ts k_s while t moves on.
 template <class T>
-Decayed<T> by_channel(const In<T>& K, const In<T>& keep, const In<T>& Q, Index first, bool erases, Context& context) {
+Decayed<T> by_channel(const In<T>& K, const In<T>& keep, const In<T>& Q, Index first, Context& context) {
   const Index tokens = K.rows(), d = K.cols(), end = first + Q.rows();
   Decayed<T> at{.queries = Q,
-                .keys = erases ? Matrix<T>(K) : Matrix<T>(),
                 .reads = Matrix<T>::Zero(Q.rows(), tokens),
-                .overlaps = erases ? Matrix<T>::Zero(tokens, tokens).eval() : Matrix<T>(),
                 .last = Matrix<T>(tokens, d),
                 .all = Matrix<T>::Ones(1, d)};
   for (Index t = 0; t < tokens; ++t) {
@@ -56,13 +54,6 @@ Decayed<T> by_channel(const In<T>& K, const In<T>& keep, const In<T>& Q, Index f
     at.all.row(0).array() *= gates;
     at.last.topRows(t).array().rowwise() *= gates;
     context.work.flops += static_cast<double>(t * d);
-    if (erases) {
-      if (t > 0) {
-        const Out<T> of_key(at.overlaps.data() + t * tokens, 1, t, tokens);
-        multiply_transposed<T>(context, row_block(K, t, 1), row_block(at.last, 0, t), of_key);
-      }
-      at.keys.row(t).array() *= at.all.row(0).array();
-    }
     at.last.row(t) = K.row(t);
     if (t < first || t >= end) continue;
     const Index row = t - first;
@@ -80,8 +71,8 @@ void RecurrentState<T>::take_in(const In<T>& K, const In<T>& V, const In<T>& kee
                                 Index first, Context& context, Out<T> out) {
   const Index tokens = K.rows();
   if (tokens == 0) return;
-  Decayed<T> at = keep.cols() == 1 ? by_token<T>(K, keep, Q, first, erases_, context)
-                                   : by_channel<T>(K, keep, Q, first, erases_, context);
+  Decayed<T> at =
+      keep.cols() == 1 ? by_token<T>(K, keep, Q, first, erases_, context) : by_channel<T>(K, keep, Q, first, context);
   const auto strength = write.col(0).array();
   Matrix<T> U(tokens, V.cols());
   if (erases_) {
@@ -182,7 +173,7 @@ Work recurrence_cost(const Params& params, const Shape& shape, bool channels, bo
   const double chunk = static_cast<double>(std::min(params.integer("chunk"), shape.nk));
   Work work{.flops = 2 * (n + rows) * d * dv + 2 * rows * chunk * dv};
   work.flops += channels ? chunk * d * (rows + n / 2) : 2 * rows * chunk * d;
-  if (erases) work.flops += 2 * n * d * dv + n * chunk * dv + (channels ? 1 : 2) * n * chunk * d;
+  if (erases) work.flops += 2 * n * d * dv + n * chunk * dv + 2 * n * chunk * d;
   return work;
 }
 
