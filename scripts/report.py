@@ -8,14 +8,11 @@ Prints the page's path.
 from __future__ import annotations
 
 import argparse
-import base64
-import hashlib
 import itertools
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -28,12 +25,12 @@ from bundle import bundle
 from compared import compared
 from interactive import method_looks, packed_figures
 from literature import Judged, badge, badges, comparison_files, literature
+from page_frame import dark_colours, hash_of, light_colours
 from panel import axis_names, is_log, panels_of
 from panels import axis_label
 from plot import Drawn, chosen_figures, draw_all, write_files
 from plotly.offline import get_plotlyjs
 from results import Misuse, Reproduction, Results, Verdict, read, split_spec
-from style import COLOURS, DARK, FAINT, GRID, INK, PAPER
 from summaries import packed_json, summaries
 
 PAGE = "index.html"
@@ -43,8 +40,6 @@ SCRIPTS = tuple(
     f"{name}.js"
     for name in "fragment loading verdicts finding figures compared cells table points cell explorer start".split()
 )
-# The page defines these colours by name: its scripts draw with them in light and in dark.
-NAMES = {"ink": INK, "faint": FAINT, "rule": GRID, "paper": PAPER, **{f"series-{i}": c for i, c in enumerate(COLOURS)}}
 SCREEN_SCALE = 1.28  # figures have the type sizes of print; a full-width one then fills the page
 CARDS = 4
 MOST_NAMES = 4  # of experiments or methods in the title
@@ -89,8 +84,8 @@ def page(results: Results, recipes: list[Recipe]) -> str:
     judged = [one for recipe in recipes for one in recipe.judged]
     script = f'"use strict";\n{"".join(map(_part, SCRIPTS))}'
     return Template(_part("page.html")).substitute(
-        light=_variables(NAMES.items()),
-        dark=_variables((name, DARK[colour]) for name, colour in NAMES.items()),
+        light=light_colours(),
+        dark=dark_colours(),
         style=_part("style.css"),
         title=escape(_page_title(results, recipes)),
         summary=_summary(results),
@@ -104,7 +99,7 @@ def page(results: Results, recipes: list[Recipe]) -> str:
         methods=_methods(results, recipes, methods),
         endings=_endings(results),
         runs=_runs(results) + ("" if judged or not len(methods) else _unjudged(recipes)),
-        script_hash=_hash_of(script),
+        script_hash=hash_of(script),
         scripts=f"<script>{script}</script>",
     )
 
@@ -141,12 +136,6 @@ def _explorer(results: Results) -> str:
 
 def _part(name: str) -> str:
     return (PARTS / name).read_text()
-
-
-def _hash_of(script: str) -> str:
-    """As a content security policy names it: the browser runs the page's own scripts, and none that a results file might
-    bring."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def _names(results: Results) -> pd.Series[str]:
@@ -190,10 +179,6 @@ def recipes_of(results: Results, drawings: list[Drawn]) -> list[Recipe]:
 
 def _recipe_anchor(name: str) -> str:
     return f"recipe-{_anchor(name)}"
-
-
-def _variables(pairs: Iterable[tuple[str, str]]) -> str:
-    return " ".join(f"--{name}: {colour};" for name, colour in pairs)
 
 
 def _page_title(results: Results, recipes: list[Recipe]) -> str:

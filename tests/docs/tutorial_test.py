@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""README.md, docs/guide.md, docs/tutorial.md, docs/python.md, docs/pytorch.md, docs/hugging-face.md and docs/sharing.md are true: this test
-writes their files into an empty folder, runs their commands there and compares the output.
+"""README.md and the pages of docs/ that are named below are true: this test writes their files into an empty folder, runs
+their commands there and compares the output.
 
 Run as tests/docs/tutorial_test.py BUILD_FOLDER. A cpp, cmake, python, json or bibtex block is the file that its first comment names. The
 test applies a diff block and runs an sh block. The sh block before a text block has to print each of its lines; numbers may differ, and dots
@@ -39,6 +39,9 @@ class PagesTest(unittest.TestCase):
     def test_the_page_about_sharing(self) -> None:
         self.require_python()
         self.assertTrue({"python", "bibtex", "json", "cmake", "sh", "text"} <= self.kinds_of("docs/sharing.md"))
+
+    def test_the_page_about_leaderboards(self) -> None:
+        self.assertTrue({"sh", "text", "console"} <= self.kinds_of("docs/leaderboard.md"))
 
     def test_the_page_about_hugging_face(self) -> None:
         self.require_python()
