@@ -11,7 +11,9 @@ their ratios, less 1, with its 95 % interval.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
@@ -21,6 +23,8 @@ from attnbench.entry import Entry
 from attnbench.entries import entry_of
 from attnbench.torch_declaration import TorchDeclaration
 from attnbench.torch_methods import METHODS
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # behind the module with its built part
 from medians import median_interval
 
 

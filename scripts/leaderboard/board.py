@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from measured import Condition, Replicate
+from medians import LEVEL, median_interval
 from numpy.typing import NDArray
-from scipy.stats import binom, t
+from scipy.stats import t
 from standings import Standing, standings
 from suite import BASELINE, EXACT, Column, Regime, Suite
 from verification import Submission
 
-LEVEL = 0.95  # of intervals
 OVER_BUDGET = 1.25  # budgets are whole numbers: the nearest may cost a little more
 LEAST = 1e-15  # an error below it is rounding: methods below it are equal
 
@@ -221,23 +221,13 @@ def mean_number(values: NDArray[np.float64], back: Callable[[float], float]) -> 
 
 
 def _time(column: Column, replicates: dict[Condition, Replicate]) -> Number | None:
-    """The median over blocks of turns, with the interval of order statistics."""
+    """The median over blocks of turns."""
     samples = [
         one.numbers[column.metric]
         for condition, one in sorted(replicates.items())
         if condition.run in column.runs and one.ending == "done" and column.metric in one.numbers
     ]
-    return median_number(np.concatenate(samples)) if samples else None
-
-
-def median_number(samples: NDArray[np.float64]) -> Number:
-    ordered = np.sort(samples)
-    below = int(binom.ppf((1 - LEVEL) / 2, len(ordered), 0.5))
-    if len(ordered) < 2 or binom.cdf(below, len(ordered), 0.5) > (1 - LEVEL) / 2:
-        below -= 1
-    if below < 0:
-        return Number(float(np.median(ordered)), math.nan, math.nan)
-    return Number(float(np.median(ordered)), float(ordered[below]), float(ordered[-1 - below]))
+    return Number(*map(float, median_interval(np.concatenate(samples)))) if samples else None
 
 
 def _fronts(rows: list[Row], place: int | None) -> dict[str, set[str]]:

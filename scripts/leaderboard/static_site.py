@@ -10,8 +10,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from board import LEVEL, Board, Entry, Number, Row, Table, Timed
+from board import Board, Entry, Number, Row, Table, Timed
 from front_figure import front_figure
+from medians import LEVEL
 from page_frame import dark_colours, hash_of, light_colours
 from standings import ERROR_RATE
 from suite import BASELINE, EXACT, Column

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of scripts/bench/medians.py: the interval of a median.
+"""Tests of scripts/medians.py: the interval of a median.
 
 Run as tests/scripts/medians_test.py; needs no attnbench.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts" / "bench"
+SCRIPTS = Path(__file__).resolve().parent.parent.parent / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import medians

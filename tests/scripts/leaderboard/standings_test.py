@@ -13,7 +13,7 @@ from scipy.stats import binom
 sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "scripts" / part) for part in ("leaderboard", "")]
 
 import standings
-from board import mean_number, median_number, pareto
+from board import mean_number, pareto
 
 BLOCKS = 12
 
@@ -88,12 +88,6 @@ class NumbersTest(unittest.TestCase):
         self.assertAlmostEqual(one.value, 2)
         self.assertAlmostEqual(one.low, 2 - half)
         self.assertAlmostEqual(one.high, 2 + half)
-
-    def test_the_interval_of_a_median_is_that_of_order_statistics(self) -> None:
-        one = median_number(np.arange(1.0, 13.0))  # of 12 samples the third and the tenth: 0.0386 is beyond them
-        self.assertEqual((one.value, one.low, one.high), (6.5, 3, 10))
-        few = median_number(np.arange(5.0))  # 2 / 2^5 > 0.05: no interval
-        self.assertTrue(np.isnan(few.low) and np.isnan(few.high))
 
     def test_the_pareto_front(self) -> None:
         points = [
