@@ -114,7 +114,7 @@ def _source_digest(submission: Submission) -> str:
 def _table(suite: Suite, regime: Regime, entries: list[Entry]) -> Table:
     ranked_by = regime.columns[0]
     means = {entry.slug: _means(ranked_by, entry.method, entry.submissions[0]) for entry in entries}
-    blocks = sorted(means[next(entry.slug for entry in entries if entry.method == BASELINE)].by_block)
+    blocks = sorted(means[next(entry.slug for entry in entries if entry.method == EXACT)].by_block)
     reasons = {entry.slug: _why_not_ranked(regime, entry, means[entry.slug], blocks) for entry in entries}
     ranked = [slug for slug, reason in reasons.items() if not reason]
     values = np.array([[means[slug].by_block[block] for block in blocks] for slug in ranked])

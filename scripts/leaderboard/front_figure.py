@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from style import FAINT, GRID, INK, STYLE
 
 SIZE = (6.2, 4.0)  # inches
+MOST_ERROR = 3.0  # of a figure, which says how many methods err more
 LABELS = FuncFormatter(lambda value, _: f"{value:g}")
 FIXED = {"svg.hashsalt": "attnbench", "svg.fonttype": "path"}  # equal data, equal bytes
 
@@ -60,19 +61,31 @@ def _drawn(table: Table, machine: str) -> bytes:
             alpha=0.6,
         )
         axes.scatter([x for x, *_ in front], [y for _, y, *_ in front], s=22, color=INK)
-        for x, y, name, _ in front:
-            axes.annotate(name, (x, y), (4, 4), textcoords="offset points", fontsize=7, color=INK)
+        for place, (x, y, name, _) in enumerate(front):  # in turn above and below, as neighbours are near
+            axes.annotate(
+                name,
+                (x, y),
+                (4, 4 if place % 2 else -9),
+                textcoords="offset points",
+                fontsize=7,
+                color=INK,
+                clip_on=True,
+            )
         axes.axvline(1, color=GRID, linewidth=1)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(LABELS)
         axes.xaxis.set_minor_formatter(NullFormatter())
+        beyond = sum(error > MOST_ERROR for _, error, _, _ in points) if logarithmic else 0
         if logarithmic:
             axes.set_yscale("log")
+            if beyond:
+                axes.set_ylim(top=MOST_ERROR)
             axes.yaxis.set_major_formatter(LABELS)
             axes.yaxis.set_minor_formatter(LABELS if _decades(points) < 1 else NullFormatter())
         axes.set_xlabel("times faster than exact attention")
         axes.set_ylabel(f"{table.regime.columns[0].label} (less is better)")
-        axes.set_title(f"{table.regime.title}; on {machine}", loc="left")
+        words = f"; {beyond} with larger errors not shown" if beyond else ""
+        axes.set_title(f"{table.regime.title}; on {machine}{words}", loc="left")
         stream = io.BytesIO()
         figure.savefig(stream, format="svg", metadata={"Date": None})
         pyplot.close(figure)

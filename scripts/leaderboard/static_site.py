@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -35,7 +36,7 @@ def pages(board: Board, refused: Sequence[tuple[str, str]]) -> dict[str, bytes]:
             files[_figure_path(board, table, machine)] = svg
     files["data/leaderboard.json"] = (json.dumps(_as_data(board), indent=1, ensure_ascii=False) + "\n").encode()
     files["data/leaderboard.csv"] = _csv(_ranked_rows(board))
-    files["data/numbers.csv"] = _csv(_all_numbers(board))
+    files["data/numbers.csv.gz"] = gzip.compress(_csv(_all_numbers(board)), mtime=0)
     return files
 
 
@@ -259,7 +260,8 @@ def _group(board: Board, row: Row) -> str:
     if row.standing is None or not row.standing.equals:
         return ""
     by_slug = {entry.slug: entry for entry in board.entries}
-    return "; cannot be told apart from " + ", ".join(_link(by_slug[slug], 1) for slug in row.standing.equals)
+    names = ", ".join(f"<code>{escape(by_slug[slug].title)}</code>" for slug in row.standing.equals)
+    return f"; cannot be told apart from {names}"
 
 
 def _claims(entry: Entry) -> str:

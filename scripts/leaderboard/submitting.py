@@ -13,15 +13,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from archive import CHECK, RESULTS, SUITE, Manifest, Refused, json_object, pack
-from measured import conditions_of, read_measured, shares_of
 from results_file import Misuse as NoResults
 from suite import BASELINE, EXACT, Misuse, Run, Suite, find_suite
+from verification import verify
 
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}  # in seconds
 PLUGIN_SOURCES = (".py", ".cpp", ".hpp", ".txt", ".bib", ".json", ".toml", ".md")
@@ -97,17 +98,17 @@ def command(run: Run, methods: list[str], results: Path) -> list[str]:
     return [*run.words(), *(word for method in asked for word in ("--method", method)), "--results", str(results)]
 
 
-def require_complete(suite: Suite, methods: list[str], results: Path) -> None:
-    """Raises Failed if a condition of the suite has no row of a method, not even one of a failure."""
-    measured = read_measured(results, suite)
-    for method, replicates in shares_of(measured, methods).items():
-        for run in suite.runs:
-            missing = [one for one in conditions_of(suite, run) if one not in replicates]
-            if missing:
-                raise Failed(f"{method} has no row of {run.name} on {missing[0].input}; run the same command again")
-        if not any(one.ending == "done" for one in replicates.values()):
-            reason = next(iter(replicates.values())).reason
-            raise Failed(f"no cell of {method} is done, so that there is nothing to rank; the first reason: {reason}")
+def require_taken(bundle: Path, suite: Suite, methods: list[str]) -> None:
+    """Verifies the bundle as a leaderboard would, and that there is something to rank. Raises Failed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            found = verify(bundle, suite, {method.partition(":")[0] for method in methods}, Path(scratch))
+        except Refused as refused:
+            raise Failed(f"a leaderboard would refuse the bundle: {refused}; give another --results file") from None
+    for method in methods:
+        endings = [one for one in found.methods[method].values() if one.ending != "done"]
+        if len(endings) == len(found.methods[method]):
+            raise Failed(f"nothing of {method} is done, so that there is nothing to rank: {endings[0].reason}")
 
 
 def plugin_files() -> dict[str, bytes]:
@@ -139,7 +140,6 @@ def submit(arguments: argparse.Namespace) -> None:
     print(f"{len(suite.runs)} runs, about {expected / 60:.1f} minutes, with an error of a factor of a few", flush=True)
     measure(program, suite, methods, results)
     specs = [subject["spec"] for subject in json.loads(report)["subjects"]]
-    require_complete(suite, specs, results)
     manifest = Manifest(
         suite.name,
         specs,
@@ -154,6 +154,11 @@ def submit(arguments: argparse.Namespace) -> None:
         manifest,
         {SUITE: suite.content, RESULTS: results.read_bytes(), CHECK: report, **plugin_files()},
     )
+    try:
+        require_taken(arguments.output, suite, specs)
+    except Failed:
+        arguments.output.unlink()
+        raise
     print(f"{arguments.output}: {arguments.output.stat().st_size / 1e6:.1f} MB; what was measured stays in {results}")
     print(f"see your rows: attnbench leaderboard {arguments.output} -o site")
 

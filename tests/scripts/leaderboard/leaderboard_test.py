@@ -184,6 +184,14 @@ class MisuseTest(unittest.TestCase):
         self.assertRegex(done.stderr, r"finds \d+ claims that fail")
         self.assertFalse((MEASURED.folder / "wrong.zip").exists())
 
+    def test_rows_of_something_else_in_the_results_file_make_no_bundle(self) -> None:
+        words = ("--suite", "small-suite.json", "--results", "more.db", "-o", "more.zip")
+        attnbench(MEASURED.folder, "run", "attention-error", "--method", "local", "-n", "16", "--results", "more.db")
+        done = attnbench(MEASURED.folder, "submit", "local", *SUBMIT, *words)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("belong to no run of the suite; give another --results file", done.stderr)
+        self.assertFalse((MEASURED.folder / "more.zip").exists())
+
     def test_suites_are_described(self) -> None:
         self.assertIn("attnbench-2026", attnbench(MEASURED.folder, "suite").stdout)
         described = attnbench(MEASURED.folder, "suite", "small-suite.json").stdout
@@ -271,7 +279,14 @@ class ForgedTest(unittest.TestCase):
         self.assertIn("cannot be read as a zip file", self.reason("missing.zip"))
 
     def test_a_path_that_leaves_the_bundle(self) -> None:
-        for path in ("../../etc/passwd", "/etc/passwd", "plugin/../x", "plugin/.hidden", "plugin\\x"):
+        for path in (
+            "../../etc/passwd",
+            "/etc/passwd",
+            "plugin/../x",
+            "plugin/a/../../x",
+            "plugin/.hidden",
+            "plugin\\x",
+        ):
             self.assertIn("which no bundle has", self.archive((path, b"x")), path)
         self.assertFalse((MEASURED.folder.parent / "etc").exists())
 
