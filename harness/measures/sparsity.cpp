@@ -84,14 +84,18 @@ RowSparsity row_sparsity(std::span<const double> p, Index position, Index seen, 
   const auto [least, most] = std::minmax_element(p.begin(), p.end());
   row.kind = *least < 0 ? Kind::negative : *most == 0 ? Kind::zero : Kind::weights;
   if (row.kind != Kind::weights) return row;
-  row.entropy = entropy(p);
+  // Rows of some methods do not sum to 1; the entropy of such a row as it is exceeds that of any distribution.
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+  std::vector<double> shares(p.begin(), p.end());
+  for (double& share : shares) share /= sum;
+  row.entropy = entropy(shares);
   row.effective_support = std::exp(row.entropy);
   row.relative_entropy = seen > 1 ? row.entropy / std::log(static_cast<double>(seen)) : 1;
   row.relative_support = row.effective_support / static_cast<double>(seen);
-  row.inverse_participation = inverse_participation(p);
-  row.top_mass = top_mass(p, top);
+  row.inverse_participation = inverse_participation(shares);
+  row.top_mass = top_mass(shares, top);
   row.gini = gini(p);
-  row.attention_distance = attention_distance(p, position);
+  row.attention_distance = attention_distance(shares, position);
   return row;
 }
 

@@ -18,6 +18,7 @@ from page_frame import dark_colours, hash_of, light_colours
 from standings import ERROR_RATE
 from suite import BASELINE, EXACT, Column
 from tables import comma_separated
+from verification import Submission
 
 PARTS = Path(__file__).resolve().parent / "page"
 STYLE = PARTS.parents[1] / "page" / "style.css"
@@ -34,10 +35,17 @@ def pages(board: Board, refused: Sequence[tuple[str, str]]) -> dict[str, bytes]:
     for table in board.tables:
         for machine, svg in front_figure(table).items():
             files[_figure_path(board, table, machine)] = svg
+    for one in board.submissions:
+        if one.bundle.manifest.bibtex.strip():
+            files[_bibliography(one)] = (one.bundle.manifest.bibtex.strip() + "\n").encode()
     files["data/leaderboard.json"] = (json.dumps(_as_data(board), indent=1, ensure_ascii=False) + "\n").encode()
     files["data/leaderboard.csv"] = _csv(_ranked_rows(board))
     files["data/numbers.csv.gz"] = gzip.compress(_csv(_all_numbers(board)), mtime=0)
     return files
+
+
+def _bibliography(submission: Submission) -> str:
+    return f"data/{submission.bundle.digest[:12]}.bib"
 
 
 def _figure_path(board: Board, table: Table, machine: str) -> str:
@@ -98,6 +106,8 @@ def _table(board: Board, table: Table) -> str:
     columns = ["method", "rank", *(column.label for column in table.regime.columns)]
     head = "".join(f'<th scope="col"><button type="button">{escape(column)}</button></th>' for column in columns)
     ranked = [row for row in table.rows if row.standing or row.entry.method == EXACT]
+    if not any(cell for row in ranked for cell in row.cells):
+        ranked = []
     body = "\n".join(_row(board, table, row) for row in ranked)
     without = [row for row in table.rows if row not in ranked]
     listed = "".join(f"<li>{_link(row.entry, 0)}: {escape(row.reason)}</li>" for row in without)
@@ -109,11 +119,14 @@ def _table(board: Board, table: Table) -> str:
         f'both: {escape(_names(table, machine))}"></figure>'
         for machine in sorted(table.front)
     )
+    shown = (
+        f'<div class="wide" tabindex="0" role="region" aria-label="Table: {escape(table.regime.title)}"><table class="compared">'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+    counted = f" Ranks compare {table.blocks} {what}." if ranked else " No method has these numbers yet."
     return (
         f'<section aria-labelledby="{table.regime.name}"><h2 id="{table.regime.name}">{escape(table.regime.title)}</h2>\n'
-        f"<p>{escape(table.regime.words)} Ranks compare {table.blocks} {what}.</p>\n"
-        f'<div class="wide" tabindex="0" role="region" aria-label="Table: {escape(table.regime.title)}"><table class="compared">'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n{below}{figures}</section>"
+        f"<p>{escape(table.regime.words)}{counted}</p>\n{shown if ranked else ''}\n{below}{figures}</section>"
     )
 
 
@@ -311,9 +324,13 @@ def _measured_by(board: Board, entry: Entry) -> str:
         f"{'. ' + escape(one.bundle.manifest.note) if one.bundle.manifest.note else ''}</li>"
         for one in entry.submissions
     )
-    cite = next((one.bundle.manifest.bibtex for one in entry.submissions if one.bundle.manifest.bibtex.strip()), "")
-    words = f"<h2>How to cite</h2><pre><code>{escape(cite.strip())}</code></pre>" if cite else ""
-    return f"<section><h2>Measured by</h2><ul>{items}</ul>{words}</section>"
+    cited = [one for one in entry.submissions if one.bundle.manifest.bibtex.strip()]
+    link = (
+        f'<p>To cite: <a href="../{_bibliography(cited[0])}">the papers of this bundle (BibTeX)</a>.</p>'
+        if cited
+        else ""
+    )
+    return f"<section><h2>Measured by</h2><ul>{items}</ul>{link}</section>"
 
 
 def _source(entry: Entry) -> str:

@@ -110,6 +110,16 @@ TEST_CASE("the relative support of a row is over the keys that it sees, not over
   CHECK(close(row.relative_entropy, 0.5));  // log 2 / log 4
 }
 
+TEST_CASE("a row that does not sum to one is measured as its shares", "[unit]") {
+  const Row p = {0.25, 0.5, 0.25, 0}, thrice = {0.75, 1.5, 0.75, 0};
+  const RowSparsity one = row_sparsity(p, 3, 4, 1, 0.1), other = row_sparsity(thrice, 3, 4, 1, 0.1);
+  CHECK(close(other.effective_support, std::pow(2, 1.5)));
+  CHECK(close(other.inverse_participation, 8.0 / 3));
+  CHECK(close(other.top_mass, 0.5));
+  CHECK(close(other.gini, one.gini));
+  CHECK(close(other.attention_distance, 0.25 * 3 + 0.5 * 2 + 0.25 * 1));
+}
+
 TEST_CASE("sparsity measures of a small row are those computed by hand", "[unit]") {
   const Row p = {0.25, 0.5, 0.25};
   CHECK(close(entropy(p), 1.5 * std::log(2)));

@@ -41,7 +41,7 @@ class MadeUp final : public Measurements {
 inline MadeUp arbitrary() {
   return MadeUp([](const Cell& cell, const std::string& metric) {
     const auto hash = std::hash<std::string>()(cell.experiment.spec() + cell.method.spec() + cell.input_key() + metric);
-    return [first = static_cast<double>(hash % 1000)](Index replicate, size_t place) {
+    return [first = static_cast<double>(hash % 1000) / 1000](Index replicate, size_t place) {
       const double phase = first + 0.618 * static_cast<double>(replicate) + 0.414 * static_cast<double>(place);
       return 0.5 + 0.5 * (phase - std::floor(phase));
     };

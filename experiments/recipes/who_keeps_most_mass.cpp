@@ -1,0 +1,123 @@
+// Which score of a key keeps most of the softmax weight when a cache keeps so many keys for all rows, and whether the
+// answer is the same on all heads.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/recipes/field.hpp"
+#include "experiments/recipes/real_heads.hpp"
+#include "harness/core/key_score.hpp"
+#include "harness/statistics/rank_correlation.hpp"
+
+namespace attnbench::who_keeps_most_mass_recipe {
+namespace {
+
+const std::string kept = "mass_recall";
+const std::string null = "random";
+
+std::vector<std::string> scores() {
+  std::vector<std::string> all = catalogue("key-scores").names();
+  std::erase(all, null);
+  return all;
+}
+
+std::string evict(const std::string& score, Index keys) { return fmt::format("evict:score={},keep={}", score, keys); }
+
+// For each replicate, the rank correlation of the scores' order on a head with their order by the mean over all heads.
+Samples agreement(const Cells& cells, const std::vector<RealHead>& heads, const RealHead& head, Index keys) {
+  const auto of = [&](const RealHead& one, const std::string& score) {
+    return cells.input(one.input()).method(evict(score, keys)).scalar(kept);
+  };
+  std::map<Index, std::vector<double>> here, everywhere;
+  for (const auto& score : scores()) {
+    std::map<Index, double> sums;
+    for (const RealHead& one : heads)
+      for (const auto& [replicate, value] : of(one, score)) sums[replicate] += value;
+    for (const auto& [replicate, value] : of(head, score)) {
+      here[replicate].push_back(value);
+      everywhere[replicate].push_back(sums[replicate]);
+    }
+  }
+  Samples all;
+  for (const auto& [replicate, values] : here)
+    if (const double found = rank_correlation(values, everywhere[replicate]); std::isfinite(found))
+      all[replicate] = found;
+  return all;
+}
+
+void write(Recipe& recipe) {
+  const Index n = recipe.sized<Index>(64, 512, 1024), keys = n / 8;
+  const auto heads = telling_heads_of_models(recipe);
+  Cells cells;
+  for (const auto& of_model : by_model(heads)) {
+    RunRequest request{.experiment = "dropped-keys",
+                       .methods = {evict(null, keys)},
+                       .n = {n},
+                       .replicates = recipe.sized<Index>(2, 24, texts)};
+    for (const auto& score : scores()) request.methods.push_back(evict(score, keys));
+    cells = cells + run_on(recipe, request, of_model);
+  }
+  std::vector<Panel> panels;
+  for (const auto& of_model : by_model(heads)) {
+    Cells here;
+    for (const auto& input : inputs_of(of_model)) here = here + cells.input(input);
+    panels.push_back(
+        table_column(here, kept, fmt::format("weight kept, of what as many keys can have, {}", of_model.front().part()),
+                     "median", "linear"));
+  }
+  recipe.figure(
+      "who-keeps-most-mass", "Softmax weight that is kept by the score of a key",
+      fmt::format("One set of {} keys for all rows, and each row's own; 1 is the weight of the heaviest keys of "
+                  "each row. Medians over heads and texts. {}.",
+                  keys, heads_in_words(heads, n)),
+      panels);
+  const std::string measured = fmt::format(
+      "the softmax weight of the keys that evict keeps, over the weight of as many "
+      "heaviest keys of the row, mean over rows, {} keys for all rows. {}",
+      keys, heads_in_words(heads, n));
+  recipe.judge(
+      {.text = "A score of keys keeps more of the softmax weight than as many random keys, on heads of " + three_models,
+       .definition = measured + ". Divided by that of random keys, text by text, a region for each score",
+       .threshold = "1: as much as random keys. Ratios within a factor of 1.1 count as equal, which is not more",
+       .expected = Ruling::open,
+       .because = "each score was proposed for other models, and some for prompts whose last rows ask"},
+      [=, &recipe] {
+        std::vector<Region> regions;
+        const double rate = recipe.error_rate(heads.size() * scores().size());
+        for (const auto& score : scores())
+          for (const RealHead& head : heads) {
+            const Cells here = cells.input(head.input());
+            region(regions, score)
+                .comparisons.push_back({head.name(), median_ratio(here.method(evict(score, keys)).scalar(kept),
+                                                                  here.method(evict(null, keys)).scalar(kept), rate)});
+          }
+        return above_where(1, regions, {}, equal_within);
+      });
+  recipe.judge(
+      {.text = "How far a head orders the scores of keys by the weight that they keep as the mean over heads "
+               "does, on heads of " +
+               three_models,
+       .definition = measured + ". The rank correlation over scores of a head's order with that of the mean over "
+                                "all heads, text by text; medians",
+       .threshold = "none: the values. At 0 the order of one head says nothing about the others, at 1 all",
+       .expected = Ruling::measured,
+       .because = "papers compare scores on one model and report one order"},
+      [=, &recipe] {
+        std::vector<Comparison> found;
+        for (const RealHead& head : heads)
+          found.push_back(
+              {head.name(), median_of(agreement(cells, heads, head, keys), recipe.error_rate(heads.size()))});
+        return values_of(found, {0, 0.5});
+      });
+}
+
+const bool registered = add(
+    RecipeEntry{.text = {.name = "who-keeps-most-mass",
+                         .summary = "Scores by which a cache evicts keys, by the softmax weight that is left",
+                         .formula = "Which score keeps the keys that matter, and is it the same score on every head?",
+                         .reference = "Li et al. 2024, arXiv:2404.14469; Oren et al. 2024, arXiv:2401.06104; Devoto et "
+                                      "al. 2024, arXiv:2406.11430; Park et al. 2025, arXiv:2504.15364"},
+                .write = write});
+
+}  // namespace
+}  // namespace attnbench::who_keeps_most_mass_recipe

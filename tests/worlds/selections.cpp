@@ -1,0 +1,56 @@
+// Worlds of recipes about selected, evicted and quantised keys.
+#include <map>
+
+#include "tests/worlds/worlds.hpp"
+
+namespace attnbench::worlds {
+namespace {
+
+using enum Ruling;
+
+bool minilm(const Asked& a) { return a.option("model") == "minilm"; }
+
+// Smooth keys err half as much, but with 4 bits on MiniLM twice as much.
+const bool smoothing =
+    add({"smoothing",
+         of("relative_output_error",
+            [](const Asked& a) -> Answer {
+              if (a.option("smooth") != "true") return 2;
+              return minilm(a) && a.option("bits") == "4" ? 4 : 1;
+            }),
+         {{"With queries and keys of 8 bits", holds, {0.5}}, {"With queries and keys of 4 bits", depends}}});
+
+// One order of the scores on all heads, and its reverse on those of MiniLM.
+const bool who_keeps_most_mass =
+    add({"who-keeps-most-mass",
+         of("mass_recall",
+            [](const Asked& a) -> Answer {
+              static const std::map<std::string, double> kept{
+                  {"accumulated", 0.95}, {"expected", 0.9}, {"keydiff", 0.85}, {"knorm", 0.8},
+                  {"leverage", 0.75},    {"snapkv", 0.7},   {"tova", 0.65},    {"random", 0.1}};
+              const double value = kept.at(a.option("score"));
+              return minilm(a) && a.option("score") != "random" ? 1.6 - value : value;
+            }),
+         {{"A score of keys keeps more of the softmax weight", holds},
+          {"How far a head orders the scores", measured, {1, 1, 1, -1, -1, 1, 1}}}}) &&
+    add({"who-keeps-most-mass",
+         of("mass_recall", [](const Asked& a) -> Answer { return a.option("score") == "random" ? 0.5 : 0.4; }),
+         {{"A score of keys keeps more of the softmax weight", refuted, {0.8}}}});
+
+// The weight that a selection drops is its error, and one less it on the heads of Whisper.
+const bool dropped_mass_predicts_error =
+    add({"dropped-mass-predicts-error",
+         [](const Asked& a) -> Answer {
+           static const std::map<std::string, double> dropped{{"top-k", 0.1}, {"local", 0.2}, {"sink-window", 0.3},
+                                                              {"quest", 0.4}, {"moba", 0.5},  {"loki", 0.6}};
+           const bool random = a.option("score") == "random";
+           const double weight = a.name() == "evict" ? (random ? 0.8 : 0.7) : dropped.at(a.name());
+           if (a.metric == "dropped_mass") return weight;
+           if (a.metric == "dropped_error") return a.option("model") == "whisper-encoder" ? 1 - weight : weight;
+           if (a.metric == "mass_correlation") return 0.7;
+           return {};
+         },
+         {{"A selection of keys that drops less", depends}, {"How well the softmax weight", measured, {0.7}}}});
+
+}  // namespace
+}  // namespace attnbench::worlds
