@@ -29,8 +29,8 @@ double mean_over_rms(std::span<const double> p);
 // attention span of Tay et al. 2021, arXiv:2011.04006, section 2.3.
 double attention_distance(std::span<const double> p, Index position);
 
-// All these measures of one row, of its weights over their sum. A row with negative entries has no entropy, and a row of
-// zeros is not a distribution. For such rows only the members that allow any sign have a meaning.
+// All these measures of one row, of its weights over their sum. A row with negative entries has no entropy, and a row
+// of zeros is not a distribution. For such rows only the members that allow any sign have a meaning.
 struct RowSparsity {
   enum class Kind { weights, negative, zero } kind = Kind::zero;
   double entropy = 0, effective_support = 0, inverse_participation = 0;
