@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -132,6 +134,27 @@ void keep_largest(std::vector<Index>& candidates, Index count, const Score& scor
   };
   if (count > 0) std::nth_element(candidates.begin(), candidates.begin() + (count - 1), candidates.end(), before);
   candidates.resize(static_cast<size_t>(count));
+}
+
+// Appends the places of the `count` largest of these scores, in ascending order and counted from `first`. Ties go to
+// the lowest place. memory keeps a copy of the scores from row to row.
+template <class T>
+void append_largest(std::span<const T> scores, Index count, Index first, std::vector<T>& memory,
+                    std::vector<Index>& places) {
+  if (count <= 0) return;
+  T least = -std::numeric_limits<T>::infinity();
+  Index equal = std::ssize(scores);  // that may still be taken
+  if (count < std::ssize(scores)) {
+    memory.assign(scores.begin(), scores.end());
+    const auto last = memory.begin() + (count - 1);
+    std::nth_element(memory.begin(), last, memory.end(), std::greater<>());
+    least = *last;
+    equal = count - std::count_if(memory.begin(), last, [&](T score) { return score > least; });
+  }
+  for (Index j = 0; j < std::ssize(scores); ++j) {
+    const T score = scores[static_cast<size_t>(j)];
+    if (score > least || (score == least && equal-- > 0)) places.push_back(first + j);
+  }
 }
 
 // The sum over all rows of number(keys that the row sees, its position).

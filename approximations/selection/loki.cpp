@@ -4,8 +4,6 @@
 //   S = the k keys of largest (B q).(B k) (ties: the first);  softmax of q.k over S
 // The paper fits B for each layer and head on a calibration set, as here. r = d is exact top-k, because B is then
 // orthogonal. A fit to the head's own keys would let rows see later keys through B.
-#include <numeric>
-
 #include "approximations/selection/chosen_keys.hpp"
 #include "harness/linalg/factorisations.hpp"
 
@@ -35,10 +33,10 @@ class LargestReduced final : public KeyChoice<T> {
     multiply_transposed<T>(context, row_block(head_.Q, first, count), basis_, queries);
     multiply_transposed<T>(context, queries, row_block(keys_, 0, most), scores);
     std::vector<Index> kept;
+    std::vector<T> memory;
     for (Index i = 0; i < count; ++i) {
-      kept.resize(static_cast<size_t>(mask_.visible(first + i, nk)));
-      std::iota(kept.begin(), kept.end(), Index(0));
-      keep_largest(kept, k_, [&](Index j) { return scores(i, j); });
+      kept.clear();
+      append_largest<T>({&scores(i, 0), static_cast<size_t>(mask_.visible(first + i, nk))}, k_, 0, memory, kept);
       rows[static_cast<size_t>(i)].runs = runs_of(kept);
     }
   }
@@ -100,7 +98,7 @@ const bool registered = add(method<Loki>({
     .memory =
         [](const Params& params, const Shape& shape) {
           const double r = static_cast<double>(std::min(params.integer("r"), shape.d));
-          return static_cast<double>(shape.nk) * ((r + chosen_rows) * bytes_of(shape.precision) + sizeof(Index));
+          return static_cast<double>(shape.nk) * ((r + chosen_rows + 1) * bytes_of(shape.precision) + sizeof(Index));
         },
     .cost =
         [](const Params& params, const Shape& shape) {

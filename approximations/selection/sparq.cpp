@@ -37,15 +37,12 @@ class LargestChannels final : public KeyChoice<T> {
   void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
     Matrix<T> scores;
     std::vector<Index> kept;
+    std::vector<T> memory;
     for (size_t i = 0; i < rows.size(); ++i) {
       const Index row = first + static_cast<Index>(i), seen = mask_.visible(row, head_.K.rows());
       if (seen == 0) continue;
       set_scores(context, row, seen, scores);
-      kept.resize(static_cast<size_t>(seen));
-      std::iota(kept.begin(), kept.end(), Index(0));
-      keep_largest(kept, settings_.k, [&](Index j) {
-        return std::pair(std::abs(row + mask_.offset - j) < settings_.local, scores(0, j));
-      });
+      keep(row + mask_.offset, {scores.data(), static_cast<size_t>(seen)}, memory, kept);
       rows[i].runs = runs_of(kept);
       if (!settings_.mean) continue;
       softmax_within<T>(context, scores, 0, 0, seen);
@@ -79,6 +76,26 @@ class LargestChannels final : public KeyChoice<T> {
   }
 
  private:
+  // The k keys of a row at that position: of the local ones and of the others those with the largest scores, local ones
+  // before all others.
+  void keep(Index position, std::span<const T> scores, std::vector<T>& memory, std::vector<Index>& kept) const {
+    const Index seen = std::ssize(scores), local = settings_.local;
+    const Index begin = std::clamp<Index>(position - local + 1, 0, seen),
+                end = std::clamp<Index>(position + local, begin, seen), inside = end - begin;
+    const auto part = [&](Index from, Index to) {
+      return scores.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from));
+    };
+    kept.clear();
+    if (inside >= settings_.k) return append_largest<T>(part(begin, end), settings_.k, begin, memory, kept);
+    std::vector<T> others(scores.begin(), scores.begin() + begin);
+    others.insert(others.end(), scores.begin() + end, scores.end());
+    append_largest<T>(others, settings_.k - inside, 0, memory, kept);
+    const auto after = std::lower_bound(kept.begin(), kept.end(), begin);
+    std::for_each(after, kept.end(), [&](Index& place) { place += inside; });
+    const auto place = kept.insert(after, static_cast<size_t>(inside), Index(0));
+    std::iota(place, place + inside, begin);
+  }
+
   // s~ of the keys that the row sees, 1 x seen.
   void set_scores(Context& context, Index row, Index seen, Matrix<T>& scores) const {
     const auto query = head_.Q.row(row);
@@ -86,17 +103,12 @@ class LargestChannels final : public KeyChoice<T> {
     std::iota(channels.begin(), channels.end(), Index(0));
     keep_largest(channels, settings_.r, [&](Index c) { return std::abs(query(c)); });
     std::sort(channels.begin(), channels.end());
-    const auto count = std::ssize(channels);
-    Matrix<T> entries(1, count), keys(count, seen);
-    for (Index c = 0; c < count; ++c) {
-      const Index channel = channels[static_cast<size_t>(c)];
-      entries(0, c) = query(channel);
-      keys.row(c) = channels_.row(channel).head(seen);
-    }
-    const T read = entries.cwiseAbs().sum(), all = query.cwiseAbs().sum();
-    if (read > 0) entries /= std::sqrt(read / all);
-    scores.resize(1, seen);
-    multiply<T>(context, entries, keys, scores);
+    T read = 0;
+    for (const Index channel : channels) read += std::abs(query(channel));
+    const T scale = read > 0 ? std::sqrt(read / query.cwiseAbs().sum()) : T(1);
+    scores.setZero(1, seen);
+    for (const Index channel : channels) scores += query(channel) / scale * channels_.row(channel).head(seen);
+    context.work.flops += 2.0 * static_cast<double>(channels.size()) * static_cast<double>(seen);
   }
 
   Head<T> head_;
@@ -157,9 +169,8 @@ const bool registered = add(method<SparQ>({
     .memory =
         [](const Params& params, const Shape& shape) {
           const auto nk = static_cast<double>(shape.nk), d = static_cast<double>(shape.d);
-          const double r = std::min(d, static_cast<double>(params.integer("r")));
           const double sums = params.flag("mean") ? nk / summed_keys * static_cast<double>(shape.dv) * 8 : 0;
-          return nk * ((d + r + 1) * bytes_of(shape.precision) + sizeof(Index)) + sums;
+          return nk * ((d + 3) * bytes_of(shape.precision) + sizeof(Index)) + sums;
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -1,5 +1,8 @@
 // attnbench history: finds the commits that changed a number.
+#include <fmt/format.h>
+
 #include "harness/cli/command.hpp"
+#include "harness/cli/request.hpp"
 #include "harness/cli/script.hpp"
 
 namespace attnbench::history_command {
@@ -27,6 +30,11 @@ int run(const std::vector<std::string>& arguments) {
         "history: expected a repository, a range and a command, such as: attnbench history . HEAD~10..HEAD -- run "
         "speed "
         "--method softmax -n 1024");
+  if (measured[0] != "run")
+    throw Misuse(
+        fmt::format("history: {}: expected a command that measures, such as: run speed --method softmax", measured[0]));
+  // Hours of builds do not begin with a command that this program would refuse.
+  if (!parse_request("run", {measured.begin() + 1, measured.end()})) return 0;
   require_folder("history", output);
   std::vector<std::string> words{"--metric", metric, "--rounds", rounds, "--output", output};
   if (every) words.emplace_back("--every");

@@ -21,7 +21,7 @@ from steps import FEWEST_ROUNDS, WORSE, Bisection, Found, step
 
 
 class History:
-    """What a call asks for."""
+    """The commits, the programs and the command of one call."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.words, self.metric, self.rounds = arguments.words, arguments.metric, arguments.rounds
@@ -133,10 +133,6 @@ def main() -> int:
         if arguments.rounds < FEWEST_ROUNDS:
             raise Misuse(
                 f"history: --rounds {arguments.rounds}: expected {FEWEST_ROUNDS} at least, for an interval of 95 %"
-            )
-        if arguments.words[0] != "run":
-            raise Misuse(
-                f"history: {arguments.words[0]}: expected a command that measures, such as: run speed -m softmax"
             )
         history = History(arguments)
         arguments.output.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,7 @@ class Row:
     standing: Standing | None  # None: it lacks a number; then there is a reason
     reason: str
     cells: list[Number | list[Timed] | None]  # one a column
+    by_block: list[float]  # of the first column, in the order of the blocks; in logarithms if it has them
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ def _table(suite: Suite, regime: Regime, entries: list[Entry]) -> Table:
             found.get(entry.slug),
             reasons[entry.slug],
             [_cell(suite, column, entry) for column in regime.columns],
+            [value for _, value in sorted(means[entry.slug].by_block.items())],
         )
         for entry in entries
     ]

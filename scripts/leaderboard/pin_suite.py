@@ -52,7 +52,7 @@ def main() -> int:
     words.add_argument("suite", type=Path)
     words.add_argument("--program", required=True, help="the attnbench that measures")
     arguments = words.parse_args()
-    suite = read_suite(arguments.suite)
+    suite = read_suite(arguments.suite, pinned=False)
     file = arguments.suite.with_suffix(".baseline.csv")
     if file.exists():
         print(f"{file} exists: a published suite keeps its numbers; give the suite another name", file=sys.stderr)

@@ -18,6 +18,7 @@ from page_frame import dark_colours, hash_of, light_colours
 from standings import ERROR_RATE
 from suite import BASELINE, EXACT, Column
 from tables import comma_separated
+from ticks import byte_label, number_label
 from verification import Submission
 
 PARTS = Path(__file__).resolve().parent / "page"
@@ -179,28 +180,15 @@ def _cell(board: Board, table: Table, row: Row, column: Column, cell: Number | l
 
 
 def _interval(column: Column, number: Number, with_ends: bool = True) -> str:
-    shown = size if column.unit == "B" else digits
+    shown = byte_label if column.unit == "B" else digits
     if not with_ends or math.isnan(number.low) or number.low == number.high:
         return shown(number.value)
     return f"{shown(number.value)} <small>[{shown(number.low)}, {shown(number.high)}]</small>"
 
 
-def size(value: float) -> str:
-    """Of bytes, in decimal units."""
-    for unit in ("B", "kB", "MB"):
-        if value < 1000:
-            return f"{digits(value) if value % 1 else f'{value:.0f}'} {unit}"
-        value /= 1000
-    return f"{digits(value)} GB"
-
-
 def digits(value: float) -> str:
     """Three significant digits."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    if abs(value) < 1e-3 or abs(value) >= 1e5:
-        return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return number_label(float(f"{value:.3g}"))
 
 
 def _submissions(board: Board) -> str:
@@ -259,8 +247,37 @@ def _standing(board: Board, table: Table, entry: Entry) -> str:
             for column, cell in zip(table.regime.columns, row.cells, strict=True)
             if cell is not None
         )
-        words = f"<dl><dt>rank</dt><dd>{_rank(row)}{_group(board, row)}</dd>{items}</dl>"
+        words = f"<dl><dt>rank</dt><dd>{_rank(row)}{_group(board, row)}</dd>{items}</dl>{_strip(table, row)}"
     return f'<section class="regime"><h2>{escape(table.regime.title)}</h2>{words}</section>'
+
+
+def _strip(table: Table, row: Row) -> str:
+    """A figure: a dot for each block that a rank compares, a line at the mean, and a dashed one at that of the mean of V."""
+    reference = next((one for one in table.rows if one.entry.method == BASELINE and one.by_block), None)
+    if reference is None or not row.by_block or row.entry.method == EXACT:
+        return ""
+    log = table.regime.columns[0].scale == "log"
+    means = [sum(one.by_block) / len(one.by_block) for one in (row, reference)]
+    low, high = min(*row.by_block, *means), max(*row.by_block, *means)
+
+    def place(value: float) -> float:
+        return 10 + 480 * (value - low) / (high - low or 1)
+
+    def words(value: float) -> str:
+        return escape(digits(math.exp(value) if log else value))
+
+    dots = "".join(f'<circle cx="{place(value):.1f}" cy="12" r="4"/>' for value in row.by_block)
+    what = escape(table.regime.columns[0].label)
+    blocks = "heads" if table.regime.columns[0].blocks == "heads" else "texts"
+    caption = (
+        f"{what} on each of {len(row.by_block)} {blocks}{', on a logarithmic axis' if log else ''}, from {words(low)} to "
+        f"{words(high)}. The line is its mean, {words(means[0])}; the dashed line that of the mean of V, {words(means[1])}."
+    )
+    return (
+        f'<figure><svg class="strip" viewBox="0 0 500 24" role="img" aria-label="{caption}">{dots}'
+        f'<path d="M{place(means[0]):.1f} 1V23"/><path class="reference" d="M{place(means[1]):.1f} 1V23"/></svg>'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
 
 
 def _described(column: Column, cell: Number | list[Timed]) -> str:

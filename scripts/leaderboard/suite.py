@@ -57,7 +57,7 @@ class Column:
     label: str
     scale: str = "log"  # of means over heads and texts: "log" for the geometric mean
     over_exact: bool = False  # divided by the number of exact attention under the same condition
-    unit: str = ""  # "B": shown in kB and MB
+    unit: str = ""  # "B": shown in KiB and MiB
     blocks: str = "heads"  # what a comparison pairs: see BLOCKS
 
 
@@ -101,7 +101,8 @@ def find_suite(word: str | None) -> Suite:
     return read_suite(FOLDER / f"{word}.json")
 
 
-def read_suite(path: Path) -> Suite:
+def read_suite(path: Path, pinned: bool = True) -> Suite:
+    """pinned: its baseline must be there."""
     try:
         content = path.read_bytes()
         described = json.loads(content)
@@ -113,6 +114,8 @@ def read_suite(path: Path) -> Suite:
     except (ValueError, KeyError, TypeError) as error:
         raise Misuse(f"{path}: {error!r}; expected a suite as docs/leaderboard.md describes it") from None
     _require_sound(suite, path)
+    if pinned and not suite.baseline:
+        raise Misuse(f"{path}: its baseline is missing; scripts/leaderboard/pin_suite.py writes it")
     return suite
 
 
@@ -162,7 +165,7 @@ def digest(content: bytes) -> str:
 
 
 def _baseline(path: Path) -> dict[tuple[str, ...], float]:
-    """Empty where the file is not there: a suite that is being written."""
+    """Empty if the file is missing."""
     file = path.with_suffix(".baseline.csv")
     if not file.exists():
         return {}

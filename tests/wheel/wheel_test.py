@@ -128,6 +128,9 @@ class WheelTest(unittest.TestCase):
         self.assertIn("Performer", (HOME / "page/index.html").read_text())
         self.assertTrue((HOME / "page/runs.attention-error.pdf").read_bytes().startswith(b"%PDF"))
 
+    def test_the_suite_of_submissions_is_there(self) -> None:
+        self.assertIn("table bidirectional-short", inside("attnbench", "suite", "attnbench-2026").stdout)
+
     def test_a_plugin_in_python(self) -> None:
         (HOME / "means.py").write_text(PLUGIN)
         report = inside("attnbench", "check", "means", "--plugin", "means.py").stdout

@@ -77,7 +77,7 @@ class HistoryTest(unittest.TestCase):
         git(self.repository, "add", "--all")
         git(self.repository, "commit", "--quiet", "--allow-empty", "-m", subject)
 
-    def history(self, *words: str, range_: str = "main", rounds: int = 8, code: int = 0) -> str:
+    def history(self, *words: str, range_: str = "main", rounds: int = 6, code: int = 0) -> str:
         command = [
             PROGRAM,
             "history",
@@ -92,7 +92,7 @@ class HistoryTest(unittest.TestCase):
             *words,
         ]
         done = subprocess.run(
-            [*command, "--", "run", "speed", "--method", "x"], cwd=self.folder, text=True, capture_output=True
+            [*command, "--", "run", "speed", "--method", "softmax"], cwd=self.folder, text=True, capture_output=True
         )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
@@ -154,6 +154,14 @@ class HistoryTest(unittest.TestCase):
         done = subprocess.run(command, cwd=self.folder, text=True, capture_output=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn("-- run speed", done.stderr)
+        for words, said in (
+            ("show x.db", "expected a command that measures"),
+            ("run speed --mehtod x", "did you mean"),
+        ):
+            done = subprocess.run([*command, "--", *words.split()], cwd=self.folder, text=True, capture_output=True)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(said, done.stderr)
+            self.assertFalse((self.folder / "results").exists())  # nothing was built
 
 
 class StepsTest(unittest.TestCase):

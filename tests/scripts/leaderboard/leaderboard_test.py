@@ -192,6 +192,12 @@ class MisuseTest(unittest.TestCase):
         self.assertIn("belong to no run of the suite; give another --results file", done.stderr)
         self.assertFalse((MEASURED.folder / "more.zip").exists())
 
+    def test_a_suite_without_its_baseline(self) -> None:
+        (MEASURED.folder / "bare.json").write_text(
+            (HERE / "small-suite.json").read_text().replace("small-suite", "bare")
+        )
+        self.assertIn("its baseline is missing; scripts/leaderboard/pin_suite.py", self.refused("suite", "bare.json"))
+
     def test_suites_are_described(self) -> None:
         self.assertIn("attnbench-2026", attnbench(MEASURED.folder, "suite").stdout)
         described = attnbench(MEASURED.folder, "suite", "small-suite.json").stdout

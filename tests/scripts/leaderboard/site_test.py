@@ -29,7 +29,7 @@ if AXE is None or not AXE.submodule_search_locations:
     sys.exit(77)
 
 from board import make_board
-from board_test import COST, ERROR, METHODS, SPEED, method, submission
+from board_test import COST, ERROR, INPUTS, METHODS, SPEED, method, submission
 from static_site import pages
 from suite import Column, Regime, Run, Suite
 
@@ -156,6 +156,13 @@ class SiteTest(unittest.TestCase):
             By.CSS_SELECTOR, f"tbody tr td:nth-child({place})"
         )
         return [cell.text for cell in cells]
+
+    def test_a_page_of_a_method_draws_its_heads(self) -> None:
+        self.open(self.method_page())
+        self.assertEqual(self.js("document.querySelectorAll('.strip').length"), 2)
+        self.assertEqual(self.js("document.querySelectorAll('.strip')[0].querySelectorAll('circle').length"), INPUTS)
+        caption = BROWSER.find_element(By.CSS_SELECTOR, ".strip + figcaption").text
+        self.assertIn(f"error on each of {INPUTS} heads, on a logarithmic axis", caption)
 
     def test_every_link_leads_somewhere(self) -> None:
         self.open()
