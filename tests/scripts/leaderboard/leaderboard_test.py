@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -440,6 +441,32 @@ class ForgedTest(unittest.TestCase):
         shutil.copy(MEASURED.folder / "built-in.zip", MEASURED.folder / "copy.zip")
         self.assertIn("given twice", self.reason("copy.zip", "built-in.zip"))
 
+    def test_flipped_bytes_are_refused_or_change_no_file(self) -> None:
+        whole, honest = (MEASURED.folder / "mine.zip").read_bytes(), MEASURED.files("mine.zip")
+        random = Random(1)
+        for place in range(60):
+            changed = bytearray(whole)
+            changed[random.randrange(len(whole))] ^= 1 << random.randrange(8)
+            (MEASURED.folder / "flipped.zip").write_bytes(changed)
+            submissions, refused = taken([MEASURED.folder / "flipped.zip"], MEASURED.suite, set())
+            self.assertEqual(len(submissions) + len(refused), 1, place)
+            for one in submissions:  # the flip was in a date or in the name of the archive's system
+                self.assertEqual(one.bundle.files, honest, place)
+
+    def test_members_of_any_kind_are_refused_or_taken(self) -> None:
+        random = Random(2)
+        values: list[Any] = [None, 7, -1.5, "", "x" * 10**6, [], [[]], {}, True, ["local", 3], {"a": {"b": []}}]
+        for name in (MANIFEST, CHECK):
+            described = json.loads(MEASURED.files("built-in.zip")[name])
+            for member in described:
+                changed = described | {member: random.choice(values)}
+                if name == MANIFEST:
+                    forge("kinds.zip", manifest=replaced(changed))
+                else:
+                    forge("kinds.zip", files=with_file(name, json.dumps(changed).encode()))
+                submissions, refused = taken([MEASURED.folder / "kinds.zip"], MEASURED.suite, {"local", "linear"})
+                self.assertEqual(len(submissions) + len(refused), 1, member)
+
     def test_an_honest_bundle_is_taken(self) -> None:
         """All of these begin with `forge` without a change."""
         forge("honest.zip")
@@ -454,6 +481,21 @@ class ForgedTest(unittest.TestCase):
             "text&lt;b&gt;.zip</code>: it cannot be read as a zip",
             (MEASURED.folder / "with-refused/index.html").read_text(),
         )
+
+
+def replaced(members: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    def change(made: dict[str, Any]) -> None:
+        made.clear()
+        made.update(members)
+
+    return change
+
+
+def with_file(name: str, content: bytes) -> Callable[[Files], None]:
+    def change(files: Files) -> None:
+        files[name] = content
+
+    return change
 
 
 def without(report: bytes, spec: str) -> bytes:
