@@ -22,10 +22,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from archive import CHECK, RESULTS, SUITE, Manifest, Refused, json_object, pack
 from results_file import Misuse as NoResults
 from suite import BASELINE, EXACT, Misuse, Run, Suite, find_suite
+from ticks import byte_label
 from verification import verify
 
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}  # in seconds
-PLUGIN_SOURCES = (".py", ".cpp", ".hpp", ".txt", ".bib", ".json", ".toml", ".md")
+PLUGIN_SOURCES = (".py", ".cpp", ".hpp", ".txt", ".bib", ".toml", ".md")
 
 
 class Failed(Exception):
@@ -112,19 +113,28 @@ def require_taken(bundle: Path, suite: Suite, methods: list[str]) -> None:
 
 
 def plugin_files() -> dict[str, bytes]:
-    """The sources of the plugins in ATTNBENCH_PLUGINS: the file, or the texts beside a library."""
+    """The sources of the plugins in ATTNBENCH_PLUGINS: the file, or the texts in the folder of a library's sources."""
     found: dict[str, bytes] = {}
     for word in filter(None, os.environ.get("ATTNBENCH_PLUGINS", "").split(":")):
         path = Path(word)
         if path.suffix == ".py":
             sources = [path, path.with_suffix(".bib")]
         else:
-            folder = path if path.is_dir() else path.parent
-            sources = sorted(one for one in folder.glob("*") if one.suffix in PLUGIN_SOURCES)
+            sources = sorted(one for one in source_folder(path).glob("*") if one.suffix in PLUGIN_SOURCES)
         for source in sources:
             if source.is_file():
                 found[f"plugin/{source.name}"] = source.read_bytes()
     return found
+
+
+def source_folder(plugin: Path) -> Path:
+    """Of a library in a build folder of CMake the folder that it builds, otherwise the library's own."""
+    folder = plugin if plugin.is_dir() else plugin.parent
+    cache = folder / "CMakeCache.txt"
+    home = (
+        re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache.read_text(), re.MULTILINE) if cache.exists() else None
+    )
+    return Path(home[1]) if home else folder
 
 
 def submit(arguments: argparse.Namespace) -> None:
@@ -137,7 +147,8 @@ def submit(arguments: argparse.Namespace) -> None:
     report = checked(program, methods)
     print("no claim fails", flush=True)
     expected = forecast(program, suite, methods, results)
-    print(f"{len(suite.runs)} runs, about {expected / 60:.1f} minutes, with an error of a factor of a few", flush=True)
+    words = f"{expected / 60:.1f} minutes" if expected >= 60 else f"{expected:.0f} seconds"
+    print(f"{len(suite.runs)} runs, about {words}, with an error of a factor of a few", flush=True)
     measure(program, suite, methods, results)
     specs = [subject["spec"] for subject in json.loads(report)["subjects"]]
     manifest = Manifest(
@@ -159,7 +170,7 @@ def submit(arguments: argparse.Namespace) -> None:
     except Failed:
         arguments.output.unlink()
         raise
-    print(f"{arguments.output}: {arguments.output.stat().st_size / 1e6:.1f} MB; what was measured stays in {results}")
+    print(f"{arguments.output}: {byte_label(arguments.output.stat().st_size)}; what was measured stays in {results}")
     print(f"see your rows: attnbench leaderboard {arguments.output} -o site")
 
 
