@@ -44,6 +44,12 @@ def taken(paths: list[Path], suite: Suite, built_in: set[str]) -> tuple[list[Sub
 
 
 def write(files: dict[str, bytes], folder: Path) -> None:
+    """Also removes what an earlier site in that folder had and this one has not."""
+    if (folder / "data/leaderboard.json").exists():
+        for pattern in ("methods/*.html", "figures/*.svg", "data/*.bib"):
+            for path in folder.glob(pattern):
+                if str(path.relative_to(folder)) not in files:
+                    path.unlink()
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -134,6 +134,16 @@ class TwoCommandsTest(unittest.TestCase):
         self.assertEqual(one, other)
         self.assertGreater(len(one), 8)
 
+    def test_a_site_has_no_pages_of_the_site_before_it(self) -> None:
+        MEASURED.board("mine.zip", output="anew")
+        (MEASURED.folder / "anew/mine.txt").write_text("not ours")
+        before = {path.name for path in (MEASURED.folder / "anew/methods").iterdir()}
+        MEASURED.board("built-in.zip", output="anew")
+        after = {path.name for path in (MEASURED.folder / "anew/methods").iterdir()}
+        self.assertTrue(any(name.startswith("blur-") for name in before - after))
+        self.assertEqual(len(after), 4)
+        self.assertTrue((MEASURED.folder / "anew/mine.txt").exists())
+
     def test_the_numbers_are_those_of_the_results_file(self) -> None:
         MEASURED.board("built-in.zip", output="numbers")
         with closing(sqlite3.connect(MEASURED.folder / "built-in.db")) as connection:
