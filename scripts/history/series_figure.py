@@ -16,6 +16,7 @@ from steps import RESOLUTION, step
 from style import COLOURS, FAINT, GRID, INK, LINES, MARKERS, STYLE
 
 MOST_LINES = len(COLOURS)
+DODGE = 0.03  # of lines beside each other, so that their intervals are seen
 
 
 def series_figure(session: Session, commits: list[Commit], labels: dict[Cell, str], metric: str) -> bytes:
@@ -23,11 +24,12 @@ def series_figure(session: Session, commits: list[Commit], labels: dict[Cell, st
     with rc_context({**STYLE, "svg.hashsalt": "attnbench"}):
         figure, axes = pyplot.subplots(figsize=(max(4.5, 0.5 * len(commits) + 2.5), 3.4), layout="constrained")
         axes.axhspan(1 / RESOLUTION, RESOLUTION, color=GRID, linewidth=0)
-        for place, cell in enumerate(session.cells()):
+        cells = session.cells()
+        for place, cell in enumerate(cells):
             steps = [step(session, commits[0].short, commit.short, cell) for commit in commits]
             coloured = place < MOST_LINES
             axes.errorbar(
-                range(len(commits)),
+                [number + DODGE * (place - len(cells) / 2) for number in range(len(commits))],
                 [one.ratio for one in steps],
                 yerr=[[one.ratio - one.low for one in steps], [one.high - one.ratio for one in steps]],
                 color=COLOURS[place] if coloured else FAINT,
@@ -39,9 +41,11 @@ def series_figure(session: Session, commits: list[Commit], labels: dict[Cell, st
                 label=labels[cell] if coloured else None,
             )
         axes.set_xticks(range(len(commits)), [commit.short[:7] for commit in commits], rotation=60, ha="right")
-        axes.set_yscale("log", base=2)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        low, high = axes.get_ylim()
+        if low > 0 and high > 2 * low:
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel(f"{metric} over that of {commits[0].short[:7]}", color=INK)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
         stream = io.BytesIO()
