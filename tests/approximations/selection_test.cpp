@@ -2,8 +2,10 @@
 // components decide on, and the smallest set of a mass. Forgotten signs and hidden keys are planted. methods.md U.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
+#include "approximations/selection/chosen_keys.hpp"
 #include "approximations/selection/page_bounds.hpp"
 #include "harness/claims/structural.hpp"
 #include "tests/cases.hpp"
@@ -259,6 +261,21 @@ TEST_CASE("SparQ chooses by the largest channels of the query at its temperature
   const double alpha = e(40) / all;
   CHECK(std::abs(A(79, 40) - (alpha + (1 - alpha) / 80)) < tolerance);
   CHECK(std::abs(A(79, 60) - (1 - alpha) / 80) < tolerance);
+}
+
+TEST_CASE("the largest scores are taken in their order, of equal ones the first", "[unit]") {
+  const std::vector<double> scores{2, 5, 2, 7, 2, -std::numeric_limits<double>::infinity()};
+  std::vector<double> memory;
+  const auto largest = [&](Index count) {
+    std::vector<Index> places{100};  // what is there stays
+    append_largest<double>(scores, count, 10, memory, places);
+    return places;
+  };
+  CHECK(largest(0) == std::vector<Index>{100});
+  CHECK(largest(2) == std::vector<Index>{100, 11, 13});
+  CHECK(largest(4) == std::vector<Index>{100, 10, 11, 12, 13});
+  CHECK(largest(5) == std::vector<Index>{100, 10, 11, 12, 13, 14});
+  CHECK(largest(9) == std::vector<Index>{100, 10, 11, 12, 13, 14, 15});
 }
 
 TEST_CASE("SparQ of a query 0 gives every key the same weight", "[methods]") {
