@@ -7,12 +7,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from results_file import Misuse as Misuse
+
 BUILD = "scripts/build.sh release attnbench attnbench_python && cmake --install build/release --prefix {folder} > {folder}.log"
 PROGRAM = "bin/attnbench"
-
-
-class Misuse(Exception):
-    """The user's error in one line. Exit code 2."""
 
 
 @dataclass(frozen=True)

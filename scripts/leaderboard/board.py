@@ -36,10 +36,6 @@ class Entry:
         return f"{words}-{hashlib.sha256((self.method + self.source).encode()).hexdigest()[:8]}"
 
     @property
-    def title(self) -> str:
-        return self.method
-
-    @property
     def submitted(self) -> bool:
         """Not one of the two that are measured beside every method."""
         return self.method not in (EXACT, BASELINE)

@@ -7,6 +7,9 @@ import argparse
 import shlex
 import signal
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from suite import BASELINE, EXACT, Misuse, Suite, find_suite, names
 

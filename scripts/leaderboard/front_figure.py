@@ -34,7 +34,7 @@ def _points(table: Table, machine: str) -> list[tuple[float, float, str, bool]]:
         if row.standing is None or isinstance(error, list) or error is None:
             continue
         found += [
-            (one.number.value, error.value, row.entry.title, row.entry.slug in table.front[machine])
+            (one.number.value, error.value, row.entry.method, row.entry.slug in table.front[machine])
             for one in times
             if isinstance(one, Timed) and one.machine == machine
         ]

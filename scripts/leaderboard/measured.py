@@ -54,7 +54,6 @@ class Measured:
     replicates: dict[str, dict[Condition, Replicate]]
     strangers: list[tuple[str, str]]  # method and experiment
     machines: list[str]  # of the timed cells
-    environment: str  # JSON, of the last run
 
 
 def read_measured(path: Path, suite: Suite) -> Measured:
@@ -75,7 +74,6 @@ def read_measured(path: Path, suite: Suite) -> Measured:
         machines = [
             row[0] for row in connection.execute("SELECT DISTINCT machine FROM cell ORDER BY machine") if row[0]
         ]
-        last = connection.execute("SELECT environment FROM run ORDER BY id DESC LIMIT 1").fetchone()
     for cell, method, replicate, ending, reason, *problem in rows:
         named = tuple(str(value) for value in problem)
         if named not in belongs:
@@ -83,7 +81,7 @@ def read_measured(path: Path, suite: Suite) -> Measured:
             continue
         condition = Condition(belongs[named], named, replicate)
         found[method][condition] = Replicate(ending, reason, numbers.get((cell, replicate), {}))
-    return Measured(dict(found), sorted(strangers), machines, last[0] if last else "{}")
+    return Measured(dict(found), sorted(strangers), machines)
 
 
 def conditions_of(suite: Suite, run: Run) -> list[Condition]:
@@ -92,16 +90,23 @@ def conditions_of(suite: Suite, run: Run) -> list[Condition]:
     return sorted(Condition(*row) for row in rows if row[0] == run.name)
 
 
+def submitted_of(spec: str, methods: list[str]) -> str:
+    """The submitted method that a row's spec belongs to. `run --match` adds its budget to a spec, so it is the one with the
+    same name and most arguments that are all among the row's. A spec of no submitted method belongs to itself."""
+    name, arguments = _parts(spec)
+    fitting = [
+        (len(own), method)
+        for method, (one, own) in ((m, _parts(m)) for m in methods)
+        if one == name and own <= arguments
+    ]
+    return max(fitting)[1] if fitting else spec
+
+
 def shares_of(measured: Measured, methods: list[str]) -> dict[str, dict[Condition, Replicate]]:
-    """The rows of each submitted method. `run --match` adds its budget to a spec, so a row's spec has more arguments than
-    the submitted one: a row belongs to the submitted method with which it shares its name and most arguments, all of
-    them. A method of no submitted spec has itself as its key."""
-    submitted = [(method, _parts(method)) for method in methods]
+    """The rows of each submitted method, and of every other one."""
     shared: dict[str, dict[Condition, Replicate]] = {method: {} for method in methods}
     for spec, replicates in measured.replicates.items():
-        name, arguments = _parts(spec)
-        fitting = [(len(own), method) for method, (one, own) in submitted if one == name and own <= arguments]
-        shared.setdefault(max(fitting)[1] if fitting else spec, {}).update(replicates)
+        shared.setdefault(submitted_of(spec, methods), {}).update(replicates)
     return shared
 
 

@@ -37,7 +37,7 @@ def taken(paths: list[Path], suite: Suite, built_in: set[str]) -> tuple[list[Sub
                 refused[path.name] = str(reason)
     for name, one in verified.items():
         for other in verified.values():
-            if words := contradiction(suite, one, other):
+            if words := contradiction(suite, built_in, one, other):
                 refused.setdefault(name, words)
     shown = [one for name, one in verified.items() if name not in refused]
     return shown, sorted(refused.items())

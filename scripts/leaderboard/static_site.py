@@ -132,13 +132,13 @@ def _table(board: Board, table: Table) -> str:
 
 
 def _names(table: Table, machine: str) -> str:
-    return ", ".join(row.entry.title for row in table.rows if row.entry.slug in table.front[machine])
+    return ", ".join(row.entry.method for row in table.rows if row.entry.slug in table.front[machine])
 
 
 def _link(entry: Entry, depth: int) -> str:
     place = "" if depth else "methods/"
     authors = "" if not entry.source else f" <small>({escape(', '.join(_authors(entry)))})</small>"
-    return f'<a href="{place}{entry.slug}.html"><code>{escape(entry.title)}</code></a>{authors}'
+    return f'<a href="{place}{entry.slug}.html"><code>{escape(entry.method)}</code></a>{authors}'
 
 
 def _authors(entry: Entry) -> list[str]:
@@ -215,10 +215,10 @@ def _refused(refused: Sequence[tuple[str, str]]) -> str:
 
 
 def _method_page(board: Board, entry: Entry) -> str:
-    parts = [f"<h1><code>{escape(entry.title)}</code></h1>", _origin(board, entry)]
+    parts = [f"<h1><code>{escape(entry.method)}</code></h1>", _origin(board, entry)]
     parts += [_standing(board, table, entry) for table in board.tables]
     parts += [_claims(entry), _endings(entry), _measured_by(board, entry), _source(entry)]
-    return _page(f"{entry.title} - attnbench leaderboard", "\n".join(filter(None, parts)), "", 1)
+    return _page(f"{entry.method} - attnbench leaderboard", "\n".join(filter(None, parts)), "", 1)
 
 
 def _origin(board: Board, entry: Entry) -> str:
@@ -226,13 +226,11 @@ def _origin(board: Board, entry: Entry) -> str:
         what = "Exact attention, which every error is against." if entry.method == EXACT else "The mean of V."
         return f"<p>{what} It is measured beside every method.</p>"
     if not entry.source:
-        return (
-            f"<p>Built into attnbench: <code>attnbench describe {escape(entry.title)}</code> says what it computes.</p>"
-        )
+        return f"<p>Built into attnbench: <code>attnbench describe {escape(entry.method)}</code> says what it computes.</p>"
     return (
         f"<p>A plugin by {escape(', '.join(_authors(entry)))}. attnbench did not run it to make this page: its numbers are "
         "those of the bundle. Its source is below; to measure it again, read it, save it, and run</p>"
-        f"<pre><code>attnbench submit {escape(entry.title)} --plugin FILE --suite {escape(board.suite.name)} "
+        f"<pre><code>attnbench submit {escape(entry.method)} --plugin FILE --suite {escape(board.suite.name)} "
         "--author YOU --licence LICENCE</code></pre>"
     )
 
@@ -290,7 +288,7 @@ def _group(board: Board, row: Row) -> str:
     if row.standing is None or not row.standing.equals:
         return ""
     by_slug = {entry.slug: entry for entry in board.entries}
-    names = ", ".join(f"<code>{escape(by_slug[slug].title)}</code>" for slug in row.standing.equals)
+    names = ", ".join(f"<code>{escape(by_slug[slug].method)}</code>" for slug in row.standing.equals)
     return f"; cannot be told apart from {names}"
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from archive import CHECK, RESULTS, SUITE, Manifest, Refused, json_object, pack
-from results_file import Misuse as NoResults
 from suite import BASELINE, EXACT, Misuse, Run, Suite, find_suite
 from ticks import byte_label
 from verification import verify
@@ -191,7 +190,7 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         submit(arguments)
-    except (Misuse, NoResults) as misuse:
+    except Misuse as misuse:
         print(f"\nattnbench: {misuse}", file=sys.stderr)
         return 2
     except (Failed, Refused, OSError) as failed:

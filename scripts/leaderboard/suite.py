@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from results_file import Misuse as Misuse
+
 FOLDER = Path(__file__).resolve().parents[2] / "experiments" / "suites"
 BASELINE = "uniform"  # the mean of V, as a spec
 EXACT = "softmax"
@@ -23,10 +25,6 @@ SCALES = ("log", "linear")
 # heads: a mean over the replicates of each input; texts: each replicate; elements: those of an array, such as the losses of
 # texts, and a mean over the replicates of each
 BLOCKS = ("heads", "texts", "elements")
-
-
-class Misuse(Exception):
-    """The user's error in one line. Exit code 2."""
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,18 @@ alone, and the page of a plugin shows its source and the command that measures i
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from archive import CHECK, RESULTS, SUITE, Bundle, Refused, json_object, open_bundle
-from measured import Condition, Measured, Replicate, conditions_of, read_measured, shares_of
+from measured import Condition, Measured, Replicate, conditions_of, read_measured, shares_of, submitted_of
 from results_file import Misuse
 from suite import BASELINE, EXACT, Run, Suite, digest
 
 ERROR_RATE = 1e-6  # of check, at most
 TOLERANCE = {"f64": 1e-6, "f32": 1e-3}  # relative, between machines: rounding of other instructions
-ENDINGS = ("done", "skipped", "failed", "crashed", "timeout", "out-of-memory", "numerically-invalid")
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,7 @@ def verify(path: Path, suite: Suite, built_in: set[str], scratch: Path) -> Submi
         raise Refused(str(misuse).replace(f"{results}: ", f"{RESULTS}: ").replace(str(results), RESULTS)) from None
     finally:
         results.unlink()
+    _require_one_budget(measured, bundle.manifest.methods)
     shares = shares_of(measured, bundle.manifest.methods)
     _require_no_strangers(bundle, measured, shares)
     for method in (*bundle.manifest.methods, EXACT, BASELINE):
@@ -96,7 +95,7 @@ def _checks(bundle: Bundle) -> dict[str, list[dict[str, Any]]]:
         raise Refused(f"{CHECK} has an error rate of {error_rate:g}; expected {ERROR_RATE:g} at most, as by default")
     for spec, found in outcomes.items():
         if "FAIL" in found:
-            raise Refused(f"{found.count('fail')} claims of {spec} fail its check")
+            raise Refused(f"{found.count('FAIL')} claims of {spec} fail its check")
         if "PASS" not in found:
             raise Refused(f"{CHECK} tests nothing of {spec}")
     return subjects
@@ -109,6 +108,16 @@ def _require_no_strangers(bundle: Bundle, measured: Measured, shares: dict[str, 
     if measured.strangers:
         method, experiment = measured.strangers[0]
         raise Refused(f"{RESULTS} has rows of {method} in {experiment} that belong to no run of the suite")
+
+
+def _require_one_budget(measured: Measured, methods: list[str]) -> None:
+    """The suite gives a method one budget under a condition; with two, somebody could choose the better row."""
+    seen: dict[tuple[str, Condition], str] = {}
+    for spec, replicates in measured.replicates.items():
+        method = submitted_of(spec, methods)
+        for condition in replicates:
+            if (other := seen.setdefault((method, condition), spec)) != spec:
+                raise Refused(f"{method} has rows of {other} and of {spec} in {condition.run} on {condition.input}")
 
 
 def _require_rows(suite: Suite, method: str, replicates: dict[Condition, Replicate]) -> None:
@@ -157,13 +166,12 @@ def close(found: float, expected: float, relative: float) -> bool:
     return math.isclose(found, expected, rel_tol=relative, abs_tol=relative * 1e-3)
 
 
-def contradiction(suite: Suite, one: Submission, other: Submission) -> str:
+def contradiction(suite: Suite, built_in: set[str], one: Submission, other: Submission) -> str:
     """Why two bundles cannot both be right: they differ in an error of the same method, whose draws are those of the suite's
     seed. Empty if they do not. Methods of plugins are the same if their sources are."""
+    shared = one.methods.keys() & other.methods.keys()
     if one.bundle.plugin_sources != other.bundle.plugin_sources:
-        shared = {EXACT, BASELINE}
-    else:
-        shared = one.methods.keys() & other.methods.keys()
+        shared = {method for method in shared if method.partition(":")[0] in built_in}
     for method in sorted(shared):
         for regime in suite.regimes:
             column = regime.columns[0]

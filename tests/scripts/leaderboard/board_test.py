@@ -52,7 +52,7 @@ def submission(
 ) -> Submission:
     submitted = [name for name in methods if name not in ("softmax", "uniform")]
     manifest = Manifest("made-up", submitted, ["me"], "MIT", "", "", "attnbench 0")
-    measured = Measured(methods, [], [machine], "{}")
+    measured = Measured(methods, [], [machine])
     return Submission(
         Bundle(digest, manifest, {}), measured, methods, {one: [{"claim": "c", "outcome": "PASS"}] for one in methods}
     )
@@ -149,7 +149,7 @@ class BoardTest(unittest.TestCase):
 
     def test_rows_belong_to_the_submitted_method_with_most_arguments(self) -> None:
         one, two = {condition("errors", 1): numbers(error=1)}, {condition("errors", 2): numbers(error=2)}
-        measured = Measured({"a:m=7": one, "a:features=trig,m=9": two, "ab:m=7": {}, "b:[a:m=2],r=3": {}}, [], [], "{}")
+        measured = Measured({"a:m=7": one, "a:features=trig,m=9": two, "ab:m=7": {}, "b:[a:m=2],r=3": {}}, [], [])
         shared = shares_of(measured, ["a", "a:features=trig", "b:[a:m=2]"])
         self.assertEqual(shared["a"], one)
         self.assertEqual(shared["a:features=trig"], two)

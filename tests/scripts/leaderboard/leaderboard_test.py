@@ -135,14 +135,14 @@ class TwoCommandsTest(unittest.TestCase):
         self.assertGreater(len(one), 8)
 
     def test_a_site_has_no_pages_of_the_site_before_it(self) -> None:
-        MEASURED.board("mine.zip", output="anew")
-        (MEASURED.folder / "anew/mine.txt").write_text("not ours")
-        before = {path.name for path in (MEASURED.folder / "anew/methods").iterdir()}
-        MEASURED.board("built-in.zip", output="anew")
-        after = {path.name for path in (MEASURED.folder / "anew/methods").iterdir()}
+        MEASURED.board("mine.zip", output="twice")
+        (MEASURED.folder / "twice/mine.txt").write_text("not ours")
+        before = {path.name for path in (MEASURED.folder / "twice/methods").iterdir()}
+        MEASURED.board("built-in.zip", output="twice")
+        after = {path.name for path in (MEASURED.folder / "twice/methods").iterdir()}
         self.assertTrue(any(name.startswith("blur-") for name in before - after))
         self.assertEqual(len(after), 4)
-        self.assertTrue((MEASURED.folder / "anew/mine.txt").exists())
+        self.assertTrue((MEASURED.folder / "twice/mine.txt").exists())
 
     def test_the_numbers_are_those_of_the_results_file(self) -> None:
         MEASURED.board("built-in.zip", output="numbers")
@@ -407,6 +407,26 @@ class ForgedTest(unittest.TestCase):
             f"UPDATE replicate SET ending = 'failed', measurements = 0 WHERE cell = {LOCAL} AND replicate = 1;",
         )
 
+    def test_two_budgets_of_one_method(self) -> None:
+        self.forged(
+            "local has rows of",
+            rows="INSERT INTO cell SELECT 900, 'k', experiment, 'local:window=31', input, nq, n, d, dv, causal, mask_offset, "
+            "mask_keys, precision, heads, logit_scale, seed, threads, parameters, source_version, machine FROM cell "
+            f"WHERE id = {LOCAL};"
+            "INSERT INTO replicate SELECT 900, replicate, run, ending, reason, seconds, finished, measurements, digest "
+            f"FROM replicate WHERE cell = (SELECT min(id) FROM cell WHERE method LIKE 'local%' AND input = 'gaussian' AND experiment LIKE 'attention%');"
+            "INSERT INTO measurement SELECT 900, replicate, metric, unit, shape, value, array FROM measurement "
+            "WHERE cell = (SELECT min(id) FROM cell WHERE method LIKE 'local%' AND input = 'gaussian' AND experiment LIKE "
+            "'attention%')",
+        )
+
+    def test_a_built_in_method_beside_a_plugin(self) -> None:
+        """Its errors are compared with those of a bundle without a plugin."""
+        forge("mixed.zip", files=with_file("plugin/x.py", b"x = 1"))
+        forge("forged.zip", rows=f"UPDATE measurement SET value = value / 2 WHERE cell = {LOCAL} AND {ERROR}")
+        paths = [MEASURED.folder / name for name in ("forged.zip", "mixed.zip")]
+        self.assertEqual(len(taken(paths, MEASURED.suite, {"local", "linear"})[1]), 2)
+
     def test_a_swapped_method(self) -> None:
         def swap(made: dict[str, Any]) -> None:
             made["methods"] = ["performer", "linear"]
@@ -425,7 +445,11 @@ class ForgedTest(unittest.TestCase):
         self.forged("belong to no run of the suite", rows="UPDATE cell SET n = 64 WHERE experiment LIKE 'speed%'")
 
     def test_a_failed_check(self) -> None:
-        self.forged("claims of local fail", files=edited(CHECK, b'"outcome": "PASS"', b'"outcome": "FAIL"'))
+        subjects = json.loads(MEASURED.files("built-in.zip")[CHECK])["subjects"]
+        passed = sum(one["outcome"] == "PASS" for one in next(s for s in subjects if s["spec"] == "local")["results"])
+        self.forged(
+            f"{passed} claims of local fail its check", files=edited(CHECK, b'"outcome": "PASS"', b'"outcome": "FAIL"')
+        )
 
     def test_a_check_of_nothing(self) -> None:
         self.forged("tests nothing of local", files=edited(CHECK, b'"outcome": "PASS"', b'"outcome": "SKIPPED"'))
