@@ -48,8 +48,8 @@ class Attention(nn.Module):
 def rotate(x: Tensor) -> Tensor:
     """Rotary position embedding over the last axis, first half against second half, base 10,000."""
     n, d = x.shape[-2:]
-    frequency = 10_000.0 ** (-torch.arange(d // 2) / (d // 2))
-    angle = torch.arange(n)[:, None] * frequency
+    frequency = 10_000.0 ** (-torch.arange(d // 2, device=x.device) / (d // 2))
+    angle = torch.arange(n, device=x.device)[:, None] * frequency
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x[..., : d // 2], x[..., d // 2 :]
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)

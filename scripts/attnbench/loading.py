@@ -42,12 +42,15 @@ def _register_plugin(plugin: str, again: bool, reimport: bool) -> list[str]:
         if again:
             _registered.pop((entry.kind, entry.name), None)  # workers have it from the plugin
     if any(isinstance(entry, TorchDeclaration) for entry in entries):
-        _add_torch_methods(plugin)
+        _add_torch_methods(file)
     return [entry.name for entry in entries]
 
 
-def _add_torch_methods(plugin: str) -> None:
-    """The methods in PyTorch that come with attnbench, beside those of a plugin: softmax on its device is one of them."""
+def _add_torch_methods(source: str) -> None:
+    """The methods in PyTorch that come with attnbench, beside those of a plugin: softmax on its device is one of them.
+
+    source: the file of the plugin, by which the harness finds the plugin for a worker.
+    """
     from attnbench.torch_methods import METHODS
 
     there = _native.summaries("methods")
@@ -56,7 +59,7 @@ def _add_torch_methods(plugin: str) -> None:
         assert file is not None
         entry = entry_of(cls, file)
         if entry.name not in there:
-            entry.files.append(plugin)  # workers have it from there
+            entry.files.append(source)
             _add(entry, False)
 
 

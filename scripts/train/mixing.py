@@ -35,9 +35,9 @@ class Place:
     n: int
     causal: bool
 
-    def seen(self, n: int) -> Tensor:
-        """[n, n], true where row i may see column j."""
-        every = torch.ones(n, n, dtype=torch.bool)
+    def seen(self, q: Tensor) -> Tensor:
+        """[n, n] for queries [..., n, head_size], on their device: true where row i may see column j."""
+        every = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool, device=q.device)
         return every.tril() if self.causal else every
 
 
@@ -76,7 +76,7 @@ def softmax_over(logits: Tensor, seen: Tensor, v: Tensor) -> Tensor:
 
 
 def numbers(tensor: Tensor) -> NDArray[np.float64]:
-    return cast(NDArray[np.float64], tensor.detach().double().numpy().copy())
+    return cast(NDArray[np.float64], tensor.detach().double().cpu().numpy().copy())
 
 
 def entries(package: str) -> dict[str, ModuleType]:

@@ -73,6 +73,19 @@ def seeds_of(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
+def device_named(name: str) -> torch.device:
+    """Raises Refused for a device that PyTorch does not have here."""
+    kind, _, number = name.partition(":")
+    if name == "cpu" or (kind == "cuda" and (number.isdigit() or name == "cuda")):
+        devices = torch.cuda.device_count()
+        if kind == "cuda" and int(number or 0) >= devices:
+            raise Refused(
+                f"--device {name}: PyTorch {torch.__version__} finds {devices} CUDA devices here; give --device cpu"
+            )
+        return torch.device(name)
+    raise Refused(f"--device {name}: expected cpu, cuda, or cuda:I such as cuda:0")
+
+
 def requested(arguments: argparse.Namespace) -> list[Run]:
     if arguments.grid:
         if arguments.task or arguments.attention:
@@ -114,6 +127,7 @@ def main() -> int:
     parser.add_argument("--missing", action="store_true", help="leave out runs that have a recorded row")
     parser.add_argument("--folder", type=Path, default=ROOT / "build/train", help="of the runs (default %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="(default %(default)s)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:I (default %(default)s)")
     parser.add_argument("--list", action="store_true", help="print tasks and attentions with their defaults")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -122,12 +136,13 @@ def main() -> int:
         return 0
     failed = 0
     try:
+        device = device_named(arguments.device)
         runs = requested(arguments)
         if arguments.missing:
             runs = missing(runs)
         for number, run in enumerate(runs, 1):
             print(f"{number} of {len(runs)}: {run.name}", flush=True)
-            row = train(run, arguments.folder)
+            row = train(run, arguments.folder, device)
             failed += row["ending"] != "done"
             said = f"{row['measured']['held_out_bits']:.4f} bits" if row["measured"] else row["reason"]
             print(f"  {row['ending']}: {said}", flush=True)

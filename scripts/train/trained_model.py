@@ -19,7 +19,7 @@ class MixedHeads(Heads):
     def forward(self, x: Tensor, seen: Tensor | None, causal: bool) -> Tensor:
         q, k, v = (each.to(self.out.weight.dtype) for each in self.heads(x))
         scale = self.sizes.head_size**-0.25
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             mixed = self.mixing(q * scale, k * scale, v)
         return self.out(mixed.transpose(1, 2).reshape(x.shape))
 

@@ -26,6 +26,7 @@ from trained_model import build, load, mixings, redraw
 
 EVALUATED_AT_ONCE = 8  # texts
 CHECKPOINT_EVERY = 60.0  # seconds
+CPU = torch.device("cpu")
 PROGRESS = ("step", "seconds", "steps", "curve", "first_bits_by_text")  # of a trainer, in its checkpoint
 
 
@@ -74,26 +75,35 @@ class Held:
         return float(self.bits_by_text.mean())
 
 
+def tensors(batch: Batch, part: slice, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """read, meant and counts of some of the texts, on a device."""
+    read, meant, counts = (torch.from_numpy(each[part].copy()) for each in (batch.read, batch.meant, batch.counts))
+    return read.to(device), meant.to(device), counts.to(device)
+
+
+def device_of(model: ByteModel) -> torch.device:
+    found: torch.device = model.embedding.weight.device
+    return found
+
+
 @torch.no_grad()
 def evaluate(model: ByteModel, held_out: Batch) -> Held:
     model.eval()
     bits, right = [], []
     for first in range(0, len(held_out.read), EVALUATED_AT_ONCE):
-        part = slice(first, first + EVALUATED_AT_ONCE)
-        logits = model(torch.from_numpy(held_out.read[part].copy()))
-        meant, counts = torch.from_numpy(held_out.meant[part].copy()), torch.from_numpy(held_out.counts[part].copy())
+        read, meant, counts = tensors(held_out, slice(first, first + EVALUATED_AT_ONCE), device_of(model))
+        logits = model(read)
         losses = functional.cross_entropy(logits.transpose(1, 2), meant, reduction="none").double() / math.log(2)
         bits.append((losses * counts).sum(1) / counts.sum(1))
         right.append((logits.argmax(-1) == meant)[counts])
     model.train()
-    return Held(torch.cat(bits).numpy(), torch.cat(right).double().mean().item())
+    return Held(torch.cat(bits).cpu().numpy(), torch.cat(right).double().mean().item())
 
 
 def loss_of(model: ByteModel, batch: Batch) -> Tensor:
     """Mean bits of the bytes that count."""
-    counts = torch.from_numpy(batch.counts)
-    logits = model(torch.from_numpy(batch.read.copy()))[counts]
-    return functional.cross_entropy(logits, torch.from_numpy(batch.meant.copy())[counts]) / math.log(2)
+    read, meant, counts = tensors(batch, slice(None), device_of(model))
+    return functional.cross_entropy(model(read)[counts], meant[counts]) / math.log(2)
 
 
 def rate(step: int, steps: int, peak: float) -> float:
@@ -105,11 +115,12 @@ def rate(step: int, steps: int, peak: float) -> float:
 class Trainer:
     """Model, optimisers and curve of a run, which its checkpoint holds."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: Run, folder: Path, device: torch.device = CPU) -> None:
         self.run, self.checkpoint = run, folder / "checkpoint.pt"
         self.model = build(run.task.sizes, run.task.causal, run.attention, run.seed)
         if run.task.weights is not None:
             load(self.model, run.task.weights())
+        self.model.to(device)  # drawn on the processor: a seed means the same weights on every device
         self.optimisers = Optimisers(self.model)
         self.held_out = run.task.held_out()
         self.step, self.seconds = 0, 0.0
@@ -120,7 +131,7 @@ class Trainer:
             self.resume()
 
     def resume(self) -> None:
-        saved = torch.load(self.checkpoint, weights_only=False)
+        saved = torch.load(self.checkpoint, map_location=device_of(self.model), weights_only=False)
         if saved["settings"] != self.run.settings():
             own = self.run.settings()
             changed = [
@@ -191,18 +202,18 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def conditions() -> dict[str, str]:
+def conditions(device: torch.device) -> dict[str, str]:
     """When and where a row was made."""
     return {
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "processor": processor(),
+        "processor": torch.cuda.get_device_name(device) if device.type == "cuda" else processor(),
         "torch": str(torch.__version__),
     }
 
 
 def finished_row(run: Run, trainer: Trainer, held: Held) -> dict[str, Any]:
     """The numbers of a run. Raises Failed if its attention is not the method that its spec names."""
-    trainer.model.eval()
+    trainer.model.cpu().eval()
     tokens = torch.from_numpy(trainer.held_out.read[0].copy())
     difference = engine_difference(trainer.model, run.attention, tokens)
     if difference > TOLERANCE:
@@ -228,7 +239,7 @@ def write_atomically(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def train(run: Run, folder: Path) -> dict[str, Any]:
+def train(run: Run, folder: Path, device: torch.device = CPU) -> dict[str, Any]:
     """The row of a run, which is in row.json of its folder afterwards. A run that has a row is not repeated."""
     own = folder / run.name
     own.mkdir(parents=True, exist_ok=True)
@@ -240,13 +251,13 @@ def train(run: Run, folder: Path) -> dict[str, Any]:
         return row
     row = {"settings": run.settings()}
     try:
-        trainer = Trainer(run, folder=own)
+        trainer = Trainer(run, own, device)
         held = trainer.train()
         assert held is not None
         row |= {"ending": "done", "reason": "", "measured": finished_row(run, trainer, held)}
     except Failed as failed:
         row |= {"ending": "failed", "reason": str(failed), "measured": {}}
-    row |= conditions()
+    row |= conditions(device)
     write_atomically(row_file, json.dumps(row, indent=1) + "\n")
     (own / "checkpoint.pt").unlink(missing_ok=True)
     return row

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from attnbench.torch_methods.linear_attention import causal_linear_attention, linear_attention
+from attnbench.method import Shape
+from attnbench.torch_methods.linear_attention import (
+    bytes_of_features,
+    causal_linear_attention,
+    flops_of_features,
+    linear_attention,
+)
 
 
 class TorchLinear:
@@ -21,6 +29,16 @@ class TorchLinear:
         "permutation_equivariant": True,
         "exact_when": "compile=false is linear",
     }
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
+        """Each channel is a feature, and takes an exponential."""
+        return flops_of_features(shape, shape.d), float((shape.nq + shape.keys) * shape.d)
+
+    @staticmethod
+    def memory(parameters: dict[str, Any], shape: Shape) -> float:
+        """Bytes beyond inputs and results."""
+        return bytes_of_features(shape, shape.d)
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """In O(n d dv) time, in chunks under a causal mask."""

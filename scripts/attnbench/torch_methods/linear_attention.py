@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import torch
 
+from attnbench.method import Shape
+
 CHUNK = 128  # rows of the causal scan that one product computes
+
+
+def flops_of_features(shape: Shape, features: int) -> float:
+    """FLOPs of linear attention once it has its features: the state, its products, and within chunks the weights."""
+    each = 2.0 * features * (shape.dv + 1)
+    within = 2.0 * CHUNK * (features + shape.dv) if shape.causal else 0.0
+    return shape.keys * each + shape.nq * (each + within)
+
+
+def bytes_of_features(shape: Shape, features: int) -> float:
+    """Bytes beyond inputs and results: features of queries and keys, and one tensor on the way to them."""
+    return 4.0 * (shape.nq + 2 * shape.nk) * features
 
 
 def linear_attention(queries: torch.Tensor, keys: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -35,6 +35,18 @@ class TorchLocal:
             made["no_form"] = "a window is around a query's own key, and there are more of one than of the other"
         return made
 
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
+        """Those of the pairs inside the window, though the chunks hold more."""
+        behind = min(parameters["window"], shape.keys - 1)
+        pairs = float(shape.nq * (behind + 1 + (0 if shape.causal else behind)))
+        return 2 * pairs * (shape.d + shape.dv), pairs
+
+    @staticmethod
+    def memory(parameters: dict[str, Any], shape: Shape) -> float:
+        """Bytes beyond inputs and results: scores and copies of keys and values, of three chunks a query."""
+        return 4.0 * 3 * shape.nq * (3 * max(parameters["window"], 1) + 3 * (shape.d + shape.dv))
+
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """In O(n w (d + dv)) time."""
         heads, n, d = q.shape

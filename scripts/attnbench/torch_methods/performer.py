@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import torch
 
 from attnbench.method import Parameter, Shape
-from attnbench.torch_methods.linear_attention import causal_linear_attention, linear_attention
+from attnbench.torch_methods.linear_attention import (
+    bytes_of_features,
+    causal_linear_attention,
+    flops_of_features,
+    linear_attention,
+)
 
 
 class TorchPerformer:
@@ -21,6 +26,17 @@ class TorchPerformer:
     departure = 'rows of W are independent and not orthogonal; state = {"projection": W} gives others'
     claims = {"row_stochastic": True, "non_negative": True, "permutation_equivariant": True, "unbiased": True}
     parameters = {"m": Parameter(256, "number of projection vectors", minimum=1, maximum=1048576, budget=True)}
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
+        """Projections, features and linear attention."""
+        rows, m = shape.nq + shape.keys, parameters["m"]
+        return 2.0 * rows * m * shape.d + flops_of_features(shape, m), float(rows * m)
+
+    @staticmethod
+    def memory(parameters: dict[str, Any], shape: Shape) -> float:
+        """Bytes beyond inputs and results."""
+        return bytes_of_features(shape, parameters["m"])
 
     def __init__(
         self,

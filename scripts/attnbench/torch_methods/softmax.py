@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 import torch
-from torch.nn.attention import SDPBackend
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
+
+from attnbench.failures import Skip
+from attnbench.method import Parameter, Shape
+
+IMPLEMENTATIONS = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "math": SDPBackend.MATH,
+}
 
 
 class TorchSoftmax:
@@ -15,18 +28,59 @@ class TorchSoftmax:
 
     backend = "torch"
     reference = "Vaswani et al. 2017, arXiv:1706.03762, eq. 1"
-    claims = {
-        "row_stochastic": True,
-        "non_negative": True,
-        "permutation_equivariant": True,
-        "exact_when": "compile=false is softmax",
+    parameters = {
+        "implementation": Parameter(
+            "auto",
+            "which of PyTorch's; auto: PyTorch chooses, and in float64 always",
+            choices=("auto", *IMPLEMENTATIONS),
+        )
     }
 
+    def __init__(self, implementation: str) -> None:
+        self.implementation = implementation
+
+    @staticmethod
+    def claims(parameters: dict[str, Any], shape: Shape) -> dict[str, Any]:
+        """Those of exact attention, by every implementation."""
+        return {
+            "row_stochastic": True,
+            "non_negative": True,
+            "permutation_equivariant": True,
+            "exact_when": f"implementation={parameters['implementation']} is softmax",
+        }
+
+    @staticmethod
+    def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
+        """Those of the pairs that a mask leaves."""
+        pairs = shape.nq * shape.keys * (0.5 if shape.causal else 1.0)
+        return 2 * pairs * (shape.d + shape.dv), pairs
+
+    @staticmethod
+    def memory(parameters: dict[str, Any], shape: Shape) -> float:
+        """Bytes beyond inputs and results: tiles in a fused implementation, and otherwise scores and weights."""
+        return 2.0 * 4 * shape.nq * shape.nk if parameters["implementation"] == "math" else 2.0**20
+
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
-        """By the implementation that PyTorch chooses."""
-        return scaled_dot_product_attention(q[None], k[None], v[None], is_causal=causal, scale=1.0)[0]
+        """Skips where PyTorch has no such implementation, for this device, type and shape."""
+        try:
+            with self._chosen(q):
+                return scaled_dot_product_attention(q[None], k[None], v[None], is_causal=causal, scale=1.0)[0]
+        except RuntimeError as error:
+            if "No available kernel" not in str(error):
+                raise
+            raise Skip(
+                f"PyTorch {torch.__version__} has no {self.implementation} implementation for {q.dtype} on {q.device}"
+            ) from None
 
     def backend_of(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> str:
-        """That implementation: "flash_attention", "efficient_attention", "cudnn_attention" or "math"."""
+        """The one that PyTorch takes: "flash_attention", "efficient_attention", "cudnn_attention" or "math"."""
+        if self.implementation != "auto":
+            return IMPLEMENTATIONS[self.implementation].name.lower()
         chosen = torch._fused_sdp_choice(q[None], k[None], v[None], is_causal=causal, scale=1.0)
         return str(SDPBackend(chosen).name).lower()
+
+    def _chosen(self, q: torch.Tensor) -> AbstractContextManager[None]:
+        if self.implementation == "auto" or q.dtype == torch.float64:
+            return nullcontext()
+        chosen: AbstractContextManager[None] = sdpa_kernel(IMPLEMENTATIONS[self.implementation])
+        return chosen

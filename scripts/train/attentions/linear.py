@@ -38,7 +38,7 @@ class Linear(Mixing):
         return self.features(q, (-1,)) @ self.features(k, (-2, -1)).transpose(-1, -2)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return normalised(self.weights(q, k) * self.place.seen(q.shape[-2]), v)
+        return normalised(self.weights(q, k) * self.place.seen(q), v)
 
 
 def make(parameters: Mapping[str, str], place: Place) -> Mixing:

@@ -12,10 +12,10 @@ NAME = "local"
 PARAMETERS = {"window": "64"}
 
 
-def band(place: Place, n: int, window: int) -> Tensor:
-    """[n, n], true where row i sees column j."""
-    behind = torch.arange(n)[:, None] - torch.arange(n)
-    return (behind.abs() <= window) & place.seen(n)
+def band(place: Place, q: Tensor, window: int) -> Tensor:
+    """[n, n] for queries [..., n, head_size], on their device: true where row i sees column j."""
+    at = torch.arange(q.shape[-2], device=q.device)
+    return ((at[:, None] - at).abs() <= window) & place.seen(q)
 
 
 class Local(Mixing):
@@ -24,7 +24,7 @@ class Local(Mixing):
         self.window = window
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return softmax_over(q @ k.transpose(-1, -2), band(self.place, q.shape[-2], self.window), v)
+        return softmax_over(q @ k.transpose(-1, -2), band(self.place, q, self.window), v)
 
 
 def make(parameters: Mapping[str, str], place: Place) -> Mixing:

@@ -59,7 +59,7 @@ class Performer(Mixing):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         phi_q, phi_k = self.features(q, self.projection, (-1,)), self.features(k, self.projection, (-2, -1))
-        return normalised((phi_q @ phi_k.transpose(-1, -2)) * self.place.seen(q.shape[-2]), v)
+        return normalised((phi_q @ phi_k.transpose(-1, -2)) * self.place.seen(q), v)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         return {"projection": numbers(self.projection)}

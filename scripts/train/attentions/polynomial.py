@@ -16,7 +16,7 @@ PARAMETERS: dict[str, str] = {}
 
 class Polynomial(Mixing):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return normalised((q @ k.transpose(-1, -2)) ** 2 * self.place.seen(q.shape[-2]), v)
+        return normalised((q @ k.transpose(-1, -2)) ** 2 * self.place.seen(q), v)
 
 
 def make(parameters: Mapping[str, str], place: Place) -> Mixing:

@@ -34,8 +34,8 @@ class Reformer(Mixing):
         batch, heads, n, _ = x.shape
         turned = (x @ self.rotations.transpose(-1, -2)).view(batch, heads, n, self.rounds, -1)
         buckets = torch.cat([turned, -turned], dim=-1).argmax(-1)  # [batch, heads, n, rounds]
-        shared = (buckets[..., :, None, :] == buckets[..., None, :, :]).any(-1) & self.place.seen(n)
-        itself = torch.eye(n, dtype=torch.bool)
+        shared = (buckets[..., :, None, :] == buckets[..., None, :, :]).any(-1) & self.place.seen(x)
+        itself = torch.eye(n, dtype=torch.bool, device=x.device)
         others = shared & ~itself
         return others | (itself & ~others.any(-1, keepdim=True))
 

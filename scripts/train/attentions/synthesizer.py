@@ -29,7 +29,7 @@ class RandomLogits(Mixing):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         n = q.shape[-2]
-        return softmax_over(stacked(self.R)[:, :n, :n], self.place.seen(n), v)
+        return softmax_over(stacked(self.R)[:, :n, :n], self.place.seen(q), v)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         return {"R": numbers(stacked(self.R))}
@@ -48,7 +48,7 @@ class DenseLogits(Mixing):
         n = q.shape[-2]
         hidden = torch.relu(q @ stacked(self.W1).transpose(-1, -2) + stacked(self.b1)[:, None])
         logits = hidden @ stacked(self.W2)[:, :n].transpose(-1, -2) + stacked(self.b2)[:, None, :n]
-        return softmax_over(logits, self.place.seen(n), v)
+        return softmax_over(logits, self.place.seen(q), v)
 
     def state(self) -> dict[str, NDArray[np.float64]]:
         matrices = {name: numbers(stacked(getattr(self, name))) for name in ("W1", "W2")}

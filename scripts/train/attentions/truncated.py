@@ -19,7 +19,7 @@ class Truncated(Linear):
         self.window = positive_integer(parameters, "window", NAME)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return normalised(self.weights(q, k) * band(self.place, q.shape[-2], self.window), v)
+        return normalised(self.weights(q, k) * band(self.place, q, self.window), v)
 
 
 def make(parameters: Mapping[str, str], place: Place) -> Mixing:

@@ -39,7 +39,7 @@ class VectorQuantised(Mixing):
         heads, codes, d = self.codebook.shape
         keys = k.transpose(0, 1).reshape(heads, -1, d)
         if not self.counts.any():  # keys of the first batch, evenly spaced
-            chosen = torch.linspace(0, keys.shape[1] - 1, codes).long()
+            chosen = torch.linspace(0, keys.shape[1] - 1, codes, device=k.device).long()
             self.codebook.copy_(keys[:, chosen])
             self.sums.copy_(self.codebook)
             self.counts.fill_(1)
@@ -51,11 +51,11 @@ class VectorQuantised(Mixing):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if self.training:
             self.learn(k.detach())
-        heads = torch.arange(self.place.heads)[:, None]
+        heads = torch.arange(self.place.heads, device=k.device)[:, None]
         coded = self.codebook[heads, self.nearest(k)]
         self.commitment = (k - coded).square().mean()
         straight = k + (coded - k).detach()
-        return softmax_over(q @ straight.transpose(-1, -2), self.place.seen(q.shape[-2]), v)
+        return softmax_over(q @ straight.transpose(-1, -2), self.place.seen(q), v)
 
     def penalty(self) -> Tensor | None:
         return None if self.commitment is None else COMMITMENT * self.commitment
