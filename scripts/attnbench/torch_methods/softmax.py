@@ -66,7 +66,7 @@ class TorchSoftmax:
             with self._chosen(q):
                 return scaled_dot_product_attention(q[None], k[None], v[None], is_causal=causal, scale=1.0)[0]
         except RuntimeError as error:
-            if "No available kernel" not in str(error):
+            if not any(said in str(error) for said in ("No available kernel", "No viable backend")):
                 raise
             raise Skip(
                 f"PyTorch {torch.__version__} has no {self.implementation} implementation for {q.dtype} on {q.device}"

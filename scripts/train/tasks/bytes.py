@@ -28,7 +28,7 @@ def task() -> Task:
         summary="the next byte of a held-out text",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=2000, batch=16, learning_rate=8e-3, every=100),
+        schedule=Schedule(steps=600, batch=8, learning_rate=8e-3, every=50),
         batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
         held_out=lambda: held_out(SIZES.context),
     )

@@ -34,7 +34,7 @@ def task() -> Task:
         summary="the second of two equal words of random symbols",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=4000, batch=16, learning_rate=4e-3, every=100),
+        schedule=Schedule(steps=2000, batch=16, learning_rate=4e-3, every=50),
         batch=batch,
         held_out=lambda: batch(HELD_OUT, np.random.default_rng(SEED)),
     )

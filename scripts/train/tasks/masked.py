@@ -33,7 +33,7 @@ def task() -> Task:
         summary="the bytes in masked runs of a held-out text",
         causal=False,
         sizes=SIZES,
-        schedule=Schedule(steps=2000, batch=16, learning_rate=8e-3, every=100),
+        schedule=Schedule(steps=600, batch=8, learning_rate=8e-3, every=50),
         batch=batch,
         held_out=held_out,
     )

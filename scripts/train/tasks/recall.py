@@ -34,7 +34,7 @@ def task() -> Task:
         summary="the value that belonged to a key",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=3000, batch=32, learning_rate=4e-3, every=100),
+        schedule=Schedule(steps=1500, batch=32, learning_rate=4e-3, every=50),
         batch=batch,
         held_out=lambda: batch(HELD_OUT, np.random.default_rng(SEED)),
     )

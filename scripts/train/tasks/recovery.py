@@ -32,7 +32,7 @@ def task() -> Task:
         summary="the next byte of a held-out text, from weights that were trained with softmax",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=1000, batch=4, learning_rate=1e-3, every=50),
+        schedule=Schedule(steps=200, batch=4, learning_rate=1e-3, every=25),
         batch=lambda count, generator: next_bytes(windows(count, SIZES.context + 1, generator)),
         held_out=lambda: held_out(SIZES.context),
         weights=weights,

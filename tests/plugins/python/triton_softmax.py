@@ -37,7 +37,11 @@ def attend_tile(Q, K, V, Out, n, nk, D: tl.constexpr, DV: tl.constexpr, causal: 
         total = total * kept + tl.sum(weights, 1)
         out = out * kept[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
         largest = larger
-    tl.store(Out + head * n * DV + rows[:, None] * DV + values[None, :], out / total[:, None], mask=rows[:, None] < n)
+    tl.store(
+        Out + head * n * DV + rows[:, None] * DV + values[None, :],
+        (out / total[:, None]).to(Out.dtype.element_ty),
+        mask=rows[:, None] < n,
+    )
 
 
 class TritonSoftmax:
