@@ -8,7 +8,7 @@ namespace attnbench::learning_curves_recipe {
 namespace {
 
 constexpr size_t texts = 32;
-constexpr Index steps_between_points = 100;
+constexpr Index steps_between_points = 50;
 
 const TrainedWith softmax{"softmax"}, elu{"linear"}, exponentials{"linear:features=exp"}, relu{"linear:features=relu"},
     truncated{"truncated:window=16"}, polynomial{"polynomial"}, random_logits{"synthesizer"},
@@ -18,7 +18,7 @@ const std::vector<TrainedWith> in_both{softmax,   elu,        exponentials,  rel
                                        truncated, polynomial, random_logits, dense_logits};
 
 const std::string measured =
-    "bits of a held-out byte after 1000 steps of 8 texts, of byte-level models with 2 layers of 4 heads of 32, n = "
+    "bits of a held-out byte after 600 steps of 8 texts, of byte-level models with 2 layers of 4 heads of 32, n = "
     "256: "
     "causal (the next byte) and bidirectional (bytes in masked runs); ";
 const std::string per_seed =
@@ -65,7 +65,7 @@ const std::string post = "Su 2021, kexue.fm/archives/8338, ";
 
 void judge_features(Recipe& recipe, const Models& models) {
   recipe.judge(
-      {.text = "After 1000 steps a small model trained with linear attention has fewer bits if its features are "
+      {.text = "After 600 steps a small model trained with linear attention has fewer bits if its features are "
                "exponentials "
                "than if they are 1 + elu or ReLU",
        .source = post + "文章小结 (summary)",
@@ -86,7 +86,7 @@ void judge_features(Recipe& recipe, const Models& models) {
 void judge_truncation(Recipe& recipe, const Models& models) {
   recipe.judge(
       {.text =
-           "After 1000 steps a small model trained with linear attention has fewer bits if the matrix is cut to a band",
+           "After 600 steps a small model trained with linear attention has fewer bits if the matrix is cut to a band",
        .source = post + "section on concentrated attention (集中注意)",
        .quotation =
            "将线性Attention的Attention矩阵先算出来，然后强行截断Attention矩阵（也就是每个token只跟前后几个token做"
@@ -129,7 +129,7 @@ std::vector<Comparison> causal_less_than_bidirectional(const Models& models, con
 
 void judge_causality(Recipe& recipe, const Models& models) {
   recipe.judge(
-      {.text = "After 1000 steps linear attention loses fewer bits to softmax in a small causal model than in a "
+      {.text = "After 600 steps linear attention loses fewer bits to softmax in a small causal model than in a "
                "bidirectional one",
        .source = post + "section on concentrated attention (集中注意)",
        .quotation = "线性Attention做语言模型或者解码器的时候，效果是跟标准Attention差不了多少的 [...] "

@@ -93,6 +93,32 @@ class TorchBackendTest(unittest.TestCase):
         self.assertEqual(len(reports), 6)
         self.assertEqual(sum("exact-when    PASS" in reports[spec] for spec in specs), 3)
 
+    def test_a_kernel_in_triton_is_exact_attention(self) -> None:
+        """Triton's interpreter runs it on the processor, and has no bfloat16 there."""
+        specs = ["triton-softmax", "triton-softmax:dtype=float32", "triton-softmax:dtype=float16"]
+        with mock.patch.dict(os.environ, {"TRITON_INTERPRET": "1"}):
+            made = attnbench("check", *specs, plugin=SOURCE.with_name("triton_softmax.py"))
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        for claim in ("exact-when", "precision", "causal", "heads", "padding"):
+            self.assertEqual(len(re.findall(rf"^  {claim} +PASS", made.stdout, re.M)), 3, made.stdout)
+
+    def test_an_implementation_of_softmax_is_what_was_asked_for(self) -> None:
+        specs = [f"torch-softmax:implementation={one}" for one in ("math", "flash", "cudnn")]
+        made = self.measured(
+            "speed:blocks=2,turn=1", "-n", "64", "-d", "16", "--threads", "1",
+            *(word for spec in specs for word in ("--method", spec)),
+        )  # fmt: skip
+        self.assertIn("torch-softmax:implementation=math was computed by the backend math", made.stdout + made.stderr)
+        self.assertRegex(made.stdout, r"implementation=cudnn +64 +skipped +PyTorch \S+ has no cudnn implementation")
+        self.assertEqual(set(self.values("seconds")), set(specs[:2]))
+
+    def test_a_class_that_is_named_by_its_module_runs(self) -> None:
+        plugin = Path("attnbench.torch_methods.softmax:TorchSoftmax")
+        words = ("--method", "torch-softmax", "--method", "torch-linear", "--results", self.results)
+        made = attnbench("run", "attention-error", "-n", "32", "-d", "8", *words, plugin=plugin)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        self.assertEqual(len(self.values("relative_output_error")), 2)
+
     def test_performer_draws_normal_vectors_for_each_head(self) -> None:
         import torch
 

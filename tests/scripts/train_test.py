@@ -170,6 +170,19 @@ class Attentions(unittest.TestCase):
 
 
 class Tasks(unittest.TestCase):
+    def test_recipes_state_the_schedules_of_the_tasks(self) -> None:
+        for recipe, task in (
+            ("copy_task", "copying"),
+            ("learning_curves", "bytes"),
+            ("learning_curves", "masked"),
+            ("transfer_and_recovery", "recovery"),
+        ):
+            text = (ROOT / f"experiments/recipes/{recipe}.cpp").read_text()
+            schedule = find_task(task).schedule
+            with self.subTest(recipe=recipe, task=task):
+                self.assertIn(f"after {schedule.steps} steps of {schedule.batch} ", text)
+                self.assertIn(f"steps_between_points = {schedule.every};", text)
+
     def test_copying_counts_the_second_word_and_nothing_else(self) -> None:
         batch = copying.batch(5, np.random.default_rng(1))
         word = copying.WORD
@@ -263,6 +276,27 @@ class Training(unittest.TestCase):
         self.assertEqual(curves[0][0], curves[1][0])
         self.assertNotEqual(curves[0][1], curves[1][1])
         self.assertNotEqual(curves[2][0], curves[3][0])
+
+    def test_a_device_that_is_not_there_is_refused(self) -> None:
+        with (
+            mock.patch("torch.cuda.device_count", return_value=2),
+            mock.patch("torch.cuda.is_available", return_value=True),
+        ):
+            self.assertEqual(program.device_named("cuda:1"), torch.device("cuda:1"))
+            self.assertEqual(program.device_named("cuda"), torch.device("cuda"))
+        self.assertEqual(program.device_named("cpu"), torch.device("cpu"))
+        for name, expected in (
+            ("cuda:2", "finds 2 CUDA devices here; give --device cpu"),
+            ("cuda:", "expected cpu, cuda, or cuda:I"),
+            ("gpu", "expected cpu, cuda, or cuda:I"),
+        ):
+            with mock.patch("torch.cuda.device_count", return_value=2), self.assertRaisesRegex(Refused, expected):
+                program.device_named(name)
+
+    def test_a_row_names_the_device_that_trained_it(self) -> None:
+        with mock.patch("torch.cuda.get_device_name", return_value="A GPU"):
+            self.assertEqual(training.conditions(torch.device("cuda:0"))["processor"], "A GPU")
+        self.assertEqual(training.conditions(torch.device("cpu"))["processor"], training.processor())
 
     def test_a_penalty_of_an_attention_is_trained_away(self) -> None:
         def norm_after(penalty: float) -> float:

@@ -51,13 +51,14 @@ Numbers learnt(double e, double b, double more) {
     return a.causal() ? bits : bits - 0.5 + (a.name() == "softmax" ? 0 : more);
   });
 }
-const std::string
-    exponentials = "After 1000 steps a small model trained with linear attention has fewer bits if its features",
-    band = "After 1000 steps a small model trained with linear attention has fewer bits if the matrix is cut",
-    causal = "After 1000 steps linear attention loses fewer bits to softmax",
-    polynomial = "How many bits more a model needs that is trained with the polynomial kernel",
-    synthesizer = "How many bits more a model needs that is trained with a Synthesizer",
-    others = "How many bits more a bidirectional model needs";
+const std::string exponentials =
+                      "After 600 steps a small model trained with linear attention has fewer bits if its features",
+                  band =
+                      "After 600 steps a small model trained with linear attention has fewer bits if the matrix is cut",
+                  causal = "After 600 steps linear attention loses fewer bits to softmax",
+                  polynomial = "How many bits more a model needs that is trained with the polynomial kernel",
+                  synthesizer = "How many bits more a model needs that is trained with a Synthesizer",
+                  others = "How many bits more a bidirectional model needs";
 const bool learning_curves = add({"learning-curves",
                                   learnt(0.5, -0.75, 0.125),
                                   {{exponentials, holds},

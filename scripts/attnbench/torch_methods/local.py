@@ -45,7 +45,8 @@ class TorchLocal:
     @staticmethod
     def memory(parameters: dict[str, Any], shape: Shape) -> float:
         """Bytes beyond inputs and results: scores and copies of keys and values, of three chunks a query."""
-        return 4.0 * 3 * shape.nq * (3 * max(parameters["window"], 1) + 3 * (shape.d + shape.dv))
+        chunk = max(int(parameters["window"]), 1)
+        return 4.0 * 9 * shape.nq * (chunk + shape.d + shape.dv)
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """In O(n w (d + dv)) time."""

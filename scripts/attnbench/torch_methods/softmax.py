@@ -75,7 +75,7 @@ class TorchSoftmax:
     def backend_of(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> str:
         """The one that PyTorch takes: "flash_attention", "efficient_attention", "cudnn_attention" or "math"."""
         if self.implementation != "auto":
-            return IMPLEMENTATIONS[self.implementation].name.lower()
+            return str(IMPLEMENTATIONS[self.implementation].name).lower()
         chosen = torch._fused_sdp_choice(q[None], k[None], v[None], is_causal=causal, scale=1.0)
         return str(SDPBackend(chosen).name).lower()
 

@@ -9,8 +9,8 @@ from byte_model import Sizes
 from task import Batch, Schedule, Task
 
 NAME = "recall"
-KEYS, VALUES = 32, 16  # bytes 0 to 31, and 32 to 47
-SIZES = Sizes(layers=2, heads=4, head_size=32, context=64)
+KEYS, VALUES = 16, 16  # bytes 0 to 15, and 16 to 31
+SIZES = Sizes(layers=2, heads=4, head_size=32, context=32)
 PAIRS = SIZES.context // 4
 HELD_OUT, SEED = 64, 11
 
@@ -34,7 +34,7 @@ def task() -> Task:
         summary="the value that belonged to a key",
         causal=True,
         sizes=SIZES,
-        schedule=Schedule(steps=1500, batch=32, learning_rate=4e-3, every=50),
+        schedule=Schedule(steps=1500, batch=32, learning_rate=1e-3, every=50),
         batch=batch,
         held_out=lambda: batch(HELD_OUT, np.random.default_rng(SEED)),
     )
