@@ -38,15 +38,16 @@ class TorchLocal:
     @staticmethod
     def cost(parameters: dict[str, Any], shape: Shape) -> tuple[float, float]:
         """Those of the pairs inside the window, though the chunks hold more."""
-        behind = min(parameters["window"], shape.keys - 1)
-        pairs = float(shape.nq * (behind + 1 + (0 if shape.causal else behind)))
+        reach = min(parameters["window"], shape.keys - 1)
+        behind = shape.nq * reach - reach * (reach + 1) / 2  # the first rows have fewer
+        pairs = shape.nq + (1 if shape.causal else 2) * behind
         return 2 * pairs * (shape.d + shape.dv), pairs
 
     @staticmethod
     def memory(parameters: dict[str, Any], shape: Shape) -> float:
-        """Bytes beyond inputs and results: scores and copies of keys and values, of three chunks a query."""
+        """Bytes beyond inputs and results, of three chunks a query: scores and weights, and copies of keys and values."""
         chunk = max(int(parameters["window"]), 1)
-        return 4.0 * 9 * shape.nq * (chunk + shape.d + shape.dv)
+        return 4.0 * 3 * shape.nq * (3 * chunk + shape.d + shape.dv)
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """In O(n w (d + dv)) time."""
