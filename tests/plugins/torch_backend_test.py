@@ -17,6 +17,7 @@ import tempfile
 import unittest
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 if find_spec("torch") is None:
@@ -141,7 +142,8 @@ class TorchBackendTest(unittest.TestCase):
         shape = Shape(nq=n, nk=n, d=d, dv=d, causal=False, offset=0, keys=n, dtype="float32")
         specs = ("softmax", "linear", "performer:m=256", "local:window=64")
         parameters: dict[str, object] = {"implementation": "auto", "m": 256, "window": 64}
-        for spec, cls in zip(specs, (METHODS[0], METHODS[1], METHODS[2], METHODS[3])):
+        classes: tuple[Any, ...] = METHODS
+        for spec, cls in zip(specs, classes, strict=True):
             described = subprocess.run(
                 [str(BUILD / "attnbench"), "describe", spec], capture_output=True, text=True
             ).stdout
