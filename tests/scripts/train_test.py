@@ -170,6 +170,15 @@ class Attentions(unittest.TestCase):
 
 
 class Tasks(unittest.TestCase):
+    def test_recorded_rows_are_of_the_grid_and_of_its_settings_today(self) -> None:
+        runs = program.grid_of(json.loads((ROOT / "scripts/train/grid.json").read_text()))
+        settings = [run.settings() for run in runs]
+        self.assertEqual(len(settings), 105)
+        recorded = [row["settings"] for row in collect.recorded_rows(collect.RECORDED)]
+        self.assertGreater(len(recorded), 50)
+        for row in recorded:
+            self.assertIn(row, settings)
+
     def test_recipes_state_the_schedules_of_the_tasks(self) -> None:
         for recipe, task in (
             ("copy_task", "copying"),
