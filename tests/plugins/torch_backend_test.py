@@ -111,7 +111,8 @@ class TorchBackendTest(unittest.TestCase):
             "            assert out.shape == meant.shape and difference < limit, (d, dv, dtype, causal, difference)\n"
             "print('equal')\n"
         )
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent), "TRITON_INTERPRET": "1"}
+        path = f"{SOURCE.parent}:{BUILD / 'python'}"
+        environment = {**os.environ, "PYTHONPATH": path, "TRITON_INTERPRET": "1"}
         made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         self.assertEqual(made.stdout, "equal\n", made.stderr)
 
@@ -149,6 +150,14 @@ class TorchBackendTest(unittest.TestCase):
             ).stdout
             flops, exps = cls.cost(parameters, shape)
             self.assertIn(f"work of one call at that shape: {flops:.3g} FLOPs, {exps:.3g} exponentials", described)
+        # Linear attention has chunks of another length under a causal mask, and so other work.
+        pairs = (("softmax", "torch-softmax"), ("local:window=7", "torch-local:window=7"))
+        words = ("speed:blocks=2,turn=1", "-n", "300", "-d", "16", "--threads", "1", "--causal")
+        self.measured(*words, *(word for pair in pairs for spec in pair for word in ("--method", spec)))
+        for metric in ("flops", "exps"):
+            values = self.values(metric)
+            for cpp, torch_method in pairs:
+                self.assertEqual(values[cpp], values[torch_method], metric)
 
     def test_performer_draws_normal_vectors_for_each_head(self) -> None:
         import torch
