@@ -7,7 +7,6 @@ namespace attnbench::copy_task_recipe {
 namespace {
 
 constexpr size_t sequences = 64;  // held out
-constexpr Index steps_between_points = 50;
 const double chance = std::log2(10);
 
 const TrainedWith softmax{"softmax"}, linear{"linear"}, exponentials{"linear:features=exp"},
@@ -25,7 +24,7 @@ void write(Recipe& recipe) {
       "Held-out bits of a symbol during training, means over seeds with t intervals; chance is log2 10 = 3.32 "
       "bits. Reformer draws new hashes at each step. A window of 16 reaches 32 tokens back through two "
       "layers, and the symbol to copy is 63 back.",
-      {models.curves("copying a word of 63 symbols", steps_between_points)});
+      {models.curves("copying a word of 63 symbols")});
   const std::string source = "Katharopoulos et al. 2020, arXiv:2006.16236, section 4.1.1 and Fig. 2";
   const std::string quotation =
       "We observe that linear converges smoothly and reaches a lower loss than lsh due to the lack of noise introduced "

@@ -8,7 +8,6 @@ namespace attnbench::learning_curves_recipe {
 namespace {
 
 constexpr size_t texts = 32;
-constexpr Index steps_between_points = 50;
 
 const TrainedWith softmax{"softmax"}, elu{"linear"}, exponentials{"linear:features=exp"}, relu{"linear:features=relu"},
     truncated{"truncated:window=16"}, polynomial{"polynomial"}, random_logits{"synthesizer"},
@@ -118,7 +117,8 @@ std::vector<Comparison> causal_less_than_bidirectional(const Models& models, con
     return differences;
   };
   std::vector<Comparison> all;
-  for (size_t seed = 0; seed < models.seeds(); ++seed) {
+  const auto seeds = static_cast<size_t>(std::min(models.causal.seeds(), models.masked.seeds()));
+  for (size_t seed = 0; seed < seeds; ++seed) {
     const auto causal = excess(models.causal, seed), masked = excess(models.masked, seed);
     const std::string what = fmt::format("seed {}", seed + 1);
     all.push_back(causal.empty() || masked.empty() ? Comparison{what, unmeasured()}
@@ -219,8 +219,7 @@ void write(Recipe& recipe) {
       "learning-curves", "Models trained with approximate attention",
       "Held-out bits of a byte during training of small byte-level models (2 layers of 4 heads of 32, n = 256), "
       "means over seeds with t intervals.",
-      {models.causal.curves("causal: the next byte", steps_between_points),
-       models.masked.curves("bidirectional: masked bytes", steps_between_points)});
+      {models.causal.curves("causal: the next byte"), models.masked.curves("bidirectional: masked bytes")});
   judge_features(recipe, models);
   judge_truncation(recipe, models);
   judge_causality(recipe, models);

@@ -70,17 +70,16 @@ std::vector<Comparison> TrainedModels::bits(const TrainedWith& a, const std::str
   return all;
 }
 
-Panel TrainedModels::curves(const std::string& title, Index steps_between_points,
-                            const std::vector<std::string>& series) const {
+Panel TrainedModels::curves(const std::string& title, const std::vector<std::string>& series) const {
   return {.title = title,
           .kind = "profile",
           .cells = cells_,
-          .x_label = fmt::format("points of the curve, one every {} steps", steps_between_points),
+          .x_label = "training steps",
           .y = "curve",
           .y_label = "bits of a held-out byte",
           .interval = "mean",
           .series = series,
-          .first_index = 0};
+          .x_metric = "curve_steps"};
 }
 
 Comparison median_difference(const std::string& what, const std::vector<double>& first,

@@ -35,8 +35,7 @@ class TrainedModels {
   std::vector<std::vector<double>> by_text(const TrainedWith& attention, const std::string& metric) const;
 
   // A panel with the curve of every attention. series: the columns that tell them apart.
-  Panel curves(const std::string& title, Index steps_between_points,
-               const std::vector<std::string>& series = {"method"}) const;
+  Panel curves(const std::string& title, const std::vector<std::string>& series = {"method"}) const;
 
  private:
   std::string task_;

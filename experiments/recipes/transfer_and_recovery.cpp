@@ -8,7 +8,6 @@ namespace attnbench::transfer_and_recovery_recipe {
 namespace {
 
 constexpr size_t texts = 32;
-constexpr Index steps_between_points = 25;
 
 const TrainedWith softmax{"softmax"}, drawn_once{"performer:m=128"}, redrawn{"performer:m=128", 1},
     trigonometric{"performer:features=trig,m=64", 1}, linear{"linear"}, window{"local:window=16"};
@@ -24,7 +23,7 @@ void write(Recipe& recipe) {
   recipe.figure("transfer-and-recovery", "Training takes damage away",
                 "Held-out bits per byte of the trained byte-level model whose attention was replaced before step 0, "
                 "while it goes on training; means over seeds with t intervals.",
-                {models.curves("trained weights, another attention", steps_between_points, {"method", "redraw"})});
+                {models.curves("trained weights, another attention", {"method", "redraw"})});
   const std::string source = "Choromanski et al. 2020, arXiv:2009.14794, Fig. 5 (caption)";
   recipe.judge(
       {.text = "How many bits per byte a trained model loses with another attention, before and after it goes on "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "harness/figures/panel_drawing.hpp"
@@ -48,26 +49,47 @@ std::vector<double> edges_of(const std::vector<double>& values, const DescribedP
   return edges;
 }
 
+// Where the elements of a replicate's array lie along x; empty: without the array x_metric.
+std::vector<double> places_of(const DrawnReplicate& one, const PanelDrawing& drawing) {
+  const DescribedPanel& panel = drawing.panel;
+  if (!panel.x_metric.empty()) {
+    const auto& along = drawing.results.values(one.place->cell, panel.x_metric);
+    const auto at = along.find(one.number);
+    return at == along.end() ? std::vector<double>() : at->second.values;
+  }
+  std::vector<double> index(one.values->values.size());
+  std::iota(index.begin(), index.end(), static_cast<double>(panel.first_index));
+  return index;
+}
+
 }  // namespace
 
-// One point for each series and index. Arrays of different lengths are different series.
+// One point for each series and element; its x is the index, or the element of the array x_metric. Arrays of different
+// lengths or different x are different series.
 void PanelDrawing::draw_profiles() {
-  std::map<std::pair<SeriesKey, size_t>, std::vector<DrawnReplicate>> groups;
+  std::map<std::pair<SeriesKey, std::vector<double>>, std::vector<DrawnReplicate>> groups;
   std::map<SeriesKey, std::set<size_t>> lengths;
-  size_t not_flat = 0;
+  size_t not_flat = 0, without_x = 0;
   for (const DrawnReplicate& one : replicates(panel.y, false)) {
     if (one.values->shape.size() != 1) {
       ++not_flat;
       continue;
     }
     const size_t length = one.values->values.size();
+    const std::vector<double> x = places_of(one, *this);
+    without_x += x.size() != length;
+    if (x.size() != length) continue;
     lengths[key_of(one)].insert(length);
-    if (length > 0) groups[{key_of(one), length}].push_back(one);
+    if (length > 0) groups[{key_of(one), x}].push_back(one);
   }
   if (not_flat > 0)
     note(fmt::format("Not drawn: {} whose {} does not have one dimension.", counted(not_flat, "replicate"), panel.y));
+  if (without_x > 0)
+    note(fmt::format("Not drawn: {} without as many {} as {}.", counted(without_x, "replicate"), panel.x_metric,
+                     panel.y));
   for (const auto& [key, group] : groups) {
-    const auto& [of, length] = key;
+    const auto& [of, x] = key;
+    const size_t length = x.size();
     const std::string series = lengths[of].size() > 1 ? fmt::format("{} ({} values)", of.series, length) : of.series;
     std::vector<const PlacedCell*> cells;
     for (const DrawnReplicate& one : group) cells.push_back(one.place);
@@ -81,10 +103,9 @@ void PanelDrawing::draw_profiles() {
           closed.push_back(at->second.values[i]);
       }
       const Centre centre = centre_of(panel.interval, values);
-      const double index = static_cast<double>(i) + static_cast<double>(panel.first_index);
       drawn.points.push_back({.series = series,
                               .role = of.role,
-                              .x = panel.normalise_x ? index / static_cast<double>(length) : index,
+                              .x = panel.normalise_x ? x[i] / static_cast<double>(length) : x[i],
                               .y = centre.value,
                               .low = centre.low,
                               .high = centre.high,

@@ -33,7 +33,7 @@ struct Panel {
   std::vector<std::string> ratio = {};  // map: the colour is the ratio of these methods ...
   bool winner = false;                  // ... or shows which method has the least value
   std::string value_label = {};         // map: label of the colour bar; without ratio and winner, colour shows y itself
-  std::string x_metric = {};            // trade: the metric along x
+  std::string x_metric = {};            // trade: the metric along x; profile: an array metric, x of each element
   std::vector<std::string> points = {};    // trade: columns whose values are separate points, not joined
   std::string area = {}, area_label = {};  // trade: the metric that circles show; empty: points, joined along x
   std::vector<std::string> bound = {};     // trade: methods drawn as a bound, at the x of the metric bound_x

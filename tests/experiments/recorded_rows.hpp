@@ -17,13 +17,14 @@ struct RecordedRow {
   std::string numbers = R"("held_out_bits": 1.5, "curve": [3, 2.5, 1.5])";
   std::string task = "copying";
   std::string finished = "2026-11-25";
+  bool causal = true;
 
   std::string line() const {
     return R"({"settings": {"task": ")" + task + R"(", "attention": ")" + attention + R"(", "redraw": )" +
            std::to_string(redraw) + R"(, "seed": )" + std::to_string(seed) +
-           R"(, "context": 12, "head_size": 4, "causal": true}, "ending": ")" + ending +
-           R"(", "reason": "the training loss is nan at step 3", "measured": {)" + numbers + R"(}, "finished": ")" +
-           finished + R"(T16:00:00+00:00", "processor": "P", "torch": "2"})" + "\n";
+           R"(, "context": 12, "head_size": 4, "causal": )" + (causal ? "true" : "false") + R"(}, "ending": ")" +
+           ending + R"(", "reason": "the training loss is nan at step 3", "measured": {)" + numbers +
+           R"(}, "finished": ")" + finished + R"(T16:00:00+00:00", "processor": "P", "torch": "2"})" + "\n";
   }
 };
 

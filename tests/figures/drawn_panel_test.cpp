@@ -265,6 +265,12 @@ TEST_CASE("a profile has a point for each place of an array, a histogram the sha
   CHECK(sum == Approx(0.75));
   CHECK(at(shares, "performer:m=16", 1.25).y == 0.25);  // of 1, in the bin from 1 to 1.5
   CHECK(shares.notes == Sentences{"1 of 4 values lie beyond the axis."});
+  results.record("linear:m=16", 16, 64, 0, {{"error", "1", {2}, {5, 6}}, {"steps", "1", {2}, {25, 100}}});
+  const DrawnPanel by_steps =
+      results.drawn({{"kind", "profile"}, {"x", nlohmann::json::array()}, {"x_metric", "steps"}});
+  CHECK(by_steps.points.size() == 2);
+  CHECK(at(by_steps, "linear:m=16", 100).y == 6);
+  CHECK(by_steps.notes == Sentences{"Not drawn: 2 replicates without as many steps as error."});
 }
 
 TEST_CASE("a trade sets the geometric mean against the median, and names what lies beyond", "[unit]") {

@@ -98,8 +98,9 @@ TEST_CASE("recipes plan no less in a larger size, and the full size is not the q
     }
   };
   // Nothing in them is short of what they are about, or their numbers are recorded.
-  const std::set<std::string> one_size{"copy-task",       "empty-rows",        "fnet-twice",           "layer-flops",
-                                       "learning-curves", "synthesizer-input", "transfer-and-recovery"};
+  const std::set<std::string> one_size{
+      "associative-recall", "copy-task",       "empty-rows",        "fnet-twice",
+      "layer-flops",        "learning-curves", "synthesizer-input", "transfer-and-recovery"};
   const auto planned = [](const std::string& name, RecipeSize size) {
     Size all;
     const auto recipe = written(find<RecipeEntry>(name), size);

@@ -64,6 +64,34 @@ TEST_CASE("a verdict on trained models says when and where their rows were recor
   CHECK(contains(numbers, "scripts/train/train.py --task copying"));
 }
 
+TEST_CASE("causal models are compared with bidirectional ones by the seeds that both have", "[recipes]") {
+  std::string lines;
+  const auto add = [&](const std::string& task, const std::vector<int>& seeds) {
+    std::vector<std::string> attentions{
+        "softmax",    "linear",      "linear:features=exp",   "linear:features=relu", "truncated:window=16",
+        "polynomial", "synthesizer", "synthesizer:kind=dense"};
+    if (task == "masked") attentions.insert(attentions.end(), {"linformer:r=64", "fnet", "vq:codes=64"});
+    for (const std::string& attention : attentions)
+      for (const int seed : seeds)
+        lines += RecordedRow{.attention = attention, .seed = seed, .task = task, .causal = task == "bytes"}.line();
+  };
+  add("bytes", {1, 2});
+  add("masked", {1});
+  const RecordedRows rows(lines);
+  const auto recipe = written(find<RecipeEntry>("learning-curves"), RecipeSize::full);
+  const auto all = recipe->verdicts(MadeUp([](const Cell& cell, const std::string&) -> MadeUp::Number {
+    const bool worse = cell.method.name() == "linear" && !cell.problem.shape.mask.causal;
+    return [=](Index, size_t) { return worse ? 2 : 1; };
+  }));
+  const auto verdict = std::ranges::find_if(all, [](const Verdict& one) {
+    return contains(one.statement.text, "a small causal model than in a bidirectional one");
+  });
+  REQUIRE(verdict != all.end());
+  CHECK(to_string(verdict->finding.ruling) == "HOLDS");
+  CHECK(verdict->finding.compared.size() == 2);
+  CHECK(contains(verdict->finding.numbers, "1 of 3 seeds"));
+}
+
 TEST_CASE("a recipe whose models are not trained yet decides nothing", "[recipes]") {
   const RecordedRows none("");
   class Nothing final : public Measurements {
@@ -73,7 +101,7 @@ TEST_CASE("a recipe whose models are not trained yet decides nothing", "[recipes
       return {};
     }
   };
-  for (const char* name : {"copy-task", "learning-curves", "transfer-and-recovery"})
+  for (const char* name : {"copy-task", "associative-recall", "learning-curves", "transfer-and-recovery"})
     for (const Verdict& verdict : written(find<RecipeEntry>(name), RecipeSize::full)->verdicts(Nothing())) {
       CHECK(to_string(verdict.finding.ruling) == "OPEN");
       CHECK(contains(verdict.finding.numbers, "no row is recorded yet: not decided"));

@@ -35,6 +35,29 @@ const bool copy_task = add({"copy-task",
                        add({"copy-task", copied(0.03, 3.3219), {{as_well, holds, {0.03}}}}) &&
                        add({"copy-task", copied(0.04, 3.3219), {{as_well, refuted, {0.04}}}});
 
+// Softmax needs `exact` bits, 1 + elu `elu`, the polynomial kernel `squares`, and others 1.
+Numbers recalled(double exact, double elu, double squares) {
+  return [=](const Asked& a) -> Answer {
+    if (a.metric != "bits_by_text") return {};
+    if (a.name() == "softmax") return exact;
+    return a.method("linear") ? elu : a.name() == "polynomial" ? squares : 1.0;
+  };
+}
+const std::string recalls = "After 1500 steps a small model with softmax recalls",
+                  fixed_state = "After 1500 steps a small model with linear attention (1 + elu) recalls worse",
+                  larger_state = "After 1500 steps a small model with linear attention recalls better if its state",
+                  others_recall = "How many bits more a model needs to recall a value";
+const bool associative_recall =
+    add({"associative-recall",
+         recalled(0.03, 1.78, 0.28),
+         {{recalls, holds, {0.03}},
+          {fixed_state, holds, {1.75}},
+          {larger_state, holds, {-1.5}},
+          {others_recall, measured, {0.97}}}}) &&
+    add({"associative-recall",
+         recalled(0.05, 0.06, 0.56),
+         {{recalls, refuted, {0.05}}, {fixed_state, refuted, {0.01}}, {larger_state, refuted, {0.5}}}});
+
 // Softmax needs 1 bit, exponentials 1 + e, 1 + elu 2, ReLU 3, the band 2 + b, polynomials 1.5, Synthesizers 1.25, and
 // all others 4. In the bidirectional model all but softmax need `more` bits more.
 Numbers learnt(double e, double b, double more) {
