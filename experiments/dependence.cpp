@@ -8,7 +8,7 @@ namespace {
 
 void measure(const Task& task, Recorder& record) {
   const Cell& cell = task.cell;
-  if (!find<InputEntry>(cell.input.name()).has_calibration)
+  if (!has_calibration(cell.input))
     throw Skip(cell.input.spec() + " has a single head; another one is needed to take queries, keys and values from");
   const auto head = draw_cell_head(cell, task.replicate, 0, Purpose::measured),
              other = draw_cell_head(cell, task.replicate, 0, Purpose::calibration);

@@ -213,7 +213,7 @@ class Measuring {
       }
       found_.timed.push_back(*candidate);
       const bool own_head = std::any_of(heads_.inputs.begin(), heads_.inputs.end(), [](const std::string& input) {
-        return !find<InputEntry>(parse_spec(input).name).has_calibration;
+        return !has_calibration(Params("inputs", input));
       });
       if (own_head && find<MethodEntry>(method.name()).fitted(method)) fitted.insert(method.name());
     }

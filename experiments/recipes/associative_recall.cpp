@@ -17,7 +17,7 @@ const TrainedWith softmax{"softmax"}, elu{"linear"}, exponentials{"linear:featur
 
 const std::string measured =
     "bits of a value, after 1500 steps of 32 sequences, of a causal model with 2 layers of 4 heads of 32 and rotary "
-    "positions; a sequence is 8 pairs of a key and a value, each out of 16, and the 8 keys again in another order, "
+    "positions; a sequence is 8 pairs of a key and a value, each out of 16, and 8 random ones of these keys, "
     "each followed by its value; ";
 const std::string per_seed = ", sequence by sequence, median over 64 held-out sequences; one comparison a seed";
 const std::string source = "Arora et al. 2024, arXiv:2402.18668, abstract";
@@ -81,7 +81,7 @@ void write(Recipe& recipe) {
   const TrainedModels models(recipe, "recall", true, sequences, {softmax, elu, exponentials, polynomial, window});
   recipe.figure("associative-recall", "Learning to recall the value of a key",
                 "Held-out bits of a value during training, means over seeds with t intervals; chance is log2 16 = 4 "
-                "bits. A sequence has 8 pairs of a key and a value, and then asks for all of them in another order.",
+                "bits. A sequence has 8 pairs of a key and a value, and then asks for 8 of them at random.",
                 {models.curves("8 pairs, 8 queries")});
   judge_state(recipe, models);
   judge_values(recipe, models);

@@ -157,7 +157,7 @@ Heads heads_of(const std::string& word, std::uint64_t seed, Purpose purpose, con
 // Whether the input has other heads for fitted methods to learn from.
 bool keeps_calibration(const std::string& word) {
   const std::string name = input_spec(word).substr(0, input_spec(word).find(':'));
-  return catalogue("inputs").has(name) && find<InputEntry>(name).has_calibration;
+  return catalogue("inputs").has(name) && has_calibration(Params("inputs", input_spec(word)));
 }
 
 template <class T>

@@ -29,7 +29,7 @@ std::string parameters_json(const Cell& cell) {
   add(cell.input);
   add(cell.experiment);
   if (find<MethodEntry>(cell.method.name()).fitted(cell.method))
-    object["calibration"] = find<InputEntry>(cell.input.name()).has_calibration ? "held out" : "in sample";
+    object["calibration"] = has_calibration(cell.input) ? "held out" : "in sample";
   if (cell.problem.rounding != Rounding::none) object["round"] = to_string(cell.problem.rounding);
   return object.dump();
 }

@@ -39,6 +39,14 @@ void require_shape(const Params& input, const char* name, const Matrix<double>& 
 
 }  // namespace
 
+bool has_calibration(const Params& input) {
+  for (const Parameter& parameter : input.declared())
+    if (parameter.kind == Parameter::Kind::specs && parameter.catalogue == InputEntry::plural)
+      for (const Params& inner : input.all_nested(parameter.name))
+        if (!has_calibration(inner)) return false;
+  return find<InputEntry>(input.name()).has_calibration;
+}
+
 std::string inputs_that_give(const Need& need) {
   std::string names;
   for (const auto& name : catalogue(InputEntry::plural).names())

@@ -60,6 +60,10 @@ struct InputEntry {
 // names and the input provides.
 HeadData<double> draw_head(const Params& input, const InputRequest& request, double logit_scale = 1);
 
+// Whether fitted methods can learn from another text or draw than the measured one: of the input and of those in its
+// spec.
+bool has_calibration(const Params& input);
+
 // "inputs that give it: ...": the end of a message about an input that has no such tensor.
 std::string inputs_that_give(const Need& need);
 

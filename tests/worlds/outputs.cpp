@@ -265,5 +265,26 @@ const bool linformer_fig1 =
          of("cumulative_at", [](const Asked&) { return 0.6; }),
          {{"How large a share of the sum of the 256 singular values", measured, {0.6}}}});
 
+// By ALiBi's slope: a window errs `window` of it, and features 0.25 without a penalty and `features` with one.
+Numbers penalised(std::function<double(double)> window, double features) {
+  return [window = std::move(window), features](const Asked& a) -> Answer {
+    if (a.metric != "relative_output_error") return {};
+    const double slope = a.number("slope");
+    return a.name() == "local" ? window(slope) : slope == 0 ? 0.25 : features;
+  };
+}
+const std::string of_window = "With ALiBi's penalty of slope 1/16 softmax over a window",
+                  of_features = "With ALiBi's penalty of slope 1/16 features",
+                  against_performer = "With ALiBi's penalty softmax over a window";
+const bool what_alibi_changes =
+    add({"what-alibi-changes",
+         penalised([](double slope) { return slope == 0     ? 2
+                                             : slope < 0.05 ? 4
+                                                            : 0.5; }, 1),
+         {{of_window, holds, {0.25}}, {of_features, holds, {4}}, {against_performer, depends, {4, 4, 0.5, 0.5}}}}) &&
+    add({"what-alibi-changes",
+         penalised([](double slope) { return slope == 0 ? 2 : 8; }, 0.125),
+         {{of_window, refuted, {4}}, {of_features, refuted, {0.5}}, {against_performer, refuted, {64}}}});
+
 }  // namespace
 }  // namespace attnbench::worlds

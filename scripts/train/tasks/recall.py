@@ -1,5 +1,8 @@
-"""Associative recall: pairs of a key and a value, then the keys again in another order, each followed by its value
+"""Associative recall: pairs of a key and a value, then random ones of these keys, each followed by its value
 (multi-query associative recall; Arora et al., arXiv:2312.04927, section 4). Only the values of the second part count.
+
+A key may be asked for twice. If each were asked for once, a model could leave out the values that it has seen, which
+brings 1.9 bits without any recall; softmax then stayed there for 1500 to 3000 steps with one of two seeds.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ HELD_OUT, SEED = 64, 11
 def batch(count: int, generator: np.random.Generator) -> Batch:
     keys = generator.permuted(np.tile(np.arange(KEYS), (count, 1)), axis=1)[:, :PAIRS]
     values = generator.integers(KEYS, KEYS + VALUES, (count, PAIRS))
-    order = generator.permuted(np.tile(np.arange(PAIRS), (count, 1)), axis=1)
+    order = generator.integers(0, PAIRS, (count, PAIRS))
     asked, answers = np.take_along_axis(keys, order, 1), np.take_along_axis(values, order, 1)
     sequences = np.concatenate(
         [np.stack(pair, axis=2).reshape(count, -1) for pair in ((keys, values), (asked, answers))], 1
