@@ -281,7 +281,7 @@ const bool what_alibi_changes =
          penalised([](double slope) { return slope == 0     ? 2
                                              : slope < 0.05 ? 4
                                                             : 0.5; }, 1),
-         {{of_window, holds, {0.25}}, {of_features, holds, {4}}, {against_performer, depends, {4, 4, 0.5, 0.5}}}}) &&
+         {{of_window, holds, {0.25}}, {of_features, holds, {4}}, {against_performer, depends, {4, 4, 4, 4, 0.5}}}}) &&
     add({"what-alibi-changes",
          penalised([](double slope) { return slope == 0 ? 2 : 8; }, 0.125),
          {{of_window, refuted, {4}}, {of_features, refuted, {0.5}}, {against_performer, refuted, {64}}}});
