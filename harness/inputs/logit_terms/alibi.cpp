@@ -1,7 +1,7 @@
 // ALiBi: a penalty that grows with the distance from the query to an earlier key.
 //   s_ij = q_i.k_j - slope (i - j),  j <= i                                                             methods.md W1
 // Press, Smith and Lewis 2021, arXiv:2108.12409, section 3. Head h of H heads has the slope 2^(-8 h / H) there.
-// slope i is common to a row, and softmax does not see it. What is left is a product of a number of the query and one
+// slope i is common to a row, and softmax does not see it. The rest is a product of a number of the query and one
 // of the key: one further coordinate. It is counted from the last key, so that no weight exp(s) overflows, and the
 // largest coordinates of q and k are equal: random features see |q|^2 and |k|^2, and other splits make one of them
 // larger.
