@@ -34,7 +34,7 @@ void judge(Recipe& recipe, const Cells& cells, const std::string& measured) {
                 .threshold = equal_errors,
                 .because = "a key 64 tokens back has lost exp(-4) of its weight"},
                [=] {
-                 return errs_less_where({{"", {{"", changed(window, 1)}}}});
+                 return errs_less_where({{"slope 1/16 over 0", {{"", changed(window, 1)}}}});
                });
   recipe.judge(
       {.text = "With ALiBi's penalty of slope 1/16 features whose number does not grow with n err more than "
