@@ -38,7 +38,7 @@ double difference(const Matrix<double>& A, const Matrix<double>& B) { return (A 
 }  // namespace
 
 TEST_CASE("alibi takes slope (i - j) off a causal logit, and every key and value is that of the other input",
-          "[inputs]") {
+          "[unit]") {
   for (const Index nq : {12, 5})
     for (const double slope : {0.0, 0.25, 3.0}) {
       INFO("nq = " << nq << ", slope = " << slope);
@@ -54,7 +54,7 @@ TEST_CASE("alibi takes slope (i - j) off a causal logit, and every key and value
     }
 }
 
-TEST_CASE("a sink logit adds one exponential to every denominator and no value", "[inputs]") {
+TEST_CASE("a sink logit adds one exponential to every denominator and no value", "[unit]") {
   for (const double logit : {0.0, 2.5, -1.0}) {
     INFO(logit);
     const Index n = 9;
@@ -74,7 +74,7 @@ TEST_CASE("a sink logit adds one exponential to every denominator and no value",
   CHECK(logits(part).leftCols(1).isZero(0));
 }
 
-TEST_CASE("relative positions add (q + u).k and (q + v).W r(i - j), as Transformer-XL writes them", "[inputs]") {
+TEST_CASE("relative positions add (q + u).k and (q + v).W r(i - j), as Transformer-XL writes them", "[unit]") {
   const Index nk = 11, d = 6;
   for (const Index nq : {11, 4}) {
     const Params params("inputs", "relative-positions:[gaussian],strength=0.5");
@@ -99,7 +99,7 @@ TEST_CASE("relative positions add (q + u).k and (q + v).W r(i - j), as Transform
   }
 }
 
-TEST_CASE("terms can be nested, and sizes, calibration and content are those of the inner input", "[inputs]") {
+TEST_CASE("terms can be nested, and sizes, calibration and content are those of the inner input", "[unit]") {
   const auto both = drawn("alibi:[sink-logit:[gaussian]],slope=0.5", sized(6, 6, 8));
   const auto sink = drawn("sink-logit:[gaussian]", sized(6, 6, 7));
   CHECK(difference(logits(both).row(5), logits(sink).row(5) + Matrix<double>::NullaryExpr(1, 6, [](Index, Index j) {
@@ -123,7 +123,7 @@ TEST_CASE("terms can be nested, and sizes, calibration and content are those of 
   CHECK(!has_calibration(Params("inputs", "alibi:[sink-logit:[file:path=heads.npz]]")));
 }
 
-TEST_CASE("sizes that leave nothing for the inner input are refused", "[inputs]") {
+TEST_CASE("sizes that leave nothing for the inner input are refused", "[unit]") {
   const auto refused = [](const std::string& spec, const InputRequest& request) {
     return misuse_of([&] { drawn(spec, request); });
   };
