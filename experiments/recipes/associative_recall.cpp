@@ -40,8 +40,8 @@ void judge_state(Recipe& recipe, const TrainedModels& models) {
        .source = source,
        .quotation = "efficient alternatives to attention (e.g. H3, Mamba, RWKV) maintain a fixed-size recurrent "
                     "state, but struggle at recall",
-       .definition =
-           measured + "linear attention minus softmax" + per_seed + "; the source has larger models and up to 64 pairs",
+       .definition = measured + "linear attention minus softmax" + per_seed +
+                     "; the source has larger models and longer sequences",
        .threshold = "0.04 bits: one per cent of the entropy of a value, log2 16 bits",
        .because = "the state of a head has 32 features, which all pairs share; its weights are dense"},
       [=] { return recorded(all_above(0.01 * chance, models.lost(elu, softmax, rate)), models); });
