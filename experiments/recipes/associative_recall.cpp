@@ -1,7 +1,5 @@
 // Associative recall with several queries: models that learn which value belonged to a key, from recorded rows of
 // scripts/train.
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "experiments/recipes/trained.hpp"
@@ -57,24 +55,21 @@ void judge_state(Recipe& recipe, const TrainedModels& models) {
 }
 
 void judge_values(Recipe& recipe, const TrainedModels& models) {
-  recipe.judge(
-      {.text = "How many bits more a model needs to recall a value with exponentials as features or with a "
-               "window of 16 than with softmax",
-       .definition = measured +
-                     "linear attention with exponentials, and softmax over a window of 16, which two "
-                     "layers extend to the whole sequence, minus softmax" +
-                     per_seed,
-       .threshold = "none is claimed",
-       .expected = Ruling::measured,
-       .because = "no source gives the number for models of this kind"},
-      [=, &recipe] {
-        std::vector<Comparison> values;
-        const double rate = recipe.error_rate(2 * static_cast<size_t>(models.seeds()));
-        for (const auto& [name, attention] : {std::pair("exponentials", exponentials), std::pair("window", window)})
-          for (const Comparison& one : models.lost(attention, softmax, rate))
-            values.push_back({fmt::format("{}, {}", name, one.what), one.estimate});
-        return recorded(values_of(values), models);
-      });
+  recipe.judge({.text = "How many bits more a model needs to recall a value with exponentials as features or with a "
+                        "window of 16 than with softmax",
+                .definition = measured +
+                              "linear attention with exponentials, and softmax over a window of 16, which two "
+                              "layers extend to the whole sequence, minus softmax" +
+                              per_seed,
+                .threshold = "none is claimed",
+                .expected = Ruling::measured,
+                .because = "no source gives the number for models of this kind"},
+               [=, &recipe] {
+                 const double rate = recipe.error_rate(2 * static_cast<size_t>(models.seeds()));
+                 return recorded(
+                     values_of(models.each_lost({{"exponentials", exponentials}, {"window", window}}, softmax, rate)),
+                     models);
+               });
 }
 
 void write(Recipe& recipe) {

@@ -190,24 +190,21 @@ void judge_values(Recipe& recipe, const Models& models) {
                 {0, 0.1}),
             models);
       });
-  recipe.judge(
-      {.text = "How many bits more a bidirectional model needs that is trained with Linformer, FNet or "
-               "quantised keys than one with softmax",
-       .definition = measured +
-                     "Linformer with r = 64, FNet, and VQ with 64 codes a head, minus softmax, in the "
-                     "bidirectional model" +
-                     per_seed,
-       .threshold = "none is claimed",
-       .expected = Ruling::measured,
-       .because = "no source gives the number for models of this kind"},
-      [=, &recipe] {
-        std::vector<Comparison> values;
-        for (const auto& [name, attention] :
-             {std::pair("Linformer", linformer), std::pair("FNet", fourier), std::pair("VQ", quantised)})
-          for (const Comparison& one : models.masked.lost(attention, softmax, recipe.error_rate(3 * models.seeds())))
-            values.push_back({fmt::format("{}, {}", name, one.what), one.estimate});
-        return as_recorded(values_of(values), models.masked.seeds(), {"masked"});
-      });
+  recipe.judge({.text = "How many bits more a bidirectional model needs that is trained with Linformer, FNet or "
+                        "quantised keys than one with softmax",
+                .definition = measured +
+                              "Linformer with r = 64, FNet, and VQ with 64 codes a head, minus softmax, in the "
+                              "bidirectional model" +
+                              per_seed,
+                .threshold = "none is claimed",
+                .expected = Ruling::measured,
+                .because = "no source gives the number for models of this kind"},
+               [=, &recipe] {
+                 const auto values =
+                     models.masked.each_lost({{"Linformer", linformer}, {"FNet", fourier}, {"VQ", quantised}}, softmax,
+                                             recipe.error_rate(3 * models.seeds()));
+                 return as_recorded(values_of(values), models.masked.seeds(), {"masked"});
+               });
 }
 
 void write(Recipe& recipe) {

@@ -61,6 +61,15 @@ std::vector<Comparison> TrainedModels::lost(const TrainedWith& a, const TrainedW
   return all;
 }
 
+std::vector<Comparison> TrainedModels::each_lost(const std::vector<std::pair<std::string, TrainedWith>>& attentions,
+                                                 const TrainedWith& than, double rate) const {
+  std::vector<Comparison> all;
+  for (const auto& [name, attention] : attentions)
+    for (const Comparison& one : lost(attention, than, rate))
+      all.push_back({fmt::format("{}, {}", name, one.what), one.estimate});
+  return all;
+}
+
 std::vector<Comparison> TrainedModels::bits(const TrainedWith& a, const std::string& metric, double rate) const {
   std::vector<Comparison> all;
   const auto texts = by_text(a, metric);

@@ -29,7 +29,10 @@ class TrainedModels {
   // bits(a) - bits(b) of every held-out text after training, text by text: one comparison a seed, the median over texts
   // with its interval. rate: the error rate of each.
   std::vector<Comparison> lost(const TrainedWith& a, const TrainedWith& b, double rate) const;
-  // The same of one attention, before and after training: metric is bits_by_text or first_bits_by_text.
+  // The same of several attentions against one: a comparison for each, with its name, and seed.
+  std::vector<Comparison> each_lost(const std::vector<std::pair<std::string, TrainedWith>>& attentions,
+                                    const TrainedWith& than, double rate) const;
+  // Bits of one attention, before and after training: metric is bits_by_text or first_bits_by_text.
   std::vector<Comparison> bits(const TrainedWith& a, const std::string& metric, double rate) const;
   // An array of each held-out text's numbers, by seed.
   std::vector<std::vector<double>> by_text(const TrainedWith& attention, const std::string& metric) const;
