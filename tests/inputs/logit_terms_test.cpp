@@ -1,7 +1,9 @@
 // Inputs that add a term to the logits of another input: the logits of their coordinates are those of the formula,
 // which is written out here with an n x n matrix. No number is random beside the heads themselves: tolerances are
 // rounding.
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "harness/inputs/laws/input_stream.hpp"
 #include "tests/catch.hpp"
@@ -75,10 +77,11 @@ TEST_CASE("a sink logit adds one exponential to every denominator and no value",
 }
 
 TEST_CASE("relative positions add (q + u).k and (q + v).W r(i - j), as Transformer-XL writes them", "[unit]") {
-  const Index nk = 11, d = 6;
-  for (const Index nq : {11, 4}) {
+  const Index nk = 11;
+  for (const auto& [nq, d, outer] :
+       std::vector<std::array<Index, 3>>{{11, 6, 12}, {4, 6, 12}, {11, 5, 10}, {4, 5, 11}}) {
     const Params params("inputs", "relative-positions:[gaussian],strength=0.5");
-    const InputRequest request = sized(nq, nk, 2 * d);
+    const InputRequest request = sized(nq, nk, outer);
     const auto inner = find<InputEntry>("gaussian").draw(Params("inputs", "gaussian"), sized(nq, nk, d));
     Generator generator = shared_stream(params, request, "terms");
     const Matrix<double> u = standard_normal(generator, 1, d), v = standard_normal(generator, 1, d),
@@ -86,9 +89,10 @@ TEST_CASE("relative positions add (q + u).k and (q + v).W r(i - j), as Transform
     Matrix<double> S(nq, nk);
     for (Index i = 0; i < nq; ++i)
       for (Index j = 0; j < nk; ++j) {
-        Matrix<double> r(d, 1);
+        Matrix<double> r = Matrix<double>::Zero(d, 1);
         for (Index c = 0; c < d / 2; ++c) {
-          const double angle = static_cast<double>(nk - nq + i - j) / std::pow(10000, 2.0 * static_cast<double>(c) / d);
+          const double angle = static_cast<double>(nk - nq + i - j) /
+                               std::pow(10000, 2.0 * static_cast<double>(c) / static_cast<double>(d));
           r(2 * c, 0) = std::sin(angle);
           r(2 * c + 1, 0) = std::cos(angle);
         }
@@ -129,7 +133,7 @@ TEST_CASE("sizes that leave nothing for the inner input are refused", "[unit]") 
   };
   CHECK(contains(refused("alibi", sized(4, 4, 1)), "leave 4 tokens of width 0 for gaussian; give larger sizes"));
   CHECK(contains(refused("sink-logit", sized(1, 1, 4)), "leave 0 tokens of width 3"));
-  CHECK(contains(refused("relative-positions", sized(4, 4, 6)), "give a multiple of 4"));
+  CHECK(contains(refused("relative-positions", sized(4, 4, 1)), "leave 4 tokens of width 0 for gaussian"));
   CHECK(
       contains(refused("alibi:[gaussian],[needle]", sized(4, 4, 4)), "2 inputs; expected one, as in alibi:[gaussian]"));
   CHECK(contains(refused("alibi:slope=-1", sized(4, 4, 4)), "slope"));

@@ -5,7 +5,7 @@
 // entries of W normal with variance strength^2 / d; in the source they are learnt.
 // sin and cos of t = i - j are products of those of i and of j. With p = W^T (q_i + v) the second term is
 //   sum_c (p_s sin iw + p_c cos iw) cos jw + (p_c sin iw - p_s cos iw) sin jw
-// so that d further coordinates of q and k hold it, without an n x n matrix.
+// so that d further coordinates of q and k hold it, without an n x n matrix. Coordinates beyond an even number are 0.
 #include <cmath>
 
 #include "harness/inputs/laws/input_stream.hpp"
@@ -19,18 +19,16 @@ double frequency(Index c, Index d) { return std::pow(10000.0, -2 * static_cast<d
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
   const Index d = request.d / 2;
-  if (request.d % 4 != 0)
-    throw Misuse(params.spec() + ": d=" + std::to_string(request.d) +
-                 " is not twice an even width; give a multiple of 4, of which half are of the other input");
   const HeadData<double> inner = inner_head(params, request, request.nq, request.nk, d);
   Generator generator = shared_stream(params, request, "terms");
   // inner_head scales q and k by the same factor, and each product of u, v and W with them gets it once.
-  const double factor = std::pow(2, 0.25);
+  const double factor = unit_coordinate(request.d) / unit_coordinate(d);
   const Matrix<double> u = factor * standard_normal(generator, 1, d), v = factor * standard_normal(generator, 1, d),
                        W = params.real("strength") / std::sqrt(static_cast<double>(d)) *
                            standard_normal(generator, d, d);
   const Matrix<double> P = (inner.Q.rowwise() + v.row(0)) * W;
-  HeadData<double> head{Matrix<double>(request.nq, request.d), Matrix<double>(request.nk, request.d), inner.V};
+  HeadData<double> head{Matrix<double>::Zero(request.nq, request.d), Matrix<double>::Zero(request.nk, request.d),
+                        inner.V};
   head.Q.leftCols(d) = inner.Q.rowwise() + u.row(0);
   head.K.leftCols(d) = inner.K;
   // Queries are the last tokens where there are fewer of them than keys.
