@@ -1,7 +1,7 @@
 // A sink: a logit in the denominator of every row that has no value, so that a row may attend to nothing.
 //   out_i = sum_j exp(q_i.k_j) v_j / (exp(logit) + sum_j exp(q_i.k_j))                                  methods.md W2
 // logit=0 is "softmax off by one" (Miller 2023, evanmiller.org, "Attention is off by one"). A learnt logit a head is in
-// OpenAI 2025, gpt-oss, arXiv:2508.10925, section 2. Here it is a first token with the value 0, whose logit is a
+// OpenAI 2025, gpt-oss, arXiv:2508.10925. Here it is a first token with the value 0, whose logit is a
 // product of one further coordinate; its own query is 0 beside that coordinate.
 #include "harness/inputs/logit_terms/inner_input.hpp"
 
@@ -30,8 +30,7 @@ const bool registered = add(InputEntry{
              .summary = "another input behind a token whose logit is the same for all rows and whose value is 0",
              .formula = "out_i = sum_j exp(q_i.k_j) v_j / (exp(logit) + sum_j exp(q_i.k_j)), as one more key and "
                         "coordinate",
-             .reference = "Miller 2023, evanmiller.org/attention-is-off-by-one.html; OpenAI 2025, arXiv:2508.10925, "
-                          "section 2",
+             .reference = "Miller 2023, evanmiller.org/attention-is-off-by-one.html; OpenAI 2025, arXiv:2508.10925",
              .cost = "that of the other input",
              .family = "logit term"},
     .parameters = {inner_parameter(),
