@@ -13,7 +13,7 @@
 #include <numeric>
 
 #include "approximations/low-rank/unpadded_queries.hpp"
-#include "harness/core/approximation.hpp"
+#include "harness/core/bounds.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -56,7 +56,7 @@ struct Weights {
 };
 
 template <class T>
-class Mra final : public Approximation<T>, public Rows<T> {
+class Mra final : public Approximation<T>, public Rows<T>, public CoarseWeights<T> {
  public:
   explicit Mra(const Draw& draw)
       : block_(draw.params.integer("block")),
@@ -109,6 +109,25 @@ class Mra final : public Approximation<T>, public Rows<T> {
         place += width;
       }
     }
+  }
+
+  std::vector<CoarseWeight> coarse_weights(const Head<T>& head, Mask mask, Context& context) const override {
+    const Index keys = mask.visible(0, head.K.rows());
+    std::vector<CoarseWeight> all;
+    if (keys == 0) return all;
+    const Coarse<T> coarse = coarse_of(head, mask, keys, context);
+    for (size_t a = 0; a < coarse.queries.size(); ++a)
+      for (size_t b = 0; b < coarse.keys.size(); ++b) {
+        if (std::ranges::binary_search(coarse.refined[a], static_cast<Index>(b))) continue;
+        const auto [row, rows] = coarse.queries[a];
+        const auto [key, width] = coarse.keys[b];
+        std::vector<Index> of_block(static_cast<size_t>(width));
+        std::iota(of_block.begin(), of_block.end(), key);
+        all.push_back({row, rows, std::move(of_block),
+                       coarse.logits(static_cast<Index>(a), static_cast<Index>(b)) +
+                           std::log(static_cast<double>(rows * width))});
+      }
+    return all;
   }
 
  private:

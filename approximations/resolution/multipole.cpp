@@ -12,9 +12,11 @@
 // O(n clusters (d sweeps + d + dv) + n exact (d + dv)) time, O(n d + clusters (d + dv)) memory.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "approximations/clusters/clusters.hpp"
+#include "harness/core/bounds.hpp"
 #include "harness/linalg/rows.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
@@ -39,7 +41,7 @@ struct Read {
 };
 
 template <class T>
-class Multipole final : public Approximation<T>, public Rows<T> {
+class Multipole final : public Approximation<T>, public Rows<T>, public CoarseWeights<T> {
  public:
   explicit Multipole(const Draw& draw) : exact_(draw.params.integer("exact")), sweeps_(draw.params.integer("sweeps")) {
     const Index count = std::min(draw.params.integer("clusters"), draw.shape.nk);
@@ -81,6 +83,24 @@ class Multipole final : public Approximation<T>, public Rows<T> {
         for (const Index key : members) A(i, key) = read.weights(0, t) / static_cast<T>(members.size());
       }
     });
+  }
+
+  std::vector<CoarseWeight> coarse_weights(const Head<T>& head, Mask mask, Context& context) const override {
+    const Index keys = mask.visible(0, head.K.rows());
+    if (keys == 0) return {};
+    const auto clusters = clusters_of(head, keys, context);
+    std::vector<std::vector<CoarseWeight>> of_rows(static_cast<size_t>(head.Q.rows()));
+    for_rows(head, clusters, 0, head.Q.rows(), context, [&](Context&, Index i, const Read<T>& read) {
+      const Eigen::RowVectorXd query = head.Q.row(i).template cast<double>();
+      for (const Index c : read.clusters) {
+        const auto& members = clusters.keys[static_cast<size_t>(c)];
+        of_rows[static_cast<size_t>(i)].push_back(
+            {i, 1, members, query.dot(clusters.centres.row(c)) + std::log(static_cast<double>(members.size()))});
+      }
+    });
+    std::vector<CoarseWeight> all;
+    for (auto& of_row : of_rows) std::ranges::move(of_row, std::back_inserter(all));
+    return all;
   }
 
  private:

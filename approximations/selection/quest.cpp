@@ -7,6 +7,7 @@
 // it, and keeps at least 3 pages. Neither keeps the first page, and both leave two layers of a model dense.
 #include "approximations/selection/page_bounds.hpp"
 #include "approximations/selection/pages.hpp"
+#include "harness/core/bounds.hpp"
 
 namespace attnbench {
 namespace {
@@ -41,9 +42,21 @@ class BestBounds final : public KeyChoice<T> {
 Pages pages_of(const Params& params) { return {.size = params.integer("page"), .keep = params.integer("keep")}; }
 
 template <class T>
-class Quest final : public ChosenSoftmax<T> {
+class Quest final : public ChosenSoftmax<T>, public LogitBounds<T> {
  public:
   explicit Quest(const Draw& draw) : pages_(pages_of(draw.params)) {}
+
+  void logit_bounds(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> bounds) const override {
+    const Matrix<T> extremes =
+        page_extremes<T>(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages_.size);
+    Matrix<T> of_pages(bounds.rows(), extremes.rows());
+    page_bounds<T>(context, row_block(head.Q, first, bounds.rows()), extremes, of_pages);
+    bounds.setZero();
+    for (Index page = 0; page < extremes.rows(); ++page) {
+      const Index key = page * pages_.size, keys = std::min(pages_.size, bounds.cols() - key);
+      bounds.middleCols(key, keys).colwise() = of_pages.col(page);
+    }
+  }
 
  private:
   std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {

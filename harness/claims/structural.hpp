@@ -45,6 +45,8 @@ ClaimResults test_non_negative(const Subject&, const Probes&, std::uint64_t seed
 ClaimResults test_permutation(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_rank(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_exact_when(const Subject&, const Probes&, std::uint64_t seed);
+// bounds.cpp
+ClaimResults test_bounds(const Subject&, const Probes&, std::uint64_t seed);
 // declared.cpp
 ClaimResults test_work(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_memory(const Subject&, const Probes&, std::uint64_t seed);

@@ -31,6 +31,19 @@ Answer rbf(const Params&, const Tensors&, const HeadData<double>& head, Mask mas
   return normalise_visible(gaussian_kernel_weights(head), head, mask);
 }
 
+// exp(c tanh(q.k / c)), tanh from exponentials. methods.md W4.
+Weights capped_weights(const Params& params, const Tensors&, const HeadData<double>& head) {
+  const Real cap = static_cast<Real>(params.real("cap"));
+  return exponential(head.Q.rows(), head.K.rows(), [&](Index i, Index j) {
+    const Real grown = std::exp(2 * dot(head.Q, i, head.K, j) / cap);
+    return cap * (grown - 1) / (grown + 1);
+  });
+}
+
+Answer capped(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  return normalise_visible(capped_weights(params, state, head), head, mask);
+}
+
 Answer uniform(const Params&, const Tensors&, const HeadData<double>& head, Mask mask) {
   return normalise_visible(uniform_weights(head), head, mask);
 }
@@ -54,6 +67,7 @@ Weights rbf_weights(const Params&, const Tensors&, const HeadData<double>& head)
 
 const bool registered = add({.method = "softmax", .attention = softmax, .weights = exact_weights}) &&
                         add({.method = "rbf", .attention = rbf, .weights = rbf_weights}) &&
+                        add({.method = "capped", .attention = capped, .weights = capped_weights}) &&
                         add({.method = "uniform", .attention = uniform}) &&
                         add({.method = "identity", .attention = identity}) &&
                         add({.method = "zero", .attention = zero});
