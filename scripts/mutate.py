@@ -12,6 +12,8 @@ Exit codes: 0 every mistake was seen, 1 some were not, could not be built or do 
   scripts/mutate.py --only 'k-means-*' --only vq-ties    mistakes by their ids
   scripts/mutate.py --folder harness/statistics          those of a folder
   scripts/mutate.py --report build/mutations.md          all of them (hours), and a table of what came of each
+  scripts/mutate.py --only 'hf-*' --python build/torch/bin/python
+                                                         mistakes that only tests with PyTorch see (test_torch.sh)
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ class Runner:
     jobs: int
     tests: Tests
     log: Path
+    python: str = ""  # that runs tests in Python; empty: the one that ctest takes
     built: set[str] = field(default_factory=set)
 
     def run(self, command: list[str], limit: float | None = None, only: str = "") -> int | None:
@@ -122,7 +125,7 @@ class Runner:
         return [str(self.build / "attnbench_tests"), spec + everything, "--abort", "--warn", "NoTests"]
 
     def _started(self, path: Path) -> list[str]:
-        """How ctest starts a file of Python tests: an interpreter, the file and its arguments."""
+        """How ctest starts a file of Python tests, or with the chosen interpreter: that, the file and its arguments."""
         if not hasattr(self, "_entries"):
             self._entries: list[list[str]] = []
             if (self.build / "CTestTestfile.cmake").exists():
@@ -131,8 +134,8 @@ class Runner:
                 self._entries = [entry.get("command", []) for entry in described["tests"]]
         for command in self._entries:
             if len(command) > 1 and Path(command[1]).name == path.name:
-                return command
-        return [sys.executable, str(path)]
+                return [self.python or command[0], *command[1:]]
+        return [self.python or sys.executable, str(path)]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -248,7 +251,7 @@ def chosen_of(catalogue: list[Mutation], only: list[str], folders: list[str]) ->
 def try_all(chosen: list[Mutation], options: argparse.Namespace) -> list[Outcome]:
     tests = Tests(options.root)
     log = Path(tempfile.gettempdir()) / f"mutate-{os.getpid()}.log"
-    runner = Runner(options.root, options.build_dir, options.jobs, tests, log)
+    runner = Runner(options.root, options.build_dir, options.jobs, tests, log, options.python)
     problems = {mutation.id: mutation.problems(options.root, tests) for mutation in chosen}
     sound = [mutation for mutation in chosen if not problems[mutation.id]]
     if not options.allow_dirty:
@@ -295,6 +298,9 @@ def main() -> int:
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="of ninja (default: all cores)"
     )
     parser.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/release")
+    parser.add_argument(
+        "--python", default="", metavar="FILE", help="the interpreter of tests in Python (default: the one of ctest)"
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="a table in Markdown, written after each mistake")
     parser.add_argument("--allow-dirty", action="store_true", help="also in files that git's index has otherwise")
     parser.add_argument(

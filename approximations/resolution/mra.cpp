@@ -214,7 +214,10 @@ struct Sizes {
 
 Sizes sizes(const Params& params, const Shape& shape) {
   const Index b = params.integer("block");
-  const auto blocks = [b](Index n) { return static_cast<double>((n + b - 1) / b); };
+  const auto blocks = [b](Index n) {
+    const Index count = (n + b - 1) / b;
+    return static_cast<double>(count);
+  };
   Sizes found{blocks(shape.nq), blocks(shape.nk), 0, static_cast<double>(std::min({b, shape.nq, shape.nk}))};
   found.refined = std::min(static_cast<double>(params.integer("refine")), found.query_blocks * found.key_blocks);
   return found;

@@ -138,8 +138,9 @@ const bool registered = add(method<SpargeAttn>({
           const Settings settings = settings_of(params);
           const double seen = sum_over_blocks(shape, [](Index keys) { return keys; });
           const double pairs = seen * share_of_keys(settings);
-          const double scored = static_cast<double>((shape.nq + settings.rows - 1) / settings.rows) *
-                                static_cast<double>((shape.nk + settings.block - 1) / settings.block);
+          const Index query_blocks = (shape.nq + settings.rows - 1) / settings.rows,
+                      key_blocks = (shape.nk + settings.block - 1) / settings.block;
+          const double scored = static_cast<double>(query_blocks * key_blocks);
           return Work{
               .flops = 2 * scored * static_cast<double>(shape.d) + 2 * pairs * static_cast<double>(shape.d + shape.dv),
               .exps = pairs};

@@ -3,6 +3,7 @@
 // No weight of a row is more than e^(2 c) times another, and small logits stay as they are: c tanh(x / c) = x - x^3 /
 // (3 c^2) + ... It is an operator of its own, not an estimate of softmax. tanh is no product of a number of the query
 // and one of the key, so that no input can bring the cap to other methods (methods.md W).
+#include <algorithm>
 #include <cmath>
 
 #include "harness/core/approximation.hpp"

@@ -377,7 +377,7 @@ std::unique_ptr<Decoder<T>> SparseSoftmax<T>::decoder(const Shape& shape) const 
   return std::make_unique<PatternDecoder<T>>(*pattern_, shape);
 }
 
-MethodEntry sparse_method(MethodEntry entry, MakePattern make) {
+MethodEntry sparse_method(MethodEntry entry, const MakePattern& make) {
   entry.text.family = "sparse";
   entry.f32 = [make](const Draw& draw) { return std::make_unique<SparseSoftmax<float>>(make(draw)); };
   entry.f64 = [make](const Draw& draw) { return std::make_unique<SparseSoftmax<double>>(make(draw)); };

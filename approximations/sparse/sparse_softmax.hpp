@@ -100,6 +100,6 @@ using MakePattern = std::function<std::shared_ptr<const SparsePattern>(const Dra
 
 // Completes the entry of a method that is a pattern: makers, family, cost (from nnz) and memory. An entry without
 // claims gets those that hold for every pattern: rows sum to one, no entry is negative, causal rows are exact.
-MethodEntry sparse_method(MethodEntry entry, MakePattern make);
+MethodEntry sparse_method(MethodEntry entry, const MakePattern& make);
 
 }  // namespace attnbench

@@ -18,20 +18,28 @@ namespace {
 constexpr std::pair<const char*, Match::Cost> names[] = {{"flops", Match::Cost::flops},
                                                          {"bytes", Match::Cost::bytes},
                                                          {"features", Match::Cost::features},
+                                                         {"keys", Match::Cost::keys},
                                                          {"seconds", Match::Cost::seconds}};
+
+HeadData<double> gaussian_head(const Params& method, const Shape& shape) {
+  const auto normal = [&](const char* what, Index rows, Index columns) {
+    auto generator = Streams(1).stream("match", what, rows, columns);
+    return Matrix<double>(standard_normal(generator, rows, columns) * edge_scale(shape.d));
+  };
+  return {normal("Q", shape.nq, shape.d), normal("K", shape.nk, shape.d), normal("V", shape.nk, shape.dv),
+          drawn_extras(method, shape, 1)};
+}
+
+template <class T>
+std::unique_ptr<Approximation<T>> fitted(const Params& method, const Shape& shape, const HeadData<double>& to) {
+  const Head<double> learnt = to.view();
+  return make_approximation<T>({.shape = shape, .params = method, .streams = Streams(1), .calibration = &learnt});
+}
 
 template <class T>
 double seconds_of_call(const Params& method, Shape shape) {
-  const Streams streams(1);
-  const auto normal = [&](const char* what, Index rows, Index columns) {
-    auto generator = streams.stream("match", what, rows, columns);
-    return Matrix<double>(standard_normal(generator, rows, columns) * edge_scale(shape.d));
-  };
-  const HeadData<double> calibration{normal("Q", shape.nq, shape.d), normal("K", shape.nk, shape.d),
-                                     normal("V", shape.nk, shape.dv), drawn_extras(method, shape, 1)};
-  const Head<double> learnt = calibration.view();
-  const auto drawn =
-      make_approximation<T>({.shape = shape, .params = method, .streams = streams, .calibration = &learnt});
+  const HeadData<double> calibration = gaussian_head(method, shape);
+  const auto drawn = fitted<T>(method, shape, calibration);
   const HeadData<T> head = calibration.template cast<T>();
   Matrix<T> out(shape.nq, shape.dv);
   double least = INFINITY;
@@ -58,6 +66,27 @@ double seconds_once(const Params& method, const Shape& shape) {
   if (found != known.end()) return found->second;
   return known[key] = shape.precision == Precision::f32 ? seconds_of_call<float>(method, shape)
                                                         : seconds_of_call<double>(method, shape);
+}
+
+// The mean over rows of the number of keys that they read: of all rows up to 64, else of 8 x 8 neighbours. nullopt if
+// the method declares no pattern.
+std::optional<double> keys_of_row(const Params& method, const Shape& shape) {
+  const HeadData<double> head = gaussian_head(method, shape);
+  const auto drawn = fitted<double>(method, shape, head);
+  if (!drawn->pattern()) return std::nullopt;
+  constexpr Index neighbours = 8, groups = 8;
+  const bool few = shape.nq <= neighbours * groups;
+  const Index count = few ? shape.nq : neighbours;
+  Context context;
+  double keys = 0, rows = 0;
+  for (Index group = 0; group < (few ? 1 : groups); ++group) {
+    std::vector<std::vector<Index>> of_rows(static_cast<size_t>(count));
+    const Index first = few ? 0 : group * (shape.nq - count) / (groups - 1);
+    drawn->pattern()->keys_of_rows(head.view(), shape.mask, first, context, of_rows);
+    for (const auto& of_row : of_rows) keys += static_cast<double>(of_row.size());
+    rows += static_cast<double>(count);
+  }
+  return keys / rows;
 }
 
 const Parameter* budget_of(const Params& method) {
@@ -87,7 +116,7 @@ Match parse_match(const std::string& text) {
                       std::isfinite(value) && value > 0;
   if (known == std::end(names) || !number)
     throw Misuse(
-        fmt::format("--match {}: expected flops=, bytes=, features= or seconds= and a number above 0, such as "
+        fmt::format("--match {}: expected flops=, bytes=, features=, keys= or seconds= and a number above 0, such as "
                     "flops=1e8",
                     text));
   return {known->second, value};
@@ -103,6 +132,8 @@ std::optional<double> cost_of(const Params& method, const Shape& shape, Match::C
     case Match::Cost::features:
       if (const auto rank = entry.claims(method, shape).rank_at_most) return static_cast<double>(*rank);
       return std::nullopt;
+    case Match::Cost::keys:
+      return keys_of_row(method, shape);
     case Match::Cost::seconds:
       return seconds_once(method, shape);
   }
@@ -136,10 +167,11 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
   }
   const auto with = [&](Index value) { return method.with(budget->name, std::to_string(value)); };
   // Try every small value, then grow by 5 %: a cost need not increase with the budget (routing: 4 n c d + 2 n^2 / c),
-  // so we try the whole range. Measured times: grow by a factor of 2, then refine, taking time as proportional to the
+  // so we try the whole range. What is measured: grow by a factor of 2, then refine, taking it as proportional to the
   // budget.
   const Index last = static_cast<Index>(std::min(budget->maximum, 16.0 * static_cast<double>(shape.nk)));
-  const bool measured = match.cost == Match::Cost::seconds;
+  const bool measured = match.cost == Match::Cost::seconds || match.cost == Match::Cost::keys;
+  const double near = match.cost == Match::Cost::seconds ? 0.05 : 0.005;
   Index best = method.integer(budget->name);
   double least = INFINITY;
   const auto look = [&](Index value) {
@@ -160,9 +192,9 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
   if (!measured && least > 0 && least < INFINITY)
     for (Index value = coarse - 32 * step; value <= coarse + 32 * step; value += step)
       if (value >= first && value <= last) look(value);
-  for (int refinement = 0; measured && refinement < 3 && least > 0.05 && least < INFINITY; ++refinement) {
-    const double seconds = *cost_of(with(best), shape, match.cost);
-    const double guess = static_cast<double>(best) * match.value / seconds;
+  for (int refinement = 0; measured && refinement < 3 && least > near && least < INFINITY; ++refinement) {
+    const double cost = *cost_of(with(best), shape, match.cost);
+    const double guess = static_cast<double>(best) * match.value / cost;
     const Index next = std::clamp(static_cast<Index>(std::lround(guess)), first, last);
     if (next == best) break;
     look(next);

@@ -9,9 +9,9 @@ namespace attnbench {
 
 // The cost that methods shall share. flops, bytes and features follow the entries' formulas (bytes: memory beyond
 // inputs and output; features: the bound on the rank). seconds are measured by calls on a gaussian head with one
-// thread.
+// thread. keys, the mean number of keys that a row reads, are counted in patterns on a gaussian head.
 struct Match {
-  enum class Cost { flops, bytes, features, seconds };
+  enum class Cost { flops, bytes, features, keys, seconds };
   Cost cost;
   double value;
 };
@@ -19,7 +19,8 @@ struct Match {
 // "flops=1e8". Throws Misuse.
 Match parse_match(const std::string& text);
 
-// The cost of one call of that method at that shape; nullopt where no formula gives it.
+// The cost of one call of that method at that shape; nullopt where nothing gives it, as for the keys of a method
+// without a pattern.
 std::optional<double> cost_of(const Params& method, const Shape& shape, Match::Cost cost);
 
 // Sets the method's budget parameter (Parameter::budget) so that the ratio of its cost to the target is as near to 1 as

@@ -1,6 +1,7 @@
 // Budgets of equal cost.
 #include "harness/runner/match.hpp"
 
+#include <cmath>
 #include <set>
 
 #include "harness/runner/plan.hpp"
@@ -46,7 +47,31 @@ TEST_CASE("methods without a budget stay as they are, parts share it", "[unit]")
   CHECK(features.integer("m") == 64);
 }
 
+TEST_CASE("budgets that read as many keys: top-k says how many, pages and windows come near", "[unit]") {
+  const Shape small{.nq = 256, .nk = 256, .d = 8, .dv = 8};
+  const auto budget = [&](const std::string& method, const std::string& parameter, const Shape& at) {
+    return matched(Params("methods", method), at, {Match::Cost::keys, 32}).integer(parameter);
+  };
+  CHECK(budget("top-k", "k", small) == 32);
+  CHECK(budget("loki:r=4", "k", small) == 32);
+  CHECK(budget("quest:page=4", "keep", small) == 8);
+  CHECK(budget("moba:block=8", "keep", small) == 4);
+  // Rows at either end see half of a window: of 2 w + 1 keys n sees 2 w + 1 - w (w + 1) / n in the mean. Of all rows
+  // here 64 in eight groups are counted.
+  CHECK(std::abs(budget("local", "window", small) - 16) <= 1);
+  // Causal rows before the k-th see fewer than k keys.
+  Shape causal = small;
+  causal.mask.causal = true;
+  CHECK(budget("top-k", "k", causal) > 32);
+  CHECK(budget("top-k", "k", causal) < 40);
+  // Methods without a pattern read every key: they stay as they are.
+  CHECK(budget("performer:m=48", "m", small) == 48);
+  CHECK_FALSE(cost_of(Params("methods", "performer"), small, Match::Cost::keys));
+  CHECK(*cost_of(Params("methods", "top-k:k=7"), small, Match::Cost::keys) == 7);
+}
+
 TEST_CASE("a match is a cost and a number above 0", "[unit]") {
+  CHECK(parse_match("keys=32").cost == Match::Cost::keys);
   CHECK(parse_match("flops=1e8").value == 1e8);
   for (const char* text : {"flops", "flops=", "flops=0", "flops=-1", "flops=inf", "flops=1x", "time=1", "=3", ""}) {
     INFO(text);

@@ -158,6 +158,15 @@ class Mutate(unittest.TestCase):
         self.catalogue(record("seen"))
         self.assertEqual(self.outcomes(), (0, {"seen": "skipped by its test (source_test.py: test_twice)"}))
 
+    def test_tests_in_python_run_in_the_chosen_interpreter(self) -> None:
+        self.catalogue(record("seen"))
+        interpreter = self.root / "interpreter"
+        interpreter.write_text(f'#!/bin/sh\nexec {sys.executable} "$@" --lacking\n')
+        interpreter.chmod(0o755)
+        skipped = {"seen": "skipped by its test (source_test.py: test_twice)"}
+        self.assertEqual(self.outcomes("--python", str(interpreter)), (0, skipped))
+        self.assertEqual(self.outcomes(), (0, {"seen": "killed"}))
+
     def test_no_mistake_stays_when_it_is_interrupted(self) -> None:
         self.catalogue(record("waits", tests=["source_test.py: test_waits"]))
         source = self.root / "scripts/source.py"
