@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from measured import Condition, Replicate
+from measured import Condition, Replicate, on_device
 from medians import LEVEL, median_interval
 from numpy.typing import NDArray
 from scipy.stats import t
@@ -34,6 +34,10 @@ class Entry:
         """Its permanent name: that of its page and of its rows."""
         words = re.sub(r"[^a-z0-9]+", "-", self.method.lower()).strip("-")[:60]
         return f"{words}-{hashlib.sha256((self.method + self.source).encode()).hexdigest()[:8]}"
+
+    @property
+    def on_device(self) -> bool:
+        return on_device(self.method)
 
     @property
     def submitted(self) -> bool:
@@ -87,9 +91,28 @@ def make_board(suite: Suite, submissions: list[Submission], built_in: set[str]) 
     """Equal bundles give an equal board, in whichever order they come."""
     submissions = sorted(submissions, key=lambda one: one.bundle.digest)
     entries = _entries(submissions, built_in)
-    machines = sorted({one.machine for one in submissions if one.measured.machines})
-    tables = [_table(suite, regime, entries) for regime in suite.regimes]
-    return Board(suite, submissions, entries, tables, machines)
+    machines = sorted({machine for one in submissions for machine in one.machines})
+    return Board(suite, submissions, entries, list(_tables(suite, entries)), machines)
+
+
+def _tables(suite: Suite, entries: list[Entry]) -> Iterator[Table]:
+    """For each regime one of methods on processors, and one of methods on devices if there are any."""
+    on_devices = [entry for entry in entries if entry.on_device or not entry.submitted]
+    for regime in suite.regimes:
+        yield _table(suite, regime, [entry for entry in entries if not entry.on_device])
+        if any(entry.on_device for entry in entries):
+            yield _table(suite, _on_devices(regime), on_devices)
+
+
+def _on_devices(regime: Regime) -> Regime:
+    return replace(
+        regime,
+        name=f"{regime.name}-devices",
+        title=f"{regime.title}, on devices",
+        words=f"{regime.words} Errors are those of the device's arithmetic; times are over those of exact attention in PyTorch "
+        "on the same device.",
+        devices=True,
+    )
 
 
 def _entries(submissions: list[Submission], built_in: set[str]) -> list[Entry]:
@@ -121,7 +144,7 @@ def _table(suite: Suite, regime: Regime, entries: list[Entry]) -> Table:
             entry,
             found.get(entry.slug),
             reasons[entry.slug],
-            [_cell(suite, column, entry) for column in regime.columns],
+            [_cell(suite, regime, column, entry) for column in regime.columns],
             [value for _, value in sorted(means[entry.slug].by_block.items())],
         )
         for entry in entries
@@ -195,10 +218,12 @@ def is_timed(suite: Suite, column: Column) -> bool:
     return any(suite.run(name).timed for name in column.runs)
 
 
-def _cell(suite: Suite, column: Column, entry: Entry) -> Number | list[Timed] | None:
+def _cell(suite: Suite, regime: Regime, column: Column, entry: Entry) -> Number | list[Timed] | None:
     if is_timed(suite, column):
+        if regime.devices and not entry.on_device:
+            return None  # exact attention and the baseline were timed on the processor
         timed = [
-            Timed(one.machine, number)
+            Timed(one.machine_of(entry.method), number)
             for one in entry.submissions
             if (number := _time(column, one.methods[entry.method])) is not None
         ]

@@ -53,7 +53,7 @@ class Measured:
 
     replicates: dict[str, dict[Condition, Replicate]]
     strangers: list[tuple[str, str]]  # method and experiment
-    machines: list[str]  # of the timed cells
+    machines: dict[str, list[str]]  # by method, those that timed it
 
 
 def read_measured(path: Path, suite: Suite) -> Measured:
@@ -71,9 +71,11 @@ def read_measured(path: Path, suite: Suite) -> Measured:
             f"SELECT c.id, c.method, r.replicate, r.ending, r.reason, {', '.join(f'c.{name}' for name in IDENTITY)} "
             "FROM replicate r JOIN cell c ON c.id = r.cell ORDER BY c.id, r.replicate"
         ).fetchall()
-        machines = [
-            row[0] for row in connection.execute("SELECT DISTINCT machine FROM cell ORDER BY machine") if row[0]
-        ]
+        machines: dict[str, list[str]] = defaultdict(list)
+        for method, machine in connection.execute(
+            "SELECT DISTINCT method, machine FROM cell WHERE machine <> '' ORDER BY method, machine"
+        ):
+            machines[method].append(machine)
     for cell, method, replicate, ending, reason, *problem in rows:
         named = tuple(str(value) for value in problem)
         if named not in belongs:
@@ -81,13 +83,18 @@ def read_measured(path: Path, suite: Suite) -> Measured:
             continue
         condition = Condition(belongs[named], named, replicate)
         found[method][condition] = Replicate(ending, reason, numbers.get((cell, replicate), {}))
-    return Measured(dict(found), sorted(strangers), machines)
+    return Measured(dict(found), sorted(strangers), dict(machines))
 
 
 def conditions_of(suite: Suite, run: Run) -> list[Condition]:
     """Those under which the baseline was measured, and every method must be."""
     rows = {(key[0], key[1 : 1 + len(IDENTITY)], int(key[1 + len(IDENTITY)])) for key in suite.baseline}
     return sorted(Condition(*row) for row in rows if row[0] == run.name)
+
+
+def on_device(method: str) -> bool:
+    """Whether PyTorch computes it on another device than the processor."""
+    return any(one.startswith("device=") and one != "device=cpu" for one in split_spec(method)[1])
 
 
 def submitted_of(spec: str, methods: list[str]) -> str:

@@ -191,13 +191,17 @@ def digits(value: float) -> str:
     return number_label(float(f"{value:.3g}"))
 
 
+def _places(submission: Submission) -> str:
+    return "; ".join(submission.machines) or "no timing"
+
+
 def _submissions(board: Board) -> str:
     rows = "".join(
         f'<tr><th scope="row"><code>{one.bundle.digest[:12]}</code></th>'
         f"<td>{escape(', '.join(one.bundle.manifest.authors))}</td>"
         f"<td>{_count(len(one.bundle.manifest.methods), 'method')}</td>"
         f"<td>{escape(one.bundle.manifest.licence)}</td><td>{escape(one.bundle.manifest.attnbench)}</td>"
-        f"<td>{escape(one.machine)}</td></tr>"
+        f"<td>{escape(_places(one))}</td></tr>"
         for one in board.submissions
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("SHA-256", "by", "of", "licence", "with", "on"))
@@ -236,7 +240,9 @@ def _origin(board: Board, entry: Entry) -> str:
 
 
 def _standing(board: Board, table: Table, entry: Entry) -> str:
-    row = next(row for row in table.rows if row.entry.slug == entry.slug)
+    row = next((row for row in table.rows if row.entry.slug == entry.slug), None)
+    if row is None:  # a table of the other kind of machines
+        return ""
     if row.standing is None and entry.method != EXACT:
         words = f"<p>Not ranked: {escape(row.reason)}</p>" if row.reason else ""
     else:
@@ -335,7 +341,7 @@ def _measured_by(board: Board, entry: Entry) -> str:
         return ""
     items = "".join(
         f"<li>{escape(', '.join(one.bundle.manifest.authors))}, with {escape(one.bundle.manifest.attnbench)}, on "
-        f"{escape(one.machine)}; {escape(one.bundle.manifest.licence)}; bundle <code>{one.bundle.digest}</code>"
+        f"{escape(one.machine_of(entry.method))}; {escape(one.bundle.manifest.licence)}; bundle <code>{one.bundle.digest}</code>"
         f"{'. ' + escape(one.bundle.manifest.note) if one.bundle.manifest.note else ''}</li>"
         for one in entry.submissions
     )
@@ -369,7 +375,7 @@ def _as_data(board: Board) -> dict[str, Any]:
                 "authors": one.bundle.manifest.authors,
                 "licence": one.bundle.manifest.licence,
                 "attnbench": one.bundle.manifest.attnbench,
-                "machine": one.machine,
+                "machine": _places(one),
                 "methods": one.bundle.manifest.methods,
             }
             for one in board.submissions

@@ -69,6 +69,7 @@ class Regime:
     columns: list[Column]
     budget: float | None = None  # ranked are methods that cost at most this share of exact attention's FLOPs,
     needs: tuple[str, ...] = ()  # and that were measured in these runs
+    devices: bool = False  # of methods on devices, which no suite says: board.py makes such a table if there are any
 
 
 @dataclass(frozen=True)

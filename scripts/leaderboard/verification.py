@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from archive import CHECK, RESULTS, SUITE, Bundle, Refused, json_object, open_bundle
-from measured import Condition, Measured, Replicate, conditions_of, read_measured, shares_of, submitted_of
+from measured import Condition, Measured, Replicate, conditions_of, on_device, read_measured, shares_of, submitted_of
 from results_file import Misuse
 from suite import BASELINE, EXACT, Run, Suite, digest
 
@@ -35,8 +35,14 @@ class Submission:
     checks: dict[str, list[dict[str, Any]]]  # by method, the results of `check`
 
     @property
-    def machine(self) -> str:
-        return self.measured.machines[0] if self.measured.machines else "no timing"
+    def machines(self) -> list[str]:
+        """Of its timings: the processor, then the device if there is one."""
+        return sorted({machine for machines in self.measured.machines.values() for machine in machines})
+
+    def machine_of(self, method: str) -> str:
+        """Where the method was timed."""
+        machines = self.machines
+        return machines[-1 if on_device(method) else 0] if machines else "no timing"
 
 
 def verify(path: Path, suite: Suite, built_in: set[str], scratch: Path) -> Submission:
@@ -60,8 +66,7 @@ def verify(path: Path, suite: Suite, built_in: set[str], scratch: Path) -> Submi
         _require_rows(suite, method, shares.get(method, {}))
     _require_baseline(suite, shares[BASELINE])
     _require_possible(suite, shares)
-    if len(measured.machines) > 1:
-        raise Refused(f"{RESULTS} has timings of {len(measured.machines)} machines; a bundle is measured on one")
+    _require_one_machine(measured)
     return Submission(bundle, measured, shares, checks)
 
 
@@ -118,6 +123,21 @@ def _require_one_budget(measured: Measured, methods: list[str]) -> None:
         for condition in replicates:
             if (other := seen.setdefault((method, condition), spec)) != spec:
                 raise Refused(f"{method} has rows of {other} and of {spec} in {condition.run} on {condition.input}")
+
+
+def _require_one_machine(measured: Measured) -> None:
+    """Methods on a device have its name behind that of the machine that it is in."""
+    processors, devices = (
+        sorted({one for spec, found in measured.machines.items() if on_device(spec) == wanted for one in found})
+        for wanted in (False, True)
+    )
+    for found in (processors, devices):
+        if len(found) > 1:
+            raise Refused(f"{RESULTS} has timings of {len(found)} machines; a bundle is measured on one")
+    if devices and not (processors and devices[0].startswith(f"{processors[0]}, ")):
+        raise Refused(
+            f"{RESULTS} has timings on {devices[0]}, which is no device of {', '.join(processors) or 'a machine'}"
+        )
 
 
 def _require_rows(suite: Suite, method: str, replicates: dict[Condition, Replicate]) -> None:

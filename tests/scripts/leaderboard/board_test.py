@@ -52,16 +52,22 @@ def submission(
 ) -> Submission:
     submitted = [name for name in methods if name not in ("softmax", "uniform")]
     manifest = Manifest("made-up", submitted, ["me"], "MIT", "", "", "attnbench 0")
-    measured = Measured(methods, [], [machine])
+    machines = {name: [f"{machine}, H"] if "device=cuda" in name else [machine] for name in methods}
+    measured = Measured(methods, [], machines)
     return Submission(
         Bundle(digest, manifest, {}), measured, methods, {one: [{"claim": "c", "outcome": "PASS"}] for one in methods}
     )
 
 
-def table(regime: Regime, *submissions: Submission) -> Table:
+def tables(regime: Regime, *submissions: Submission) -> list[Table]:
     runs = [Run("errors", "", "error", {}, False), Run("times", "", "speed", {}, True)]
     built_in = {name.partition(":")[0] for one in submissions for name in one.methods}
-    return make_board(Suite("made-up", "", runs, [regime], b"", {}), list(submissions), built_in).tables[0]
+    return make_board(Suite("made-up", "", runs, [regime], b"", {}), list(submissions), built_in).tables
+
+
+def table(regime: Regime, *submissions: Submission) -> Table:
+    (found,) = tables(regime, *submissions)
+    return found
 
 
 METHODS = {
@@ -147,9 +153,27 @@ class BoardTest(unittest.TestCase):
         # On M, each of the four is faster than those that err less. On N, good is faster than close and the mean of V.
         self.assertEqual(on, {"M": {"costly", "good", "close", "uniform"}, "N": {"costly", "good"}})
 
+    def test_methods_on_devices_have_tables_of_their_own(self) -> None:
+        methods = METHODS | {
+            "mine:device=cuda": method(0.05, 0.25, [400.0] * 9),
+            "mine:device=cpu": method(0.06, 0.25, [4.0] * 9),
+        }
+        of_processors, of_devices = tables(Regime("r", "t", "w.", [ERROR, SPEED]), submission(methods))
+        self.assertEqual((of_processors.regime.name, of_devices.regime.name), ("r", "r-devices"))
+        self.assertNotIn("mine:device=cuda", self.ranks(of_processors))
+        self.assertEqual(self.ranks(of_processors)["mine:device=cpu"], (2, 2))
+        self.assertEqual(self.ranks(of_devices), {"softmax": None, "mine:device=cuda": (1, 1), "uniform": (2, 2)})
+        rows = {row.entry.method: row for row in of_devices.rows}
+        times = rows["mine:device=cuda"].cells[1]
+        assert isinstance(times, list)
+        self.assertEqual([(one.machine, one.number.value) for one in times], [("M, H", 400)])
+        # Exact attention and the mean of V were timed on the processor, which says nothing there.
+        self.assertEqual([rows[name].cells[1] for name in ("softmax", "uniform")], [None, None])
+        self.assertEqual(of_devices.front, {"M, H": {rows["mine:device=cuda"].entry.slug}})
+
     def test_rows_belong_to_the_submitted_method_with_most_arguments(self) -> None:
         one, two = {condition("errors", 1): numbers(error=1)}, {condition("errors", 2): numbers(error=2)}
-        measured = Measured({"a:m=7": one, "a:features=trig,m=9": two, "ab:m=7": {}, "b:[a:m=2],r=3": {}}, [], [])
+        measured = Measured({"a:m=7": one, "a:features=trig,m=9": two, "ab:m=7": {}, "b:[a:m=2],r=3": {}}, [], {})
         shared = shares_of(measured, ["a", "a:features=trig", "b:[a:m=2]"])
         self.assertEqual(shared["a"], one)
         self.assertEqual(shared["a:features=trig"], two)

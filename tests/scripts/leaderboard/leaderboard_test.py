@@ -471,6 +471,14 @@ class ForgedTest(unittest.TestCase):
             rows="UPDATE cell SET machine = 'other' WHERE method LIKE 'local%' AND experiment LIKE 'speed%'",
         )
 
+    def test_a_device_of_another_machine(self) -> None:
+        for machine in ("other, H", "H"):
+            self.forged(
+                f"timings on {machine}, which is no device",
+                rows=f"UPDATE cell SET machine = '{machine}', method = method || iif(instr(method, ':'), ',', ':') || "
+                "'device=cuda' WHERE method LIKE 'local%' AND experiment LIKE 'speed%'",
+            )
+
     def test_a_bundle_that_is_given_twice(self) -> None:
         shutil.copy(MEASURED.folder / "built-in.zip", MEASURED.folder / "copy.zip")
         self.assertIn("given twice", self.reason("copy.zip", "built-in.zip"))
