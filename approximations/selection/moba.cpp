@@ -10,47 +10,25 @@ namespace attnbench {
 namespace {
 
 template <class T>
-class BestMeans final : public KeyChoice<T> {
- public:
-  BestMeans(const Head<T>& head, Mask mask, Pages blocks) : head_(head), mask_(mask), blocks_(blocks) {
-    const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());
-    means_.resize(blocks.containing(keys), head.K.cols());
-    for (Index block = 0; block < means_.rows(); ++block)
-      means_.row(block) =
-          row_block(head.K, block * blocks.size, std::min(blocks.size, keys - block * blocks.size)).colwise().mean();
+struct Means {
+  static Index width(Index d) { return d; }
+  static Matrix<T> of(const In<T>& K, Index size) {
+    Matrix<T> means(Pages{.size = size}.containing(K.rows()), K.cols());
+    for (Index block = 0; block < means.rows(); ++block)
+      means.row(block) = row_block(K, block * size, std::min(size, K.rows() - block * size)).colwise().mean();
+    return means;
   }
-
-  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
-    const Index count = std::ssize(rows), nk = head_.K.rows();
-    const Index scored = blocks_.containing(mask_.visible(first + count - 1, nk));
-    Matrix<T> gates(count, scored);
-    if (scored > 0)
-      multiply_transposed<T>(context, row_block(head_.Q, first, count), row_block(means_, 0, scored), gates);
-    for (Index i = 0; i < count; ++i)
-      rows[static_cast<size_t>(i)].runs = blocks_.best<T>({gates.data() + i * scored, static_cast<size_t>(scored)},
-                                                          first + i + mask_.offset, mask_.visible(first + i, nk));
+  static void score(Context& context, const In<T>& Q, const In<T>& summaries, Out<T> scores) {
+    multiply_transposed<T>(context, Q, summaries, scores);
   }
-
- private:
-  Head<T> head_;
-  Mask mask_;
-  Pages blocks_;
-  Matrix<T> means_;  // blocks x d
 };
 
 Pages blocks_of(const Params& params) { return {.size = params.integer("block"), .keep = params.integer("keep")}; }
 
 template <class T>
-class MoBA final : public ChosenSoftmax<T> {
+class MoBA final : public PagedSoftmax<T, Means<T>> {
  public:
-  explicit MoBA(const Draw& draw) : blocks_(blocks_of(draw.params)) {}
-
- private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
-    return std::make_unique<BestMeans<T>>(head, mask, blocks_);
-  }
-
-  Pages blocks_;
+  explicit MoBA(const Draw& draw) : PagedSoftmax<T, Means<T>>(blocks_of(draw.params)) {}
 };
 
 const bool registered = add(method<MoBA>({

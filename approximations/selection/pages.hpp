@@ -4,7 +4,10 @@
 //   the only one of which it sees a part, so that no summary of a page that the row scores has a later key in it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include "approximations/selection/chosen_keys.hpp"
+#include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 
@@ -34,6 +37,115 @@ struct Pages {
     if (containing(seen) <= keep) return seen;
     const Index page = own(position, seen);
     return page < 0 ? keep * size : (keep - 1) * size + std::min(size, seen - page * size);
+  }
+};
+
+// Summary: how a method sums up pages and scores them.
+//   static Index width(Index d): numbers of a summary
+//   static Matrix<T> of(const In<T>& K, Index size): a row for each page of K
+//   static void score(Context&, const In<T>& Q, const In<T>& summaries, Out<T> scores): rows of Q x pages
+template <class T, class Summary>
+class BestPages final : public KeyChoice<T> {
+ public:
+  BestPages(const Head<T>& head, Mask mask, Pages pages)
+      : head_(head),
+        mask_(mask),
+        pages_(pages),
+        summaries_(Summary::of(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages.size)) {}
+
+  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows();
+    const Index scored = pages_.containing(mask_.visible(first + count - 1, nk));
+    Matrix<T> scores(count, scored);
+    if (scored > 0) Summary::score(context, row_block(head_.Q, first, count), row_block(summaries_, 0, scored), scores);
+    for (Index i = 0; i < count; ++i)
+      rows[static_cast<size_t>(i)].runs = pages_.best<T>({scores.data() + i * scored, static_cast<size_t>(scored)},
+                                                         first + i + mask_.offset, mask_.visible(first + i, nk));
+  }
+
+ private:
+  Head<T> head_;
+  Mask mask_;
+  Pages pages_;
+  Matrix<T> summaries_;  // pages x width
+};
+
+// A cache of keys and values with a summary of each whole page. A step scores the pages and reads the keys of the best.
+// The last page is the token's own, which is read without a score, so that it needs no summary before it is whole.
+template <class T, class Summary>
+class PageDecoder final : public Decoder<T> {
+ public:
+  PageDecoder(const Shape& shape, Pages pages)
+      : pages_(pages),
+        K_(shape.nk, shape.d),
+        V_(shape.nk, shape.dv),
+        summaries_(pages.containing(shape.nk), Summary::width(shape.d)),
+        weights_(1, shape.nk),
+        scores_(1, summaries_.rows()) {}
+
+  void prefill(const Head<T>& tokens, Context&) override {
+    for (Index j = 0; j < tokens.K.rows(); ++j) add(tokens, j);
+  }
+
+  void step(const Head<T>& token, Context& context, Out<T> out) override {
+    add(token, 0);
+    const Index whole = came_ / pages_.size, pages = pages_.containing(came_);
+    if (whole > 0) Summary::score(context, token.Q, row_block(summaries_, 0, whole), corner(scores_, 1, whole));
+    const auto runs = pages_.best<T>({scores_.data(), static_cast<size_t>(pages)}, came_ - 1, came_);
+    Index read = 0;
+    for (const IndexRun& run : runs) {
+      multiply_transposed<T>(context, token.Q, row_block(K_, run.first, run.count), part(read, run.count));
+      read += run.count;
+    }
+    softmax_within<T>(context, weights_, 0, 0, read);
+    out.setZero();
+    read = 0;
+    for (const IndexRun& run : runs) {
+      multiply_add<T>(context, part(read, run.count), row_block(V_, run.first, run.count), out);
+      read += run.count;
+    }
+  }
+
+  size_t bytes() const override {
+    const Index numbers = came_ * (K_.cols() + V_.cols()) + came_ / pages_.size * summaries_.cols();
+    return static_cast<size_t>(numbers) * sizeof(T);
+  }
+
+ private:
+  void add(const Head<T>& tokens, Index j) {
+    if (came_ == K_.rows())
+      throw Misuse(
+          fmt::format("a decoder for {} tokens was given one more; make it with a larger shape.nk", K_.rows()));
+    K_.row(came_) = tokens.K.row(j);
+    V_.row(came_) = tokens.V.row(j);
+    if (++came_ % pages_.size != 0) return;
+    const Index page = came_ / pages_.size - 1;
+    summaries_.row(page) = Summary::of(row_block(K_, page * pages_.size, pages_.size), pages_.size);
+  }
+  Out<T> part(Index first, Index count) { return {weights_.data() + first, 1, count, weights_.cols()}; }
+
+  Pages pages_;
+  Matrix<T> K_, V_, summaries_;
+  Matrix<T> weights_, scores_;  // of one step: 1 x tokens, 1 x pages
+  Index came_ = 0;
+};
+
+// The engine of methods that attend to the pages with the best scores.
+template <class T, class Summary>
+class PagedSoftmax : public ChosenSoftmax<T> {
+ public:
+  explicit PagedSoftmax(Pages pages) : pages_(pages) {}
+
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    return std::make_unique<PageDecoder<T, Summary>>(shape, pages_);
+  }
+
+ protected:
+  Pages pages_;
+
+ private:
+  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
+    return std::make_unique<BestPages<T, Summary>>(head, mask, pages_);
   }
 };
 

@@ -13,57 +13,33 @@ namespace attnbench {
 namespace {
 
 template <class T>
-class BestBounds final : public KeyChoice<T> {
- public:
-  BestBounds(const Head<T>& head, Mask mask, Pages pages)
-      : head_(head),
-        mask_(mask),
-        pages_(pages),
-        extremes_(
-            page_extremes<T>(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages.size)) {}
-
-  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
-    const Index count = std::ssize(rows), nk = head_.K.rows();
-    const Index scored = pages_.containing(mask_.visible(first + count - 1, nk));
-    Matrix<T> bounds(count, scored);
-    if (scored > 0) page_bounds<T>(context, row_block(head_.Q, first, count), row_block(extremes_, 0, scored), bounds);
-    for (Index i = 0; i < count; ++i)
-      rows[static_cast<size_t>(i)].runs = pages_.best<T>({bounds.data() + i * scored, static_cast<size_t>(scored)},
-                                                         first + i + mask_.offset, mask_.visible(first + i, nk));
+struct Bounds {
+  static Index width(Index d) { return 2 * d; }
+  static Matrix<T> of(const In<T>& K, Index size) { return page_extremes<T>(K, size); }
+  static void score(Context& context, const In<T>& Q, const In<T>& summaries, Out<T> scores) {
+    page_bounds<T>(context, Q, summaries, scores);
   }
-
- private:
-  Head<T> head_;
-  Mask mask_;
-  Pages pages_;
-  Matrix<T> extremes_;  // pages x 2d
 };
 
 Pages pages_of(const Params& params) { return {.size = params.integer("page"), .keep = params.integer("keep")}; }
 
 template <class T>
-class Quest final : public ChosenSoftmax<T>, public LogitBounds<T> {
+class Quest final : public PagedSoftmax<T, Bounds<T>>, public LogitBounds<T> {
  public:
-  explicit Quest(const Draw& draw) : pages_(pages_of(draw.params)) {}
+  explicit Quest(const Draw& draw) : PagedSoftmax<T, Bounds<T>>(pages_of(draw.params)) {}
 
   void logit_bounds(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> bounds) const override {
+    const Index size = this->pages_.size;
     const Matrix<T> extremes =
-        page_extremes<T>(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages_.size);
+        page_extremes<T>(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), size);
     Matrix<T> of_pages(bounds.rows(), extremes.rows());
     page_bounds<T>(context, row_block(head.Q, first, bounds.rows()), extremes, of_pages);
     bounds.setZero();
     for (Index page = 0; page < extremes.rows(); ++page) {
-      const Index key = page * pages_.size, keys = std::min(pages_.size, bounds.cols() - key);
+      const Index key = page * size, keys = std::min(size, bounds.cols() - key);
       bounds.middleCols(key, keys).colwise() = of_pages.col(page);
     }
   }
-
- private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
-    return std::make_unique<BestBounds<T>>(head, mask, pages_);
-  }
-
-  Pages pages_;
 };
 
 const bool registered = add(method<Quest>({

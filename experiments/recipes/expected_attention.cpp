@@ -26,7 +26,7 @@ void write(Recipe& recipe) {
                       .y_label = label,
                       .interval = "median",
                       .series = {"input"}});
-  recipe.figure("expected-attention", "What the first half of the queries says about the second",
+  recipe.figure("expected-attention", "The weights of keys, from the first half of the queries and from the second",
                 fmt::format("Left: the weight of a key that follows from mean and covariance of the first half, "
                             "against the mean weight that the second half gives it. Medians over texts with 95 % "
                             "intervals. {}.",

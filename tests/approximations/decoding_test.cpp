@@ -90,6 +90,31 @@ TEST_CASE("what a decoder keeps is what its method says", "[methods]") {
   CHECK(bytes_of("vq:codes=16", positions) == std::vector<size_t>(4, code_sums));
   const size_t sum = 3 * sizeof(double) + sizeof(Index);
   CHECK(bytes_of("uniform", positions) == std::vector<size_t>(4, sum));
+  // Whole pages have a summary: the extremes of 8 channels, or their means.
+  const size_t number = sizeof(double);
+  CHECK(bytes_of("quest:page=16,keep=2", positions) ==
+        std::vector<size_t>{0, 10 * token, 100 * token + 6 * 16 * number, 130 * token + 8 * 16 * number});
+  CHECK(bytes_of("moba:block=10,keep=2", positions) ==
+        std::vector<size_t>{0, 10 * token + 8 * number, 100 * token + 10 * 8 * number, 130 * token + 13 * 8 * number});
+}
+
+TEST_CASE("a cache with summaries of pages reads those that the rows of attention read", "[methods]") {
+  const TestHead& problem = prompts().back();
+  const Shape shape = causal(problem.shape);
+  for (const char* spec : {"quest:page=4,keep=3", "quest:page=1,keep=5", "quest:page=7,keep=1", "moba:block=4,keep=3"})
+    for (const Index prompt : {0, 1, 4, 50, 128}) {
+      INFO(spec << " after a prompt of " << prompt);
+      const auto method = draw_method<double>(Params("methods", spec), shape, problem);
+      const Matrix<double> rows = attend(*method, problem.head, shape.mask);
+      const auto decoder = method->decoder(shape);
+      Context context;
+      decoder->prefill(tokens(problem.head, 0, prompt), context);
+      for (Index t = prompt; t < 130; ++t) {
+        Matrix<double> row(1, 3);
+        decoder->step(tokens(problem.head, t, 1), context, row);
+        CHECK((row - rows.row(t)).norm() < tolerance);
+      }
+    }
 }
 
 // methods.md H: a state has F (dv + 1) numbers at every position. It may have a scale for each feature beside them.
@@ -106,7 +131,7 @@ TEST_CASE("states of linear attention do not grow", "[methods]") {
 TEST_CASE("a decoder for so many tokens takes no more", "[methods]") {
   const TestHead& problem = prompts()[1];  // 7 tokens
   const Shape shape = causal(problem.shape);
-  for (const char* spec : {"softmax", "softmax:cache=false", "local", "sink-window", "heavy-hitter"}) {
+  for (const char* spec : {"softmax", "softmax:cache=false", "local", "sink-window", "heavy-hitter", "quest"}) {
     INFO(spec);
     const auto method = draw_method<double>(Params("methods", spec), shape, problem);
     const auto decoder = method->decoder(shape);
