@@ -6,6 +6,7 @@
 // exponentials have heavy tails: if single draws dominate the mean squared error, it is left out (estimable = 0).
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "harness/experiment/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
@@ -110,6 +111,17 @@ class Sample {
     return all;
   }
 
+  // The mean over pairs of ratio - 1, one number a batch.
+  Moments mean_bias() const {
+    Moments all;
+    for (const Batch& batch : batches_) {
+      double sum = 0;
+      for (const Moments& pair : batch.ratio) sum += pair.mean - 1;
+      all.add(sum / static_cast<double>(targets_.size()));
+    }
+    return all;
+  }
+
   // The share of all squared errors that comes from heavy pairs: those where one draw makes more than a tenth of the
   // pair's sum of squares. (In a normal sample of N errors the largest square is about 2 ln N / N of the sum.)
   double share_of_heavy_pairs() const {
@@ -137,99 +149,125 @@ class Sample {
   Index drawn_ = 0;
 };
 
+// What is known of each pair: one number a pair, or several.
+struct PairTable {
+  std::vector<double> norms, bias, bias_error, mse, mse_error, closed, all_quantiles, all_batches;
+
+  void add(const Target& target, const Moments& ratio, const Moments& squared, const Sample& sample, size_t p) {
+    norms.push_back(target.pair.plus2());
+    bias.push_back(ratio.mean - 1);
+    bias_error.push_back(ratio.standard_error());
+    mse.push_back(squared.mean);
+    mse_error.push_back(squared.standard_error());
+    std::vector<double> draws;
+    for (const Batch& batch : sample.by_batch()) {
+      const Moments& m = batch.ratio[p];
+      all_batches.insert(all_batches.end(), {m.count, m.mean, m.m2, m.m3, m.m4, m.share_of_largest()});
+      draws.insert(draws.end(), batch.kept[p].begin(), batch.kept[p].end());
+    }
+    std::sort(draws.begin(), draws.end());
+    for (const double q : quantiles) all_quantiles.push_back(quantile(draws, q));
+  }
+
+  void record(Recorder& recorder) && {
+    const Index count = std::ssize(norms);
+    recorder.array("pair_plus_norm2", "1", {count}, std::move(norms));
+    recorder.array("pair_bias", "1", {count}, std::move(bias));
+    recorder.array("pair_bias_standard_error", "1", {count}, std::move(bias_error));
+    recorder.array("pair_mse", "1", {count}, std::move(mse));
+    recorder.array("pair_mse_standard_error", "1", {count}, std::move(mse_error));
+    if (!closed.empty()) recorder.array("pair_mse_theory", "1", {count}, std::move(closed));
+    recorder.array("pair_quantiles", "1", {count, std::ssize(quantiles)}, std::move(all_quantiles));
+    recorder.array("batches", "1", {count, batches, 6}, std::move(all_batches));
+  }
+};
+
+// Means over pairs.
+struct PairMeans {
+  Moments bias, variance, target_bias, theory, share_of_largest, softmax_bias, to_softmax, to_softmax_theory;
+
+  // closed: the closed form of the squared error, if one is known.
+  void add(const Target& target, const Moments& ratio, const Moments& squared, std::optional<double> closed) {
+    bias.add(ratio.mean - 1);
+    variance.add(ratio.variance());
+    share_of_largest.add(ratio.share_of_largest());
+    // K' / exp(q.k) - 1 = c (K' / K - 1) + (c - 1).
+    const double c = target.mean / target.pair.softmax();
+    target_bias.add(c - 1);
+    softmax_bias.add(c * ratio.mean - 1);
+    to_softmax.add(c * c * squared.mean + 2 * c * (c - 1) * (ratio.mean - 1) + (c - 1) * (c - 1));
+    if (!closed) return;
+    theory.add(*closed);
+    to_softmax_theory.add(c * c * *closed + (c - 1) * (c - 1));
+  }
+};
+
+// Draws until the mean squared error is known to this precision, or `most` draws are there.
+Sample drawn_sample(const Task& task, const HeadData<double>& head, const std::vector<Target>& targets) {
+  const Index most = task.cell.experiment.integer("draws") / batches * batches;
+  const double precision = task.cell.experiment.real("precision");
+  Sample sample(task, head, targets);
+  for (Index total = std::min(first_draws, most);; total = std::min(2 * total, most)) {
+    sample.grow(task, total);
+    const Moments squares = sample.mean_squared_error();
+    if (total == most || (squares.standard_error() <= precision * squares.mean && sample.estimable())) return sample;
+  }
+}
+
+void record_means(const PairMeans& means, const Sample& sample, Recorder& record) {
+  record.scalar("relative_bias", "1", means.bias.mean);
+  record.scalar("relative_bias_standard_error", "1", sample.mean_bias().standard_error());
+  record.scalar("softmax_bias", "1", means.softmax_bias.mean);
+  if (sample.estimable()) {
+    const Moments squares = sample.mean_squared_error();
+    record.scalar("relative_variance", "1", means.variance.mean);
+    record.scalar("relative_mse", "1", squares.mean);
+    record.scalar("relative_mse_standard_error", "1", squares.standard_error());
+    record.scalar("softmax_mse", "1", means.to_softmax.mean);
+    if (squares.mean > 0) {
+      record.scalar("log_mse", "1", std::log(squares.mean));
+      record.scalar("log_mse_standard_error", "1", squares.standard_error() / squares.mean);
+    }
+  }
+  if (means.theory.count > 0) {
+    record.scalar("relative_mse_theory", "1", means.theory.mean);
+    record.scalar("softmax_mse_theory", "1", means.to_softmax_theory.mean);
+  }
+  record.scalar("estimable", "1", sample.estimable() ? 1 : 0);
+  record.scalar("draws_used", "1", static_cast<double>(sample.drawn()));
+  record.scalar("share_of_heavy_pairs", "1", sample.share_of_heavy_pairs());
+  record.scalar("share_of_largest", "1", means.share_of_largest.mean);
+  record.scalar("target_bias", "1", means.target_bias.mean);
+}
+
 void measure(const Task& task, Recorder& record) {
   const Params& method = task.cell.method;
   const auto theory = task.theory(0);
   if (!theory) throw Skip(method.spec() + " declares no kernel that it estimates");
   if (method.has("share") && method.text("share") == "step")
     throw Skip(method.spec() + " has one draw for all steps; over draws it errs as with share=layer");
-  const Index most = task.cell.experiment.integer("draws") / batches * batches;
-  const double precision = task.cell.experiment.real("precision");
   const auto whole = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
-  const Index count = std::min({task.cell.experiment.integer("pairs"), whole.Q.rows(), whole.K.rows()});
-  const auto head = chosen_pairs(whole, count);
+  const auto head =
+      chosen_pairs(whole, std::min({task.cell.experiment.integer("pairs"), whole.Q.rows(), whole.K.rows()}));
   const auto targets = targets_of(head, *theory);
-
-  Sample sample(task, head, targets);
-  Moments squares;
-  for (Index total = std::min(first_draws, most);; total = std::min(2 * total, most)) {
-    sample.grow(task, total);
-    squares = sample.mean_squared_error();
-    if (total == most || (squares.standard_error() <= precision * squares.mean && sample.estimable())) break;
-  }
-  const bool estimable = sample.estimable();
-  if (!estimable)
+  const Sample sample = drawn_sample(task, head, targets);
+  if (!sample.estimable())
     record.note("variance not estimable with " + std::to_string(sample.drawn()) + " draws" +
                 (theory->variance ? "; only its closed form is there" : ""));
-
-  std::vector<double> norms, bias, bias_error, mse, mse_error, closed, kept, quantile_values;
-  Moments biases, variances, target_biases, theories, shares, softmax_biases, to_softmax, to_softmax_theory;
-  Moments batch_bias;
-  for (const Batch& batch : sample.by_batch()) {
-    double sum = 0;
-    for (const Moments& pair : batch.ratio) sum += pair.mean - 1;
-    batch_bias.add(sum / static_cast<double>(targets.size()));
-  }
+  PairTable table;
+  PairMeans means;
   for (size_t p = 0; p < targets.size(); ++p) {
     const Moments ratio = sample.ratio(p), squared = sample.squared_error(p);
-    std::vector<double> draws;
-    for (const Batch& batch : sample.by_batch()) {
-      const Moments& m = batch.ratio[p];
-      kept.insert(kept.end(), {m.count, m.mean, m.m2, m.m3, m.m4, m.share_of_largest()});
-      draws.insert(draws.end(), batch.kept[p].begin(), batch.kept[p].end());
-    }
-    std::sort(draws.begin(), draws.end());
-    for (const double q : quantiles) quantile_values.push_back(quantile(draws, q));
-    norms.push_back(targets[p].pair.plus2());
-    bias.push_back(ratio.mean - 1);
-    bias_error.push_back(ratio.standard_error());
-    mse.push_back(squared.mean);
-    mse_error.push_back(squared.standard_error());
-    biases.add(bias.back());
-    variances.add(ratio.variance());
-    shares.add(ratio.share_of_largest());
-    // K' / exp(q.k) - 1 = c (K' / K - 1) + (c - 1).
-    const double c = targets[p].mean / targets[p].pair.softmax();
-    target_biases.add(c - 1);
-    softmax_biases.add(c * ratio.mean - 1);
-    to_softmax.add(c * c * squared.mean + 2 * c * (c - 1) * (ratio.mean - 1) + (c - 1) * (c - 1));
+    std::optional<double> closed;
     if (theory->variance) {
-      closed.push_back(theory->variance(targets[p].pair) / (targets[p].mean * targets[p].mean));
-      theories.add(closed.back());
-      to_softmax_theory.add(c * c * closed.back() + (c - 1) * (c - 1));
+      closed = theory->variance(targets[p].pair) / (targets[p].mean * targets[p].mean);
+      table.closed.push_back(*closed);
     }
+    table.add(targets[p], ratio, squared, sample, p);
+    means.add(targets[p], ratio, squared, closed);
   }
-  record.scalar("relative_bias", "1", biases.mean);
-  record.scalar("relative_bias_standard_error", "1", batch_bias.standard_error());
-  record.scalar("softmax_bias", "1", softmax_biases.mean);
-  if (estimable) {
-    record.scalar("relative_variance", "1", variances.mean);
-    record.scalar("relative_mse", "1", squares.mean);
-    record.scalar("relative_mse_standard_error", "1", squares.standard_error());
-    record.scalar("softmax_mse", "1", to_softmax.mean);
-    if (squares.mean > 0) {
-      record.scalar("log_mse", "1", std::log(squares.mean));
-      record.scalar("log_mse_standard_error", "1", squares.standard_error() / squares.mean);
-    }
-  }
-  if (!closed.empty()) {
-    record.scalar("relative_mse_theory", "1", theories.mean);
-    record.scalar("softmax_mse_theory", "1", to_softmax_theory.mean);
-  }
-  record.scalar("estimable", "1", estimable ? 1 : 0);
-  record.scalar("draws_used", "1", static_cast<double>(sample.drawn()));
-  record.scalar("share_of_heavy_pairs", "1", sample.share_of_heavy_pairs());
-  record.scalar("share_of_largest", "1", shares.mean);
-  record.scalar("target_bias", "1", target_biases.mean);
-  if (!task.cell.experiment.flag("by_pair")) return;
-  record.array("pair_plus_norm2", "1", {count}, std::move(norms));
-  record.array("pair_bias", "1", {count}, std::move(bias));
-  record.array("pair_bias_standard_error", "1", {count}, std::move(bias_error));
-  record.array("pair_mse", "1", {count}, std::move(mse));
-  record.array("pair_mse_standard_error", "1", {count}, std::move(mse_error));
-  if (!closed.empty()) record.array("pair_mse_theory", "1", {count}, std::move(closed));
-  record.array("pair_quantiles", "1", {count, std::ssize(quantiles)}, std::move(quantile_values));
-  record.array("batches", "1", {count, batches, 6}, std::move(kept));
+  record_means(means, sample, record);
+  if (task.cell.experiment.flag("by_pair")) std::move(table).record(record);
 }
 
 const bool registered = add(ExperimentEntry{

@@ -115,12 +115,7 @@ const bool registered = add(method<SpatialGating>({
               static_cast<double>(shape.nq) * static_cast<double>(shape.nk) / (shape.mask.causal ? 2 : 1);
           return Work{.flops = 2 * pairs * static_cast<double>(shape.dv)};
         },
-    .caveats =
-        [](const Params&, const Shape&) {
-          return std::vector<std::string>{
-              "its weights are drawn, not trained: its output says what such a mixer costs "
-              "and what rank it has, not what it learns"};
-        },
+    .caveats = [](const Params&, const Shape&) { return std::vector<std::string>{drawn_not_trained}; },
 }));
 
 }  // namespace

@@ -143,12 +143,7 @@ const bool registered = add(method<MlpMixer>({
           const auto hidden = static_cast<double>(params.integer("hidden")), dv = static_cast<double>(shape.dv);
           return Work{.flops = 4 * static_cast<double>(shape.nk) * hidden * dv, .exps = hidden * dv};
         },
-    .caveats =
-        [](const Params&, const Shape&) {
-          return std::vector<std::string>{
-              "its weights are drawn, not trained: its output says what such a mixer costs "
-              "and what rank it has, not what it learns"};
-        },
+    .caveats = [](const Params&, const Shape&) { return std::vector<std::string>{drawn_not_trained}; },
 }));
 
 }  // namespace

@@ -7,6 +7,11 @@
 
 namespace attnbench {
 
+// The caveat of every method with such weights.
+inline const std::string drawn_not_trained =
+    "its weights are drawn, not trained: its output says what such a mixer costs and what rank it has, not what it "
+    "learns";
+
 // Positions [begin, end).
 struct Positions {
   Index begin, end;

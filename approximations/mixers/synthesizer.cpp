@@ -87,9 +87,7 @@ const bool registered = add(method<Synthesizer>({
         },
     .caveats =
         [](const Params& params, const Shape&) {
-          std::vector<std::string> all{
-              "its weights are drawn, not trained: its output says what such a mixer costs and "
-              "what rank it has, not what it learns"};
+          std::vector<std::string> all{drawn_not_trained};
           if (of_positions_alone(params)) all.push_back("A does not depend on the tokens");
           return all;
         },
