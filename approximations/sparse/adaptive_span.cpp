@@ -3,7 +3,7 @@
 //   F13
 // z = span: distances up to z have the weight 1, and over the next R = ramp tokens it falls to 0. ramp=1 is local
 // attention of window z. The paper learns z for each head, with a penalty for long spans; here it is given. Its terms
-// of relative positions belong to trained weights and are left out.
+// of relative positions come with the input relative-positions, with drawn weights.
 #include <cmath>
 
 #include "approximations/sparse/band.hpp"
@@ -81,7 +81,7 @@ const bool registered = add(method<AdaptiveSpan>({
              .reference = "Sukhbaatar et al. 2019, arXiv:1905.07799, section 2",
              .cost = "O(n (span + ramp) (d + dv)) time, O(span + ramp) memory beyond input and output",
              .family = "sparse",
-             .departure = "the span is given, not learnt, and terms of relative positions are left out"},
+             .departure = "the span is given, not learnt; relative positions come with the input of that name"},
     .parameters = {Parameter::integer("span", 64, "distance up to which a token has its full weight", 0).as_budget(),
                    Parameter::integer("ramp", 32, "tokens over which the weight falls to 0; 1: a hard edge", 1)},
     .claims =

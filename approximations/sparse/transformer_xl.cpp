@@ -4,7 +4,7 @@
 //   F12
 // A row at the start of a segment sees `memory` tokens behind it, one at its end `memory + segment - 1`. memory=0 is
 // attention within blocks. In a model with several layers the reach grows with each layer, as it does for a window. The
-// paper's terms of relative positions belong to trained weights and are left out.
+// paper's terms of relative positions come with the input relative-positions, with drawn weights.
 #include "approximations/sparse/window.hpp"
 
 namespace attnbench {
@@ -35,7 +35,7 @@ const bool registered = add(sparse_method(
                  .formula = "A_ij = exp(q_i.k_j) / sum over l of exp(q_i.k_l), for the segment of i and its memory",
                  .reference = "Dai et al. 2019, arXiv:1901.02860, section 3.2",
                  .cost = "O(n (memory + segment) (d + dv)) time, O(tile) memory beyond input and output",
-                 .departure = "without the terms of relative positions, which belong to trained weights",
+                 .departure = "terms of relative positions come with the input relative-positions, their weights drawn",
                  .aliases = {"txl"}},
         .parameters = {Parameter::integer("segment", 64, "tokens in a segment", 1),
                        Parameter::integer("memory", 64, "tokens before the segment that its rows see", 0).as_budget()},
