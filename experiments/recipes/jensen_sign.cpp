@@ -42,9 +42,13 @@ void write(Recipe& recipe) {
   std::vector<Panel> panels;
   for (const auto& place : places)
     if (place.part == place.name || place.input == heads.front().input())
-      panels.push_back(table_column(cells.input(place.input), kept,
-                                    fmt::format("coarse weight over exact weight, {}", place.name), "median",
-                                    "linear"));
+      panels.push_back({.title = place.name,
+                        .kind = "table",
+                        .cells = cells.input(place.input),
+                        .y = kept,
+                        .y_label = fmt::format("coarse weight over exact weight, {}", place.name),
+                        .y_scale = "log10",
+                        .interval = "median"});
   recipe.figure("jensen-sign", "Weight that means leave of the tokens that they stand for",
                 fmt::format("Blocks of {} tokens, and clusters of {} in the mean; each block or cluster counted by its "
                             "softmax weight. Medians over inputs and draws with 95 % intervals. n = {}.",
