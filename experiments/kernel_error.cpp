@@ -149,7 +149,7 @@ class Sample {
   Index drawn_ = 0;
 };
 
-// What is known of each pair: one number a pair, or several.
+// Of each pair: one number, or several.
 struct PairTable {
   std::vector<double> norms, bias, bias_error, mse, mse_error, closed, all_quantiles, all_batches;
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Index block_rows = 64;
 
-// What the bounds of one row say.
+// Of one row.
 struct Certificate {
   bool certified = false, top_read = false;
 };

@@ -1,4 +1,4 @@
-// Softmax of capped logits, as in Gemma 2 (Gemma Team 2024, arXiv:2408.00118, section 2).
+// Softmax of capped logits. Bello et al. 2016, arXiv:1611.09940; in the attention of Gemma 2 (Gemma Team 2024), c = 50.
 //   A_ij = exp(c tanh(q_i.k_j / c)) / sum_l exp(c tanh(q_i.k_l / c))
 // No weight of a row is more than e^(2 c) times another, and small logits stay as they are: c tanh(x / c) = x - x^3 /
 // (3 c^2) + ... It is an operator of its own, not an estimate of softmax. tanh is no product of a number of the query
@@ -65,7 +65,7 @@ const bool registered = add(method<Capped>({
              .printed = "Softmax, capped logits",
              .summary = "softmax of logits that a hyperbolic tangent keeps between -cap and cap",
              .formula = "A_ij = exp(c tanh(q_i.k_j / c)) / sum_l exp(c tanh(q_i.k_l / c)), c the cap",
-             .reference = "Gemma Team 2024, arXiv:2408.00118, section 2",
+             .reference = "Bello et al. 2016, arXiv:1611.09940; Gemma Team 2024 for attention",
              .cost = "O(n^2 (d + dv)) time, O(n) memory",
              .family = "exact",
              .aliases = {"capped-softmax", "logit-cap"}},

@@ -52,7 +52,7 @@ void write(Recipe& recipe) {
         .references = {"uniform"}}});
   recipe.judge({.text = "A cap of 50 on the logits changes the output of attention by less than 1 %, on heads of " +
                         three_models,
-                .source = "Gemma Team 2024, arXiv:2408.00118, section 2",
+                .source = "Gemma Team 2024 (Gemma 2), section 2",
                 .paraphrase = "the model caps the logits of its attention layers at 50",
                 .definition = fmt::format("the relative Frobenius error of the output, median over texts, a region for "
                                           "each model. {}",
@@ -86,11 +86,12 @@ void write(Recipe& recipe) {
                });
 }
 
-const bool registered = add(RecipeEntry{.text = {.name = "logit-cap",
-                                                 .summary = "Softmax of capped logits, as in Gemma 2",
-                                                 .formula = "How much does a cap on the logits change attention?",
-                                                 .reference = "Gemma Team 2024, arXiv:2408.00118"},
-                                        .write = write});
+const bool registered =
+    add(RecipeEntry{.text = {.name = "logit-cap",
+                             .summary = "Softmax of capped logits, as in Gemma 2",
+                             .formula = "How much does a cap on the logits change attention?",
+                             .reference = "Gemma Team 2024 (Gemma 2); Bello et al. 2016, arXiv:1611.09940"},
+                    .write = write});
 
 }  // namespace
 }  // namespace attnbench::logit_cap_recipe

@@ -167,7 +167,7 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
   }
   const auto with = [&](Index value) { return method.with(budget->name, std::to_string(value)); };
   // Try every small value, then grow by 5 %: a cost need not increase with the budget (routing: 4 n c d + 2 n^2 / c),
-  // so we try the whole range. What is measured: grow by a factor of 2, then refine, taking it as proportional to the
+  // so we try the whole range. Measured costs: grow by a factor of 2, then refine, taking them as proportional to the
   // budget.
   const Index last = static_cast<Index>(std::min(budget->maximum, 16.0 * static_cast<double>(shape.nk)));
   const bool measured = match.cost == Match::Cost::seconds || match.cost == Match::Cost::keys;

@@ -78,13 +78,14 @@ void for_small_cells(const std::string& experiment, Precision precision, const V
     for (const char* method :
          {"softmax", "linear", "performer:m=4", "performer:features=trig,m=4", "performer:projection=iid,m=4",
           "vq:codes=4", "local:window=2", "top-k:k=3", "sampled:s=3", "wildcat:r=3,clip=false", "fnet",
-          "reformer:buckets=2,chunk=4", "uniform"})
+          "reformer:buckets=2,chunk=4", "quest:page=2,keep=2", "mra:block=2,refine=1", "qjl:m=4", "uniform"})
       for (const std::string input : {"gaussian", "needle", "pair:angle=1", "model", "trained:task=bytes"})
         for (const bool causal : {false, true}) {
           const bool model = input == "model";
           const bool trained = input.starts_with("trained");  // whose sizes are those of the recorded models
           if ((model || trained) != find<ExperimentEntry>(experiment).whole_model) continue;
-          const Index n = trained ? 256 : input.starts_with("pair") ? 1 : 8, d = model ? 64 : trained ? 32 : 4;
+          const Index of_head = experiment == "gaussian-queries" ? 24 : 8;  // a covariance of 12 queries
+          const Index n = trained ? 256 : input.starts_with("pair") ? 1 : of_head, d = model ? 64 : trained ? 32 : 4;
           visit(Cell{
               .experiment = Params("experiments", spec),
               .method = Params("methods", method),
