@@ -163,16 +163,21 @@ class Session {
     if (seat.unit) record_(*seat.unit, std::move(outcome), seat.seconds);
   }
 
-  void make(Seat& seat) {
+  void start(Seat& seat) const {
     seat.worker = std::make_unique<Worker>(limits_.bytes.value_or(memory_of_workers()), plugins_of(*seat.cell), cores_);
+  }
+
+  void make(Seat& seat) {
     const auto peer =
         ask<bool>(seat, {{"do", "make"}, {"cell", to_message(*seat.cell)}, {"replicate", first_.replicate}}, "peer",
                   "making what is timed");
     seat.peer = peer.value_or(false);
   }
 
-  // Makes the cells, then a softmax partner for each length that has cells but no softmax among them.
+  // Makes the cells, then a softmax partner for each length that has cells but no softmax among them. All workers are
+  // started first, because each may import a large library, and they can do so at the same time.
   void make_members() {
+    for (Seat& seat : seats_) start(seat);
     for (Seat& seat : seats_) {
       if (Interrupts::asked()) return;
       if (seat.cell->method.spec() == seat.length->exact_cell.method.spec()) seat.length->exact = &seat;
@@ -183,6 +188,7 @@ class Session {
       if (Interrupts::asked()) return;
       if (length.exact || alive(&length) == 0) continue;
       length.exact = &seats_.emplace_back(Seat{.cell = &length.exact_cell, .unit = nullptr, .length = &length});
+      start(*length.exact);
       make(*length.exact);
     }
   }
