@@ -31,6 +31,7 @@ class Timed final : public OneCall {
       outputs_.emplace_back(heads_.back().Q.rows(), heads_.back().V.cols());
     }
     together_ = all_heads<T>(methods_);
+    on_device_ = together_ && computes_on_device(task.cell.method);
     call();
     check();
   }
@@ -42,6 +43,14 @@ class Timed final : public OneCall {
       const auto i = static_cast<size_t>(h);
       methods_[i]->attend(heads_[i].view(), mask_, context, outputs_[i]);
     });
+  }
+
+  // A device makes all calls of a turn with inputs that move there once, after a call of its own that is not timed.
+  void warm_up() override {
+    if (!on_device_) call();
+  }
+  std::optional<double> seconds_elsewhere(Index calls) override {
+    return on_device_ ? together_->seconds_on_device(heads_, mask_, calls) : std::nullopt;
   }
 
   void record(Recorder& recorder) const override { record_rounding(task_.cell.method, rounding_, recorder); }
@@ -83,6 +92,7 @@ class Timed final : public OneCall {
   std::vector<HeadData<T>> heads_;
   std::vector<std::unique_ptr<Approximation<T>>> methods_;
   std::unique_ptr<AllHeads<T>> together_;  // null: the method takes one head a call
+  bool on_device_ = false;
   std::vector<Matrix<T>> outputs_;
   double rounding_ = 0;  // |output - output in double|_F / |output in double|_F of head 0
 };

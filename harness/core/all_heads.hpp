@@ -1,6 +1,8 @@
 // Several heads in one call, for methods that compute them faster together.
 #pragma once
 
+#include <optional>
+
 #include "harness/core/approximation.hpp"
 
 namespace attnbench {
@@ -13,6 +15,12 @@ class AllHeads {
   // Writes for each head what attend of its own instance gives: heads and outputs in the order of the instances.
   virtual void attend(std::span<const HeadData<T>> heads, Mask mask, Context& context,
                       std::span<Matrix<T>> outputs) const = 0;
+  // Seconds of one of `calls` calls by the clock of the device that makes them, with inputs that are there already.
+  // Nullopt: it runs on the processor, where the caller can time attend.
+  virtual std::optional<double> seconds_on_device(std::span<const HeadData<T>> heads, Mask mask, Index calls) const {
+    (void)heads, (void)mask, (void)calls;
+    return std::nullopt;
+  }
 };
 
 // Second base class, beside Approximation, of instances that can be joined with those of other heads.

@@ -5,6 +5,8 @@
 // attend at n times the cost, and up to n = 4096 that is how matrices are read anyway.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "harness/core/all_heads.hpp"
 #include "harness/core/torch_place.hpp"
 #include "harness/python/abilities.hpp"
@@ -42,6 +44,7 @@ class PythonHeads final : public AllHeads<T> {
       py::list all;
       for (PyObject* const one : draws) all.append(py::handle(one));
       attend_ = py::handle(declared_->object).attr("attend_all")(all).release().ptr();
+      on_device_ = py::handle(attend_).attr("on_device").cast<bool>();
     });
   }
   PythonHeads(const PythonHeads&) = delete;
@@ -53,15 +56,14 @@ class PythonHeads final : public AllHeads<T> {
   }
 
   void attend(std::span<const HeadData<T>> heads, Mask mask, Context&, std::span<Matrix<T>> outputs) const override {
-    const Index nk = heads[0].K.rows(), keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
+    const Index keys = keys_of(heads, mask);
     if (keys == 0) {
       for (Matrix<T>& out : outputs) out.setZero();
       return;
     }
     in_python(declared_->file, [&] {
       Handing handing;
-      const py::object q = stacked(heads, &HeadData<T>::Q, heads[0].Q.rows()),
-                       k = stacked(heads, &HeadData<T>::K, keys), v = stacked(heads, &HeadData<T>::V, keys);
+      const auto [q, k, v] = stacked(heads, keys);
       const py::tuple extras = stacked_extras(heads, keys);
       const Arguments arguments = arguments_of(*declared_, q, k, v, mask.causal, extras);
       handing.over();
@@ -76,7 +78,35 @@ class PythonHeads final : public AllHeads<T> {
     });
   }
 
+  std::optional<double> seconds_on_device(std::span<const HeadData<T>> heads, Mask mask, Index calls) const override {
+    const Index keys = keys_of(heads, mask);
+    if (!on_device_ || keys == 0) return std::nullopt;
+    return in_python(declared_->file, [&] {
+      Handing handing;
+      const auto [q, k, v] = stacked(heads, keys);
+      const py::tuple extras = stacked_extras(heads, keys);
+      handing.over();
+      const auto seconds = py::handle(attend_).attr("seconds");
+      const double one =
+          (declared_->takes_causal ? seconds(calls, q, k, v, mask.causal, *extras) : seconds(calls, q, k, v, *extras))
+              .template cast<double>();
+      handing.back();
+      return one;
+    });
+  }
+
  private:
+  static Index keys_of(std::span<const HeadData<T>> heads, Mask mask) {
+    const Index nk = heads[0].K.rows();
+    return mask.keys < 0 ? nk : std::min(mask.keys, nk);
+  }
+
+  // Q, K and V of all heads, as far as there are keys.
+  static std::array<py::object, 3> stacked(std::span<const HeadData<T>> heads, Index keys) {
+    return {stacked(heads, &HeadData<T>::Q, heads[0].Q.rows()), stacked(heads, &HeadData<T>::K, keys),
+            stacked(heads, &HeadData<T>::V, keys)};
+  }
+
   // The first rows of a matrix of each head, heads x rows x columns.
   static py::array_t<T> stacked(std::span<const HeadData<T>> heads, Matrix<T> HeadData<T>::*part, Index rows) {
     const Index columns = (heads[0].*part).cols();
@@ -103,6 +133,7 @@ class PythonHeads final : public AllHeads<T> {
 
   DeclaredClass declared_;
   PyObject* attend_ = nullptr;
+  bool on_device_ = false;
 };
 
 template <class T>

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/machine/device_facts.hpp"
 #include "harness/machine/peak_memory.hpp"
-#include "harness/timing/device_facts.hpp"
 
 namespace attnbench {
 
@@ -52,8 +52,9 @@ void record_handovers(const Member& member, const std::string& spec, Recorder& r
     conversion.push_back(one.conversion);
     interpreter.push_back(one.interpreter);
   }
-  if (interpreter.empty() || median(interpreter) == 0) return;  // no call was handed over
+  if (conversion.empty() || median(conversion) == 0) return;  // no call was handed over
   record.scalar("conversion_seconds", "s", median(conversion));
+  if (median(interpreter) == 0) return;  // the device's clock has only what the device does
   record.scalar("interpreter_seconds", "s", median(interpreter));
   record.note(fmt::format("{} is Python: of its seconds, {:.1g} are the interpreter's; conversion is not among them",
                           spec, median(interpreter)));
@@ -94,8 +95,9 @@ Index calls_of_a_turn(TimedCall& subject, double turn_seconds) {
   double least = std::numeric_limits<double>::infinity(), spent = 0;
   for (int call = 0; call < 3 && spent < 10 * turn_seconds; ++call) {
     const auto start = std::chrono::steady_clock::now();
-    subject.call();
-    const double seconds = seconds_since(start);
+    const auto told = subject.seconds_elsewhere(1);
+    if (!told) subject.call();
+    const double seconds = told.value_or(seconds_since(start));
     least = std::min(least, seconds);
     spent += seconds;
   }
@@ -103,7 +105,8 @@ Index calls_of_a_turn(TimedCall& subject, double turn_seconds) {
 }
 
 Turn take_turn(TimedCall& subject, Index iterations, int threads) {
-  if (const auto seconds = subject.seconds_elsewhere(iterations)) return {*seconds, false};
+  take_handover();  // that of earlier calls
+  if (const auto seconds = subject.seconds_elsewhere(iterations)) return {*seconds, false, take_handover()};
   OneRun run;
   benchmark::RegisterBenchmark("turn",
                                [&subject](benchmark::State& state) {
@@ -116,13 +119,14 @@ Turn take_turn(TimedCall& subject, Index iterations, int threads) {
       ->UseRealTime()
       ->MeasureProcessCPUTime();
   const long before = preemptions();
-  const Handover handed_before = handover();
   benchmark::RunSpecifiedBenchmarks(&run, "all");
   benchmark::ClearRegisteredBenchmarks();
-  // Threads may convert in parallel. Dividing by their number never subtracts more than the time that passed.
-  const double calls = static_cast<double>(iterations), conversions = calls * threads;
-  const Handover handed{(handover().conversion - handed_before.conversion) / conversions,
-                        (handover().interpreter - handed_before.interpreter) / calls};
+  Handover handed = take_handover();
+  const auto calls = static_cast<double>(iterations);
+  // Threads may convert in parallel. Dividing by the number of those that did never subtracts more than the time that
+  // passed.
+  handed.conversion /= calls * std::max(1, handed.callers);
+  handed.interpreter /= calls;
   return {run.seconds / calls - handed.conversion,
           threads == 1 ? run.processor_seconds < 0.95 * run.seconds : preemptions() > before, handed};
 }

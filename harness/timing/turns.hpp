@@ -25,7 +25,7 @@ class TimedCall {
   virtual void warm_up() { call(); }
   // Called untimed before each turn, with the number of calls that follow.
   virtual void before_turn(Index calls) { (void)calls; }
-  // Seconds per call, if another process makes and times these calls; nullopt: they are timed here.
+  // Seconds per call, if another process or a device makes and times these calls; nullopt: they are timed here.
   virtual std::optional<double> seconds_elsewhere(Index calls) {
     (void)calls;
     return std::nullopt;
@@ -50,7 +50,7 @@ Index calls_of_a_turn(TimedCall& subject, double turn_seconds);
 struct Turn {
   double seconds = 0;  // of one call
   bool preempted = false;
-  Handover handover = {};  // of one call
+  Handover handover = {};  // of one call; of the turn where a device has the inputs of all its calls
 };
 Turn take_turn(TimedCall& subject, Index iterations, int threads);
 

@@ -44,6 +44,21 @@ def _with_heads(out: Any, heads: int) -> Any:
     return out
 
 
+class AllHeads:
+    """attend of an instance for several heads, on arrays [heads, n, d].
+
+    seconds(calls, q, k, v, ...): by the clock of the device that it runs on, if on_device.
+    """
+
+    def __init__(self, attend: Callable[..., Any], heads: int, seconds: Callable[..., float] | None) -> None:
+        self._attend, self._heads = attend, heads
+        self.on_device = seconds is not None
+        self.seconds = seconds
+
+    def __call__(self, *given: Any) -> Any:
+        return _with_heads(self._attend(*given), self._heads)
+
+
 class Declaration(Entry):
     """A class as a method of the registry."""
 
@@ -222,14 +237,10 @@ class Declaration(Entry):
         function = self._of_arrays(instance)
         return self._of_one_head(function) if self.batched else function
 
-    def attend_all(self, draws: list[tuple[Any, ...]]) -> Callable[..., Any]:
-        """The function that attends for the draws of several heads at once, on arrays [heads, n, d]."""
-        function, heads = self._of_arrays(self._make_all(draws)), len(draws)
-
-        def called(*given: Any) -> Any:
-            return _with_heads(function(*given), heads)
-
-        return called
+    def attend_all(self, draws: list[tuple[Any, ...]]) -> AllHeads:
+        """What attends for the draws of several heads at once, on arrays [heads, n, d]."""
+        instance = self._make_all(draws)
+        return AllHeads(self._of_arrays(instance), len(draws), getattr(instance, "seconds_on_device", None))
 
     def _of_arrays(self, instance: Any) -> Callable[..., Any]:
         if not self.tensors:

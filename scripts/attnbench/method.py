@@ -23,7 +23,12 @@ class Shape(NamedTuple):
     keys: int
     """keys that are not padding"""
     dtype: str
-    """of q, k and v: "float32" or "float64\""""
+    """of q, k and v: "float32" or "float64", and in PyTorch also "float16" or "bfloat16\""""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number of that type."""
+        return {"float64": 8, "float32": 4}.get(self.dtype, 2)
 
 
 class Calibration(NamedTuple):

@@ -170,6 +170,30 @@ class Placed:
         assert not isinstance(q, bool) and not isinstance(v, bool)
         return self._called(self._attend, "attend", (*q.shape[:2], v.shape[2]), given, True)
 
+    @property
+    def seconds_on_device(self) -> Callable[..., float] | None:
+        """None on the processor, where the harness times attend."""
+        return None if self._place.device.type == "cpu" else self._seconds_on_device
+
+    def _seconds_on_device(self, calls: int, *given: Array | bool) -> float:
+        """Of one of so many calls of attend, on tensors that are there already."""
+        begin = perf_counter()
+        place = self._place
+        with torch.no_grad():
+            try:
+                tensors = [x if isinstance(x, bool) else place.tensor(x) for x in given]
+                place.synchronise()
+                _native.add_conversion(perf_counter() - begin)
+                self._attend(*tensors)  # not timed: the device has rested while tensors moved, and its clock has fallen
+                seconds = 0.0
+                for _ in range(calls):
+                    watch = Watch(place)
+                    self._attend(*tensors)
+                    seconds += watch.seconds()
+            except RuntimeError as error:
+                _failed(error, place)
+        return seconds / calls
+
     def kernel(self, *given: Array) -> Array:
         """kernel of the instance, for one head: [nq, d] and [nk, d] to [nq, nk]."""
         weights: Array = self._called(

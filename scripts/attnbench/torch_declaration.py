@@ -68,7 +68,7 @@ class TorchDeclaration(Declaration):
             )
         super()._read_abilities()
         self.tensors = False  # its instances convert by themselves
-        self.differentiates = True
+        self.differentiates = getattr(self.cls, "gradients", True) is not None  # None: no backward pass
 
     def _read_cost_text(self) -> None:
         super()._read_cost_text()
@@ -96,6 +96,12 @@ class TorchDeclaration(Declaration):
         )  # fmt: skip
         own_gradients = own(self.cls, Method, "gradients") is not None
         return torch_backend.Placed(instance, place, self.takes_causal, own_gradients)
+
+    def memory(self, values: dict[str, Any], shape: tuple[Any, ...]) -> float | None:
+        """Bytes of one attend, in the type that it computes in."""
+        given = Shape(*shape)
+        dtype = given.dtype if values["dtype"] == "precision" else values["dtype"]
+        return super().memory(values, given._replace(dtype=dtype))
 
     def claims(self, values: dict[str, Any], shape: tuple[Any, ...]) -> dict[str, Any]:
         """The claims of the class; without the device there is no form of any shape."""

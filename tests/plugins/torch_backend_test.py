@@ -280,6 +280,15 @@ class TorchBackendTest(unittest.TestCase):
             row["method"] for row in self.rows() if row["machine"].endswith(", cuda:3") and row["metric"] == "speedup"
         ]
         self.assertIn("torch-softmax:device=cuda:3", exact)
+        # The device's own clock says how long a call took; the inputs of a turn's calls move there once.
+        on_device = [row for row in self.rows() if row["machine"].endswith((", cuda:2", ", cuda:3"))]
+        seconds = [float(row["value"]) for row in on_device if row["metric"] == "seconds"]
+        self.assertEqual(len(seconds), 3)
+        for one in seconds:
+            self.assertAlmostEqual(one, 0.0025, 12)
+        metrics = {row["metric"] for row in on_device}
+        self.assertIn("conversion_seconds", metrics)
+        self.assertNotIn("interpreter_seconds", metrics)
         # Memory and the roofline are those of the device.
         of_device = {
             (row["metric"], float(row["value"]))

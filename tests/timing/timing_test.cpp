@@ -67,7 +67,8 @@ class Told final : public TimedCall {
  public:
   explicit Told(std::vector<double> seconds) : seconds_(std::move(seconds)) {}
   void call() override {}
-  std::optional<double> seconds_elsewhere(Index) override { return seconds_.at(turn_++); }
+  void before_turn(Index) override { ++turn_; }
+  std::optional<double> seconds_elsewhere(Index) override { return seconds_.at(std::max<size_t>(turn_, 1) - 1); }
 
  private:
   std::vector<double> seconds_;
@@ -247,7 +248,18 @@ TEST_CASE("what handing a call over takes is taken out of a turn, and what the i
   CHECK(turn.handover.conversion == Approx(4e-3));
   CHECK(turn.handover.interpreter == Approx(1e-6));
   CHECK(turn.seconds >= 1e-3 - 1e-9);                                  // 5 ms at least, less 4
-  CHECK(take_turn(handed, 2, 2).handover.conversion == Approx(2e-3));  // on two threads, which may do it side by side
+  CHECK(take_turn(handed, 2, 2).handover.conversion == Approx(4e-3));  // one of the two threads makes all calls
+
+  class HandedByTwo final : public TimedCall {
+   public:
+    void call() override {
+      std::thread other([] { add_handover(4e-3, 0); });
+      add_handover(2e-3, 0);
+      other.join();
+    }
+  };
+  HandedByTwo two;
+  CHECK(take_turn(two, 1, 2).handover.conversion == Approx(3e-3));  // side by side
 
   OneCell one;
   const Timing timing{.make = [](const Task&) { return std::make_unique<Handed>(); }};

@@ -17,8 +17,8 @@ def flops_of_features(shape: Shape, features: int) -> float:
 
 
 def bytes_of_features(shape: Shape, features: int) -> float:
-    """Bytes beyond inputs and results: features of queries and keys, and one tensor on the way to them."""
-    return 4.0 * (shape.nq + 2 * shape.nk) * features
+    """Bytes beyond inputs and results: features of queries and keys, and two tensors on the way to them."""
+    return float(shape.itemsize * (shape.nq + 3 * shape.nk) * features)
 
 
 def linear_attention(queries: torch.Tensor, keys: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

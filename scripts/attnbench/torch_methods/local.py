@@ -47,7 +47,7 @@ class TorchLocal:
     def memory(parameters: dict[str, Any], shape: Shape) -> float:
         """Bytes beyond inputs and results, of three chunks a query: scores and weights, and copies of keys and values."""
         chunk = max(int(parameters["window"]), 1)
-        return 4.0 * 3 * shape.nq * (3 * chunk + shape.d + shape.dv)
+        return 3.0 * shape.itemsize * shape.nq * (3 * chunk + shape.d + shape.dv)
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """In O(n w (d + dv)) time."""

@@ -70,8 +70,8 @@ class TorchSoftmax:
 
     @staticmethod
     def memory(parameters: dict[str, Any], shape: Shape) -> float:
-        """Bytes beyond inputs and results: tiles in a fused implementation, and otherwise scores and weights."""
-        return 2.0 * 4 * shape.nq * shape.nk if parameters["implementation"] == "math" else 2.0**21
+        """Bytes beyond inputs and results: tiles in a fused implementation, and otherwise scores and weights in float."""
+        return 2.0 * max(4, shape.itemsize) * shape.nq * shape.nk if parameters["implementation"] == "math" else 2.0**21
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
         """Skips where PyTorch has no such implementation, for this device, type and shape."""

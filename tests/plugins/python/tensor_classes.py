@@ -173,5 +173,7 @@ if os.environ.get("TENSOR_CLASSES_PRETEND_CUDA"):  # the processor in the part o
 
     torch_backend.place_of = _pretended
     torch_backend.missing_device = lambda device: ""  # type: ignore[assignment]
+    torch_backend.Placed.seconds_on_device = property(lambda self: self._seconds_on_device)  # type: ignore[assignment]
+    torch_backend.Watch.seconds = lambda self: 0.0025  # type: ignore[method-assign]
     torch_backend.Place.peak_since = lambda self, before: 4096.0  # type: ignore[method-assign]
     torch_backend.rates_of = lambda place: (1e15, 2e15, 3e15)  # type: ignore[assignment]

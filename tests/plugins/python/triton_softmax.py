@@ -61,6 +61,7 @@ class TritonSoftmax:
     }
 
     cost = staticmethod(TorchSoftmax.cost)
+    gradients = None  # there is no backward kernel
 
     @staticmethod
     def memory(parameters, shape):

@@ -1,4 +1,4 @@
-#include "harness/timing/device_facts.hpp"
+#include "harness/machine/device_facts.hpp"
 
 #include <mutex>
 #include <utility>
