@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "experiments/loss_gradients.hpp"
+#include "harness/core/all_heads.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/timing/turns.hpp"
 
@@ -19,25 +20,24 @@ double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::ste
 // One head with its method, its loss and the buffers of its gradients.
 template <class T>
 struct TrainedHead {
-  TrainedHead(const Task& task, Index h)
-      : head(draw_cell_head(task.cell, task.replicate, h, Purpose::measured).template cast<T>()),
-        method(task.template method<T>(h, task.replicate)),
-        differentiable(method->differentiable()),
+  TrainedHead(const HeadData<T>& given, const Matrix<T>& weights, const Approximation<T>& method)
+      : head(given),
+        G(weights),
+        differentiable(method.differentiable()),
         out(head.Q.rows(), head.V.cols()),
         dQ(head.Q.rows(), head.Q.cols()),
         dK(head.K.rows(), head.K.cols()),
-        dV(head.V.rows(), head.V.cols()),
-        G(loss_weights(task, h).template cast<T>()) {}
+        dV(head.V.rows(), head.V.cols()) {}
 
   void forward(Mask mask, Context& context) { differentiable->forward(head.view(), mask, context, out, saved); }
   void backward(Mask mask, Context& context) {
     differentiable->backward(head.view(), mask, out, saved, G, context, {dQ, dK, dV});
   }
 
-  HeadData<T> head;
-  std::unique_ptr<Approximation<T>> method;
+  const HeadData<T>& head;
+  const Matrix<T>& G;
   const Differentiable<T>* differentiable;
-  Matrix<T> out, dQ, dK, dV, G;
+  Matrix<T> out, dQ, dK, dV;
   std::vector<T> saved;
 };
 
@@ -46,15 +46,33 @@ class TrainingStep final : public TimedCall {
  public:
   explicit TrainingStep(const Task& task) : task_(task), mask_(task.cell.problem.shape.mask) {
     for (Index h = 0; h < task.cell.problem.heads; ++h) {
-      heads_.emplace_back(task, h);
-      if (!heads_.back().differentiable) throw Skip(task.cell.method.spec() + " has no gradients here");
+      data_.push_back(draw_cell_head(task.cell, task.replicate, h, Purpose::measured).template cast<T>());
+      losses_.push_back(loss_weights(task, h).template cast<T>());
+      methods_.push_back(task.template method<T>(h, task.replicate));
+      if (!methods_.back()->differentiable()) throw Skip(task.cell.method.spec() + " has no gradients here");
     }
+    for (size_t h = 0; h < data_.size(); ++h) heads_.emplace_back(data_[h], losses_[h], *methods_[h]);
+    together_ = all_heads<T>(methods_);
     call();
     for (const auto* X : {&heads_[0].dQ, &heads_[0].dK, &heads_[0].dV}) require_finite<T>(*X, "gradient");
+    in_one_call_ = together_ && together_->training_step(data_, losses_, mask_, 1);
+  }
+
+  // The method itself times passes that take all heads in one call.
+  std::optional<double> seconds_elsewhere(Index calls) override {
+    if (!in_one_call_) return std::nullopt;
+    const auto step = together_->training_step(data_, losses_, mask_, calls).value();
+    if (calls_left_ > 0) turns_.back() = step;
+    calls_left_ = 0;
+    return step.forward + step.backward;
+  }
+  void warm_up() override {
+    if (!in_one_call_) call();  // training_step has an untimed step of its own
   }
 
   // Heads run in parallel.
   void call() override {
+    if (in_one_call_) return void(together_->training_step(data_, losses_, mask_, 1));
     using Clock = std::chrono::steady_clock;
     const auto each_head = [&](auto&& step) {
       task_.context.for_blocks(static_cast<Index>(heads_.size()), 1, [&](Context& context, Index h, Index) {
@@ -79,18 +97,20 @@ class TrainingStep final : public TimedCall {
 
   void record(Recorder& recorder) const override {
     std::vector<double> ratios;
-    for (const Passes& turn : turns_) ratios.push_back(turn.backward / turn.forward);
+    for (const PassSeconds& turn : turns_) ratios.push_back(turn.backward / turn.forward);
     recorder.array("backward_over_forward", "1", {std::ssize(ratios)}, ratios);
   }
 
  private:
   Task task_;
   Mask mask_;
+  std::vector<HeadData<T>> data_;
+  std::vector<Matrix<T>> losses_;
+  std::vector<std::unique_ptr<Approximation<T>>> methods_;
+  std::unique_ptr<AllHeads<T>> together_;  // null: the method takes one head a call
+  bool in_one_call_ = false;               // the passes take all heads
   std::vector<TrainedHead<T>> heads_;
-  struct Passes {
-    double forward = 0, backward = 0;  // seconds
-  };
-  std::vector<Passes> turns_;
+  std::vector<PassSeconds> turns_;
   Index calls_left_ = 0;  // in the current turn
 };
 

@@ -28,12 +28,12 @@ void write(Recipe& recipe) {
   recipe.figure(
       "logit-cap", "Attention with capped logits",
       fmt::format(
-          "Left: error of the output of heads, medians over texts. Right: the byte-level model with "
+          "Left: error of the output, of each model two heads, medians over texts. Right: the byte-level model with "
           "the cap in every head, not trained with it, and with the mean of V; means over texts. 95 % intervals. "
           "{}.",
           heads_in_words(heads, n)),
       {{.title = "output of heads",
-        .cells = errors,
+        .cells = errors.where({{"input", inputs_of(first_and_last(heads))}}),
         .x = {"cap"},
         .x_label = "cap on the logits",
         .x_scale = "log2",

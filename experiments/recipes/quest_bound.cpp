@@ -84,7 +84,7 @@ void write(Recipe& recipe) {
   for (const auto& [metric, label] :
        {std::pair{"top_read", "rows that read their largest logit"}, std::pair{"certified", "rows with a proof of it"}})
     panels.push_back({.title = label,
-                      .cells = cells,
+                      .cells = cells.where({{"input", inputs_of(first_and_last(heads))}}),
                       .x = {"page"},
                       .x_label = "keys of a page",
                       .x_scale = "log2",
@@ -93,7 +93,8 @@ void write(Recipe& recipe) {
                       .interval = "median",
                       .series = {"input"}});
   recipe.figure("quest-bound", "Bounds of logits by page",
-                fmt::format("Quest with {} keys a row, a quarter. Medians over texts with 95 % intervals. {}.", n / 4,
+                fmt::format("Quest with {} keys a row, a quarter; of each model two heads. Medians over texts with 95 % "
+                            "intervals. {}.", n / 4,
                             heads_in_words(heads, n)),
                 panels);
   judge(recipe, {cells, heads, n, recipe.error_rate(heads.size())},

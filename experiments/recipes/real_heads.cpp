@@ -90,6 +90,15 @@ std::vector<std::vector<RealHead>> by_model(const std::vector<RealHead>& heads) 
   return models;
 }
 
+std::vector<RealHead> first_and_last(const std::vector<RealHead>& heads) {
+  std::vector<RealHead> shown;
+  for (const auto& of_model : by_model(heads)) {
+    shown.push_back(of_model.front());
+    if (of_model.size() > 1) shown.push_back(of_model.back());
+  }
+  return shown;
+}
+
 Cells run_on(Recipe& recipe, const RunRequest& request, const std::vector<RealHead>& heads) {
   Cells all;
   for (const auto& of_model : by_model(heads)) {
@@ -111,7 +120,8 @@ std::string heads_in_words(const std::vector<RealHead>& heads, Index n, bool own
                                  shape.nk, shape.d));
   }
   return fmt::format(
-      "Heads: {}. On the byte-level model medians are over texts; on the others over draws of the method on one text",
+      "Heads: {}. On the byte-level model medians are over texts; on the others over draws of the method on one text, so "
+      "that a method without draws gives one number there, and its interval says nothing about other texts",
       fmt::join(models, ", "));
 }
 

@@ -51,6 +51,8 @@ std::vector<RealHead> pretrained_heads(const Recipe& recipe);
 std::vector<RealHead> telling_heads_of_models(const Recipe& recipe);  // both of these
 // One list for each model.
 std::vector<std::vector<RealHead>> by_model(const std::vector<RealHead>& heads);
+// Of each model the first and the last of these heads: what a figure with a curve for each head has room for.
+std::vector<RealHead> first_and_last(const std::vector<RealHead>& heads);
 // Runs the request on these heads, with no more tokens than a model has.
 Cells run_on(Recipe& recipe, const RunRequest& request, const std::vector<RealHead>& heads);
 // For definitions: how many heads of which models, n, d, and of which replicates medians are. The mask is left out if

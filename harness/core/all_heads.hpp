@@ -7,6 +7,10 @@
 
 namespace attnbench {
 
+struct PassSeconds {
+  double forward = 0, backward = 0;
+};
+
 // The instances of one method for several heads, as one.
 template <class T>
 class AllHeads {
@@ -19,6 +23,13 @@ class AllHeads {
   // Nullopt: it runs on the processor, where the caller can time attend.
   virtual std::optional<double> seconds_on_device(std::span<const HeadData<T>> heads, Mask mask, Index calls) const {
     (void)heads, (void)mask, (void)calls;
+    return std::nullopt;
+  }
+  // Seconds of the passes of one of `calls` training steps with the loss sum_h <G_h, out_h>, with inputs that are in
+  // place already. Nullopt: gradients take one head a call.
+  virtual std::optional<PassSeconds> training_step(std::span<const HeadData<T>> heads, std::span<const Matrix<T>> G,
+                                                   Mask mask, Index calls) const {
+    (void)heads, (void)G, (void)mask, (void)calls;
     return std::nullopt;
   }
 };

@@ -45,6 +45,7 @@ class PythonHeads final : public AllHeads<T> {
       for (PyObject* const one : draws) all.append(py::handle(one));
       attend_ = py::handle(declared_->object).attr("attend_all")(all).release().ptr();
       on_device_ = py::handle(attend_).attr("on_device").cast<bool>();
+      trains_ = py::handle(attend_).attr("trains").cast<bool>();
     });
   }
   PythonHeads(const PythonHeads&) = delete;
@@ -95,6 +96,24 @@ class PythonHeads final : public AllHeads<T> {
     });
   }
 
+  std::optional<PassSeconds> training_step(std::span<const HeadData<T>> heads, std::span<const Matrix<T>> G, Mask mask,
+                                           Index calls) const override {
+    const Index keys = keys_of(heads, mask);
+    if (!trains_ || keys == 0) return std::nullopt;
+    return in_python(declared_->file, [&] {
+      Handing handing;
+      const auto [q, k, v] = stacked(heads, keys);
+      py::list of_heads;
+      for (const Matrix<T>& one : G) of_heads.append(view<T>(In<T>(one)));
+      const py::object g = py::module_::import("numpy").attr("stack")(of_heads);
+      const py::tuple extras = stacked_extras(heads, keys);
+      handing.over();
+      const py::tuple both = py::handle(attend_).attr("training_step")(calls, q, k, v, mask.causal, g, *extras);
+      handing.back();
+      return PassSeconds{both[0].template cast<double>(), both[1].template cast<double>()};
+    });
+  }
+
  private:
   static Index keys_of(std::span<const HeadData<T>> heads, Mask mask) {
     const Index nk = heads[0].K.rows();
@@ -133,7 +152,7 @@ class PythonHeads final : public AllHeads<T> {
 
   DeclaredClass declared_;
   PyObject* attend_ = nullptr;
-  bool on_device_ = false;
+  bool on_device_ = false, trains_ = false;
 };
 
 template <class T>

@@ -122,11 +122,12 @@ DeclaredClass declared_class(const py::object& object) {
   Declared declared;
   const auto text = [&](const char* name) { return object.attr(name).cast<std::string>(); };
   declared.text = {.name = text("name"),
+                   .printed = text("printed"),
                    .summary = text("summary"),
                    .formula = text("formula"),
                    .reference = text("reference"),
                    .cost = text("cost_text"),
-                   .family = "python",
+                   .family = text("family"),
                    .departure = text("departure")};
   for (const py::handle p : object.attr("parameters")) declared.parameters.push_back(parameter_of(p));
   declared.file = text("file");

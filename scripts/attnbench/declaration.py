@@ -48,12 +48,15 @@ class AllHeads:
     """attend of an instance for several heads, on arrays [heads, n, d].
 
     seconds(calls, q, k, v, ...): by the clock of the device that it runs on, if on_device.
+    training_step(calls, q, k, v, causal, g, ...): seconds of the forward and the backward pass, if it trains.
     """
 
-    def __init__(self, attend: Callable[..., Any], heads: int, seconds: Callable[..., float] | None) -> None:
+    def __init__(self, attend: Callable[..., Any], heads: int, instance: Any) -> None:
         self._attend, self._heads = attend, heads
-        self.on_device = seconds is not None
-        self.seconds = seconds
+        self.seconds: Callable[..., float] | None = getattr(instance, "seconds_on_device", None)
+        self.training_step: Callable[..., tuple[float, float]] | None = getattr(instance, "training_step", None)
+        self.on_device = self.seconds is not None
+        self.trains = self.training_step is not None
 
     def __call__(self, *given: Any) -> Any:
         return _with_heads(self._attend(*given), self._heads)
@@ -238,9 +241,9 @@ class Declaration(Entry):
         return self._of_one_head(function) if self.batched else function
 
     def attend_all(self, draws: list[tuple[Any, ...]]) -> AllHeads:
-        """What attends for the draws of several heads at once, on arrays [heads, n, d]."""
+        """The instance that attends for the draws of several heads at once, on arrays [heads, n, d]."""
         instance = self._make_all(draws)
-        return AllHeads(self._of_arrays(instance), len(draws), getattr(instance, "seconds_on_device", None))
+        return AllHeads(self._of_arrays(instance), len(draws), instance)
 
     def _of_arrays(self, instance: Any) -> Callable[..., Any]:
         if not self.tensors:

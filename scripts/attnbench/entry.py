@@ -133,13 +133,17 @@ class Entry:
                 "formula is called transcription(self, q, k, v, causal)"
             )
         self.reference = str(reference)
-        departure = getattr(self.cls, "departure", "") or ""
-        if not isinstance(departure, str):
-            raise Misuse(
-                f"{self.where}: departure is a {type(departure).__name__}; expected the text that says where the class does "
-                "something else than its reference"
-            )
-        self.departure = " ".join(departure.split())
+        self.departure = self._text(
+            "departure", "", "the text that says where the class does something else than its reference"
+        )
+        self.printed = self._text("printed", "", 'its name in figures, such as "Performer"')
+        self.family = self._text("family", "python", 'the methods whose colour it has in figures, such as "sparse"')
+
+    def _text(self, name: str, default: str, meaning: str) -> str:
+        said = getattr(self.cls, name, None) or default
+        if not isinstance(said, str):
+            raise Misuse(f"{self.where}: {name} is a {type(said).__name__}; expected {meaning}")
+        return " ".join(said.split())
 
     def _needs(self, attribute: str) -> list[tuple[str, str, str, str, str]]:
         """Name, rows, columns, values and meaning of the arrays that a dict of the class names."""

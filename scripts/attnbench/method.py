@@ -118,6 +118,12 @@ class Method:
     departure: str = ""
     """Where the method does something else than its `reference`, and why, for `describe`."""
 
+    printed: str = ""
+    """Its name in figures; without one, `name` with a capital."""
+
+    family: str = "python"
+    """The methods whose colour it has in figures: "linear", "sparse", "low-rank", ..."""
+
     backend: str | None = None
     """"torch": every function takes and returns torch tensors [heads, n, d], on the device and in the dtype that the
     parameters `device` and `dtype` of its spec name; `compile` is the third that such a class gets. The constructor is given

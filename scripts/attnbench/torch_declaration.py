@@ -95,7 +95,7 @@ class TorchDeclaration(Declaration):
             device=place.device, dtype=place.dtype, compile=place.compile,
         )  # fmt: skip
         own_gradients = own(self.cls, Method, "gradients") is not None
-        return torch_backend.Placed(instance, place, self.takes_causal, own_gradients)
+        return torch_backend.Placed(instance, place, self.takes_causal, own_gradients, self.differentiates)
 
     def memory(self, values: dict[str, Any], shape: tuple[Any, ...]) -> float | None:
         """Bytes of one attend, in the type that it computes in."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
-# to other libraries (peers.sh), threads, exponents, memory, decoding, gradients, spectra.
+# to other libraries (peers.sh), threads, exponents, memory, what a tenth of the FLOPs buys, decoding, gradients, spectra.
 #   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file, which is replaced (default results/bench.db)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -57,6 +57,15 @@ for ((n = 4096; n <= longest; n *= 4)); do
   attnbench "speed:blocks=5,turn=$turn,pair=false" "${field[@]}" --match "flops=$((n * 100000))" \
     -n "$n" -d 64 --threads 1 --bidirectional
 done
+
+echo "== the methods since 2022, n = 16384, at a tenth of exact attention's FLOPs"
+since=()
+for method in sampled hyper kdeformer magicpig wildcat thinformer randomised lara eva skyformer linear:features=polysketch \
+              quest moba sparge xattention vertical-slash loki sparq evict mra multipole; do
+  since+=(--method "$method")
+done
+attnbench "speed:blocks=5,turn=$turn" "${since[@]}" --match "flops=$((16384 * 16384 * 64 * 4 / 10))" \
+  -n 16384 -d 64 --threads 1 --bidirectional
 
 echo "== decoding"
 attnbench "decode:blocks=$((4 * blocks)),from=1000" --method softmax --method linear --method performer \

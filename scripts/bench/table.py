@@ -97,6 +97,7 @@ class Table:
         yield from self.threads()
         yield from self.lengths()
         yield from self.field()
+        yield from self.since_2022()
         yield from self.decoding()
         yield from self.gradients()
 
@@ -152,6 +153,7 @@ class Table:
 
     def lengths(self) -> Iterator[Line]:
         cells = _matching(self.all.cells, {"experiment": "speed", "heads": 1, "pair": True})
+        cells = cells[cells["blocks"] != 5]  # since_2022
         longest = cells["n"].max()
         for causal in (0, 1):
             for method in dict.fromkeys(cells["method"]):
@@ -193,6 +195,13 @@ class Table:
             yield Line(f"exponent, equal FLOPs a token: {name}", asked, np.array(slopes), more=False)
             peak = self.values("peak_bytes", method=of_name.sort_values("n")["method"].iloc[-1], n=sizes[-1], **where)
             yield Line(f"MiB beyond inputs and output, n = {sizes[-1]:.0f}: {name}", None, peak / 2**20)
+
+    def since_2022(self) -> Iterator[Line]:
+        """Exact attention's time over that of each method at a tenth of its FLOPs."""
+        where = {"experiment": "speed", "heads": 1, "pair": True, "blocks": 5, "n": 16384}
+        for method in dict.fromkeys(_matching(self.all.cells, where)["method"]):
+            found = self.values("speedup", method=method, **where)
+            yield Line(f"times faster than exact attention at a tenth of its FLOPs: {method}", 4, found)
 
     def decoding(self) -> Iterator[Line]:
         for method in ("linear", "performer"):

@@ -130,6 +130,10 @@ REFUSED = {
         r"needs is a list; expected a dict, such as needs = \{\"gate\": \(\"n\", 1\)\}",
     ),
     "departure_is_no_text": (f"class Mine:\n    departure = True\n{ATTEND}", r"departure is a bool; expected the text"),
+    "printed_is_no_text": (
+        f"class Mine:\n    printed = 3\n{ATTEND}",
+        r"printed is a int; expected its name in figures",
+    ),
     "unknown_normaliser": (
         f"class Mine:\n    claims = {{'normaliser': 'rows'}}\n{ATTEND}",
         r"claim normaliser = 'rows'; expected row_sums, none, l2",
@@ -337,6 +341,21 @@ class PythonPluginTest(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         json.loads(made.stdout)
         self.assertIn("nothing to see here", made.stderr)
+
+    def test_a_class_has_the_name_and_the_colour_in_figures_that_it_gives(self) -> None:
+        file = self.written(
+            f"class Mine:\n    printed, family = 'My method, 2026', 'sparse'\n{ATTEND}class Plain:\n{ATTEND}"
+        )
+        words = ["--method", "mine", "--method", "plain", "--method", "local", "-n", "16", "-d", "4"]
+        self.done("run", "attention-error", *words, "--results", self.results, "--plugin", file)
+        figures = str(self.folder / "figures")
+        self.done("plot", self.results, "--y", "relative_output_error", "--format", "svg", "--table", "markdown",
+                  "-o", figures, "--style", "paper", "--plugin", file)  # fmt: skip
+        (drawn,) = Path(figures).glob("*.json")
+        (looks,) = (panel["series"] for panel in json.loads(drawn.read_text())["panels"])
+        self.assertEqual(looks["mine"]["name"], "My method, 2026")
+        self.assertEqual(looks["mine"]["family"], looks["local"]["family"])
+        self.assertEqual((looks["plain"]["name"], looks["plain"]["family"]), ("Plain", "python"))
 
     def test_files_that_are_no_plugins_are_refused_in_one_line(self) -> None:
         for name, (text, words) in REFUSED.items():

@@ -52,9 +52,9 @@ class TorchBackendTest(unittest.TestCase):
 
     # --- check ---
 
-    def checked(self, *specs: str, code: int = 0) -> dict[str, str]:
+    def checked(self, *specs: str, code: int = 0, pretend: bool = False) -> dict[str, str]:
         """The report of each spec, from one command: to import torch takes longer than a check."""
-        made = attnbench("check", *specs)
+        made = attnbench("check", *specs, pretend=pretend)
         self.assertEqual(made.returncode, code, made.stdout + made.stderr)
         reports = re.split(r"^(?=\S+$)", made.stdout, flags=re.MULTILINE)
         return {report.partition("\n")[0]: report for report in reports if report}
@@ -93,6 +93,45 @@ class TorchBackendTest(unittest.TestCase):
         reports = self.checked(*specs, *in_half)
         self.assertEqual(len(reports), 6)
         self.assertEqual(sum("exact-when    PASS" in reports[spec] for spec in specs), 3)
+
+    def test_memory_of_a_device_is_that_of_its_allocator(self) -> None:
+        """The pretended one gives 4096 bytes. PyTorch's formula declares 8 MB."""
+        spec = "torch-softmax:device=cuda:2,implementation=math"
+        self.assertRegex(
+            self.checked(spec, code=1, pretend=True)[spec], r"memory +FAIL +7\.33e\+06 .* declared 8\.39 MB, n = 1024"
+        )
+
+    def test_memory_is_declared_in_the_type_that_is_computed_in(self) -> None:
+        sys.path.insert(0, str(BUILD / "python"))
+        from attnbench.entries import entry_of
+        from attnbench.torch_declaration import TorchDeclaration
+        from attnbench.torch_methods.local import TorchLocal
+
+        declared = entry_of(TorchLocal, "local.py")
+        assert isinstance(declared, TorchDeclaration)
+        values = {"window": 64, "device": "cpu", "compile": False}
+        for cell, dtype, size in (("float64", "precision", 8), ("float32", "precision", 4), ("float32", "bfloat16", 2)):
+            shape = (4096, 4096, 64, 64, False, 0, 4096, cell)
+            self.assertEqual(declared.memory({**values, "dtype": dtype}, shape), size * 3 * 4096 * (3 * 64 + 128))
+
+    def test_blocks_of_rows_are_exact_attention(self) -> None:
+        """A GPU computes float64 by them."""
+        import torch
+
+        sys.path.insert(0, str(BUILD / "python"))
+        from attnbench.torch_methods import softmax
+
+        q, k = torch.randn(2, 2, 20, 8, dtype=torch.float64)
+        v = torch.randn(2, 20, 5, dtype=torch.float64)
+        for causal in (False, True):
+            exact = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1.0)
+            with mock.patch.object(softmax, "ROWS", 7):
+                self.assertLess((softmax.by_rows(q, k, v, causal) - exact).abs().max().item(), 1e-12)
+
+    def test_a_class_may_have_a_backward_pass_of_its_own_or_none(self) -> None:
+        reports = self.checked("by-hand", "forward-only")
+        self.assertRegex(reports["by-hand"], r"gradients +PASS")
+        self.assertRegex(reports["forward-only"], r"gradients +SKIPPED")
 
     def test_a_kernel_in_triton_is_exact_attention(self) -> None:
         """Triton's interpreter runs it on the processor, where bfloat16 is not right."""
@@ -297,6 +336,15 @@ class TorchBackendTest(unittest.TestCase):
             and row["metric"] in ("peak_bytes", "fma_peak", "exp_rate", "bandwidth")
         }
         self.assertEqual(of_device, {("peak_bytes", 4096), ("fma_peak", 1e15), ("exp_rate", 2e15), ("bandwidth", 3e15)})
+
+    def test_a_training_step_takes_all_heads_in_one_call(self) -> None:
+        """By the clock of the pretended device, each pass takes 2.5 ms, however many heads there are."""
+        words = ("training-step:blocks=3,turn=1", "-n", "64", "-d", "8", "--heads", "3", "--threads", "1")
+        self.measured(*words, "--method", "relu", "--method", "by-hand", "--device", "cuda:2", pretend=True)
+        for spec in ("relu:device=cuda:2", "by-hand:device=cuda:2"):  # by autograd, and by the class's own gradients
+            self.assertAlmostEqual(self.values("seconds")[spec], 0.005, 12)
+            self.assertAlmostEqual(self.values("backward_over_forward")[spec], 1, 12)
+            self.assertEqual(self.values("peak_bytes")[spec], 4096)
 
     def test_a_device_is_timed_by_its_own_events(self) -> None:
         import torch

@@ -79,7 +79,8 @@ TEST_CASE("a definition says which heads were measured, and of which replicates 
       heads_in_words(telling_heads_of_models(Recipe(RecipeSize::full)), 1024) ==
       "Heads: 12 of the byte-level model (causal, n = 1024, d = 64), 6 of MiniLM (bidirectional, n = 512, d = 32), 3 "
       "of Whisper's encoder (bidirectional, n = 1024, d = 64). On the byte-level model medians are over texts; on the "
-      "others over draws of the method on one text");
+      "others over draws of the method on one text, so that a method without draws gives one number there, and its "
+      "interval says nothing about other texts");
   CHECK(has(heads_in_words(pretrained_heads(Recipe(RecipeSize::quick)), 64, false),
             "2 of MiniLM (n = 64, d = 32), 2 of Whisper's encoder (n = 64, d = 64)"));
 }

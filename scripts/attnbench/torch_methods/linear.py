@@ -22,6 +22,7 @@ class TorchLinear:
     """
 
     backend = "torch"
+    printed, family = "Linear, PyTorch", "linear"
     reference = "Katharopoulos et al. 2020, arXiv:2006.16236, eq. 7"
     claims = {
         "row_stochastic": True,

@@ -17,6 +17,7 @@ class TorchLocal:
     """
 
     backend = "torch"
+    printed, family = "Local window, PyTorch", "sparse"
     reference = "Beltagy et al. 2020, arXiv:2004.05150, section 3.1"
     parameters = {"window": Parameter(64, "half width w: row i sees |i - j| <= w", minimum=0, budget=True)}
 

@@ -22,6 +22,7 @@ class TorchPerformer:
     """
 
     backend = "torch"
+    printed, family = "Performer, PyTorch", "positive"
     reference = "Choromanski et al. 2020, arXiv:2009.14794, Lemma 1"
     departure = 'rows of W are independent and not orthogonal; state = {"projection": W} gives others'
     claims = {"row_stochastic": True, "non_negative": True, "permutation_equivariant": True, "unbiased": True}

@@ -40,6 +40,7 @@ class TorchSoftmax:
     """
 
     backend = "torch"
+    printed, family = "Softmax (exact), PyTorch", "exact"
     reference = "Vaswani et al. 2017, arXiv:1706.03762, eq. 1"
     parameters = {
         "implementation": Parameter(

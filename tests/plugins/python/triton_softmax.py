@@ -52,6 +52,7 @@ class TritonSoftmax:
     """
 
     backend = "torch"
+    printed, family = "Softmax (exact), Triton", "exact"
     reference = "Dao et al. 2022, arXiv:2205.14135, algorithm 1"
     claims = {
         "row_stochastic": True,
