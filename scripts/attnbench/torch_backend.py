@@ -196,7 +196,7 @@ class Placed:
         return seconds
 
     def _seconds_of(self, calls: int, begin: float, *parts: Callable[[], Any]) -> list[float]:
-        """Of each part of one of so many calls. What has passed since `begin` was conversion. One call more comes first and is
+        """Of each part of one of so many calls. The time since `begin` was conversion. One call more comes first and is
         not timed: a device has rested while tensors moved, and its clock has fallen.
         """
         self._place.synchronise()
