@@ -60,11 +60,11 @@ done
 
 echo "== the methods since 2022, n = 16384, at a tenth of exact attention's FLOPs"
 since=()
-for method in sampled hyper kdeformer magicpig wildcat thinformer randomised lara eva skyformer linear:features=polysketch \
-              quest moba sparge xattention vertical-slash loki sparq evict mra multipole; do
+for method in sampled hyper kdeformer magicpig wildcat thinformer lara eva skyformer performer:features=polysketch \
+              quest moba loki sparq evict mra multipole; do
   since+=(--method "$method")
 done
-attnbench "speed:blocks=5,turn=$turn" "${since[@]}" --match "flops=$((16384 * 16384 * 64 * 4 / 10))" \
+attnbench "speed:blocks=6,turn=$turn" "${since[@]}" --match "flops=$((16384 * 16384 * 64 * 4 / 10))" \
   -n 16384 -d 64 --threads 1 --bidirectional
 
 echo "== decoding"
