@@ -228,6 +228,13 @@ void add_any(const Message& plain, const std::shared_ptr<Informants>& informants
     add_experiment(plain, asking);
 }
 
+// Whether an earlier plugin has brought the same entry: the methods in PyTorch come with each plugin in PyTorch.
+bool is_there(const Message& plain) {
+  const Catalogue& all = catalogue(plain.at("plural").get<std::string>());
+  const std::string name = plain.at("text").at("name"), file = plain.at("files").at(0);
+  return all.has(name) && all.source_files(name).front() == file;
+}
+
 }  // namespace
 
 void register_stand_ins() {
@@ -236,7 +243,8 @@ void register_stand_ins() {
   for (const auto& file : files) informants->with({file});  // they load their plugins at the same time
   for (const auto& file : files) {
     const Message all = informants->with({file}).ask({{"do", "entries"}});
-    for (const Message& plain : all.at("entries")) add_any(plain, informants);
+    for (const Message& plain : all.at("entries"))
+      if (!is_there(plain)) add_any(plain, informants);
     if (!duplicate_registrations().empty()) throw Misuse(fmt::format("plugin {}: {}", file.string(), taken_name()));
   }
 }

@@ -346,7 +346,7 @@ class PythonPluginTest(unittest.TestCase):
         file = self.written(
             f"class Mine:\n    printed, family = 'My method, 2026', 'sparse'\n{ATTEND}class Plain:\n{ATTEND}"
         )
-        words = ["--method", "mine", "--method", "plain", "--method", "local", "-n", "16", "-d", "4"]
+        words = ["--method", "mine", "--method", "plain", "--method", "local", "-n", "16,32", "-d", "4"]
         self.done("run", "attention-error", *words, "--results", self.results, "--plugin", file)
         figures = str(self.folder / "figures")
         self.done("plot", self.results, "--y", "relative_output_error", "--format", "svg", "--table", "markdown",

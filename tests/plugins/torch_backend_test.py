@@ -94,6 +94,17 @@ class TorchBackendTest(unittest.TestCase):
         self.assertEqual(len(reports), 6)
         self.assertEqual(sum("exact-when    PASS" in reports[spec] for spec in specs), 3)
 
+    def test_two_plugins_in_pytorch_share_the_methods_that_come_with_them(self) -> None:
+        (self.folder / "second.py").write_text(
+            "class Second:\n    backend = 'torch'\n\n    def attend(self, q, k, v, causal):\n        return v.clone()\n"
+        )
+        words = ("--plugin", str(self.folder / "second.py"), "--plugin", "attnbench.torch_methods.softmax:TorchSoftmax")
+        self.measured(
+            "attention-error", "-n", "16", "-d", "4", *words,
+            *(word for spec in ("second", "relu", "torch-softmax") for word in ("--method", spec)),
+        )  # fmt: skip
+        self.assertEqual(len(self.values("relative_output_error")), 3)
+
     def test_memory_of_a_device_is_that_of_its_allocator(self) -> None:
         """The pretended one gives 4096 bytes. PyTorch's formula declares 8 MB."""
         spec = "torch-softmax:device=cuda:2,implementation=math"
