@@ -25,6 +25,9 @@ IndexRun run_between(Index begin, Index end, Index first, Index step) {
 namespace {
 
 constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
+// A product with few keys costs more than copying them. Where the runs of a tile are shorter than this in the mean, its
+// keys and values are packed first, so many at a time.
+constexpr Index short_run = 8, packed_columns = 512;
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
@@ -81,11 +84,15 @@ class TileSoftmax {
   void add(Context& context, size_t part, IndexRun rows, bool alone) {
     columns_.lay(pattern_, part, rows, mask_, head_.K.rows());
     fetch_next(rows);
-    const bool one_piece = columns_.width() <= tile_columns;
+    const auto runs = std::ssize(columns_.runs());
+    packed_ = runs > 1 && columns_.width() < short_run * runs;
+    const Index most = packed_ ? packed_columns : tile_columns;
+    const bool one_piece = columns_.width() <= most;
     if (alone && !one_piece) view(out_, rows).setZero();
-    for (Index column = 0; column < columns_.width(); column += tile_columns) {
-      piece_ = {column, std::min(column + tile_columns, columns_.width())};
+    for (Index column = 0; column < columns_.width(); column += most) {
+      piece_ = {column, std::min(column + most, columns_.width())};
       const Out<T> W = weights(rows.count);
+      if (packed_) pack(W);
       logits(context, rows, W);
       if (alone && one_piece) {
         for (Index r = 0; r < rows.count; ++r) normalise(context, rows.first + r * rows.step, r, W);
@@ -148,13 +155,33 @@ class TileSoftmax {
     }
   }
 
+  // Copies the keys and values of the piece next to each other.
+  void pack(const Out<T>& W) {
+    if (keys_.rows() == 0) {
+      keys_.resize(packed_columns, head_.K.cols());
+      values_.resize(packed_columns, head_.V.cols());
+    }
+    Index to = 0;
+    for_runs(W, [&](IndexRun run, const Out<T>&) {
+      for (Index l = 0; l < run.count; ++l, ++to) {
+        keys_.row(to) = head_.K.row(run.first + l * run.step);
+        values_.row(to) = head_.V.row(run.first + l * run.step);
+      }
+    });
+  }
+
   void logits(Context& context, IndexRun rows, const Out<T>& W) const {
     const In<T> Q = view(head_.Q, rows);
+    if (packed_) return multiply_transposed<T>(context, Q, row_block(In<T>(keys_), 0, W.cols()), W);
     for_runs(W, [&](IndexRun keys, Out<T> part) { multiply_transposed<T>(context, Q, view(head_.K, keys), part); });
   }
 
   void gather_values(Context& context, IndexRun rows, const Out<T>& W, bool add) {
     const Out<T> block = view(out_, rows);
+    if (packed_) {
+      const In<T> values = row_block(In<T>(values_), 0, W.cols());
+      return add ? multiply_add<T>(context, W, values, block) : multiply<T>(context, W, values, block);
+    }
     for_runs(W, [&](IndexRun keys, Out<T> part) {
       if (add)
         multiply_add<T>(context, part, view(head_.V, keys), block);
@@ -238,6 +265,8 @@ class TileSoftmax {
   TileColumns columns_;
   TileColumns::Segment piece_;
   Matrix<T> memory_;
+  bool packed_ = false;
+  Matrix<T> keys_, values_;  // of the piece, if they are packed
 };
 
 bool each_row_is_in_one(std::vector<PatternPart> parts, Index nq) {

@@ -14,25 +14,39 @@ bool before(const IndexRun& a, const IndexRun& b) {
   return a.first < b.first;
 }
 
+bool same(const IndexRun& a, const IndexRun& b) { return a.first == b.first && a.count == b.count && a.step == b.step; }
+
 }  // namespace
 
 void TileColumns::lay(const SparsePattern& pattern, size_t part, IndexRun rows, Mask mask, Index nk) {
   given_.clear();
-  ends_.clear();
+  of_rows_.clear();
   for (Index r = 0; r < rows.count; ++r) {
     const Index i = rows.first + r * rows.step;
-    if (const Index visible = mask.visible(i, nk); visible > 0) {
-      const size_t row = given_.size();
-      size_t kept = row;
-      pattern.keys(part, i + mask.offset, visible, given_);
-      for (size_t k = row; k < given_.size(); ++k)
-        if (given_[k].count > 0) given_[kept++] = given_[k];
-      given_.resize(kept);
-    }
-    ends_.push_back(given_.size());
+    take(pattern, part, i + mask.offset, mask.visible(i, nk));
   }
   unite();
   place();
+}
+
+// Appends the runs of the next row.
+void TileColumns::take(const SparsePattern& pattern, size_t part, Index position, Index visible) {
+  Entries own{given_.size(), given_.size()};
+  if (visible > 0) {
+    pattern.keys(part, position, visible, given_);
+    for (size_t k = own.begin; k < given_.size(); ++k)
+      if (given_[k].count > 0) given_[own.end++] = given_[k];
+    given_.resize(own.end);
+  }
+  const auto at = [&](size_t entry) { return given_.begin() + static_cast<std::ptrdiff_t>(entry); };
+  if (!of_rows_.empty()) {
+    const Entries before = of_rows_.back();
+    if (std::equal(at(before.begin), at(before.end), at(own.begin), at(own.end), same)) {
+      given_.resize(own.begin);
+      own = before;
+    }
+  }
+  of_rows_.push_back(own);
 }
 
 void TileColumns::unite() {
@@ -60,17 +74,27 @@ size_t TileColumns::place_of(const IndexRun& run) const {
 
 void TileColumns::place() {
   segments_.clear();
-  segment_ends_.clear();
-  size_t next = 0;
-  for (const size_t end : ends_) {
-    const size_t first = segments_.size();
-    for (; next < end; ++next) {
-      const size_t of = place_of(given_[next]);
-      const Index column = columns_[of] + (given_[next].first - runs_[of].first) / given_[next].step;
-      segments_.push_back({column, column + given_[next].count});
+  const bool all_alike =
+      std::all_of(of_rows_.begin(), of_rows_.end(), [&](const Entries& row) { return row == of_rows_.front(); });
+  if (all_alike) {  // each row sees all columns
+    if (width() > 0) segments_.push_back({0, width()});
+    std::fill(of_rows_.begin(), of_rows_.end(), Entries{0, segments_.size()});
+    return;
+  }
+  Entries given, placed;
+  for (Entries& row : of_rows_) {
+    if (row.begin == row.end || row != given) {
+      given = row;
+      const size_t first = segments_.size();
+      for (size_t next = row.begin; next < row.end; ++next) {
+        const size_t of = place_of(given_[next]);
+        const Index column = columns_[of] + (given_[next].first - runs_[of].first) / given_[next].step;
+        segments_.push_back({column, column + given_[next].count});
+      }
+      join(first);
+      placed = {first, segments_.size()};
     }
-    join(first);
-    segment_ends_.push_back(segments_.size());
+    row = placed;
   }
 }
 

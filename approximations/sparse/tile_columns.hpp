@@ -22,19 +22,25 @@ class TileColumns {
   const std::vector<Index>& columns() const { return columns_; }  // the column of each run's first key; then the width
   Index width() const { return columns_.back(); }
   std::span<const Segment> segments(Index row) const {  // of the columns that a row of the tile sees, ascending
-    const auto r = static_cast<size_t>(row);
-    const size_t begin = r == 0 ? 0 : segment_ends_[r - 1];
-    return {segments_.data() + begin, segment_ends_[r] - begin};
+    const auto [begin, end] = of_rows_[static_cast<size_t>(row)];
+    return {segments_.data() + begin, end - begin};
   }
 
  private:
+  void take(const SparsePattern& pattern, size_t part, Index position, Index visible);
   void unite();
   size_t place_of(const IndexRun& run) const;
   void place();
   void join(size_t first);
 
+  // Entries [begin, end) of given_, and then of segments_. Rows that have the same runs as the row before share them.
+  struct Entries {
+    size_t begin = 0, end = 0;
+    bool operator==(const Entries&) const = default;
+  };
+
   std::vector<IndexRun> given_, runs_;
-  std::vector<size_t> ends_, segment_ends_;  // the end of each row's entries in given_ and segments_
+  std::vector<Entries> of_rows_;
   std::vector<Index> columns_;
   std::vector<Segment> segments_;
 };

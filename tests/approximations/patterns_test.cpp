@@ -530,6 +530,34 @@ TEST_CASE("long rows are put together exactly from their pieces", "[methods]") {
   }
 }
 
+TEST_CASE("keys that lie apart are put together exactly, shared by rows or not, in one piece or several", "[methods]") {
+  const TestHead problem = gaussian_problem({.nq = 70, .nk = 1700, .d = 6, .dv = 4}, 1.5);
+  const auto scattered = [](Index j, Index shift, Index share) { return (7919 * j + 131 * shift) % 1000 < share; };
+  for (const Index share : {30, 450})  // some 50 keys of 1700, and 765
+    for (const Index rows_alike : {1, 20, 1000})
+      for (const Mask mask : {Mask{}, Mask{.keys = 1600}, Mask{.causal = true, .offset = 1630}}) {
+        INFO("share " << share << ", alike " << rows_alike << ", " << to_string(mask));
+        const auto sees = [&](Index p, Index j) {
+          const Index i = p - mask.offset;
+          return i != 3 && i != 64 && scattered(j, i / rows_alike, share);
+        };
+        Matrix<double> out(70, 4), expected = Matrix<double>::Zero(70, 4);
+        Context context;
+        sparse_softmax<double>(Planted(sees), problem.head.view(), mask, context, out);
+        for (Index i = 0; i < 70; ++i) {
+          double sum = 0;
+          for (Index j = 0; j < mask.visible(i, 1700); ++j) {
+            if (!sees(i + mask.offset, j)) continue;
+            const double weight = std::exp(problem.head.Q.row(i).dot(problem.head.K.row(j)));
+            sum += weight;
+            expected.row(i) += weight * problem.head.V.row(j);
+          }
+          if (sum > 0) expected.row(i) /= sum;
+        }
+        CHECK(difference(out, expected) < tolerance);
+      }
+}
+
 TEST_CASE("keys outside of the pattern are not read, even where they are no numbers", "[methods]") {
   TestHead problem = square(65);
   problem.head.K.bottomRows(20).setConstant(std::numeric_limits<double>::quiet_NaN());
