@@ -25,9 +25,10 @@ IndexRun run_between(Index begin, Index end, Index first, Index step) {
 namespace {
 
 constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
-// A product with few keys costs more than copying them. Where the runs of a tile are shorter than this in the mean, its
-// keys and values are packed first, so many at a time.
-constexpr Index short_run = 8, packed_columns = 512;
+// Several rows' product with few keys costs more than copying these keys. Where the runs of a tile are shorter than
+// this in the mean, its keys and values are packed first, so many at a time. (evict at a tenth of softmax's FLOPs, n =
+// 4096: 1.7 times as fast. A single row took longer so.)
+constexpr Index short_run = 8, packed_rows = 4, packed_columns = 512;
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
@@ -85,7 +86,7 @@ class TileSoftmax {
     columns_.lay(pattern_, part, rows, mask_, head_.K.rows());
     fetch_next(rows);
     const auto runs = std::ssize(columns_.runs());
-    packed_ = runs > 1 && columns_.width() < short_run * runs;
+    packed_ = rows.count >= packed_rows && runs > 1 && columns_.width() < short_run * runs;
     const Index most = packed_ ? packed_columns : tile_columns;
     const bool one_piece = columns_.width() <= most;
     if (alone && !one_piece) view(out_, rows).setZero();
