@@ -98,7 +98,7 @@ class TorchBackendTest(unittest.TestCase):
         (self.folder / "second.py").write_text(
             "class Second:\n    backend = 'torch'\n\n    def attend(self, q, k, v, causal):\n        return v.clone()\n"
         )
-        words = ("--plugin", str(self.folder / "second.py"), "--plugin", "attnbench.torch_methods.softmax:TorchSoftmax")
+        words = ("--plugin", str(self.folder / "second.py"))
         self.measured(
             "attention-error", "-n", "16", "-d", "4", *words,
             *(word for spec in ("second", "relu", "torch-softmax") for word in ("--method", spec)),
@@ -107,7 +107,7 @@ class TorchBackendTest(unittest.TestCase):
 
     def test_memory_of_a_device_is_that_of_its_allocator(self) -> None:
         """The pretended one gives 4096 bytes. PyTorch's formula declares 8 MB."""
-        spec = "torch-softmax:device=cuda:2,implementation=math"
+        spec = "torch-softmax:implementation=math,device=cuda:2"
         self.assertRegex(
             self.checked(spec, code=1, pretend=True)[spec], r"memory +FAIL +7\.33e\+06 .* declared 8\.39 MB, n = 1024"
         )

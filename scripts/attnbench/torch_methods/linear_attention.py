@@ -17,8 +17,10 @@ def flops_of_features(shape: Shape, features: int) -> float:
 
 
 def bytes_of_features(shape: Shape, features: int) -> float:
-    """Bytes beyond inputs and results: features of queries and keys, and two tensors on the way to them."""
-    return float(shape.itemsize * (shape.nq + 3 * shape.nk) * features)
+    """Bytes beyond inputs and results: features of queries and keys, and two tensors on the way to them. A processor
+    multiplies half precision in float.
+    """
+    return float(max(4, shape.itemsize) * (shape.nq + 3 * shape.nk) * features)
 
 
 def linear_attention(queries: torch.Tensor, keys: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
