@@ -92,11 +92,12 @@ void write(Recipe& recipe) {
                       .y_label = "share of rows",
                       .interval = "median",
                       .series = {"input"}});
-  recipe.figure("quest-bound", "Bounds of logits by page",
-                fmt::format("Quest with {} keys a row, a quarter; of each model two heads. Medians over texts with 95 % "
-                            "intervals. {}.", n / 4,
-                            heads_in_words(heads, n)),
-                panels);
+  recipe.figure(
+      "quest-bound", "Bounds of logits by page",
+      fmt::format("Quest with {} keys a row, a quarter; of each model two heads. Medians over texts with 95 % "
+                  "intervals. {}.",
+                  n / 4, heads_in_words(heads, n)),
+      panels);
   judge(recipe, {cells, heads, n, recipe.error_rate(heads.size())},
         fmt::format(", the median over texts. {}", heads_in_words(heads, n)));
 }

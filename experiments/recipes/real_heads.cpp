@@ -120,7 +120,8 @@ std::string heads_in_words(const std::vector<RealHead>& heads, Index n, bool own
                                  shape.nk, shape.d));
   }
   return fmt::format(
-      "Heads: {}. On the byte-level model medians are over texts; on the others over draws of the method on one text, so "
+      "Heads: {}. On the byte-level model medians are over texts; on the others over draws of the method on one text, "
+      "so "
       "that a method without draws gives one number there, and its interval says nothing about other texts",
       fmt::join(models, ", "));
 }

@@ -172,8 +172,8 @@ TEST_CASE("gaussian-queries: the kurtosis of normal and of spherical queries, an
   // D^2 is d on a sphere, so that the kurtosis is d / (d + 2) of the normal one.
   const auto sphere = measured(double_cell("gaussian-queries", "softmax", shape, "sphere"));
   CHECK(sphere["kurtosis"] == Approx(4.0 / 6).margin(0.02));
-  // Entries |x| of normal x have a mean, and 3.8692 times their squared variance as fourth moment. With four of them the
-  // kurtosis is (d - 1 + 3.8692) / (d + 2); about 0 instead of the mean it would be another.
+  // Entries |x| of normal x have a mean, and 3.8692 times their squared variance as fourth moment. With four of them
+  // the kurtosis is (d - 1 + 3.8692) / (d + 2); about 0 instead of the mean it would be another.
   const auto positive = measured(double_cell("gaussian-queries", "softmax", shape, "signs:positive=1"));
   CHECK(positive["kurtosis"] == Approx((4 - 1 + 3.8692) / 6).margin(0.06));
   CHECK(positive["order_of_mean"] > 0.9);
