@@ -27,7 +27,7 @@ namespace {
 constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
 // Several rows' product with few keys costs more than copying these keys. Where the runs of a tile are shorter than
 // this in the mean, its keys and values are packed first, so many at a time. (evict at a tenth of softmax's FLOPs, n =
-// 4096: 1.7 times as fast. A single row took longer so.)
+// 4096: 2.2 times as fast. A single row took longer so.)
 constexpr Index short_run = 8, packed_rows = 4, packed_columns = 512;
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
