@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "harness/core/torch_place.hpp"
-#include "harness/linalg/products.hpp"
+#include "harness/linalg/rows.hpp"
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/timing/turns.hpp"
 
@@ -145,6 +145,7 @@ class Decoding final : public Decoded {
 
   void record(Recorder& recorder) const override {
     recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
+    recorder.scalar("row_error", "1", row_error_);
     record_rounding(task_.cell.method, rounding_, recorder);
   }
   const std::vector<double>& from_seconds() const override { return from_seconds_; }
@@ -159,7 +160,9 @@ class Decoding final : public Decoded {
   // Throws NumericallyInvalid if the first step of head 0 is wrong.
   void check() {
     require_finite<T>(here_.output(), "step");
-    const Matrix<double> want = row_in_double();
+    const HeadData<double> seen = seen_in_double();
+    const Matrix<double> exact = exact_row(seen), want = row_in_double(seen);
+    row_error_ = (here_.output().template cast<double>() - exact).norm() / (exact.norm() + 1e-300);
     rounding_ = (here_.output().template cast<double>() - want).norm() / (want.norm() + 1e-300);
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
     // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
@@ -169,13 +172,26 @@ class Decoding final : public Decoded {
           fmt::format("a step differs from causal attention in double by {:.1e} of the row's norm", rounding_));
   }
 
-  // Row n of causal attention, from the same draw.
-  Matrix<double> row_in_double() const {
-    const Index last = given_.n;
-    const HeadPart<T> part = tokens(given_.heads[0], 0, last + 1);
+  // Tokens 0 to n of head 0.
+  HeadData<double> seen_in_double() const {
+    const HeadPart<T> part = tokens(given_.heads[0], 0, given_.n + 1);
     const Head<T> seen = part.view();
-    const HeadData<double> head{seen.Q.template cast<double>(), seen.K.template cast<double>(),
-                                seen.V.template cast<double>(), *seen.extra};
+    return {seen.Q.template cast<double>(), seen.K.template cast<double>(), seen.V.template cast<double>(),
+            *seen.extra};
+  }
+
+  // Row n of exact attention.
+  Matrix<double> exact_row(const HeadData<double>& head) const {
+    Matrix<double> weights(1, head.K.rows()), row(1, head.V.cols());
+    multiply_transposed<double>(task_.context, head.Q.bottomRows(1).eval(), head.K, weights);
+    softmax_within<double>(task_.context, weights, 0, 0, weights.cols());
+    multiply<double>(task_.context, weights, head.V, row);
+    return row;
+  }
+
+  // Row n of causal attention, from the same draw.
+  Matrix<double> row_in_double(const HeadData<double>& head) const {
+    const Index last = given_.n;
     const Tensors state = methods_[0]->state();
     const auto method = make_approximation<double>({.shape = task_.cell.problem.shape,
                                                     .params = task_.cell.method,
@@ -207,8 +223,9 @@ class Decoding final : public Decoded {
   Tokens<T> given_;
   typename Walk<T>::Methods methods_;
   Walk<T> here_, from_;
-  size_t state_bytes_;   // of all heads, at position n
-  double rounding_ = 0;  // |step - row in double| / |row in double| of head 0
+  size_t state_bytes_;    // of all heads, at position n
+  double rounding_ = 0;   // |step - row in double| / |row in double| of head 0
+  double row_error_ = 0;  // |step - row of exact attention| / |that row| of head 0
   Index from_calls_ = 1;
   std::vector<double> from_seconds_;
 };
@@ -242,6 +259,7 @@ std::vector<Metric> metrics() {
              {{"tokens_per_second", "1/s", "steps per second, one sample a block"},
               {"growth", "1", "seconds over those of a step at position `from`, timed before it in the same block"},
               {"state_bytes", "B", "what the decoders of all heads keep at position n"},
+              {"row_error", "1", "|step - row of exact attention in double| / |that row|, at position n of head 0"},
               {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0"}});
   return all;
 }

@@ -40,7 +40,7 @@ endforeach()
 # gcc tunes for AMD's Zen by breaking some sums of products into multiplications and additions and leaving others fused,
 # by the shape of a tile: an entry of a product would then depend, in its last bit, on how many rows the product has.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set_source_files_properties(harness/linalg/products.cpp PROPERTIES
+  set_source_files_properties(harness/linalg/products.cpp harness/linalg/gathered.cpp PROPERTIES
     COMPILE_OPTIONS --param=avoid-fma-max-bits=0 SKIP_PRECOMPILE_HEADERS ON)
 endif()
 # Of the file that needs them alone: the others compile alike in every checkout, so that checkouts share a compiler cache.

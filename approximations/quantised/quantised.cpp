@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "approximations/low-rank/unpadded_queries.hpp"
+#include "approximations/softmax/key_value_cache.hpp"
 #include "harness/core/approximation.hpp"
 
 namespace attnbench {
@@ -97,6 +98,14 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
   const Kernel<T>* kernel() const override { return of_values_ == 0 && by_token_ && inner_->kernel() ? this : nullptr; }
   const Rows<T>* rows() const override { return of_values_ == 0 && inner_->rows() ? this : nullptr; }
   const Pattern<T>* pattern() const override { return inner_->pattern() ? this : nullptr; }
+  // Only if each token has scales of its own, and a cache of keys and values holds the tokens.
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    auto inner = by_token_ ? inner_->decoder(shape) : nullptr;
+    auto* cache = dynamic_cast<KeyValueCache<T>*>(inner.get());
+    if (!cache) return nullptr;
+    static_cast<void>(inner.release());
+    return std::make_unique<RoundedCache>(*this, std::unique_ptr<KeyValueCache<T>>(cache), shape);
+  }
 
   void kernel(const Head<T>& head, Context& context, Out<T> block, std::span<T> log_rows,
               std::span<T> log_columns) const override {
@@ -154,6 +163,32 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
    private:
     Head<T> whole_;
     Matrix<T> Q_, K_, V_;
+  };
+
+  // Rounds tokens as they come.
+  class RoundedCache final : public Decoder<T> {
+   public:
+    RoundedCache(const Quantised& of, std::unique_ptr<KeyValueCache<T>> cache, const Shape& shape)
+        : of_(of), cache_(std::move(cache)), d_(shape.d), dv_(shape.dv) {}
+    void prefill(const Head<T>& tokens, Context& context) override {
+      cache_->prefill(Rounded(of_, tokens, {}, of_.of_values_ > 0).view(), context);
+    }
+    void step(const Head<T>& token, Context& context, Out<T> out) override {
+      cache_->step(Rounded(of_, token, {}, of_.of_values_ > 0).view(), context, out);
+    }
+    // Of codes of that many bits and a scale a token, which the emulation holds as real numbers.
+    size_t bytes() const override {
+      const auto of_token = [](Index numbers, Index bits) {
+        return bits > 0 ? (numbers * bits + 7) / 8 + static_cast<Index>(sizeof(T))
+                        : numbers * static_cast<Index>(sizeof(T));
+      };
+      return static_cast<size_t>(cache_->kept() * (of_token(d_, of_.bits_) + of_token(dv_, of_.of_values_)));
+    }
+
+   private:
+    const Quantised& of_;
+    std::unique_ptr<KeyValueCache<T>> cache_;
+    Index d_, dv_;
   };
 
   Index bits_, of_queries_, of_values_, block_;

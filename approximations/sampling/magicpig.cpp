@@ -14,13 +14,11 @@
 #include <cmath>
 #include <cstdint>
 
+#include "approximations/sparse/gathered_softmax.hpp"
 #include "harness/core/estimates.hpp"
-#include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 namespace {
-
-constexpr Index block_rows = 64;
 
 // The keys of each pattern of signs, ascending, in one table after another.
 class Tables {
@@ -59,58 +57,186 @@ double angle(double product, double length, double other) {
   return std::acos(std::clamp(product / length / other, -1.0, 1.0));  // rounding may exceed 1
 }
 
+// x^n by squaring: std::pow took a fifth of a call.
+double power(double x, Index n) {
+  double product = 1;
+  for (; n > 0; n /= 2, x *= x)
+    if (n % 2 == 1) product *= x;
+  return product;
+}
+
+struct Settings {
+  Index bits, tables, sinks, window;
+
+  bool is_exact(Index position, Index key) const { return key < sinks || std::abs(position - key) <= window; }
+
+  // Of at least two collisions.
+  double probability(double theta) const {
+    const double p = power(1 - theta / M_PI, bits), L = static_cast<double>(tables);
+    if (L * p > 0.1) return 1 - power(1 - p, tables - 1) * ((L - 1) * p + 1);
+    // Small p cancel in this form: the sum over numbers of collisions instead.
+    double sum = 0, term = L * (L - 1) / 2 * p * p * power(1 - p, tables - 2);
+    for (double collisions = 2; term > 1e-17 * sum; ++collisions) {
+      sum += term;
+      term *= (L - collisions) / (collisions + 1) * p / (1 - p);
+    }
+    return sum;
+  }
+};
+
+// k_j - c_j, keys that are not padding.
 template <class T>
-class MagicPig final : public Approximation<T>, public Pattern<T>, public SampledRows<T> {
+Matrix<double> centred_keys(const Head<T>& head, Mask mask) {
+  const Index n = Mask{.keys = mask.keys}.visible(0, head.K.rows());
+  Matrix<double> keys = row_block(head.K, 0, n).template cast<double>();
+  if (n == 0) return keys;
+  if (!mask.causal) {
+    const Eigen::RowVectorXd mean = keys.colwise().mean();
+    keys.rowwise() -= mean;
+    return keys;
+  }
+  Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(keys.cols());
+  for (Index j = 0; j < n; ++j) {
+    sum += keys.row(j);
+    keys.row(j) -= sum / static_cast<double>(j + 1);
+  }
+  return keys;
+}
+
+// The exact keys of each row, and those that collide with it, with the weights 1 / w.
+template <class T>
+class CollidingKeys final : public KeyChoice<T> {
+ public:
+  CollidingKeys(const Settings& settings, const Matrix<double>& planes, const Head<T>& head, Mask mask,
+                Context& context)
+      : settings_(settings),
+        planes_(planes),
+        head_(head),
+        mask_(mask),
+        keys_(centred_keys(head, mask)),
+        lengths_(keys_.rowwise().norm()),
+        tables_(settings.tables, settings.bits, keys_.rows()) {
+    const auto of_keys = patterns(keys_, context);
+    const auto n = static_cast<size_t>(keys_.rows());
+    for (size_t t = 0; n > 0 && t < static_cast<size_t>(settings.tables); ++t)
+      tables_.fill(static_cast<Index>(t), std::span(of_keys).subspan(t * n, n));
+  }
+
+  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
+    const Index count = std::ssize(rows);
+    const Matrix<double> queries = row_block(head_.Q, first, count).template cast<double>();
+    const auto of_queries = patterns(queries, context);
+    std::vector<std::uint8_t> collisions(static_cast<size_t>(keys_.rows()), 0);
+    std::vector<double> products;
+    for (Index i = 0; i < count; ++i) {
+      const Index position = first + i + mask_.offset, seen = mask_.visible(first + i, head_.K.rows());
+      auto& row = rows[static_cast<size_t>(i)];
+      list_exact(position, seen, row.keys);
+      const size_t exact = row.keys.size();
+      collect(of_queries, count, i, position, seen, collisions, row.keys);
+      row.log_weights.assign(row.keys.size(), 0);
+      weigh(context, row_block(queries, i, 1), exact, products, row);
+    }
+  }
+
+ private:
+  // The pattern of each row of X in each table: pattern of row i in table t at t * rows + i.
+  std::vector<std::uint16_t> patterns(const In<double>& X, Context& context) const {
+    std::vector<std::uint16_t> all(static_cast<size_t>(settings_.tables * X.rows()));
+    context.for_blocks(X.rows(), gathered_rows, [&](Context& single, Index begin, Index count) {
+      Matrix<double> turned(count, planes_.rows());
+      multiply_transposed<double>(single, row_block(X, begin, count), planes_, turned);
+      for (Index i = 0; i < count; ++i)
+        for (Index t = 0; t < settings_.tables; ++t) {
+          const double* signs = &turned(i, t * settings_.bits);
+          unsigned pattern = 0;
+          for (Index b = 0; b < settings_.bits; ++b) pattern |= static_cast<unsigned>(signs[b] > 0) << b;
+          all[static_cast<size_t>(t * X.rows() + begin + i)] = static_cast<std::uint16_t>(pattern);
+        }
+    });
+    return all;
+  }
+
+  void list_exact(Index position, Index seen, std::vector<Index>& keys) const {
+    const Index first = std::min(settings_.sinks, seen);
+    for (Index j = 0; j < first; ++j) keys.push_back(j);
+    const Index end = std::clamp<Index>(position + settings_.window + 1, 0, seen);
+    for (Index j = std::max(first, std::clamp<Index>(position - settings_.window, 0, end)); j < end; ++j)
+      keys.push_back(j);
+  }
+
+  // Appends the other keys that collide with query i in at least two tables. collisions: 2 i + 1 or 2 i + 2 after one
+  // or more of this query's, less before.
+  void collect(const std::vector<std::uint16_t>& of_queries, Index queries, Index i, Index position, Index seen,
+               std::vector<std::uint8_t>& collisions, std::vector<Index>& keys) const {
+    static_assert(2 * gathered_rows <= std::numeric_limits<std::uint8_t>::max());
+    const auto one = static_cast<std::uint8_t>(2 * i + 1), more = static_cast<std::uint8_t>(2 * i + 2);
+    for (Index t = 0; t < settings_.tables; ++t)
+      for (const auto key : tables_.with_pattern(t, of_queries[static_cast<size_t>(t * queries + i)])) {
+        if (key >= seen) break;
+        auto& count = collisions[static_cast<size_t>(key)];
+        if (count == one && !settings_.is_exact(position, key)) keys.push_back(key);
+        count = count < one ? one : more;
+      }
+  }
+
+  // Of the keys after the first `exact`. An angle that rounds to pi never collides but by rounding: weight 0.
+  void weigh(Context& context, const In<double>& query, size_t exact, std::vector<double>& products,
+             WeighedKeys<T>& row) const {
+    const auto drawn = std::span(std::as_const(row.keys)).subspan(exact);
+    if (drawn.empty()) return;
+    products.resize(drawn.size());
+    const Index count = std::ssize(drawn);
+    multiply_gathered<double>(context, query, keys_, drawn, Out<double>(products.data(), 1, count, count));
+    const double length = query.norm();
+    for (size_t t = 0; t < drawn.size(); ++t) {
+      const double w = settings_.probability(angle(products[t], length, lengths_[drawn[t]]));
+      row.log_weights[exact + t] = w > 0 ? static_cast<T>(-std::log(w)) : -std::numeric_limits<T>::infinity();
+    }
+  }
+
+  Settings settings_;
+  const Matrix<double>& planes_;
+  Head<T> head_;
+  Mask mask_;
+  Matrix<double> keys_;
+  Eigen::VectorXd lengths_;
+  Tables tables_;
+};
+
+template <class T>
+class MagicPig final : public GatheredSoftmax<T>, public SampledRows<T> {
  public:
   explicit MagicPig(const Draw& draw)
-      : bits_(draw.params.integer("bits")),
-        tables_(draw.params.integer("tables")),
-        sinks_(draw.params.integer("sinks")),
-        window_(draw.params.integer("window")) {
-    if (const auto* given = draw.injected("planes", tables_ * bits_, draw.shape.d)) {
+      : settings_{.bits = draw.params.integer("bits"),
+                  .tables = draw.params.integer("tables"),
+                  .sinks = draw.params.integer("sinks"),
+                  .window = draw.params.integer("window")} {
+    const Index signs = settings_.tables * settings_.bits;
+    if (const auto* given = draw.injected("planes", signs, draw.shape.d)) {
       planes_ = *given;
       return;
     }
-    auto generator = draw.streams.stream("projection", "magicpig", bits_, draw.shape.d, draw.head, draw.replicate);
-    planes_ = standard_normal(generator, tables_ * bits_, draw.shape.d);
-  }
-
-  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    for_rows(head, mask, 0, out.rows(), context, [&](Context& single, Index i, Used& used) {
-      const Sum sum = add_up(single, head, used, row_block(out, i, 1));
-      if (sum.denominator > 0) out.row(i) /= sum.denominator;
-    });
+    auto generator =
+        draw.streams.stream("projection", "magicpig", settings_.bits, draw.shape.d, draw.head, draw.replicate);
+    planes_ = standard_normal(generator, signs, draw.shape.d);
   }
 
   Tensors state() const override { return {{"planes", planes_}}; }
-  const Pattern<T>* pattern() const override { return this; }
-
-  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
-                    std::span<std::vector<Index>> keys) const override {
-    for_rows(head, mask, first, std::ssize(keys), context, [&](Context&, Index i, Used& used) {
-      auto& of_row = keys[static_cast<size_t>(i)];
-      of_row = used.keys;
-      std::sort(of_row.begin(), of_row.end());
-    });
-  }
 
   void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators, std::span<T> denominators,
             std::span<T> log_scale) const override {
-    for_rows(head, mask, first, numerators.rows(), context, [&](Context& single, Index i, Used& used) {
-      const Sum sum = add_up(single, head, used, row_block(numerators, i, 1));
-      denominators[static_cast<size_t>(i)] = sum.denominator;
-      log_scale[static_cast<size_t>(i)] = sum.log_scale;
-    });
+    this->add_up(head, mask, first, context, numerators, denominators, log_scale);
   }
 
   // One draw decides on each key, and keys share the hash: dependent draws.
   SamplingLaw law(const Head<T>& head, Mask mask, Index row) const override {
     const Index seen = mask.visible(row, head.K.rows());
     SamplingLaw law{.samples = 1, .draws = SamplingLaw::Draws::dependent};
-    const Matrix<double> keys = centred(head, mask), q = row_block(head.Q, row, 1).template cast<double>();
+    const Matrix<double> keys = centred_keys(head, mask), q = row_block(head.Q, row, 1).template cast<double>();
     for (Index j = 0; j < seen; ++j) {
-      law.exact.push_back(is_exact(row + mask.offset, j));
-      law.p.push_back(probability(angle(keys.row(j).dot(q.row(0)), q.norm(), keys.row(j).norm())));
+      law.exact.push_back(settings_.is_exact(row + mask.offset, j));
+      law.p.push_back(settings_.probability(angle(keys.row(j).dot(q.row(0)), q.norm(), keys.row(j).norm())));
     }
     return law;
   }
@@ -118,166 +244,11 @@ class MagicPig final : public Approximation<T>, public Pattern<T>, public Sample
   std::string tested_at() const override { return "bits=2,tables=6,sinks=1,window=1"; }
 
  private:
-  // The keys that a row uses, and memory for their weights.
-  struct Used {
-    Index row = 0;
-    std::vector<Index> keys;
-    Index exact = 0;                  // of the keys, these first ones are added as they are
-    std::vector<double> probability;  // of each drawn key
-    Matrix<T> K, V, weights;
-  };
-  struct Sum {
-    T denominator = 0, log_scale = 0;
-  };
-
-  bool is_exact(Index position, Index key) const { return key < sinks_ || std::abs(position - key) <= window_; }
-
-  // Of at least two collisions.
-  double probability(double theta) const {
-    const double p = std::pow(1 - theta / M_PI, static_cast<double>(bits_)), L = static_cast<double>(tables_);
-    if (L * p > 0.5) return 1 - std::pow(1 - p, L - 1) * ((L - 1) * p + 1);
-    // Small p cancel in this form: the sum over numbers of collisions instead.
-    double sum = 0, term = L * (L - 1) / 2 * p * p * std::pow(1 - p, L - 2);
-    for (double collisions = 2; term > 1e-17 * sum; ++collisions) {
-      sum += term;
-      term *= (L - collisions) / (collisions + 1) * p / (1 - p);
-    }
-    return sum;
+  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
+    return std::make_unique<CollidingKeys<T>>(settings_, planes_, head, mask, context);
   }
 
-  // k_j - c_j, keys that are not padding.
-  Matrix<double> centred(const Head<T>& head, Mask mask) const {
-    const Index n = Mask{.keys = mask.keys}.visible(0, head.K.rows());
-    Matrix<double> keys = row_block(head.K, 0, n).template cast<double>();
-    if (n == 0) return keys;
-    if (!mask.causal) {
-      const Eigen::RowVectorXd mean = keys.colwise().mean();
-      keys.rowwise() -= mean;
-      return keys;
-    }
-    Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(keys.cols());
-    for (Index j = 0; j < n; ++j) {
-      sum += keys.row(j);
-      keys.row(j) -= sum / static_cast<double>(j + 1);
-    }
-    return keys;
-  }
-
-  // The pattern of each row of X in each table: pattern of row i in table t at t * rows + i.
-  std::vector<std::uint16_t> patterns(const In<double>& X, Context& context) const {
-    std::vector<std::uint16_t> all(static_cast<size_t>(tables_ * X.rows()));
-    context.for_blocks(X.rows(), block_rows, [&](Context& single, Index begin, Index count) {
-      Matrix<double> turned(count, planes_.rows());
-      multiply_transposed<double>(single, row_block(X, begin, count), planes_, turned);
-      for (Index i = 0; i < count; ++i)
-        for (Index t = 0; t < tables_; ++t) {
-          const double* signs = &turned(i, t * bits_);
-          unsigned pattern = 0;
-          for (Index b = 0; b < bits_; ++b) pattern |= static_cast<unsigned>(signs[b] > 0) << b;
-          all[static_cast<size_t>(t * X.rows() + begin + i)] = static_cast<std::uint16_t>(pattern);
-        }
-    });
-    return all;
-  }
-
-  // Calls body(context, i, keys of row first + i) for i in [0, total).
-  template <class Body>
-  void for_rows(const Head<T>& head, Mask mask, Index first, Index total, Context& context, const Body& body) const {
-    const Index nk = head.K.rows();
-    const Matrix<double> keys = centred(head, mask);
-    Eigen::VectorXd lengths = keys.rowwise().norm();
-    Tables tables(tables_, bits_, keys.rows());
-    {
-      const auto of_keys = patterns(keys, context);
-      for (Index t = 0; t < tables_ && keys.rows() > 0; ++t)
-        tables.fill(t,
-                    std::span(of_keys).subspan(static_cast<size_t>(t * keys.rows()), static_cast<size_t>(keys.rows())));
-    }
-    context.for_blocks(total, block_rows, [&](Context& single, Index begin, Index count) {
-      const Matrix<double> queries = row_block(head.Q, first + begin, count).template cast<double>();
-      const auto of_queries = patterns(queries, single);
-      std::vector<std::uint8_t> collisions(static_cast<size_t>(keys.rows()), 0);
-      Used used;
-      for (Index i = 0; i < count; ++i) {
-        used.row = first + begin + i;
-        const Index seen = mask.visible(used.row, nk);
-        list_exact(used.row + mask.offset, seen, used);
-        collect(tables, of_queries, count, i, used.row + mask.offset, seen, collisions, used);
-        set_probabilities(single, keys, lengths, row_block(queries, i, 1), used);
-        body(single, begin + i, used);
-      }
-    });
-  }
-
-  void list_exact(Index position, Index seen, Used& used) const {
-    used.keys.clear();
-    const Index first = std::min(sinks_, seen);
-    for (Index j = 0; j < first; ++j) used.keys.push_back(j);
-    const Index end = std::clamp<Index>(position + window_ + 1, 0, seen);
-    for (Index j = std::max(first, std::clamp<Index>(position - window_, 0, end)); j < end; ++j) used.keys.push_back(j);
-    used.exact = std::ssize(used.keys);
-  }
-
-  // Appends the other keys that collide with query i in at least two tables, ascending. `collisions` is left at 0.
-  void collect(const Tables& tables, const std::vector<std::uint16_t>& of_queries, Index queries, Index i,
-               Index position, Index seen, std::vector<std::uint8_t>& collisions, Used& used) const {
-    const auto for_members = [&](const auto& visit) {
-      for (Index t = 0; t < tables_; ++t)
-        for (const auto key : tables.with_pattern(t, of_queries[static_cast<size_t>(t * queries + i)])) {
-          if (key >= seen) break;
-          visit(key);
-        }
-    };
-    for_members([&](std::int32_t key) {
-      auto& count = collisions[static_cast<size_t>(key)];
-      if (count < 2 && ++count == 2 && !is_exact(position, key)) used.keys.push_back(key);
-    });
-    for_members([&](std::int32_t key) { collisions[static_cast<size_t>(key)] = 0; });
-    std::sort(used.keys.begin() + used.exact, used.keys.end());
-  }
-
-  void set_probabilities(Context& context, const Matrix<double>& keys, const Eigen::VectorXd& lengths,
-                         const In<double>& query, Used& used) const {
-    const Index drawn = std::ssize(used.keys) - used.exact;
-    used.probability.clear();
-    if (drawn == 0) return;
-    Matrix<double> K(drawn, keys.cols()), products(1, drawn);
-    const auto key = [&](Index t) { return used.keys[static_cast<size_t>(used.exact + t)]; };
-    for (Index t = 0; t < drawn; ++t) K.row(t) = keys.row(key(t));
-    multiply_transposed<double>(context, query, K, products);
-    const double length = query.norm();
-    for (Index t = 0; t < drawn; ++t)
-      used.probability.push_back(probability(angle(products(0, t), length, lengths[key(t)])));
-  }
-
-  // Writes the numerator (1 x dv). All numbers are 0 if the row uses no key.
-  Sum add_up(Context& context, const Head<T>& head, Used& used, Out<T> numerator) const {
-    const Index count = std::ssize(used.keys);
-    if (count == 0) {
-      numerator.setZero();
-      return {};
-    }
-    used.K.resize(count, head.K.cols());
-    used.V.resize(count, head.V.cols());
-    used.weights.resize(1, count);
-    for (Index t = 0; t < count; ++t) {
-      used.K.row(t) = head.K.row(used.keys[static_cast<size_t>(t)]);
-      used.V.row(t) = head.V.row(used.keys[static_cast<size_t>(t)]);
-    }
-    multiply_transposed<T>(context, row_block(head.Q, used.row, 1), used.K, used.weights);
-    for (Index t = used.exact; t < count; ++t) {
-      // An angle that rounds to pi never collides but by rounding: weight 0.
-      const double w = used.probability[static_cast<size_t>(t - used.exact)];
-      used.weights(0, t) =
-          w > 0 ? used.weights(0, t) - static_cast<T>(std::log(w)) : -std::numeric_limits<T>::infinity();
-    }
-    const T largest = used.weights.maxCoeff();
-    exponentiate_rows<T>(context, used.weights, std::span(&largest, 1));
-    multiply<T>(context, used.weights, used.V, numerator);
-    return {used.weights.sum(), largest};
-  }
-
-  Index bits_, tables_, sinks_, window_;
+  Settings settings_;
   Matrix<double> planes_;  // tables bits x d
 };
 
@@ -318,11 +289,10 @@ const bool registered = add(method<MagicPig>({
     .memory =
         [](const Params& params, const Shape& shape) {
           const double nk = static_cast<double>(shape.nk), tables = static_cast<double>(params.integer("tables"));
-          const double channels = static_cast<double>(shape.d + shape.dv), exact = exact_keys(params, nk);
-          const double used = exact + drawn_keys(params, nk - exact);
+          const double exact = exact_keys(params, nk), used = exact + drawn_keys(params, nk - exact);
           return nk * (8 * static_cast<double>(shape.d) + 6 * tables) +
                  4 * tables * std::exp2(static_cast<double>(params.integer("bits"))) +
-                 used * (channels * bytes_of(shape.precision) + 8 * static_cast<double>(shape.d));
+                 memory_of_gathered(used, true, shape);
         },
     .cost =
         [](const Params& params, const Shape& shape) {

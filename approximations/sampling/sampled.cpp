@@ -19,14 +19,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "approximations/sparse/gathered_softmax.hpp"
 #include "harness/core/estimates.hpp"
-#include "harness/linalg/rows.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
 namespace attnbench {
 namespace {
 
-constexpr Index block_rows = 16;
 using Draws = SamplingLaw::Draws;
 
 enum class Law { uniform, value_norm, oracle, optimal };
@@ -142,8 +141,76 @@ class RowLaws {
   Matrix<double> K_, V_;                // oracle and optimal
 };
 
+// The keys that rows draw by the numbers u, some of them several times, with the weights 1 / (s p_j).
 template <class T>
-class Sampled final : public Approximation<T>, public Rows<T>, public Pattern<T>, public SampledRows<T> {
+class DrawnKeys final : public KeyChoice<T> {
+ public:
+  DrawnKeys(Law law, Draws draws, Index samples, const Matrix<double>& u, const Head<T>& head, Mask mask,
+            Context& context)
+      : draws_(draws),
+        samples_(samples),
+        u_(u),
+        head_(head),
+        mask_(mask),
+        laws_(law, head, head.Q.rows() > 0 ? mask.visible(head.Q.rows() - 1, head.K.rows()) : 0, context) {}
+
+  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
+    typename RowLaws<T>::Scratch scratch;
+    std::vector<bool> drawn(draws_ == Draws::distinct ? static_cast<size_t>(head_.K.rows()) : 0, false);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Index row = first + static_cast<Index>(i), seen = mask_.visible(row, head_.K.rows());
+      if (seen == 0) continue;
+      const RowLaw law = laws_.of_row(context, row_block(head_.Q, row, 1), seen, scratch);
+      auto& keys = rows[i].keys;
+      if (draws_ == Draws::distinct)
+        draw_distinct(row, seen, drawn, keys);
+      else
+        draw(row, law, keys);
+      weigh(law, rows[i]);
+    }
+  }
+
+ private:
+  void draw(Index row, const RowLaw& law, std::vector<Index>& keys) const {
+    const auto s = static_cast<double>(samples_);
+    keys.reserve(static_cast<size_t>(samples_));
+    for (Index t = 0; t < samples_; ++t) {
+      const double u = u_(row, t);
+      keys.push_back(law.key_at(draws_ == Draws::stratified ? (static_cast<double>(t) + u) / s : u));
+    }
+  }
+  // Floyd's algorithm: the set is that of a shuffle, in as many steps as it has keys. `drawn` is left false.
+  void draw_distinct(Index row, Index n, std::vector<bool>& drawn, std::vector<Index>& keys) const {
+    const Index s = std::min(samples_, n);
+    for (Index last = n - s; last < n; ++last) {
+      Index key = std::min(last, static_cast<Index>(u_(row, last - (n - s)) * static_cast<double>(last + 1)));
+      if (drawn[static_cast<size_t>(key)]) key = last;
+      drawn[static_cast<size_t>(key)] = true;
+      keys.push_back(key);
+    }
+    for (const Index key : keys) drawn[static_cast<size_t>(key)] = false;
+  }
+  static void weigh(const RowLaw& law, WeighedKeys<T>& row) {
+    const auto drawn = static_cast<double>(row.keys.size());
+    const auto log_weight = [&](Index key) { return static_cast<T>(-std::log(drawn * law.probability(key))); };
+    if (law.weights.empty()) {
+      row.log_weights.assign(row.keys.size(), log_weight(0));
+      return;
+    }
+    row.log_weights.reserve(row.keys.size());
+    for (const Index key : row.keys) row.log_weights.push_back(log_weight(key));
+  }
+
+  Draws draws_;
+  Index samples_;
+  const Matrix<double>& u_;
+  Head<T> head_;
+  Mask mask_;
+  RowLaws<T> laws_;
+};
+
+template <class T>
+class Sampled final : public GatheredSoftmax<T>, public Rows<T>, public SampledRows<T> {
  public:
   explicit Sampled(const Draw& draw)
       : law_(law_of(draw.params)), draws_(draws_of(draw.params)), samples_(draw.params.integer("s")) {
@@ -156,24 +223,15 @@ class Sampled final : public Approximation<T>, public Rows<T>, public Pattern<T>
     u_ = uniform_numbers(generator, draw.shape.nq, columns);
   }
 
-  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    for_rows(head, mask, 0, head.Q.rows(), context, [&](Context& single, Index i, RowSample& row) {
-      const auto sum = add_up(single, head, row, row_block(out, i, 1));
-      if (sum.denominator > 0) out.row(i) /= sum.denominator;
-    });
-  }
-
   Tensors state() const override { return {{"u", u_}}; }
   const Rows<T>* rows() const override { return this; }
-  const Pattern<T>* pattern() const override { return this; }
 
+  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
+    this->attention(head, mask, first, context, A);
+  }
   void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators, std::span<T> denominators,
             std::span<T> log_scale) const override {
-    for_rows(head, mask, first, numerators.rows(), context, [&](Context& single, Index i, RowSample& row) {
-      const auto sum = add_up(single, head, row, row_block(numerators, i, 1));
-      denominators[static_cast<size_t>(i)] = sum.denominator;
-      log_scale[static_cast<size_t>(i)] = sum.log_scale;
-    });
+    this->add_up(head, mask, first, context, numerators, denominators, log_scale);
   }
 
   SamplingLaw law(const Head<T>& head, Mask mask, Index row) const override {
@@ -187,110 +245,9 @@ class Sampled final : public Approximation<T>, public Rows<T>, public Pattern<T>
     return law;
   }
 
-  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
-    A.setZero();
-    for_rows(head, mask, first, A.rows(), context, [&](Context& single, Index i, RowSample& row) {
-      if (row.keys.empty()) return;
-      weigh(single, head, row);
-      const T sum = row.weights.sum();
-      for (size_t t = 0; t < row.keys.size(); ++t) A(i, row.keys[t]) += row.weights(0, static_cast<Index>(t)) / sum;
-    });
-  }
-  void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
-                    std::span<std::vector<Index>> keys) const override {
-    for_rows(head, mask, first, std::ssize(keys), context, [&](Context&, Index i, RowSample& row) {
-      auto& of_row = keys[static_cast<size_t>(i)];
-      of_row = row.keys;
-      std::sort(of_row.begin(), of_row.end());
-      of_row.erase(std::unique(of_row.begin(), of_row.end()), of_row.end());
-    });
-  }
-
  private:
-  // The keys that a row drew, some of them several times, and memory for their weights.
-  struct RowSample {
-    Index row = 0;
-    std::vector<Index> keys;
-    std::vector<T> log_multiplicity;  // -log(s p_j) of each
-    Matrix<T> K, V, weights;
-  };
-
-  // Calls body(context, i, sample of row first + i) for i in [0, total).
-  template <class Body>
-  void for_rows(const Head<T>& head, Mask mask, Index first, Index total, Context& context, const Body& body) const {
-    const Index nk = head.K.rows(), most_seen = total > 0 ? mask.visible(first + total - 1, nk) : 0;
-    const RowLaws<T> laws(law_, head, most_seen, context);
-    context.for_blocks(total, block_rows, [&](Context& single, Index begin, Index count) {
-      typename RowLaws<T>::Scratch scratch;
-      RowSample sample;
-      for (Index i = begin; i < begin + count; ++i) {
-        sample.row = first + i;
-        const auto query = row_block(head.Q, sample.row, 1);
-        const RowLaw law = laws.of_row(single, query, mask.visible(sample.row, nk), scratch);
-        draw_keys(law, sample);
-        body(single, i, sample);
-      }
-    });
-  }
-
-  void draw_keys(const RowLaw& law, RowSample& sample) const {
-    sample.keys.clear();
-    sample.log_multiplicity.clear();
-    if (law.keys == 0) return;
-    if (draws_ == Draws::distinct) {
-      draw_distinct(law.keys, sample);
-    } else {
-      const auto s = static_cast<double>(samples_);
-      for (Index t = 0; t < samples_; ++t) {
-        const double u = u_(sample.row, t);
-        sample.keys.push_back(law.key_at(draws_ == Draws::stratified ? (static_cast<double>(t) + u) / s : u));
-      }
-    }
-    const auto drawn = static_cast<double>(sample.keys.size());
-    for (const Index j : sample.keys)
-      sample.log_multiplicity.push_back(static_cast<T>(-std::log(drawn * law.probability(j))));
-  }
-  // Floyd's algorithm: the set is that of a shuffle, in as many steps as it has keys.
-  void draw_distinct(Index n, RowSample& sample) const {
-    const Index s = std::min(samples_, n);
-    for (Index last = n - s; last < n; ++last) {
-      const double u = u_(sample.row, last - (n - s));
-      const Index key = std::min(last, static_cast<Index>(u * static_cast<double>(last + 1)));
-      const auto place = std::lower_bound(sample.keys.begin(), sample.keys.end(), key);
-      if (place != sample.keys.end() && *place == key)
-        sample.keys.push_back(last);  // larger than all before
-      else
-        sample.keys.insert(place, key);
-    }
-  }
-
-  // Sets the weights to exp(q.k_j) / (s p_j) over the exponential of the number that it returns.
-  T weigh(Context& context, const Head<T>& head, RowSample& sample) const {
-    const auto s = std::ssize(sample.keys);
-    sample.K.resize(s, head.K.cols());
-    sample.weights.resize(1, s);
-    for (Index t = 0; t < s; ++t) sample.K.row(t) = head.K.row(sample.keys[static_cast<size_t>(t)]);
-    multiply_transposed<T>(context, row_block(head.Q, sample.row, 1), sample.K, sample.weights);
-    for (Index t = 0; t < s; ++t) sample.weights(0, t) += sample.log_multiplicity[static_cast<size_t>(t)];
-    const T largest = sample.weights.maxCoeff();
-    exponentiate_rows<T>(context, sample.weights, std::span(&largest, 1));
-    return largest;
-  }
-
-  struct Sum {
-    T denominator = 0, log_scale = 0;
-  };
-  // Writes the numerator (1 x dv). All numbers are 0 if nothing was drawn.
-  Sum add_up(Context& context, const Head<T>& head, RowSample& sample, Out<T> numerator) const {
-    if (sample.keys.empty()) {
-      numerator.setZero();
-      return {};
-    }
-    const T log_scale = weigh(context, head, sample);
-    sample.V.resize(std::ssize(sample.keys), head.V.cols());
-    for (Index t = 0; t < sample.V.rows(); ++t) sample.V.row(t) = head.V.row(sample.keys[static_cast<size_t>(t)]);
-    multiply<T>(context, sample.weights, sample.V, numerator);
-    return {sample.weights.sum(), log_scale};
+  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
+    return std::make_unique<DrawnKeys<T>>(law_, draws_, samples_, u_, head, mask, context);
   }
 
   Law law_;
@@ -329,7 +286,7 @@ const bool registered = add(method<Sampled>({
     .memory =
         [](const Params& params, const Shape& shape) {
           const auto nk = static_cast<double>(shape.nk), channels = static_cast<double>(shape.d + shape.dv);
-          const double drawn = static_cast<double>(params.integer("s")) * (channels + 4) * bytes_of(shape.precision);
+          const double drawn = memory_of_gathered(static_cast<double>(params.integer("s")), true, shape);
           // K and V in double, and the weights of one row with their sums.
           if (computes_all_logits(params)) return 8 * nk * (channels + 3) + drawn;
           return (sees_values(params) ? 16 * nk : 0) + drawn;

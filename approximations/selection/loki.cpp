@@ -26,18 +26,17 @@ class LargestReduced final : public KeyChoice<T> {
     multiply_transposed<T>(context, head.K, basis, keys_);
   }
 
-  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
+  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
     const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
     if (most == 0) return;
     Matrix<T> queries(count, basis_.rows()), scores(count, most);
     multiply_transposed<T>(context, row_block(head_.Q, first, count), basis_, queries);
     multiply_transposed<T>(context, queries, row_block(keys_, 0, most), scores);
-    std::vector<Index> kept;
-    std::vector<T> memory;
+    LargestScores<T> largest(k_);
     for (Index i = 0; i < count; ++i) {
-      kept.clear();
-      append_largest<T>({&scores(i, 0), static_cast<size_t>(mask_.visible(first + i, nk))}, k_, 0, memory, kept);
-      rows[static_cast<size_t>(i)].runs = runs_of(kept);
+      largest.clear();
+      largest.add(0, {&scores(i, 0), static_cast<size_t>(mask_.visible(first + i, nk))});
+      for (const auto& found : largest.found()) rows[static_cast<size_t>(i)].keys.push_back(found.key);
     }
   }
 
@@ -50,7 +49,7 @@ class LargestReduced final : public KeyChoice<T> {
 };
 
 template <class T>
-class Loki final : public ChosenSoftmax<T> {
+class Loki final : public SelectedSoftmax<T> {
  public:
   explicit Loki(const Draw& draw) : k_(draw.params.integer("k")) {
     const Index r = std::min(draw.params.integer("r"), draw.shape.d);
@@ -98,7 +97,9 @@ const bool registered = add(method<Loki>({
     .memory =
         [](const Params& params, const Shape& shape) {
           const double r = static_cast<double>(std::min(params.integer("r"), shape.d));
-          return static_cast<double>(shape.nk) * ((r + chosen_rows + 1) * bytes_of(shape.precision) + sizeof(Index));
+          const double kept = static_cast<double>(std::min(params.integer("k"), shape.nk));
+          return static_cast<double>(shape.nk) * (r + gathered_rows + 1) * bytes_of(shape.precision) +
+                 memory_of_gathered(kept, false, shape);
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -21,11 +21,15 @@ struct Pages {
   // The keys of a row that sees `seen` keys, given a score for each page.
   template <class T>
   std::vector<IndexRun> best(std::span<const T> scores, Index position, Index seen) const {
-    const Index of_row = own(position, seen);
+    const Index of_row = own(position, seen), pages = containing(seen);
+    const auto part = [&](Index from, Index to) {
+      return scores.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from));
+    };
+    LargestScores<T> largest(of_row < 0 ? keep : keep - 1);
+    largest.add(0, part(0, of_row < 0 ? pages : of_row));
+    if (of_row >= 0) largest.add(of_row + 1, part(of_row + 1, pages));
     std::vector<Index> kept;
-    for (Index page = 0; page < containing(seen); ++page)
-      if (page != of_row) kept.push_back(page);
-    keep_largest(kept, of_row < 0 ? keep : keep - 1, [&](Index page) { return scores[static_cast<size_t>(page)]; });
+    for (const auto& found : largest.found()) kept.push_back(found.key);
     if (of_row >= 0) kept.push_back(of_row);
     std::vector<IndexRun> runs = runs_of(kept);
     for (IndexRun& run : runs) run = run_between(run.first * size, std::min((run.first + run.count) * size, seen));
@@ -53,14 +57,15 @@ class BestPages final : public KeyChoice<T> {
         pages_(pages),
         summaries_(Summary::of(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages.size)) {}
 
-  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
+  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
     const Index count = std::ssize(rows), nk = head_.K.rows();
     const Index scored = pages_.containing(mask_.visible(first + count - 1, nk));
     Matrix<T> scores(count, scored);
     if (scored > 0) Summary::score(context, row_block(head_.Q, first, count), row_block(summaries_, 0, scored), scores);
     for (Index i = 0; i < count; ++i)
-      rows[static_cast<size_t>(i)].runs = pages_.best<T>({scores.data() + i * scored, static_cast<size_t>(scored)},
-                                                         first + i + mask_.offset, mask_.visible(first + i, nk));
+      for (const IndexRun& run : pages_.best<T>({scores.data() + i * scored, static_cast<size_t>(scored)},
+                                                first + i + mask_.offset, mask_.visible(first + i, nk)))
+        for (Index j = run.first; j < run.first + run.count; ++j) rows[static_cast<size_t>(i)].keys.push_back(j);
   }
 
  private:
@@ -132,7 +137,7 @@ class PageDecoder final : public Decoder<T> {
 
 // The engine of methods that attend to the pages with the best scores.
 template <class T, class Summary>
-class PagedSoftmax : public ChosenSoftmax<T> {
+class PagedSoftmax : public SelectedSoftmax<T> {
  public:
   explicit PagedSoftmax(Pages pages) : pages_(pages) {}
 
@@ -159,9 +164,10 @@ inline Work cost_of_pages(const Pages& pages, Index width, const Shape& shape) {
 
 // Bytes: the summaries, and the scores and pages of the rows that are chosen for together.
 inline double memory_of_pages(const Pages& pages, Index width, const Shape& shape) {
-  const auto count = static_cast<double>(pages.containing(shape.nk)), rows = static_cast<double>(chosen_rows);
-  const double kept = std::min(count, static_cast<double>(pages.keep));
-  return count * (static_cast<double>(width) + rows) * bytes_of(shape.precision) + rows * kept * sizeof(IndexRun);
+  const auto count = static_cast<double>(pages.containing(shape.nk)), rows = static_cast<double>(gathered_rows);
+  const double keys = static_cast<double>(std::min(shape.nk, pages.keep * pages.size));
+  return count * (static_cast<double>(width) + rows) * bytes_of(shape.precision) +
+         memory_of_gathered(keys, false, shape);
 }
 
 }  // namespace attnbench

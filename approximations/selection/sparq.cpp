@@ -7,7 +7,9 @@
 // with the mean value. alpha estimates the mass that softmax gives S; the mean is that of the keys that the row sees.
 // Scores take O(n r) of a row instead of O(n d): the keys are read by channel.
 #include <cmath>
+#include <initializer_list>
 #include <numeric>
+#include <utility>
 
 #include "approximations/selection/chosen_keys.hpp"
 #include "harness/linalg/rows.hpp"
@@ -34,42 +36,41 @@ class LargestChannels final : public KeyChoice<T> {
                      row_block(head.V, (b - 1) * summed_keys, summed_keys).template cast<double>().colwise().sum();
   }
 
-  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
-    Matrix<T> scores;
-    std::vector<Index> kept;
-    std::vector<T> memory;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const Index row = first + static_cast<Index>(i), seen = mask_.visible(row, head_.K.rows());
-      if (seen == 0) continue;
-      set_scores(context, row, seen, scores);
-      keep(row + mask_.offset, {scores.data(), static_cast<size_t>(seen)}, memory, kept);
-      rows[i].runs = runs_of(kept);
-      if (!settings_.mean) continue;
-      softmax_within<T>(context, scores, 0, 0, seen);
+  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double> shares) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
+    if (most == 0) return;
+    Matrix<T> scores(count, most);
+    set_scores(context, first, scores);
+    for (Index i = 0; i < count; ++i) {
+      const Index seen = mask_.visible(first + i, nk);
+      std::vector<Index>& kept = rows[static_cast<size_t>(i)].keys;
+      keep(first + i + mask_.offset, {&scores(i, 0), static_cast<size_t>(seen)}, kept);
+      if (!settings_.mean || seen == 0) continue;
+      softmax_within<T>(context, scores, i, 0, seen);
       double share = 0;
-      for (const Index j : kept) share += static_cast<double>(scores(0, j));
-      rows[i].share = std::min(1.0, share);
+      for (const Index j : kept) share += static_cast<double>(scores(i, j));
+      shares[static_cast<size_t>(i)] = std::min(1.0, share);
     }
   }
 
-  void complete_output(Index first, std::span<const ChosenRow> rows, Out<T> out) const override {
+  void complete_output(Index first, std::span<const double> shares, Out<T> out) const override {
     if (!settings_.mean) return;
     for (Index i = 0; i < out.rows(); ++i) {
       const Index seen = mask_.visible(first + i, head_.V.rows()), block = seen / summed_keys;
       if (seen == 0) continue;
       Eigen::RowVectorXd sum = sums_.row(block);
       for (Index j = block * summed_keys; j < seen; ++j) sum += head_.V.row(j).template cast<double>();
-      const double share = rows[static_cast<size_t>(i)].share;
+      const double share = shares[static_cast<size_t>(i)];
       out.row(i) =
           static_cast<T>(share) * out.row(i) + ((1 - share) / static_cast<double>(seen) * sum).template cast<T>();
     }
   }
-  void complete_attention(Index first, std::span<const ChosenRow> rows, Out<T> A) const override {
+  void complete_attention(Index first, std::span<const double> shares, Out<T> A) const override {
     if (!settings_.mean) return;
     for (Index i = 0; i < A.rows(); ++i) {
       const Index seen = mask_.visible(first + i, A.cols());
       if (seen == 0) continue;
-      const double share = rows[static_cast<size_t>(i)].share;
+      const double share = shares[static_cast<size_t>(i)];
       A.row(i) *= static_cast<T>(share);
       A.row(i).head(seen).array() += static_cast<T>((1 - share) / static_cast<double>(seen));
     }
@@ -78,37 +79,57 @@ class LargestChannels final : public KeyChoice<T> {
  private:
   // The k keys of a row at that position: of the local ones and of the others those with the largest scores, local ones
   // before all others.
-  void keep(Index position, std::span<const T> scores, std::vector<T>& memory, std::vector<Index>& kept) const {
+  void keep(Index position, std::span<const T> scores, std::vector<Index>& kept) const {
     const Index seen = std::ssize(scores), local = settings_.local;
     const Index begin = std::clamp<Index>(position - local + 1, 0, seen),
-                end = std::clamp<Index>(position + local, begin, seen), inside = end - begin;
-    const auto part = [&](Index from, Index to) {
-      return scores.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from));
+                end = std::clamp<Index>(position + local, begin, seen), inside = std::min(end - begin, settings_.k);
+    const auto keep_of = [&](Index number, std::initializer_list<std::pair<Index, Index>> ranges) {
+      LargestScores<T> largest(number);
+      for (const auto& [from, to] : ranges)
+        largest.add(from, scores.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from)));
+      for (const auto& found : largest.found()) kept.push_back(found.key);
     };
-    kept.clear();
-    if (inside >= settings_.k) return append_largest<T>(part(begin, end), settings_.k, begin, memory, kept);
-    std::vector<T> others(scores.begin(), scores.begin() + begin);
-    others.insert(others.end(), scores.begin() + end, scores.end());
-    append_largest<T>(others, settings_.k - inside, 0, memory, kept);
-    const auto after = std::lower_bound(kept.begin(), kept.end(), begin);
-    std::for_each(after, kept.end(), [&](Index& place) { place += inside; });
-    const auto place = kept.insert(after, static_cast<size_t>(inside), Index(0));
-    std::iota(place, place + inside, begin);
+    keep_of(inside, {{begin, end}});
+    keep_of(settings_.k - inside, {{0, begin}, {end, seen}});
   }
 
-  // s~ of the keys that the row sees, 1 x seen.
-  void set_scores(Context& context, Index row, Index seen, Matrix<T>& scores) const {
+  // The channels that a query reads, each with its factor.
+  struct Reading {
+    std::vector<Index> channels;
+    std::vector<T> factors;
+  };
+  Reading reading_of(Index row) const {
     const auto query = head_.Q.row(row);
-    std::vector<Index> channels(static_cast<size_t>(query.size()));
-    std::iota(channels.begin(), channels.end(), Index(0));
-    keep_largest(channels, settings_.r, [&](Index c) { return std::abs(query(c)); });
-    std::sort(channels.begin(), channels.end());
+    Reading reading{.channels = std::vector<Index>(static_cast<size_t>(query.size())), .factors = {}};
+    std::iota(reading.channels.begin(), reading.channels.end(), Index(0));
+    keep_largest(reading.channels, settings_.r, [&](Index c) { return std::abs(query(c)); });
+    std::sort(reading.channels.begin(), reading.channels.end());
     T read = 0;
-    for (const Index channel : channels) read += std::abs(query(channel));
+    for (const Index channel : reading.channels) read += std::abs(query(channel));
     const T scale = read > 0 ? std::sqrt(read / query.cwiseAbs().sum()) : T(1);
-    scores.setZero(1, seen);
-    for (const Index channel : channels) scores += query(channel) / scale * channels_.row(channel).head(seen);
-    context.work.flops += 2.0 * static_cast<double>(channels.size()) * static_cast<double>(seen);
+    for (const Index channel : reading.channels) reading.factors.push_back(query(channel) / scale);
+    return reading;
+  }
+
+  // s~ of the keys that rows first, first + 1, ... see. Goes through the keys in slabs, so that all channels of a slab
+  // stay in the second-level cache for these rows, and adds four channels at a time.
+  void set_scores(Context& context, Index first, Matrix<T>& scores) const {
+    constexpr Index slab = 1024;
+    std::vector<Reading> readings;
+    for (Index i = 0; i < scores.rows(); ++i) readings.push_back(reading_of(first + i));
+    for (Index begin = 0; begin < scores.cols(); begin += slab)
+      for (Index i = 0; i < scores.rows(); ++i) {
+        const Index keys = std::min(slab, mask_.visible(first + i, head_.K.rows()) - begin);
+        if (keys <= 0) continue;
+        const auto& [channels, factors] = readings[static_cast<size_t>(i)];
+        auto of_slab = scores.row(i).segment(begin, keys);
+        const auto term = [&](size_t c) { return factors[c] * channels_.row(channels[c]).segment(begin, keys); };
+        of_slab.setZero();
+        size_t c = 0;
+        for (; c + 4 <= channels.size(); c += 4) of_slab += term(c) + term(c + 1) + term(c + 2) + term(c + 3);
+        for (; c < channels.size(); ++c) of_slab += term(c);
+        context.work.flops += 2.0 * static_cast<double>(std::ssize(channels) * keys);
+      }
   }
 
   Head<T> head_;
@@ -126,7 +147,7 @@ Settings settings_of(const Params& params) {
 }
 
 template <class T>
-class SparQ final : public ChosenSoftmax<T> {
+class SparQ final : public SelectedSoftmax<T> {
  public:
   explicit SparQ(const Draw& draw) : settings_(settings_of(draw.params)) {}
   // The mean value gives every key some weight.
@@ -150,7 +171,7 @@ const bool registered = add(method<SparQ>({
                  "out_i = alpha softmax over S of q_i.k_j V + (1 - alpha) mean(V), S the k largest s~, s~_j = sum "
                  "over the r largest |q_c| of q_c k_jc / sqrt(|q_R|_1 / |q|_1), alpha = sum over S of softmax(s~)",
              .reference = "Ribar et al. 2023, arXiv:2312.04985, algorithm 1",
-             .cost = "O(n^2 r + n k (d + dv)) time, O(n (r + d)) memory",
+             .cost = "O(n^2 r + n k (d + dv)) time, O(n d) memory",
              .family = "selection",
              .departure = "every row is treated as a decoding step is there; without a causal mask keys on both sides "
                           "are local, and they may be more than k"},
@@ -170,7 +191,8 @@ const bool registered = add(method<SparQ>({
         [](const Params& params, const Shape& shape) {
           const auto nk = static_cast<double>(shape.nk), d = static_cast<double>(shape.d);
           const double sums = params.flag("mean") ? nk / summed_keys * static_cast<double>(shape.dv) * 8 : 0;
-          return nk * ((d + 3) * bytes_of(shape.precision) + sizeof(Index)) + sums;
+          const double kept = std::min(nk, static_cast<double>(params.integer("k")));
+          return nk * (d + gathered_rows) * bytes_of(shape.precision) + memory_of_gathered(kept, false, shape) + sums;
         },
     .cost =
         [](const Params& params, const Shape& shape) {

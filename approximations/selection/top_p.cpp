@@ -21,14 +21,14 @@ class LargestMass final : public KeyChoice<T> {
  public:
   LargestMass(const Head<T>& head, Mask mask, double p) : head_(head), mask_(mask), p_(p) {}
 
-  void choose(Context& context, Index first, std::span<ChosenRow> rows) const override {
+  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
     const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
     if (most == 0) return;
     Matrix<T> logits(count, most), weights(1, most);
     multiply_transposed<T>(context, row_block(head_.Q, first, count), row_block(head_.K, 0, most), logits);
-    std::vector<Index> kept;
     for (Index i = 0; i < count; ++i) {
       const Index seen = mask_.visible(first + i, nk);
+      std::vector<Index>& kept = rows[static_cast<size_t>(i)].keys;
       kept.resize(static_cast<size_t>(seen));
       std::iota(kept.begin(), kept.end(), Index(0));
       std::sort(kept.begin(), kept.end(), [&](Index a, Index b) {
@@ -42,7 +42,6 @@ class LargestMass final : public KeyChoice<T> {
       while (needed < kept.size() && (p_ == 1 || sum < p_ * all))
         sum += static_cast<double>(weights(0, kept[needed++]));
       kept.resize(needed);
-      rows[static_cast<size_t>(i)].runs = runs_of(kept);
     }
   }
 
@@ -53,7 +52,7 @@ class LargestMass final : public KeyChoice<T> {
 };
 
 template <class T>
-class TopP final : public ChosenSoftmax<T> {
+class TopP final : public SelectedSoftmax<T> {
  public:
   explicit TopP(const Draw& draw) : p_(draw.params.real("p")) {}
 
@@ -98,9 +97,9 @@ const bool registered = add(method<TopP>({
         },
     .memory =
         [](const Params&, const Shape& shape) {
-          // Logits of the rows chosen for together, and their keys, the longest of whose runs are single ones.
-          const double nk = static_cast<double>(shape.nk), rows = static_cast<double>(chosen_rows);
-          return rows * nk * bytes_of(shape.precision) + rows * nk / 8 * sizeof(IndexRun);
+          // Logits of the rows chosen for together, and room for all keys of each, which are sorted.
+          const double nk = static_cast<double>(shape.nk), rows = static_cast<double>(gathered_rows);
+          return rows * nk * bytes_of(shape.precision) + memory_of_gathered(nk, false, shape);
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -46,6 +46,7 @@ class KeyValueCache final : public Decoder<T> {
   // A step adds the next token (k 1 x d, v 1 x dv), then reads: the query q (1 x d) attends to the kept tokens.
   void add(const In<T>& k, const In<T>& v);
   void read(const In<T>& q, Context& context, Out<T> out);
+  Index kept() const { return kept_; }  // tokens
   // The weights of the last query on the token in each slot: 1 x kept.
   In<T> weights() const { return {weights_.data(), 1, kept_, weights_.cols()}; }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "approximations/sparse/largest_scores.hpp"
 #include "harness/core/approximation.hpp"
+#include "harness/linalg/gathered.hpp"
 #include "harness/linalg/rows.hpp"
 
 namespace attnbench {
@@ -15,63 +17,25 @@ namespace {
 constexpr Index block_rows = 64;
 constexpr Index key_block = 1024;
 
-// The k best of the keys added so far. Keys must be added in ascending order of their indices.
-template <class T>
-class Best {
- public:
-  explicit Best(Index k) : k_(static_cast<size_t>(k)) {}
-
-  void add(Index first, std::span<const T> logits) {
-    for (size_t j = 0; j < logits.size(); ++j) {
-      if (full_ && logits[j] <= least_) continue;  // on a tie the earlier key stays
-      found_.push_back({logits[j], first + static_cast<Index>(j)});
-      if (found_.size() >= 2 * k_ && found_.size() >= 64) cut();
-    }
-  }
-  // Keys and logits.
-  struct Found {
-    T logit;
-    Index key;
-  };
-  const std::vector<Found>& sorted() {
-    if (found_.size() > k_) cut();
-    std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) { return a.key < b.key; });
-    return found_;
-  }
-
- private:
-  void cut() {
-    const auto kth = found_.begin() + static_cast<std::ptrdiff_t>(k_) - 1;
-    std::nth_element(found_.begin(), kth, found_.end(), [](const Found& a, const Found& b) {
-      return a.logit > b.logit || (a.logit == b.logit && a.key < b.key);
-    });
-    least_ = kth->logit;
-    full_ = true;
-    found_.resize(k_);
-  }
-
-  size_t k_;
-  std::vector<Found> found_;
-  bool full_ = false;
-  T least_ = 0;  // the least logit of the k best so far, if full_
-};
-
 template <class T>
 class TopK final : public Approximation<T>, public Rows<T>, public Pattern<T> {
  public:
   explicit TopK(const Draw& draw) : k_(draw.params.integer("k")) {}
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
-    for_rows(head, mask, 0, head.Q.rows(), context, [&](Context& single, Index i, Best<T>& best) {
-      const auto& found = best.sorted();
-      const auto count = static_cast<Index>(found.size());
-      Matrix<T> weights(1, count), values(count, head.V.cols());
-      for (Index l = 0; l < count; ++l) {
-        weights(0, l) = found[static_cast<size_t>(l)].logit;
-        values.row(l) = head.V.row(found[static_cast<size_t>(l)].key);
+    for_rows(head, mask, 0, head.Q.rows(), context, [&](Context& single, Index i, LargestScores<T>& best) {
+      const auto found = best.found();
+      Matrix<T> weights(1, std::ssize(found));
+      std::vector<Index> keys;
+      keys.reserve(found.size());
+      for (const auto& [logit, key] : found) {
+        weights(0, std::ssize(keys)) = logit;
+        keys.push_back(key);
       }
-      softmax_within<T>(single, weights, 0, 0, count);
-      multiply<T>(single, weights, values, row_block(out, i, 1));
+      softmax_within<T>(single, weights, 0, 0, weights.cols());
+      Out<T> of_row = row_block(out, i, 1);
+      of_row.setZero();
+      add_gathered<T>(single, weights, head.V, keys, of_row);
     });
   }
 
@@ -80,21 +44,23 @@ class TopK final : public Approximation<T>, public Rows<T>, public Pattern<T> {
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     A.setZero();
-    for_rows(head, mask, first, A.rows(), context, [&](Context& single, Index i, Best<T>& best) {
-      const auto& found = best.sorted();
+    for_rows(head, mask, first, A.rows(), context, [&](Context& single, Index i, LargestScores<T>& best) {
+      const auto found = best.found();
       Matrix<T> weights(1, static_cast<Index>(found.size()));
-      for (Index l = 0; l < weights.cols(); ++l) weights(0, l) = found[static_cast<size_t>(l)].logit;
+      for (Index l = 0; l < weights.cols(); ++l) weights(0, l) = found[static_cast<size_t>(l)].score;
       softmax_within<T>(single, weights, 0, 0, weights.cols());
       for (Index l = 0; l < weights.cols(); ++l) A(i - first, found[static_cast<size_t>(l)].key) = weights(0, l);
     });
   }
   void keys_of_rows(const Head<T>& head, Mask mask, Index first, Context& context,
                     std::span<std::vector<Index>> keys) const override {
-    for_rows(head, mask, first, static_cast<Index>(keys.size()), context, [&](Context&, Index i, Best<T>& best) {
-      auto& of_row = keys[static_cast<size_t>(i - first)];
-      of_row.clear();
-      for (const auto& found : best.sorted()) of_row.push_back(found.key);
-    });
+    for_rows(head, mask, first, static_cast<Index>(keys.size()), context,
+             [&](Context&, Index i, LargestScores<T>& best) {
+               auto& of_row = keys[static_cast<size_t>(i - first)];
+               of_row.clear();
+               for (const auto& found : best.found()) of_row.push_back(found.key);
+               std::sort(of_row.begin(), of_row.end());
+             });
   }
 
  private:
@@ -103,7 +69,7 @@ class TopK final : public Approximation<T>, public Rows<T>, public Pattern<T> {
   void for_rows(const Head<T>& head, Mask mask, Index first, Index total, Context& context, const Body& body) const {
     const Index nk = head.K.rows();
     context.for_blocks(total, block_rows, [&](Context& single, Index begin, Index count) {
-      std::vector<Best<T>> best(static_cast<size_t>(count), Best<T>(std::min(k_, nk)));
+      std::vector<LargestScores<T>> best(static_cast<size_t>(count), LargestScores<T>(std::min(k_, nk)));
       const Index needed = mask.visible(first + begin + count - 1, nk);
       Matrix<T> memory(count, std::min(key_block, needed));
       for (Index j = 0; j < needed; j += key_block) {
@@ -142,9 +108,9 @@ const bool registered = add(method<TopK>({
         },
     .memory =
         [](const Params& params, const Shape& shape) {
-          // For the rows of one thread: 2k candidates with their indices, and the values of one row.
+          // For the rows of one thread: 2k candidates with their indices, and the keys and weights of one row.
           const double k = static_cast<double>(std::min(params.integer("k"), shape.nk));
-          return k * (block_rows * 2 * 16.0 + static_cast<double>(shape.dv) * bytes_of(shape.precision));
+          return k * (block_rows * 2 * 16.0 + sizeof(Index) + bytes_of(shape.precision));
         },
     .cost =
         [](const Params& params, const Shape& shape) {

@@ -60,22 +60,25 @@ ClaimResults test_work(const Subject& subject, const Probes&, std::uint64_t seed
 ClaimResults test_memory(const Subject& subject, const Probes&, std::uint64_t seed) {
   constexpr const char* claim = "memory";
   constexpr double tiles = 1 << 20;       // below a megabyte are blocks and tiles
-  constexpr double affordable = 1 << 26;  // at the larger size; else a smaller one
+  constexpr double affordable = 1 << 25;  // at the larger size; else a smaller one
   if (subject.memory_assumed) return {skipped(claim, "it declares no memory: `describe` says which one is assumed")};
   if (sanitized) return {skipped(claim, "the sanitizers' own memory counts as the program's")};
   const auto declared_at = [&](Index n) { return subject.memory(subject.params, square(subject, n, 64)); };
-  const Index n = declared_at(4096) <= affordable ? 4096 : 1024;
+  const Index n = declared_at(2048) <= affordable ? 2048 : 1024;
   const double said = declared_at(n);
   if (!is_cost(said))
     return {failed(claim, fmt::format("it declares {:g} bytes at n = {}; expected a number from 0", said, n))};
-  const Shape shape = square(subject, n, 64);
-  const auto method = Drawing(subject, subject.params, shape, seed, n).draw<float>(0);
-  const HeadData<float> head = gaussian_probe(subject.params, shape, seed).head.cast<float>();
-  Matrix<float> out = Matrix<float>::Zero(shape.nq, shape.dv);
-  Context context;
-  method->attend(head.view(), shape.mask, context, out);  // LAPACK keeps what it allocates on its first call
-  take_device_facts();                                    // those of earlier calls
-  auto taken = peak_bytes([&] { method->attend(head.view(), shape.mask, context, out); });
+  const auto taken_at = [&](Index tokens) {
+    const Shape shape = square(subject, tokens, 64);
+    const auto method = Drawing(subject, subject.params, shape, seed, tokens).draw<float>(0);
+    const HeadData<float> head = gaussian_probe(subject.params, shape, seed).head.cast<float>();
+    Matrix<float> out = Matrix<float>::Zero(shape.nq, shape.dv);
+    Context context;
+    return peak_bytes([&] { method->attend(head.view(), shape.mask, context, out); });
+  };
+  taken_at(n / 4);      // LAPACK and devices keep what they allocate on their first call
+  take_device_facts();  // those of earlier calls
+  auto taken = taken_at(n);
   if (const auto told = take_device_facts(); told && told->peak_bytes) taken = told->peak_bytes;
   if (!taken) return {skipped(claim, "the kernel does not tell the peak of a process's memory")};
   // 0 when the claim holds, so that reports of the same seed are equal.

@@ -95,7 +95,8 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
                       "m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
       "zip", list(words.zips, "AXIS,AXIS"), "axes of --sweep that move together instead of multiplying (repeatable)")(
       "match", text(words.match, "COST=VALUE"),
-      "flops=, bytes=, features=, keys= or seconds=VALUE: choose each method's budget for this cost of one call on one "
+      "flops=, bytes=, features=, keys=, kv-bytes= or seconds=VALUE: choose each method's budget for this cost of one "
+      "call on one "
       "head")("replicates,r", text(words.replicates, "N"),
               "independent repetitions [1, or 16 texts for whole models]; with --until, at most [1000]")(
       "until", text(words.until, "PRECISION"),
@@ -181,7 +182,7 @@ void read_extent(const Words& words, RunRequest& request) {
   if (request.shard.count > 1 && request.match && request.match->cost == Match::Cost::seconds)
     throw Misuse(
         fmt::format("--match {} with --shard {}: each machine would measure budgets of its own, and the shards "
-                    "would be of different runs; match flops, bytes, features or keys",
+                    "would be of different runs; match flops, bytes, features, keys or kv-bytes",
                     words.match, words.shard));
   request.retry = words.retry;
   request.threads = words.threads.empty() ? allowed_cores()
@@ -303,7 +304,8 @@ RunRequest parse_recipe_run(const std::vector<NamedOption>& given) {
   const RunRequest request = meaning_of(words, "a run of a recipe").request;
   if (request.match && request.match->cost == Match::Cost::seconds)
     throw Misuse("match = \"" + words.match +
-                 "\": every machine would measure budgets of its own; match flops, bytes, features or keys");
+                 "\": every machine would measure budgets of its own; match flops, bytes, features, keys or "
+                 "kv-bytes");
   return request;
 }
 

@@ -12,36 +12,18 @@
 #include <vector>
 
 #include "harness/linalg/rounding.hpp"
+#include "harness/linalg/vector.hpp"
 
 namespace attnbench {
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64, vectors = 4;  // 24 of 32 registers hold C
-#elif defined(__AVX__)
-constexpr int vector_bytes = 32, vectors = 2;  // 12 of 16
-#else
-constexpr int vector_bytes = 16, vectors = 2;
-#endif
+constexpr int vectors = vector_bytes == 64 ? 4 : 2;  // 24 of 32 registers hold C, or 12 of 16
 constexpr Index tile_rows = 6;
 constexpr Index depth = 512;  // of a panel: with 64 columns 128 KB, a part of the second-level cache
 
 template <class T>
-constexpr Index lanes = vector_bytes / static_cast<Index>(sizeof(T));
-template <class T>
 constexpr Index panel = vectors* lanes<T>;
-
-template <class T>
-struct Vector {
-  typedef T type __attribute__((vector_size(vector_bytes)));
-};
-template <class T>
-typename Vector<T>::type load(const T* p) {
-  typename Vector<T>::type v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
 
 // Memory that the products of this thread prefetch.
 struct Upcoming {

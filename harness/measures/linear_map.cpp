@@ -71,7 +71,7 @@ bool is_regular_triangle(const In<double>& A, Index first) {
 
 LinearMap map_of(const Matrix<double>& A) {
   return {A.rows(), A.cols(), A.squaredNorm(),
-          [&A](Context& context, const In<double>& G, Out<double> out) { multiply<double>(context, A, G, out); },
+          [&A](Context& context, const In<double>& G, const Out<double>& out) { multiply<double>(context, A, G, out); },
           [&A](Context& context, const In<double>& G, Out<double> out) {
             out.setZero();
             transposed_multiply_add<double>(context, A, G, out);
@@ -116,10 +116,10 @@ StreamedAttention stream_attention(const Approximation<double>& method, const He
     result.map.transposed_times = product_of(entries, true);
     return result;
   }
-  result.map.times = [&method, head, mask](Context& with, const In<double>& G, Out<double> out) {
+  result.map.times = [&method, head, mask](Context& with, const In<double>& G, const Out<double>& out) {
     method.attend({head.Q, head.K, G, head.extra}, mask, with, out);
   };
-  result.map.transposed_times = [&method, head, mask](Context& with, const In<double>& G, Out<double> out) {
+  result.map.transposed_times = [&method, head, mask](Context& with, const In<double>& G, const Out<double>& out) {
     method.rows()->transposed_times(head, mask, G, with, out);
   };
   return result;

@@ -15,11 +15,9 @@ namespace attnbench {
 
 namespace {
 
-constexpr std::pair<const char*, Match::Cost> names[] = {{"flops", Match::Cost::flops},
-                                                         {"bytes", Match::Cost::bytes},
-                                                         {"features", Match::Cost::features},
-                                                         {"keys", Match::Cost::keys},
-                                                         {"seconds", Match::Cost::seconds}};
+constexpr std::pair<const char*, Match::Cost> names[] = {
+    {"flops", Match::Cost::flops}, {"bytes", Match::Cost::bytes},       {"features", Match::Cost::features},
+    {"keys", Match::Cost::keys},   {"kv-bytes", Match::Cost::kv_bytes}, {"seconds", Match::Cost::seconds}};
 
 HeadData<double> gaussian_head(const Params& method, const Shape& shape) {
   const auto normal = [&](const char* what, Index rows, Index columns) {
@@ -89,6 +87,18 @@ std::optional<double> keys_of_row(const Params& method, const Shape& shape) {
   return keys / rows;
 }
 
+// What a decoder keeps after all tokens of a gaussian head. nullopt if the method has no decoder.
+template <class T>
+std::optional<double> bytes_after(const Params& method, const Shape& shape) {
+  const HeadData<double> head = gaussian_head(method, shape);
+  const auto drawn = fitted<T>(method, shape, head);
+  const auto decoder = drawn->decoder(shape);
+  if (!decoder) return std::nullopt;
+  Context context;
+  decoder->prefill(head.template cast<T>().view(), context);
+  return static_cast<double>(decoder->bytes());
+}
+
 const Parameter* budget_of(const Params& method) {
   for (const Parameter& p : method.declared())
     if (p.budget) return &p;
@@ -115,10 +125,10 @@ Match parse_match(const std::string& text) {
   const bool number = equals != std::string::npos && std::from_chars(text.data() + equals + 1, end, value).ptr == end &&
                       std::isfinite(value) && value > 0;
   if (known == std::end(names) || !number)
-    throw Misuse(
-        fmt::format("--match {}: expected flops=, bytes=, features=, keys= or seconds= and a number above 0, such as "
-                    "flops=1e8",
-                    text));
+    throw Misuse(fmt::format(
+        "--match {}: expected flops=, bytes=, features=, keys=, kv-bytes= or seconds= and a number above 0, "
+        "such as flops=1e8",
+        text));
   return {known->second, value};
 }
 
@@ -134,6 +144,8 @@ std::optional<double> cost_of(const Params& method, const Shape& shape, Match::C
       return std::nullopt;
     case Match::Cost::keys:
       return keys_of_row(method, shape);
+    case Match::Cost::kv_bytes:
+      return shape.precision == Precision::f32 ? bytes_after<float>(method, shape) : bytes_after<double>(method, shape);
     case Match::Cost::seconds:
       return seconds_once(method, shape);
   }
@@ -170,7 +182,8 @@ static Params searched(const Params& method, const Shape& shape, const Match& ma
   // so we try the whole range. Measured costs: grow by a factor of 2, then refine, taking them as proportional to the
   // budget.
   const Index last = static_cast<Index>(std::min(budget->maximum, 16.0 * static_cast<double>(shape.nk)));
-  const bool measured = match.cost == Match::Cost::seconds || match.cost == Match::Cost::keys;
+  const bool measured =
+      match.cost == Match::Cost::seconds || match.cost == Match::Cost::keys || match.cost == Match::Cost::kv_bytes;
   const double near = match.cost == Match::Cost::seconds ? 0.05 : 0.005;
   Index best = method.integer(budget->name);
   double least = INFINITY;

@@ -9,9 +9,10 @@ namespace attnbench {
 
 // The cost that methods shall share. flops, bytes and features follow the entries' formulas (bytes: memory beyond
 // inputs and output; features: the bound on the rank). seconds are measured by calls on a gaussian head with one
-// thread. keys, the mean number of keys that a row reads, are counted in patterns on a gaussian head.
+// thread. keys, the mean number of keys that a row reads, are counted in patterns on a gaussian head, and kv-bytes are
+// those that a decoder keeps after the tokens of such a head.
 struct Match {
-  enum class Cost { flops, bytes, features, keys, seconds };
+  enum class Cost { flops, bytes, features, keys, kv_bytes, seconds };
   Cost cost;
   double value;
 };

@@ -142,7 +142,8 @@ json known_only(const json& facts) {
   json known = json::object();
   for (const auto& [name, value] : facts.items()) {
     const json kept = value.is_object() ? known_only(value) : value;
-    const bool blank = kept.is_null() || (kept.is_object() && kept.empty()) || (kept.is_string() && kept == "");
+    const bool blank = kept.is_null() || (kept.is_object() && kept.empty()) ||
+                       (kept.is_string() && kept.get_ref<const std::string&>().empty());
     if (!blank) known[name] = kept;
   }
   return known;

@@ -263,19 +263,48 @@ TEST_CASE("SparQ chooses by the largest channels of the query at its temperature
   CHECK(std::abs(A(79, 60) - (1 - alpha) / 80) < tolerance);
 }
 
-TEST_CASE("the largest scores are taken in their order, of equal ones the first", "[unit]") {
-  const std::vector<double> scores{2, 5, 2, 7, 2, -std::numeric_limits<double>::infinity()};
-  std::vector<double> memory;
-  const auto largest = [&](Index count) {
-    std::vector<Index> places{100};  // what is there stays
-    append_largest<double>(scores, count, 10, memory, places);
-    return places;
+TEST_CASE("of equal scores the first keys are among the largest, however the scores come in", "[unit]") {
+  const double least = -std::numeric_limits<double>::infinity();
+  const auto largest = [](Index count, const std::vector<double>& scores, size_t together) {
+    LargestScores<double> best(count);
+    best.add(0, {});
+    best.clear();
+    for (size_t begin = 0; begin < scores.size(); begin += together)
+      best.add(10 + static_cast<Index>(begin),
+               std::span(scores).subspan(begin, std::min(together, scores.size() - begin)));
+    std::vector<Index> keys;
+    for (const auto& [score, key] : best.found()) {
+      CHECK(score == scores[static_cast<size_t>(key - 10)]);
+      keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end());
+    return keys;
   };
-  CHECK(largest(0) == std::vector<Index>{100});
-  CHECK(largest(2) == std::vector<Index>{100, 11, 13});
-  CHECK(largest(4) == std::vector<Index>{100, 10, 11, 12, 13});
-  CHECK(largest(5) == std::vector<Index>{100, 10, 11, 12, 13, 14});
-  CHECK(largest(9) == std::vector<Index>{100, 10, 11, 12, 13, 14, 15});
+  const std::vector<double> few{2, 5, 2, 7, 2, least};
+  for (const size_t together : {1, 4, 6}) {
+    CHECK(largest(0, few, together).empty());
+    CHECK(largest(2, few, together) == std::vector<Index>{11, 13});
+    CHECK(largest(4, few, together) == std::vector<Index>{10, 11, 12, 13});
+    CHECK(largest(5, few, together) == std::vector<Index>{10, 11, 12, 13, 14});
+    CHECK(largest(9, few, together) == std::vector<Index>{10, 11, 12, 13, 14, 15});
+  }
+  // Long enough for candidates to be cut several times, with many equal scores: 7 comes at 3, 104, 205, ...
+  std::vector<double> many(2000);
+  for (size_t j = 0; j < many.size(); ++j) many[j] = static_cast<double>((j + 7) % 101 == 10 ? 7 : j % 5);
+  for (const size_t together : {1, 100, 2000}) {
+    CHECK(largest(3, many, together) == std::vector<Index>{13, 114, 215});
+    // 20 sevens, and of the fours the first 30.
+    std::vector<Index> expected, fours;
+    for (Index j = 0; j < 2000; ++j)
+      if (many[static_cast<size_t>(j)] == 7)
+        expected.push_back(10 + j);
+      else if (many[static_cast<size_t>(j)] == 4)
+        fours.push_back(10 + j);
+    const Index sevens = std::ssize(expected);
+    expected.insert(expected.end(), fours.begin(), fours.begin() + 30);
+    std::sort(expected.begin(), expected.end());
+    CHECK(largest(sevens + 30, many, together) == expected);
+  }
 }
 
 TEST_CASE("SparQ of a query 0 gives every key the same weight", "[methods]") {
@@ -464,6 +493,55 @@ TEST_CASE("SnapKV keeps what the last queries look at, with its neighbours, and 
   CHECK(contains(misuse_of([&] { drawn("evict:pool=4", problem); }), "evict:pool=5"));
 }
 
+TEST_CASE("rows of a prompt see all keys, later ones what is kept of it and all that follows", "[methods]") {
+  const TestHead problem = gaussian(40, 4, 0.3);
+  const Mask causal{.causal = true};
+  const auto keys = keys_of("evict:score=knorm,keep=3,prompt=20", problem, causal);
+  CHECK(keys[0] == range(0, 1));
+  CHECK(keys[19] == range(0, 20));
+  std::vector<Index> by_norm = range(0, 20);
+  std::sort(by_norm.begin(), by_norm.end(),
+            [&](Index a, Index b) { return problem.head.K.row(a).norm() < problem.head.K.row(b).norm(); });
+  std::vector<Index> want(by_norm.begin(), by_norm.begin() + 3);
+  std::sort(want.begin(), want.end());
+  want.push_back(20);
+  CHECK(keys[20] == want);
+  for (Index j = 21; j < 40; ++j) want.push_back(j);
+  CHECK(keys[39] == want);
+  // Queries behind the prompt do not choose.
+  TestHead other = problem;
+  other.head.Q.bottomRows(20) *= -7;
+  const std::string observed = "evict:keep=9,rows=5,pool=1";
+  CHECK(keys_of(observed + ",prompt=20", other, causal)[39] == keys_of(observed + ",prompt=20", problem, causal)[39]);
+  CHECK(keys_of(observed, other, causal)[39] != keys_of(observed, problem, causal)[39]);
+}
+
+TEST_CASE("a decoder of an evicted prompt holds what is kept of it and what follows", "[methods]") {
+  const TestHead problem = gaussian(40, 4, 0.3);
+  for (const std::string spec : {"evict:keep=5,prompt=20", "evict:score=tova,keep=5,prompt=20",
+                                 "evict:score=expected,keep=5,prompt=20", "evict:score=random,keep=5,prompt=20"})
+    for (const Index prefilled : {0, 7, 20, 33}) {
+      const Mask causal{.causal = true};
+      const auto method = drawn(spec, problem, causal);
+      const Matrix<double> want = attend(*method, problem.head, causal);
+      Shape shape{.nq = 40, .nk = 40, .d = 4, .dv = problem.head.V.cols()};
+      const auto decoder = method->decoder(shape);
+      Context context;
+      const size_t token = static_cast<size_t>(4 + problem.head.V.cols()) * sizeof(double);
+      decoder->prefill(HeadPart<double>::tokens(problem.head.view(), 0, prefilled).view(), context);
+      Matrix<double> row(1, problem.head.V.cols());
+      INFO(spec << " after " << prefilled);
+      for (Index t = prefilled; t < 40; ++t) {
+        decoder->step(HeadPart<double>::tokens(problem.head.view(), t, 1).view(), context, row);
+        CHECK(distance(row, want.row(t)) < tolerance);
+        CHECK(decoder->bytes() == token * static_cast<size_t>(t < 20 ? t + 1 : 5 + t - 19));
+      }
+      const auto more = HeadPart<double>::tokens(problem.head.view(), 0, 1);
+      CHECK(contains(misuse_of([&] { decoder->step(more.view(), context, row); }), "larger shape.nk"));
+    }
+  CHECK(drawn("evict:keep=5", problem, {.causal = true})->decoder({.nq = 40, .nk = 40, .d = 4, .dv = 4}) == nullptr);
+}
+
 // ---- All of them
 
 TEST_CASE("chosen keys agree with their transcription where few channels and odd sizes decide", "[methods]") {
@@ -484,6 +562,12 @@ TEST_CASE("chosen keys agree with their transcription where few channels and odd
                                  "evict:keep=9,score=accumulated",
                                  "evict:keep=9,score=knorm,protect=4",
                                  "evict:keep=9,rows=7,protect=20",
+                                 "evict:keep=9,rows=7,prompt=31",
+                                 "evict:keep=9,score=tova,prompt=40",
+                                 "evict:keep=9,score=random,prompt=74",
+                                 "evict:keep=9,score=accumulated,prompt=20,protect=2",
+                                 "evict:keep=9,score=keydiff,prompt=5",
+                                 "evict:keep=9,prompt=1000",
                                  "sparge:rows=16,block=4,mass=0.6,similar=0.2,sink=false",
                                  "sparge:rows=5,block=7,mass=0.8,similar=-1",
                                  "xattention:block=12,stride=3,mass=0.6",

@@ -75,10 +75,10 @@ std::optional<std::vector<Measurement>> recorded(const Cell& cell) {
 template <class Visit>
 void for_small_cells(const std::string& experiment, Precision precision, const Visit& visit) {
   for (const auto& spec : small(experiment))
-    for (const char* method :
-         {"softmax", "linear", "performer:m=4", "performer:features=trig,m=4", "performer:projection=iid,m=4",
-          "vq:codes=4", "local:window=2", "top-k:k=3", "sampled:s=3", "wildcat:r=3,clip=false", "fnet",
-          "reformer:buckets=2,chunk=4", "quest:page=2,keep=2", "mra:block=2,refine=1", "qjl:m=4", "uniform"})
+    for (const char* method : {"softmax", "linear", "performer:m=4", "performer:features=trig,m=4",
+                               "performer:projection=iid,m=4", "vq:codes=4", "local:window=2", "top-k:k=3",
+                               "sampled:s=3", "wildcat:r=3,clip=false", "fnet", "reformer:buckets=2,chunk=4",
+                               "quest:page=2,keep=2", "retnet:slope=0.1", "mra:block=2,refine=1", "qjl:m=4", "uniform"})
       for (const std::string input : {"gaussian", "needle", "pair:angle=1", "model", "trained:task=bytes"})
         for (const bool causal : {false, true}) {
           const bool model = input == "model";

@@ -3,6 +3,9 @@
 // rounding.
 #include <array>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "harness/inputs/laws/input_stream.hpp"
@@ -103,6 +106,70 @@ TEST_CASE("relative positions add (q + u).k and (q + v).W r(i - j), as Transform
   }
 }
 
+// The logits of the inner input with a term of the positions of query and key.
+Matrix<double> with_terms(const HeadData<double>& inner, const std::function<double(Index, Index)>& term) {
+  Matrix<double> S = logits(inner);
+  for (Index i = 0; i < S.rows(); ++i)
+    for (Index j = 0; j < S.cols(); ++j) S(i, j) += term(S.cols() - S.rows() + i, j);
+  return S;
+}
+
+TEST_CASE("documents hide each other, and a prefix is seen by all of it", "[unit]") {
+  for (const Index nq : {10, 4}) {
+    const auto inner = drawn("gaussian", sized(nq, 10, 4));
+    // Of 10 tokens in 3 documents: 4, 3 and 3.
+    const std::vector<Index> document{0, 0, 0, 0, 1, 1, 1, 2, 2, 2};
+    const auto packed = drawn("documents:count=3,penalty=7", sized(nq, 10, 7));
+    CHECK(difference(logits(packed), with_terms(inner, [&](Index i, Index j) {
+                       return document[static_cast<size_t>(i)] == document[static_cast<size_t>(j)] ? 0 : -7;
+                     })) < rounding);
+    CHECK(packed.V == inner.V);
+    const auto prefixed = drawn("prefix:prefix=3,positions=12,penalty=5", sized(nq, 10, 16));
+    CHECK(difference(logits(prefixed), with_terms(inner, [](Index i, Index j) { return j > i && j >= 3 ? -5 : 0; })) <
+          rounding);
+  }
+  // With the penalty that is usual no weight of another document is left beside rounding.
+  const auto packed = drawn("documents:count=2", sized(8, 8, 6));
+  const Matrix<double> A = logits(packed).array().exp();
+  CHECK(A.topRightCorner(4, 4).maxCoeff() < 1e-9 * A.topLeftCorner(4, 4).minCoeff());
+}
+
+TEST_CASE("T5 has a bias for each short distance, and shares one among long ones", "[unit]") {
+  // The buckets of one side of 32 in all, up to distance 128, as the authors' code gives them.
+  const auto bucket = [](Index distance) -> Index {
+    if (distance < 8) return distance;
+    if (distance < 12) return 8;
+    if (distance < 16) return 9;
+    if (distance < 23) return 10;
+    if (distance < 32) return 11;
+    if (distance < 46) return 12;
+    if (distance < 64) return 13;
+    if (distance < 91) return 14;
+    return 15;
+  };
+  for (const bool both : {true, false}) {
+    // With 16 buckets, none of them for later keys, a side is as long as it is with 32 in all.
+    const std::string spec = both ? "t5-buckets:positions=200" : "t5-buckets:positions=200,buckets=16,both=false";
+    const auto inner = drawn("gaussian", sized(200, 200, 3)), head = drawn(spec, sized(200, 200, 203));
+    const Matrix<double> terms = logits(head) - logits(inner);
+    std::map<Index, double> bias;
+    for (Index i = 0; i < 200; ++i)
+      for (Index j = 0; j < 200; ++j) {
+        const Index key = j <= i ? bucket(i - j) : both ? 100 + bucket(j - i) : 1000;
+        const auto [place, first] = bias.emplace(key, terms(i, j));
+        if (std::abs(place->second - terms(i, j)) > 1e-11) FAIL("a bias differs at " << i << ", " << j);
+      }
+    CHECK(std::ssize(bias) == (both ? 16 + 15 : 17));  // no later key has the distance 0
+    if (!both) CHECK(std::abs(bias.at(1000)) < 1e-11);
+    std::set<long> different;
+    for (const auto& [key, value] : bias) different.insert(std::lround(value * 1e6));
+    CHECK(different.size() == bias.size());
+  }
+  CHECK(contains(misuse_of([] { drawn("t5-buckets:buckets=2", sized(4, 4, 300)); }), "buckets=32,longest=128"));
+  CHECK(contains(misuse_of([] { drawn("t5-buckets:positions=3", sized(4, 4, 300)); }), "expected nq <= 3"));
+  CHECK(contains(misuse_of([] { drawn("documents:count=9", sized(4, 4, 300)); }), "count=4"));
+}
+
 TEST_CASE("terms can be nested, and sizes, calibration and content are those of the inner input", "[unit]") {
   const auto both = drawn("alibi:[sink-logit:[gaussian]],slope=0.5", sized(6, 6, 8));
   const auto sink = drawn("sink-logit:[gaussian]", sized(6, 6, 7));
@@ -119,6 +186,9 @@ TEST_CASE("terms can be nested, and sizes, calibration and content are those of 
   CHECK(alibi.dv == own.dv);
   CHECK((alibi.keys == own.keys && sinks.keys == own.keys + 1 && sinks.queries == own.queries + 1));
   CHECK(relative.d == 2 * own.d);
+  CHECK(limits("documents:[model],count=5").d == own.d + 5);
+  const InputLimits prefix = limits("prefix:[model],positions=64"), alone = limits("prefix:positions=64");
+  CHECK((prefix.d == own.d + 64 && prefix.keys == 64 && prefix.queries == 64 && alone.d == 0 && alone.keys == 64));
   CHECK((sinks.causal && relative.causal && !limits("sink-logit:[gaussian]").causal));
   CHECK(limits("alibi:[gaussian]").causal);
   const Params of_model("inputs", "alibi:[model]");

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "harness/linalg/context.hpp"
+#include "harness/linalg/gathered.hpp"
 #include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/rows.hpp"
@@ -77,6 +78,32 @@ constexpr std::array<std::array<Index, 3>, 14> product_shapes = {{{1, 1, 1},
 double relative_error(double value, double expected) { return std::abs(value / expected - 1); }
 
 }  // namespace
+
+TEMPLATE_TEST_CASE("products with rows that lie apart equal plain loops, and count their work", "[unit]", float,
+                   double) {
+  using T = TestType;
+  Generator generator(5);
+  for (const Index columns : {1, 7, 8, 16, 19, 64, 70, 131})
+    for (const Index count : {0, 1, 2, 3, 16, 17, 40}) {
+      Framed<T> x(generator, 1, columns), X(generator, 23, columns), products(generator, 1, count);
+      Framed<T> weights(generator, 1, count), sum(generator, 1, columns);
+      std::vector<Index> rows;
+      for (Index t = 0; t < count; ++t) rows.push_back(static_cast<Index>(generator() % 23));  // some several times
+      const Matrix<T> before = sum.view();
+      Context context;
+      multiply_gathered<T>(context, x.view(), X.view(), rows, products.view());
+      add_gathered<T>(context, weights.view(), X.view(), rows, sum.view());
+      CHECK(context.work.flops == 4.0 * static_cast<double>(count * columns));
+      Matrix<T> expected = before;
+      for (Index t = 0; t < count; ++t) {
+        CHECK(products.view()(0, t) == X.view().row(rows[static_cast<size_t>(t)]).dot(x.view().row(0)));
+        expected += weights.view()(0, t) * X.view().row(rows[static_cast<size_t>(t)]);
+      }
+      CHECK(Matrix<T>(sum.view()) == expected);
+      CHECK((x.frame_intact() && X.frame_intact() && products.frame_intact() && weights.frame_intact() &&
+             sum.frame_intact()));
+    }
+}
 
 TEMPLATE_TEST_CASE("products of strided views of any shape are those of plain loops", "[unit]", float, double) {
   using T = TestType;

@@ -376,7 +376,8 @@ std::vector<Real> key_scores(const std::string& score, const Tensors& state, con
   return scores;
 }
 
-Answer evict(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+// Which keys are kept of those that the last query sees.
+std::vector<bool> kept_of(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
   const std::string& score = params.text("score");
   const Index nq = head.Q.rows(), nk = head.K.rows(), n = seen_by(mask, nq - 1, nk);
   const bool observed = score == "snapkv" || score == "tova" || score == "accumulated";
@@ -406,10 +407,21 @@ Answer evict(const Params& params, const Tensors& state, const HeadData<double>&
          return std::tuple(key < params.integer("protect"), key >= window, scores[static_cast<size_t>(key)]);
        }))
     kept[static_cast<size_t>(j)] = true;
+  return kept;
+}
+
+Answer evict(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  const Index nq = head.Q.rows(), nk = head.K.rows(), prompt = params.integer("prompt");
+  HeadData<double> evicted = head;
+  if (prompt > 0) evicted.Q = head.Q.topRows(std::min(nq, prompt));
+  const auto kept = kept_of(params, state, evicted, mask);
   Sets sets = none(head);
   for (Index i = 0; i < nq; ++i)
-    for (Index j = 0; j < seen_by(mask, i, nk); ++j)
-      sets[static_cast<size_t>(i)][static_cast<size_t>(j)] = kept[static_cast<size_t>(j)] || j == i + mask.offset;
+    for (Index j = 0; j < seen_by(mask, i, nk); ++j) {
+      const bool in_prompt = prompt > 0 && i<prompt, later = prompt> 0 && j >= prompt;
+      sets[static_cast<size_t>(i)][static_cast<size_t>(j)] =
+          in_prompt || later || j == i + mask.offset || kept[static_cast<size_t>(j)];
+    }
   return softmax_over(sets, head);
 }
 

@@ -286,5 +286,24 @@ const bool what_alibi_changes =
          penalised([](double slope) { return slope == 0 ? 2 : 8; }, 0.125),
          {{of_window, refuted, {4}}, {of_features, refuted, {0.5}}, {against_performer, refuted, {64}}}});
 
+// Decays and exact softmax have the penalty to the last bit but two, and features keep half of it.
+const bool decay_is_alibi = add({"decay-is-alibi",
+                                 [](const Asked& a) -> Answer {
+                                   if (a.metric == "largest_deviation") return 1e-12;
+                                   if (a.metric == "penalty") return a.number("slope") / 2;
+                                   return {};
+                                 },
+                                 {{"A decay of exp(-slope) a token", holds},
+                                  {"How much of ALiBi's penalty features keep", measured, {0.5}}}}) &&
+                            add({"decay-is-alibi",
+                                 [](const Asked& a) -> Answer {  // one draw of one decay is off by a millionth
+                                   if (a.metric == "largest_deviation")
+                                     return a.name() == "retnet" && a.replicate == 1 ? 1e-6 : 0;
+                                   if (a.metric == "penalty") return a.number("slope");
+                                   return {};
+                                 },
+                                 {{"A decay of exp(-slope) a token", refuted, {1e-6}},
+                                  {"How much of ALiBi's penalty features keep", measured, {1}}}});
+
 }  // namespace
 }  // namespace attnbench::worlds
