@@ -17,6 +17,7 @@
 
 #include "approximations/clusters/clusters.hpp"
 #include "harness/core/bounds.hpp"
+#include "harness/linalg/gathered.hpp"
 #include "harness/linalg/rows.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
@@ -58,12 +59,12 @@ class Multipole final : public Approximation<T>, public Rows<T>, public CoarseWe
     if (keys == 0) return void(out.setZero());
     const auto clusters = clusters_of(head, keys, context);
     for_rows(head, clusters, 0, out.rows(), context, [&](Context& single, Index i, const Read<T>& read) {
-      Matrix<T> values(read.weights.cols(), out.cols());
-      const Index exact = std::ssize(read.keys);
-      for (Index t = 0; t < exact; ++t) values.row(t) = head.V.row(read.keys[static_cast<size_t>(t)]);
-      for (Index t = exact; t < values.rows(); ++t)
-        values.row(t) = clusters.values.row(read.clusters[static_cast<size_t>(t - exact)]);
-      multiply<T>(single, read.weights, values, row_block(out, i, 1));
+      const Index exact = std::ssize(read.keys), others = std::ssize(read.clusters);
+      Out<T> row = row_block(out, i, 1);
+      row.setZero();
+      add_gathered<T>(single, In<T>(read.weights.data(), 1, exact, exact), head.V, read.keys, row);
+      add_gathered<T>(single, In<T>(read.weights.data() + exact, 1, others, others), clusters.values, read.clusters,
+                      row);
     });
   }
 
@@ -167,9 +168,7 @@ class Multipole final : public Approximation<T>, public Rows<T>, public CoarseWe
                     const Products& products, Read<T>& read) {
     const Index exact = std::ssize(read.keys), others = std::ssize(read.clusters);
     read.weights.resize(1, exact + others);
-    if (exact > 0)
-      multiply_transposed<T>(context, query, gather<T>(K, read.keys),
-                             Out<T>(read.weights.data(), 1, exact, read.weights.cols()));
+    if (exact > 0) multiply_gathered<T>(context, query, K, read.keys, Out<T>(read.weights.data(), 1, exact, exact));
     for (Index t = 0; t < others; ++t) {
       const Index c = read.clusters[static_cast<size_t>(t)];
       const double keys = static_cast<double>(clusters.keys[static_cast<size_t>(c)].size());

@@ -1,6 +1,5 @@
 // The engine of methods that give each row keys of its own: softmax over weighed keys, read where they are.
-//   N_i = sum_t exp(q_i.k_t + log w_t) v_t,  D_i = sum_t exp(q_i.k_t + log w_t),  o_i = N_i / D_i     methods.md S and
-//   U
+//   N_i = sum_t exp(q_i.k_t + log w_t) v_t,  D_i = sum_t exp(q_i.k_t + log w_t),  o_i = N_i / D_i   methods.md S, U
 // Rows share keys by chance only, so that no product of matrices serves them. The keys of 64 rows are chosen at once,
 // so that scores are one product, and are read in slabs that fit into the second-level cache: each slab comes from
 // memory once for these rows and not once for each. Memory is that of 64 rows, in each thread.
@@ -24,11 +23,6 @@ template <class T>
 struct WeighedKeys {
   std::vector<Index> keys;
   std::vector<T> log_weights;  // of each key, minus infinity for 0; or none, if all weights are 1
-
-  void clear() {
-    keys.clear();
-    log_weights.clear();
-  }
 };
 
 template <class T>
@@ -41,8 +35,8 @@ class GatheredSums {
     constexpr Index slab_bytes = 1 << 19;  // half of a second-level cache of 1 MB
     const Index row_bytes = (K.cols() + V.cols()) * static_cast<Index>(sizeof(T));
     const auto keys = static_cast<std::uint64_t>(slab_bytes / std::max<Index>(1, row_bytes));
-    slab_bits_ = std::max(
-        6, static_cast<int>(std::bit_width(keys)) - 1);  // a power of two: a division takes longer than a product of d
+    // A power of two, because a division by another number takes longer than a product over d.
+    slab_bits_ = std::max(6, static_cast<int>(std::bit_width(keys)) - 1);
     slabs_ = (K.rows() >> slab_bits_) + 1;
     numerators.setZero();
     std::fill(denominators.begin(), denominators.end(), T(0));

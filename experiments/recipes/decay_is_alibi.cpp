@@ -8,7 +8,7 @@ namespace attnbench::decay_is_alibi_recipe {
 namespace {
 
 const std::vector<double> slopes{0.00390625, 0.03125, 0.25};  // of ALiBi's 8 heads the last, the fifth and the second
-constexpr double rounding = 1e-9;
+constexpr double rounding = 1e-6;
 const std::string penalty = "penalty", deviation = "largest_deviation", law = "gaussian:scale=0.5";
 
 std::string alibi(double slope) { return fmt::format("alibi:[{}],slope={}", law, slope); }
@@ -61,7 +61,7 @@ void write(Recipe& recipe) {
                      "logit",
        .definition = "the largest distance from -slope (i - j) of " + measured +
                      ": retention with that decay, and softmax with ALiBi as one more coordinate",
-       .threshold = "1e-9: an identity, to rounding",
+       .threshold = "1e-6: an identity, to rounding, which the logarithm of a weight q.k near 0 makes larger",
        .because = "a product with exp(-slope (i - j)) is a sum in the logarithm"},
       [=] {
         std::vector<Bounded> found;

@@ -1,7 +1,7 @@
 // distance-penalty where the penalty is known.
-#include "harness/errors/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
+#include "tests/misuse.hpp"
 
 namespace attnbench::distance_penalty_test {
 namespace {
@@ -11,13 +11,8 @@ const Shape causal{.nq = 40, .nk = 40, .d = 5, .dv = 3, .mask = {.causal = true}
 Cell cell(const std::string& method, const std::string& input = "gaussian", Shape shape = causal) {
   return double_cell("distance-penalty", method, shape, input);
 }
-std::string misuse_of(const Cell& refused) {
-  try {
-    measured(refused);
-  } catch (const Misuse& misuse) {
-    return misuse.what();
-  }
-  return "";
+std::string refused(const Cell& one) {
+  return misuse_of([&] { measured(one); });
 }
 
 }  // namespace
@@ -39,15 +34,15 @@ TEST_CASE("a decay and ALiBi lose their slope a token, and features that see ALi
 }
 
 TEST_CASE("a penalty needs a slope, rows with keys of their own, and no later keys", "[unit]") {
-  CHECK(misuse_of(cell("softmax")).find("--method retnet:slope=0.1") != std::string::npos);
-  CHECK(misuse_of(cell("retnet")).find("takes its slope from the head") != std::string::npos);
+  CHECK(refused(cell("softmax")).find("--method retnet:slope=0.1") != std::string::npos);
+  CHECK(refused(cell("retnet")).find("takes its slope from the head") != std::string::npos);
   Shape later = causal;
   later.mask.causal = false;
-  CHECK(misuse_of(cell("softmax", "alibi:slope=0.1", later)).find("--causal") != std::string::npos);
+  CHECK(refused(cell("softmax", "alibi:slope=0.1", later)).find("--causal") != std::string::npos);
   Shape fewer = causal;
   fewer.nq = 7;
   fewer.mask.offset = 33;
-  CHECK(misuse_of(cell("retnet:slope=0.1", "gaussian", fewer)).find("as many queries as keys") != std::string::npos);
+  CHECK(refused(cell("retnet:slope=0.1", "gaussian", fewer)).find("as many queries as keys") != std::string::npos);
   Shape one = causal;
   one.nq = one.nk = 1;
   CHECK(skip_of(cell("retnet:slope=0.1", "gaussian", one)).find("no weight is left") != std::string::npos);

@@ -1,0 +1,66 @@
+// The error that decode records beside its times, against plain loops.
+#include <cmath>
+
+#include "harness/timing/turns.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
+
+namespace attnbench::decode_test {
+namespace {
+
+constexpr Index n = 40;
+
+Cell cell(const std::string& method) {
+  return double_cell("decode:blocks=2,turn=0.01,from=4", method,
+                     {.nq = n, .nk = n, .d = 4, .dv = 6, .mask = {.causal = true}});
+}
+
+double scalar(const Cell& of, const std::string& metric) {
+  Context context;
+  ExactCache exact;
+  Recorder recorder;
+  TimedMember member(*find<ExperimentEntry>("decode").timed, {of, 0, context, exact});
+  for (int turn = 0; turn < 2; ++turn) member.turn(TimedMember::Whose::own);
+  member.record({.exact = {1, 1},
+                 .load = {0, 0},
+                 .beside = {0, 0},
+                 .session = 1,
+                 .rates = {.fma_peak = 1e9, .exp_rate = 1e9, .bandwidth = 1e9}},
+                recorder);
+  for (const auto& one : recorder.take())
+    if (one.metric == metric) return one.values.at(0);
+  return NAN;
+}
+
+// Softmax of token n, which is token 0 again, over these keys of n + 1.
+Eigen::RowVectorXd row(const HeadData<double>& head, const std::vector<Index>& keys) {
+  Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(head.V.cols());
+  double all = 0;
+  for (const Index j : keys) {
+    const double weight = std::exp(head.Q.row(0).dot(head.K.row(j % n)));
+    sum += weight * head.V.row(j % n);
+    all += weight;
+  }
+  return sum / all;
+}
+
+}  // namespace
+
+TEST_CASE("a step's error is that against exact attention", "[unit]") {
+  CHECK(scalar(cell("softmax"), "row_error") < 1e-12);
+  const HeadData<double> head = draw_cell_head(cell("softmax"), 0, 0, Purpose::measured);
+  std::vector<Index> all, kept{0, 36, 37, 38, 39, 40};
+  for (Index j = 0; j <= n; ++j) all.push_back(j);
+  const auto exact = row(head, all);
+  const double error = (row(head, kept) - exact).norm() / exact.norm();
+  CHECK(error > 0.1);
+  CHECK(scalar(cell("sink-window:sinks=1,window=4"), "row_error") == Approx(error).epsilon(1e-10));
+  CHECK(scalar(cell("sink-window:sinks=1,window=4"), "rounding_error") < 1e-12);
+  // A prompt of which every token is kept, and codes of 16 bits, change next to nothing.
+  CHECK(scalar(cell("evict:prompt=20,keep=20"), "row_error") < 1e-12);
+  const double of_codes = scalar(cell("quantised:bits=16,granularity=token"), "row_error");
+  CHECK(of_codes > 1e-9);
+  CHECK(of_codes < 1e-3);
+}
+
+}  // namespace attnbench::decode_test
