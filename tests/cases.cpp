@@ -29,10 +29,21 @@ Extras needed_by_any(const Shape& shape) {
 
 void add_variants(const Params& start, const std::set<std::string>& settled, std::vector<Params>& variants);
 
+// A value that needs another one beside it (merge=true of evict, a prompt) is in the tests of its method.
+bool is_allowed(const Params& params) {
+  try {
+    find<MethodEntry>(params.name()).check(params);
+  } catch (const Misuse&) {
+    return false;
+  }
+  return true;
+}
+
 // The variant of `start` with one value changed, and what that value makes possible.
 void add_change(const Params& start, const Parameter& parameter, const std::string& value,
                 const std::set<std::string>& settled, std::vector<Params>& variants) {
   const Params changed = start.with(parameter.name, value);
+  if (!is_allowed(changed)) return;
   variants.push_back(changed);
   std::set<std::string> seen = settled;
   seen.insert(parameter.name);

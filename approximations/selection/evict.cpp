@@ -6,6 +6,11 @@
 // prompt=P: the first P tokens are the prompt. Its own rows see all keys, as a system computes them before it evicts;
 // later rows see the kept keys of the prompt and all tokens after it. No row depends on later tokens then, and a
 // decoder holds keep + t - P tokens at position t.
+// merge=true: each key of the prompt that is dropped joins the kept key of largest cosine (ties: the first). Later rows
+// see the mean key and the mean value of the n_c members, with the logit q.k + log n_c (Bolya et al. 2022,
+// arXiv:2210.09461, section 3.2, "proportional attention"; merging of dropped keys: Wan et al. 2024, arXiv:2406.13035).
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -62,15 +67,81 @@ class KeptAndLater final : public SparsePattern {
   Index prompt_;
 };
 
-// Holds all tokens of a prompt, then those kept of them, and all that come behind it.
+// Every row sees all keys of its mask.
+class Everything final : public SparsePattern {
+ public:
+  void keys(size_t, Index, Index visible, std::vector<IndexRun>& runs) const override { runs.push_back({0, visible}); }
+};
+
+// The keys that are left of a prompt: those kept, or the means of each kept key and those that joined it.
+template <class T>
+struct Left {
+  Left(const Head<T>& prompt, const std::vector<Index>& kept, bool merge)
+      : members(kept.size()), K(std::ssize(kept), prompt.K.cols()), V(std::ssize(kept), prompt.V.cols()) {
+    for (size_t c = 0; c < kept.size(); ++c) members[c].push_back(kept[c]);
+    if (merge) join(prompt.K, kept);
+    for (Index c = 0; c < K.rows(); ++c) {
+      const auto& all = members[static_cast<size_t>(c)];
+      Eigen::RowVectorXd key = Eigen::RowVectorXd::Zero(K.cols()), value = Eigen::RowVectorXd::Zero(V.cols());
+      for (const Index j : all) {
+        key += prompt.K.row(j).template cast<double>();
+        value += prompt.V.row(j).template cast<double>();
+      }
+      K.row(c) = (key / static_cast<double>(all.size())).template cast<T>();
+      V.row(c) = (value / static_cast<double>(all.size())).template cast<T>();
+    }
+  }
+
+  std::vector<std::vector<Index>> members;  // of each kept key, itself first
+  Matrix<T> K, V;                           // kept x d, kept x dv
+
+ private:
+  // Decided in double for both scalar types: a rounding error would join another key.
+  void join(const In<T>& keys, const std::vector<Index>& kept) {
+    const auto unit = [&](Index j) -> Eigen::RowVectorXd {
+      const Eigen::RowVectorXd key = keys.row(j).template cast<double>();
+      return key / std::max(key.norm(), std::numeric_limits<double>::min());
+    };
+    Matrix<double> units(std::ssize(kept), keys.cols());
+    for (Index c = 0; c < units.rows(); ++c) units.row(c) = unit(kept[static_cast<size_t>(c)]);
+    for (Index j = 0; j < keys.rows() && !kept.empty(); ++j) {
+      if (std::binary_search(kept.begin(), kept.end(), j)) continue;
+      Index nearest = 0;
+      (units * unit(j).transpose()).maxCoeff(&nearest);
+      members[static_cast<size_t>(nearest)].push_back(j);
+    }
+  }
+};
+
+// Tokens with one more coordinate: 1 of a query, and of a key the logarithm of its number of members, 0 for one token.
+template <class T>
+HeadData<T> with_members(const Left<T>& left, const Head<T>& later) {
+  const Index d = later.Q.cols(), kept = left.K.rows(), keys = later.K.rows();
+  HeadData<T> head{Matrix<T>::Ones(later.Q.rows(), d + 1), Matrix<T>::Zero(kept + keys, d + 1),
+                   Matrix<T>(kept + keys, later.V.cols())};
+  head.Q.leftCols(d) = later.Q;
+  head.K.topLeftCorner(kept, d) = left.K;
+  head.K.bottomLeftCorner(keys, d) = later.K;
+  for (Index c = 0; c < kept; ++c)
+    head.K(c, d) = static_cast<T>(std::log(static_cast<double>(left.members[static_cast<size_t>(c)].size())));
+  head.V.topRows(kept) = left.V;
+  head.V.bottomRows(keys) = later.V;
+  return head;
+}
+
+// Holds all tokens of a prompt, then what is left of them, and all that come behind it.
 template <class T>
 class PromptDecoder final : public Decoder<T> {
  public:
   // The keys that are kept of a prompt, ascending.
   using Keep = std::function<std::vector<Index>(const Head<T>& prompt, Context&)>;
 
-  PromptDecoder(const Shape& shape, Index prompt, Keep keep)
-      : shape_(shape), length_(prompt), keep_(std::move(keep)), cache_(std::make_unique<KeyValueCache<T>>(shape)) {
+  PromptDecoder(const Shape& shape, Index prompt, bool merge, Keep keep)
+      : shape_(shape),
+        length_(prompt),
+        merge_(merge),
+        keep_(std::move(keep)),
+        cache_(std::make_unique<KeyValueCache<T>>(shape)) {
     const Index held = std::min(prompt, shape.nk);
     prompt_ = {Matrix<T>(held, shape.d), Matrix<T>(held, shape.d), Matrix<T>(held, shape.dv)};
   }
@@ -84,7 +155,7 @@ class PromptDecoder final : public Decoder<T> {
   void step(const Head<T>& token, Context& context, Out<T> out) override {
     make_room(context);
     add(token);
-    cache_->read(token.Q, context, out);
+    cache_->read(merge_ && evicted_ ? In<T>(as_one(token).Q) : token.Q, context, out);
   }
   // The copy of the prompt serves its queries, which an evicting system has at hand when it evicts.
   size_t bytes() const override { return cache_->bytes(); }
@@ -95,14 +166,24 @@ class PromptDecoder final : public Decoder<T> {
     if (evicted_ || came_ < length_) return;
     evicted_ = true;
     const std::vector<Index> kept = keep_(prompt_.view(), context);
-    Shape left = shape_;
-    left.nk = std::ssize(kept) + shape_.nk - length_;
-    cache_ = std::make_unique<KeyValueCache<T>>(left);
-    for (const Index j : kept) cache_->add(row_block(prompt_.K, j, 1), row_block(prompt_.V, j, 1));
+    Shape shape = shape_;
+    shape.d += merge_ ? 1 : 0;
+    shape.nk = std::ssize(kept) + shape_.nk - length_;
+    cache_ = std::make_unique<KeyValueCache<T>>(shape);
+    const Left<T> left(prompt_.view(), kept, merge_);
+    const Head<T> none{row_block(prompt_.Q, 0, 0), row_block(prompt_.K, 0, 0), row_block(prompt_.V, 0, 0)};
+    const HeadData<T> merged = merge_ ? with_members(left, none) : HeadData<T>{};
+    const In<T> K = merge_ ? In<T>(merged.K) : In<T>(left.K);
+    for (Index c = 0; c < K.rows(); ++c) cache_->add(row_block(K, c, 1), row_block(left.V, c, 1));
     prompt_ = {};
   }
+  // A token behind the prompt, with the coordinate of its one member.
+  HeadData<T> as_one(const Head<T>& token) const {
+    const Matrix<T> none(0, shape_.d);
+    return with_members(Left<T>({none, none, Matrix<T>(0, shape_.dv)}, {}, false), token);
+  }
   void add(const Head<T>& token) {
-    cache_->add(token.K, token.V);
+    cache_->add(merge_ && evicted_ ? In<T>(as_one(token).K) : token.K, token.V);
     if (!evicted_) {
       prompt_.Q.row(came_) = token.Q.row(0);
       prompt_.K.row(came_) = token.K.row(0);
@@ -113,6 +194,7 @@ class PromptDecoder final : public Decoder<T> {
 
   Shape shape_;
   Index length_;  // of the prompt
+  bool merge_;
   Keep keep_;
   HeadData<T> prompt_;  // until tokens are evicted
   std::unique_ptr<KeyValueCache<T>> cache_;
@@ -128,24 +210,80 @@ class Evict final : public HeadPattern<T> {
         score_(score_of(draw.params)),
         keep_(draw.params.integer("keep")),
         protect_(draw.params.integer("protect")),
-        prompt_(draw.params.integer("prompt")) {
+        prompt_(draw.params.integer("prompt")),
+        merge_(draw.params.flag("merge")) {
     if (!score_.draw) return;
     const auto* given = draw.injected("uniforms", draw.shape.nk, 1);
     drawn_ = given ? *given : score_.draw(draw);
+  }
+
+  void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    const Index queries = merge_ ? queries_of_prompt(head, mask) : head.Q.rows();
+    const Head<T> first{row_block(head.Q, 0, queries), head.K, head.V};
+    sparse_softmax<T>(*pattern_of(first, mask, context), first, mask, context, row_block(out, 0, queries));
+    if (queries == head.Q.rows()) return;
+    const auto [left, later] = later_of(head, mask, queries, context);
+    sparse_softmax<T>(Everything(), later.view(), {.causal = true, .offset = left.K.rows()}, context,
+                      row_block(out, queries, later.Q.rows()));
+  }
+  // Every key of a prompt has a part in a mean.
+  const Pattern<T>* pattern() const override { return merge_ ? nullptr : this; }
+
+  void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
+    const Index queries = merge_ ? queries_of_prompt(head, mask) : head.Q.rows();
+    const Index of_prompt = std::clamp<Index>(queries - first, 0, A.rows());
+    if (of_prompt > 0) {
+      const Head<T> prompt{row_block(head.Q, 0, queries), head.K, head.V};
+      sparse_softmax_rows<T>(*pattern_of(prompt, mask, context), prompt, mask, first, context,
+                             row_block(A, 0, of_prompt));
+    }
+    if (of_prompt == A.rows()) return;
+    const auto [left, later] = later_of(head, mask, queries, context);
+    const Index kept = left.K.rows();
+    Matrix<T> weights(A.rows() - of_prompt, later.K.rows());
+    sparse_softmax_rows<T>(Everything(), later.view(), {.causal = true, .offset = kept},
+                           std::max(first, queries) - queries, context, weights);
+    A.bottomRows(weights.rows()).setZero();
+    for (Index r = 0; r < weights.rows(); ++r) {
+      for (Index c = 0; c < kept; ++c) {
+        const auto& members = left.members[static_cast<size_t>(c)];
+        for (const Index j : members) A(of_prompt + r, j) = weights(r, c) / static_cast<T>(members.size());
+      }
+      A.row(of_prompt + r).segment(prompt_, weights.cols() - kept) = weights.row(r).tail(weights.cols() - kept);
+    }
   }
 
   Tensors state() const override { return score_.draw ? Tensors{{"uniforms", drawn_}} : Tensors{}; }
 
   std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
     if (prompt_ == 0) return nullptr;
-    return std::make_unique<PromptDecoder<T>>(shape, prompt_, [this](const Head<T>& prompt, Context& context) {
+    return std::make_unique<PromptDecoder<T>>(shape, prompt_, merge_, [this](const Head<T>& prompt, Context& context) {
       return kept_of(context, prompt, {.causal = true}, prompt.K.rows());
     });
   }
 
  private:
+  Index queries_of_prompt(const Head<T>& head, Mask mask) const {
+    return prompt_ > 0 ? std::clamp<Index>(prompt_ - mask.offset, 0, head.Q.rows()) : head.Q.rows();
+  }
+
+  // The merged rest of a prompt with so many queries, and the tokens behind it.
+  struct Later {
+    Left<T> left;
+    HeadData<T> head;
+  };
+  Later later_of(const Head<T>& head, Mask mask, Index queries, Context& context) const {
+    const Index seen = mask.visible(head.Q.rows() - 1, head.K.rows()), keys = std::min(prompt_, seen);
+    const Head<T> prompt{row_block(head.Q, 0, queries), row_block(head.K, 0, keys), row_block(head.V, 0, keys)};
+    Left<T> left(prompt, kept_of(context, prompt, mask, keys), true);
+    HeadData<T> later =
+        with_members(left, {row_block(head.Q, queries, head.Q.rows() - queries), row_block(head.K, keys, seen - keys),
+                            row_block(head.V, keys, seen - keys)});
+    return {std::move(left), std::move(later)};
+  }
+
   std::unique_ptr<const SparsePattern> pattern_of(const Head<T>& head, Mask mask, Context& context) const override {
-    const Index nq = head.Q.rows(), queries = prompt_ > 0 ? std::clamp<Index>(prompt_ - mask.offset, 0, nq) : nq;
+    const Index nq = head.Q.rows(), queries = queries_of_prompt(head, mask);
     const Index keys = queries > 0 ? mask.visible(queries - 1, head.K.rows()) : 0;
     if (prompt_ == 0) return std::make_unique<KeptAndOwn>(kept_of(context, head, mask, keys), head.K.rows());
     const Head<T> prompt{row_block(head.Q, 0, queries), head.K, head.V};
@@ -180,8 +318,18 @@ class Evict final : public HeadPattern<T> {
   Params params_;
   const KeyScoreEntry& score_;
   Index keep_, protect_, prompt_;
+  bool merge_;
   Matrix<double> drawn_;  // nk x 1, if the score draws numbers
 };
+
+// The tokens that scores are computed from.
+Shape prompt_of(const Params& params, Shape shape) {
+  const Index prompt = params.integer("prompt");
+  if (prompt == 0) return shape;
+  shape.nq = std::min(shape.nq, prompt);
+  shape.nk = std::min(shape.nk, prompt);
+  return shape;
+}
 
 const bool registered = add(method<Evict>({
     .text =
@@ -205,7 +353,10 @@ const bool registered = add(method<Evict>({
                    Parameter::integer("prompt", 0,
                                       "first tokens, whose rows see all keys and of which later rows see those kept; "
                                       "0: all tokens are a prompt, and all rows see those kept",
-                                      0)},
+                                      0),
+                   Parameter::flag("merge", false,
+                                   "dropped keys of a prompt join the kept ones in means, with the weight of their "
+                                   "number")},
     .claims =
         [](const Params& params, const Shape& shape) {
           const bool values = score_of(params).reads_values, prompt = params.integer("prompt") > 0;
@@ -222,35 +373,43 @@ const bool registered = add(method<Evict>({
         },
     .memory =
         [](const Params& params, const Shape& shape) {
+          const Shape prompt = prompt_of(params, shape);
+          const double n = static_cast<double>(prompt.nk), d = static_cast<double>(shape.d);
           const double nk = static_cast<double>(shape.nk), nq = static_cast<double>(shape.nq);
-          const double copies =
-              shape.precision == Precision::f32
-                  ? sizeof(double) * (nk * static_cast<double>(shape.d + shape.dv) + nq * static_cast<double>(shape.d))
-                  : 0;
-          return copies + score_of(params).memory(params, shape) + 32 * nk + 2 * nq * bytes_of(shape.precision);
+          const double channels = static_cast<double>(shape.d + shape.dv), bytes = bytes_of(shape.precision);
+          const double copies = shape.precision == Precision::f32
+                                    ? sizeof(double) * (n * channels + static_cast<double>(prompt.nq) * d)
+                                    : 0;
+          const double merged = params.flag("merge") ? (nq * (d + 1) + nk * (channels + 1)) * bytes : 0;
+          return copies + merged + score_of(params).memory(params, prompt) + 32 * nk + 2 * nq * bytes;
         },
     .cost =
         [](const Params& params, const Shape& shape) {
-          const Index prompt = params.integer("prompt") > 0 ? std::min(params.integer("prompt"), shape.nk) : shape.nk;
-          const double n = static_cast<double>(prompt), channels = static_cast<double>(shape.d + shape.dv);
+          const Shape prompt = prompt_of(params, shape);
+          const double n = static_cast<double>(prompt.nk), channels = static_cast<double>(shape.d + shape.dv);
           const double share = std::min(1.0, static_cast<double>(params.integer("keep")) / n);
           double pairs = 0;
           bool evicts = share < 1;
           if (params.integer("prompt") > 0) {
-            const auto later = static_cast<double>(shape.nk - prompt);
+            const auto later = static_cast<double>(shape.nk - prompt.nk);
             evicts &= later > 0;
             pairs = n * (n + 1) / 2 + later * (share * n + (later + 1) / 2);
           } else {
             pairs = share * sum_over_blocks(shape, [](Index seen) { return seen; });
             if (evicts) pairs += (1 - share) * static_cast<double>(shape.nq);
           }
-          Shape of_prompt = shape;
-          of_prompt.nq = std::min(shape.nq, prompt);
-          of_prompt.nk = prompt;
-          const Work scores = evicts ? score_of(params).work(params, of_prompt) : Work{};
+          const Work scores = evicts ? score_of(params).work(params, prompt) : Work{};
           return Work{.flops = scores.flops + 2 * pairs * channels, .exps = scores.exps + pairs};
         },
-    .check = [](const Params& params) { score_of(params).check(params); },
+    .check =
+        [](const Params& params) {
+          score_of(params).check(params);
+          if (params.flag("merge") && params.integer("prompt") == 0)
+            throw Misuse(
+                params.spec() +
+                ": means of keys hold later tokens, which rows of a prompt must not see; expected the length of "
+                "a prompt beside merge=true, as in evict:prompt=512,merge=true");
+        },
 }));
 
 }  // namespace

@@ -23,7 +23,7 @@ const std::vector<Features> features{{"Performer, m = 64", "performer:m=64"},
                                      {"1 + elu", "linear"}};
 
 void write(Recipe& recipe) {
-  const Index n = recipe.sized<Index>(32, 128, 256), draws = recipe.sized<Index>(2, 12, 24);
+  const Index n = recipe.sized<Index>(32, 128, 256), draws = recipe.sized<Index>(2, 24, 32);
   RunRequest of_decay{
       .experiment = "distance-penalty", .inputs = {law}, .n = {n}, .d = {64}, .causal = true, .replicates = draws};
   for (const double slope : slopes) of_decay.methods.push_back(decay(slope));

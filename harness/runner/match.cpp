@@ -87,7 +87,7 @@ std::optional<double> keys_of_row(const Params& method, const Shape& shape) {
   return keys / rows;
 }
 
-// What a decoder keeps after all tokens of a gaussian head. nullopt if the method has no decoder.
+// Bytes that a decoder keeps after all tokens of a gaussian head. nullopt if the method has no decoder.
 template <class T>
 std::optional<double> bytes_after(const Params& method, const Shape& shape) {
   const HeadData<double> head = gaussian_head(method, shape);

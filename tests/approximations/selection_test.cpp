@@ -516,10 +516,22 @@ TEST_CASE("rows of a prompt see all keys, later ones what is kept of it and all 
   CHECK(keys_of(observed, other, causal)[39] != keys_of(observed, problem, causal)[39]);
 }
 
+TEST_CASE("dropped keys that equal a kept one are merged without an error", "[methods]") {
+  TestHead problem = gaussian(40, 4, 0.8);
+  const Mask causal{.causal = true};
+  for (Index j = 3; j < 20; ++j) problem.head.K.row(j) = problem.head.K.row(j % 3);  // values differ
+  const Matrix<double> exact = out_of("softmax", problem, causal);
+  CHECK(distance(out_of("evict:score=knorm,keep=3,protect=3,prompt=20,merge=true", problem, causal), exact) <
+        tolerance);
+  CHECK(distance(out_of("evict:score=knorm,keep=3,protect=3,prompt=20", problem, causal), exact) > seen);
+  CHECK(contains(misuse_of([&] { drawn("evict:merge=true", problem, causal); }), "evict:prompt=512,merge=true"));
+}
+
 TEST_CASE("a decoder of an evicted prompt holds what is kept of it and what follows", "[methods]") {
   const TestHead problem = gaussian(40, 4, 0.3);
-  for (const std::string spec : {"evict:keep=5,prompt=20", "evict:score=tova,keep=5,prompt=20",
-                                 "evict:score=expected,keep=5,prompt=20", "evict:score=random,keep=5,prompt=20"})
+  for (const std::string spec :
+       {"evict:keep=5,prompt=20", "evict:score=tova,keep=5,prompt=20", "evict:score=expected,keep=5,prompt=20",
+        "evict:score=random,keep=5,prompt=20", "evict:score=knorm,keep=5,prompt=20,merge=true"})
     for (const Index prefilled : {0, 7, 20, 33}) {
       const Mask causal{.causal = true};
       const auto method = drawn(spec, problem, causal);
@@ -534,7 +546,9 @@ TEST_CASE("a decoder of an evicted prompt holds what is kept of it and what foll
       for (Index t = prefilled; t < 40; ++t) {
         decoder->step(HeadPart<double>::tokens(problem.head.view(), t, 1).view(), context, row);
         CHECK(distance(row, want.row(t)) < tolerance);
-        CHECK(decoder->bytes() == token * static_cast<size_t>(t < 20 ? t + 1 : 5 + t - 19));
+        const bool merged = t >= 20 && contains(spec, "merge");  // the logarithm of a number of members beside each key
+        CHECK(decoder->bytes() ==
+              (token + (merged ? sizeof(double) : 0)) * static_cast<size_t>(t < 20 ? t + 1 : 5 + t - 19));
       }
       const auto more = HeadPart<double>::tokens(problem.head.view(), 0, 1);
       CHECK(contains(misuse_of([&] { decoder->step(more.view(), context, row); }), "larger shape.nk"));
@@ -568,6 +582,10 @@ TEST_CASE("chosen keys agree with their transcription where few channels and odd
                                  "evict:keep=9,score=accumulated,prompt=20,protect=2",
                                  "evict:keep=9,score=keydiff,prompt=5",
                                  "evict:keep=9,prompt=1000",
+                                 "evict:keep=9,rows=7,prompt=31,merge=true",
+                                 "evict:keep=3,score=knorm,prompt=50,merge=true",
+                                 "evict:keep=1,score=random,prompt=20,merge=true",
+                                 "evict:keep=9,prompt=1000,merge=true",
                                  "sparge:rows=16,block=4,mass=0.6,similar=0.2,sink=false",
                                  "sparge:rows=5,block=7,mass=0.8,similar=-1",
                                  "xattention:block=12,stride=3,mass=0.6",

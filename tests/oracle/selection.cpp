@@ -410,11 +410,59 @@ std::vector<bool> kept_of(const Params& params, const Tensors& state, const Head
   return kept;
 }
 
+// Rows of the prompt see all keys. For later ones a dropped key is one of the members of the kept key nearest by angle,
+// whose mean key, mean value and number count.
+Answer merged(const HeadData<double>& head, Mask mask, Index prompt, const std::vector<bool>& kept) {
+  const Index nq = head.Q.rows(), nk = head.K.rows(), d = head.K.cols(), dv = head.V.cols();
+  std::vector<std::vector<Index>> groups;
+  const auto cosine = [&](Index a, Index b) {
+    return dot(head.K, a, head.K, b) / std::sqrt(dot(head.K, a, head.K, a)) / std::sqrt(dot(head.K, b, head.K, b));
+  };
+  for (Index j = 0; j < std::ssize(kept); ++j)
+    if (kept[static_cast<size_t>(j)]) groups.push_back({j});
+  for (Index j = 0; j < std::ssize(kept); ++j) {
+    if (kept[static_cast<size_t>(j)]) continue;
+    size_t nearest = 0;
+    for (size_t c = 1; c < groups.size(); ++c)
+      if (cosine(j, groups[c][0]) > cosine(j, groups[nearest][0])) nearest = c;
+    groups[nearest].push_back(j);
+  }
+  Answer answer{.A = Matrix<double>::Zero(nq, nk),
+                .out = Matrix<double>::Zero(nq, dv),
+                .condition = std::vector<double>(static_cast<size_t>(nq), 1)};
+  for (Index i = 0; i < nq; ++i) {
+    std::vector<std::vector<Index>> seen;
+    if (i < prompt) {
+      for (Index j = 0; j < seen_by(mask, i, nk); ++j) seen.push_back({j});
+    } else {
+      seen = groups;
+      for (Index j = prompt; j < seen_by(mask, i, nk); ++j) seen.push_back({j});
+    }
+    std::vector<Real> weights;
+    Real sum = 0;
+    for (const auto& group : seen) {
+      Real logit = 0;
+      for (const Index j : group)
+        for (Index c = 0; c < d; ++c)
+          logit += static_cast<Real>(head.Q(i, c)) * static_cast<Real>(head.K(j, c)) / static_cast<Real>(group.size());
+      weights.push_back(static_cast<Real>(group.size()) * std::exp(logit));
+      sum += weights.back();
+    }
+    for (size_t g = 0; g < seen.size(); ++g)
+      for (const Index j : seen[g]) {
+        answer.A(i, j) = static_cast<double>(weights[g] / sum / static_cast<Real>(seen[g].size()));
+        for (Index c = 0; c < dv; ++c) answer.out(i, c) += answer.A(i, j) * head.V(j, c);
+      }
+  }
+  return answer;
+}
+
 Answer evict(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
   const Index nq = head.Q.rows(), nk = head.K.rows(), prompt = params.integer("prompt");
   HeadData<double> evicted = head;
   if (prompt > 0) evicted.Q = head.Q.topRows(std::min(nq, prompt));
   const auto kept = kept_of(params, state, evicted, mask);
+  if (params.flag("merge")) return merged(head, mask, prompt, kept);
   Sets sets = none(head);
   for (Index i = 0; i < nq; ++i)
     for (Index j = 0; j < seen_by(mask, i, nk); ++j) {

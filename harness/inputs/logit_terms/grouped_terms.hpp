@@ -16,7 +16,7 @@ struct GroupedTerms {
 // Queries are the last tokens where there are fewer of them than keys.
 HeadData<double> with_terms(const Params& input, const InputRequest& request, const GroupedTerms& terms);
 
-// For terms that are no product of few coordinates: each token is a group. The parameter says for how many.
+// For terms that are not a product of few coordinates: each token is a group. The parameter says for how many.
 Parameter positions_parameter();
 InputLimits limits_by_positions(const Params& input);
 

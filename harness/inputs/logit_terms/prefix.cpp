@@ -1,6 +1,6 @@
 // A prefix mask: the first tokens see each other, and later ones what comes before them. For calls without a mask.
 //   s_ij = q_i.k_j - penalty [j > i and j >= tokens of the prefix]                                      methods.md W6
-// Raffel et al. 2020, arXiv:1910.10683, section 3.2.1. Which keys a query sees is no product of few coordinates: each
+// Raffel et al. 2020, arXiv:1910.10683, section 3.2.1. Which keys a query sees is not a product of few coordinates: each
 // token is one.
 #include "harness/inputs/logit_terms/grouped_terms.hpp"
 
@@ -19,7 +19,7 @@ HeadData<double> draw(const Params& params, const InputRequest& request) {
 
 const bool registered = add(InputEntry{
     .text = {.name = "prefix",
-             .summary = "another input whose first tokens see each other, and later ones what comes before them",
+             .summary = "another input whose first tokens see each other, and every other token what comes before it",
              .formula = "s_ij = q_i.k_j - penalty [j > i and j is not of the prefix], as one more coordinate a token",
              .reference = "Raffel et al. 2020, arXiv:1910.10683, section 3.2.1",
              .cost = "that of the other input, and O(n positions)",

@@ -3,7 +3,7 @@
 // Raffel et al. 2020, arXiv:1910.10683, section 2.1; the buckets are those of the authors' code. Half of them are for
 // later keys, or none with both=false. Of the m buckets of one side the first m / 2 are the distances 0, 1, ..., and
 // the others grow geometrically up to `longest`; all longer distances share the last one.
-// Biases are learnt there and drawn here: normal with deviation `scale`. A table of distances is no product of few
+// Biases are learnt there and drawn here: normal with deviation `scale`. A table of distances is not a product of few
 // coordinates: each token is one.
 #include <fmt/format.h>
 
