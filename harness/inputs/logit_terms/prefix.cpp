@@ -1,7 +1,7 @@
 // A prefix mask: the first tokens see each other, and later ones what comes before them. For calls without a mask.
 //   s_ij = q_i.k_j - penalty [j > i and j >= tokens of the prefix]                                      methods.md W6
-// Raffel et al. 2020, arXiv:1910.10683, section 3.2.1. Which keys a query sees is not a product of few coordinates: each
-// token is one.
+// Raffel et al. 2020, arXiv:1910.10683, section 3.2.1. Which keys a query sees is not a product of few coordinates:
+// each token is one.
 #include "harness/inputs/logit_terms/grouped_terms.hpp"
 
 namespace attnbench {
