@@ -168,6 +168,7 @@ TEST_CASE("T5 has a bias for each short distance, and shares one among long ones
   CHECK(contains(misuse_of([] { drawn("t5-buckets:buckets=2", sized(4, 4, 300)); }), "buckets=32,longest=128"));
   CHECK(contains(misuse_of([] { drawn("t5-buckets:positions=3", sized(4, 4, 300)); }), "expected nq <= 3"));
   CHECK(contains(misuse_of([] { drawn("documents:count=9", sized(4, 4, 300)); }), "count=4"));
+  CHECK(contains(misuse_of([] { drawn("prefix", sized(4, 4, 64)); }), "-d 320"));
 }
 
 TEST_CASE("terms can be nested, and sizes, calibration and content are those of the inner input", "[unit]") {

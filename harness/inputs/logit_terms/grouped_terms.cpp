@@ -1,11 +1,18 @@
 #include "harness/inputs/logit_terms/grouped_terms.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace attnbench {
 
 HeadData<double> with_terms(const Params& input, const InputRequest& request, const GroupedTerms& terms) {
   const Index d = request.d - terms.groups, first = request.nk - request.nq;
+  if (d < 1)
+    throw Misuse(
+        fmt::format("{}: {} coordinates of its term do not fit into d={}; expected those of {} beside them, as in "
+                    "-d {}",
+                    input.spec(), terms.groups, request.d, inner_of(input).spec(), terms.groups + 64));
   const HeadData<double> inner = inner_head(input, request, request.nq, request.nk, d);
   const double unit = unit_coordinate(request.d);
   HeadData<double> head{Matrix<double>(request.nq, request.d), Matrix<double>::Zero(request.nk, request.d), inner.V};
