@@ -249,7 +249,8 @@ class Evict final : public HeadPattern<T> {
         const auto& members = left.members[static_cast<size_t>(c)];
         for (const Index j : members) A(of_prompt + r, j) = weights(r, c) / static_cast<T>(members.size());
       }
-      A.row(of_prompt + r).segment(prompt_, weights.cols() - kept) = weights.row(r).tail(weights.cols() - kept);
+      const Index later_keys = weights.cols() - kept;
+      if (later_keys > 0) A.row(of_prompt + r).segment(prompt_, later_keys) = weights.row(r).tail(later_keys);
     }
   }
 

@@ -1,5 +1,5 @@
 // Keys that lie apart are read once for one row, so their reading takes the time and not the arithmetic. Copying them
-// next to each other for a product reads them twice: this took 1.7 times as long. (Gathers of a tenth of 16384 keys,
+// next to each other for a product would read them twice. (Gathers of a tenth of 16384 keys,
 // d = 64: 21 ns for a key and its value out of the third-level cache, 8 ns out of the second.)
 #include "harness/linalg/gathered.hpp"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "harness/errors/error.hpp"
-#include "harness/timing/turns.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/measured.hpp"
 
 namespace attnbench::declared_test {
 
@@ -56,15 +56,7 @@ std::optional<std::vector<Measurement>> recorded(const Cell& cell) {
       entry.run(task, recorder);
       return recorder.take();
     }
-    TimedMember member(*entry.timed, task);
-    for (int turn = 0; turn < 2; ++turn) member.turn(TimedMember::Whose::own);
-    member.record({.exact = {1, 1},
-                   .load = {0, 0},
-                   .beside = {0, 0},
-                   .session = 1,
-                   .rates = {.fma_peak = 1e9, .exp_rate = 1e9, .bandwidth = 1e9}},
-                  recorder);
-    return recorder.take();
+    return measured_turns(task);
   } catch (const Misuse&) {
   } catch (const Skip&) {
   } catch (const NumericallyInvalid&) {

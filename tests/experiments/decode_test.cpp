@@ -1,7 +1,6 @@
 // The error that decode records beside its times, against plain loops.
 #include <cmath>
 
-#include "harness/timing/turns.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/measured.hpp"
 
@@ -18,16 +17,7 @@ Cell cell(const std::string& method) {
 double scalar(const Cell& of, const std::string& metric) {
   Context context;
   ExactCache exact;
-  Recorder recorder;
-  TimedMember member(*find<ExperimentEntry>("decode").timed, {of, 0, context, exact});
-  for (int turn = 0; turn < 2; ++turn) member.turn(TimedMember::Whose::own);
-  member.record({.exact = {1, 1},
-                 .load = {0, 0},
-                 .beside = {0, 0},
-                 .session = 1,
-                 .rates = {.fma_peak = 1e9, .exp_rate = 1e9, .bandwidth = 1e9}},
-                recorder);
-  for (const auto& one : recorder.take())
+  for (const auto& one : measured_turns({of, 0, context, exact}))
     if (one.metric == metric) return one.values.at(0);
   return NAN;
 }

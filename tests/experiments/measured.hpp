@@ -4,6 +4,7 @@
 #include <map>
 
 #include "harness/experiment/experiment.hpp"
+#include "harness/timing/turns.hpp"
 
 namespace attnbench {
 
@@ -44,6 +45,20 @@ inline Measured measured(const Cell& cell, Index replicate = 0, int threads = 1)
     all.values[m.metric] = std::move(m.values);
   }
   return all;
+}
+
+// The measurements of a timed experiment after two turns, beside made-up facts of the machine.
+inline std::vector<Measurement> measured_turns(const Task& task) {
+  TimedMember member(*find<ExperimentEntry>(task.cell.experiment.name()).timed, task);
+  for (int turn = 0; turn < 2; ++turn) member.turn(TimedMember::Whose::own);
+  Recorder recorder;
+  member.record({.exact = {1, 1},
+                 .load = {0, 0},
+                 .beside = {0, 0},
+                 .session = 1,
+                 .rates = {.fma_peak = 1e9, .exp_rate = 1e9, .bandwidth = 1e9}},
+                recorder);
+  return recorder.take();
 }
 
 // Why the experiment has no number for that cell; empty when it has.

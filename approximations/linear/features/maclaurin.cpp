@@ -130,7 +130,7 @@ class MaclaurinFeatures final : public FeatureMap<T> {
       coefficients_(f, 0) = static_cast<T>(std::exp(-0.5 * (log_m + log_weight(params, drawn.degrees(f, 0)))));
   }
 
-  // powers[N] = norm^(N - L), L the largest degree. (std::pow for each feature took two thirds of the time.)
+  // powers[N] = norm^(N - L), L the largest degree. (std::pow for each feature took three fifths of the time.)
   void set_powers(T norm, std::vector<T>& powers) const {
     powers.resize(static_cast<size_t>(largest_degree_) + 1);
     powers.back() = 1;
