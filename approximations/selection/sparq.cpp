@@ -121,14 +121,16 @@ class LargestChannels final : public KeyChoice<T> {
       for (Index i = 0; i < scores.rows(); ++i) {
         const Index keys = std::min(slab, mask_.visible(first + i, head_.K.rows()) - begin);
         if (keys <= 0) continue;
-        const auto& [channels, factors] = readings[static_cast<size_t>(i)];
+        const Reading& reading = readings[static_cast<size_t>(i)];
         auto of_slab = scores.row(i).segment(begin, keys);
-        const auto term = [&](size_t c) { return factors[c] * channels_.row(channels[c]).segment(begin, keys); };
+        const auto term = [&](size_t c) {
+          return reading.factors[c] * channels_.row(reading.channels[c]).segment(begin, keys);
+        };
         of_slab.setZero();
         size_t c = 0;
-        for (; c + 4 <= channels.size(); c += 4) of_slab += term(c) + term(c + 1) + term(c + 2) + term(c + 3);
-        for (; c < channels.size(); ++c) of_slab += term(c);
-        context.work.flops += 2.0 * static_cast<double>(std::ssize(channels) * keys);
+        for (; c + 4 <= reading.channels.size(); c += 4) of_slab += term(c) + term(c + 1) + term(c + 2) + term(c + 3);
+        for (; c < reading.channels.size(); ++c) of_slab += term(c);
+        context.work.flops += 2.0 * static_cast<double>(std::ssize(reading.channels) * keys);
       }
   }
 
