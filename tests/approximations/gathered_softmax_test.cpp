@@ -86,7 +86,7 @@ TEMPLATE_TEST_CASE("sums over weighed keys equal the formula, whatever their ord
     CHECK((numerators.row(i).template cast<double>() * scale - expected.numerators.row(i)).cwiseAbs().maxCoeff() <
           4 * tolerance * size);
   }
-  for (const size_t empty : {4, 7}) CHECK((denominators[empty] == 0 && log_scale[empty] == 0));
+  for (const size_t empty : {4u, 7u}) CHECK((denominators[empty] == 0 && log_scale[empty] == 0));
   CHECK(denominators[8] < 1.1);  // relative to the largest weight
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a NaN in a key makes its rows NaN and no other", "[unit]") {
 TEST_CASE("normalised weights are softmax with the logarithms of the weights", "[unit]") {
   const Problem given = problem();
   Context context;
-  for (const size_t i : {0, 3}) {
+  for (const size_t i : {0u, 3u}) {
     const auto weights =
         normalised_weights<double>(context, row_block(given.Q, static_cast<Index>(i), 1), given.K, given.keys[i]);
     const auto& [keys, log_weights] = given.keys[i];

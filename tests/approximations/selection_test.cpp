@@ -281,7 +281,7 @@ TEST_CASE("of equal scores the first keys are among the largest, however the sco
     return keys;
   };
   const std::vector<double> few{2, 5, 2, 7, 2, least};
-  for (const size_t together : {1, 4, 6}) {
+  for (const size_t together : {1u, 4u, 6u}) {
     CHECK(largest(0, few, together).empty());
     CHECK(largest(2, few, together) == std::vector<Index>{11, 13});
     CHECK(largest(4, few, together) == std::vector<Index>{10, 11, 12, 13});
@@ -291,7 +291,7 @@ TEST_CASE("of equal scores the first keys are among the largest, however the sco
   // Long enough for candidates to be cut several times, with many equal scores: 7 comes at 3, 104, 205, ...
   std::vector<double> many(2000);
   for (size_t j = 0; j < many.size(); ++j) many[j] = static_cast<double>((j + 7) % 101 == 10 ? 7 : j % 5);
-  for (const size_t together : {1, 100, 2000}) {
+  for (const size_t together : {1u, 100u, 2000u}) {
     CHECK(largest(3, many, together) == std::vector<Index>{13, 114, 215});
     // 20 sevens, and of the fours the first 30.
     std::vector<Index> expected, fours;
