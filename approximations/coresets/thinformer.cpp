@@ -271,6 +271,7 @@ const bool registered = add(method<Thinformer>({
                         .exact_when = "keep=1000000000"};
           if (params.text("halving") == "kernel") {
             claims.linear_in_V = false;
+            claims.scales_with_V = true;
             claims.no_attention_matrix = "which keys stay depends on V: with V = I it keeps others";
           } else {
             claims.rank_at_most = static_cast<Index>(left_of(chunks_of(params, shape)));

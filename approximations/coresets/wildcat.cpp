@@ -327,6 +327,7 @@ const bool registered = add(method<WildCat>({
                         .exact_when = "r=1000000000"};
           if (params.flag("clip")) {
             claims.linear_in_V = false;
+            claims.scales_with_V = true;
             claims.no_attention_matrix = "its output is clipped to the range of the values; clip=false has one";
           } else {
             claims.rank_at_most = params.integer("r") + 1;  // of rows without a usable denominator, the mean

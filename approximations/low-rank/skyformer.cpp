@@ -10,13 +10,16 @@
 //   (pivoted_cholesky.hpp in the order of the draw), which makes C(S, S)^+ the inverse for the rest.
 // normalise=false: out = C~ V, the paper's operator, without row normaliser and exp(|k|^2/2). It is another function
 //   than softmax attention; the paper trains models with it.
-// At least nq + nk landmarks are all rows: C~ = C, computed as exact attention (with normalise=false, as C V).
-// Weights may be negative, and so may a denominator: its row then follows the formula, and attention-error records the
-// share of such rows. Where rounding alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s
-// u_s| for the scalar type's eps, the row is the mean of the values. Padded keys, and queries at padded positions
-// unless all are, are no landmarks. No causal form: landmarks are drawn among all tokens.
-// All is computed in double for both scalar types, because an inverse of landmarks that are near each other has large
-// numbers, which cancel in a row. O(n m (d + dv) + m^3) time, O((n + m) (d + dv) + m^2) memory.
+// As in the authors' module: ridge=0.1, C(S, S) + 0.1 I in place of C(S, S), all landmarks kept; fixed_scale=true, q
+// and k times (d/32)^(1/4), because the module divides by 32^(1/4) for any d. At least nq + nk landmarks are all rows:
+// C~ = C, computed as exact attention (with normalise=false, as C V). Weights may be negative, and so may a
+// denominator: its row then follows the formula, and attention-error records the share of such rows. Where rounding
+// alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s u_s| for the scalar type's eps, the
+// row is the mean of the values. Padded keys, and queries at padded positions unless all are, are no landmarks. No
+// causal form: landmarks are drawn among all tokens. All is computed in double for both scalar types, because an
+// inverse of landmarks that are near each other has large numbers, which cancel in a row. O(n m (d + dv) + m^3) time,
+// O((n + m) (d + dv) + m^2) memory.
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <boost/random/uniform_01.hpp>
 #include <cmath>
@@ -49,6 +52,8 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   explicit Skyformer(const Draw& draw)
       : m_(draw.params.integer("landmarks")),
         normalise_(draw.params.flag("normalise")),
+        ridge_(draw.params.real("ridge")),
+        scale_(draw.params.flag("fixed_scale") ? std::pow(static_cast<double>(draw.shape.d) / 32, 0.25) : 1),
         padded_(draw.shape.mask.keys >= 0) {
     const Index count = std::min(m_, draw.shape.nq + draw.shape.nk);
     if (const auto* given = draw.injected("uniforms", count, 1)) {
@@ -170,7 +175,7 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   // becomes less by |q|^2/2.
   void exponentials(const In<T>& Q, const Landmarks& of, Context& context, Matrix<double>& weights,
                     std::span<double> log_rows) const {
-    const Matrix<double> queries = Q.template cast<double>();
+    const Matrix<double> queries = scale_ * Q.template cast<double>();
     multiply_transposed<double>(context, queries, of.X, weights);
     row_maxima<double>(weights, std::span<const double>(of.log_scale), log_rows);
     PerRow<double> shift(weights.rows());
@@ -202,24 +207,17 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   Landmarks compress(const Head<T>& head, Mask mask, const In<T>& targets, Context& context) const {
     const Index keys = targets.rows(), queries = unpadded_queries(head.Q.rows(), mask), c = targets.cols();
     const In<T> K = row_block(head.K, 0, keys);
-    const Matrix<double> K_in_double = K.template cast<double>(), of_keys = targets.template cast<double>();
+    const Matrix<double> K_in_double = scale_ * K.template cast<double>(), of_keys = targets.template cast<double>();
     PerRow<double> negative_half(keys);
     half_squared_norms<double>(K_in_double, negative_half);
     for (double& half : negative_half) half = -half;
-    if (m_ >= head.Q.rows() + head.K.rows()) return all_keys(K, targets, negative_half);
+    if (ridge_ == 0 && m_ >= head.Q.rows() + head.K.rows()) return all_keys(K_in_double, targets, negative_half);
 
-    const Matrix<double> drawn = drawn_rows(head, queries, keys);
     // Halves of emulated half precision would be no inverse: accelerators compute one in float at least.
     Context unrounded(context.threads());
-    const std::vector<double> in_order(static_cast<size_t>(drawn.rows()), 0);
-    const auto found = pivoted_cholesky(unrounded, drawn, in_order);
-    const Index r = std::ssize(found.pivots);
-    Matrix<double> X(r, drawn.cols()), F(r, r), columns(r, c + 1);
-    for (Index s = 0; s < r; ++s) {
-      const Index pivot = found.pivots[static_cast<size_t>(s)];
-      X.row(s) = drawn.row(pivot);
-      F.col(s) = found.factor.col(pivot);
-    }
+    const auto [X, F] = factorised(scale_ * drawn_rows(head, queries, keys), unrounded);
+    const Index r = X.rows();
+    Matrix<double> columns(r, c + 1);
 
     // C(S, K) exp(|k|^2/2) targets, row s over the exponential of a number that all rows share.
     Matrix<double> means(r, c);
@@ -239,10 +237,35 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
     return scaled(X, largest, columns);
   }
 
+  struct Factorised {
+    Matrix<double> X, F;  // r x d, r x r: C(X, X) + ridge I = F^T F, F upper triangular
+  };
+  Factorised factorised(const Matrix<double>& drawn, Context& context) const {
+    const Index m = drawn.rows();
+    if (ridge_ > 0) {
+      Matrix<double> gram(m, m);
+      for (Index s = 0; s < m; ++s)
+        for (Index t = 0; t < m; ++t) gram(s, t) = std::exp(-(drawn.row(s) - drawn.row(t)).squaredNorm() / 2);
+      gram.diagonal().array() += ridge_;
+      const double size = static_cast<double>(m);
+      context.work += {.flops = size * size * (2 * static_cast<double>(drawn.cols()) + size / 3), .exps = size * size};
+      return {drawn, Eigen::LLT<Matrix<double>>(gram).matrixU()};
+    }
+    const auto found = pivoted_cholesky(context, drawn, std::vector<double>(static_cast<size_t>(m), 0));
+    const Index r = std::ssize(found.pivots);
+    Factorised kept{Matrix<double>(r, drawn.cols()), Matrix<double>(r, r)};
+    for (Index s = 0; s < r; ++s) {
+      const Index pivot = found.pivots[static_cast<size_t>(s)];
+      kept.X.row(s) = drawn.row(pivot);
+      kept.F.col(s) = found.factor.col(pivot);
+    }
+    return kept;
+  }
+
   // S holds every key, so that C(S, S)^-1 C(S, K) is the identity on them.
-  Landmarks all_keys(const In<T>& K, const In<T>& targets, const PerRow<double>& negative_half) const {
+  Landmarks all_keys(const Matrix<double>& K, const In<T>& targets, const PerRow<double>& negative_half) const {
     const Index keys = K.rows(), c = targets.cols();
-    Landmarks all{K.template cast<double>(), Matrix<double>::Ones(keys, c + 2), PerRow<double>(keys, 0)};
+    Landmarks all{K, Matrix<double>::Ones(keys, c + 2), PerRow<double>(keys, 0)};
     all.columns.leftCols(c) = targets.template cast<double>();
     if (!normalise_) std::copy(negative_half.begin(), negative_half.end(), all.log_scale.begin());
     return all;
@@ -274,14 +297,19 @@ class Skyformer final : public Approximation<T>, public Kernel<T>, public Factor
   }
 
   Index m_;
-  bool normalise_, padded_;
+  bool normalise_;
+  double ridge_, scale_;
+  bool padded_;
   Matrix<double> uniforms_;  // min(m, nq + nk) x 1
 };
 
-bool is_exact(const Params& params, const Shape& shape) { return params.integer("landmarks") >= shape.nq + shape.nk; }
+bool is_exact(const Params& params, const Shape& shape) {
+  return params.real("ridge") == 0 && params.integer("landmarks") >= shape.nq + shape.nk;
+}
 
 double landmarks_of(const Params& params, const Shape& shape) {
-  return static_cast<double>(is_exact(params, shape) ? shape.nk : params.integer("landmarks"));
+  return static_cast<double>(is_exact(params, shape) ? shape.nk
+                                                     : std::min(params.integer("landmarks"), shape.nq + shape.nk));
 }
 
 Work cost(const Params& params, const Shape& shape) {
@@ -310,12 +338,16 @@ const bool registered = add(method<Skyformer>({
              .cost = "O(n m (d + dv) + m^3) time, O((n + m) (d + dv) + m^2) memory beyond input and output",
              .family = "low-rank",
              .departure = "rows are normalised by default, which makes it an approximation of softmax; the inverse is "
-                          "C(S, S)^+, where the paper's algorithm adds gamma I and the authors' module 0.1 I"},
+                          "C(S, S)^+, where the paper's algorithm adds gamma I"},
     .parameters =
         {Parameter::integer("landmarks", 64, "rows of queries and keys, at most as many as there are", 1).as_budget(),
          Parameter::flag("normalise", true,
                          "divide rows by their sums; false: the paper's operator C~ V, another one than "
-                         "softmax")},
+                         "softmax"),
+         Parameter::real("ridge", 0, "added to the diagonal of C(S, S); 0.1 in the authors' module", 0, 1)
+             .as_published(),
+         Parameter::flag("fixed_scale", false, "true: queries and keys are divided by 32^(1/4) for any d")
+             .as_published()},
     .claims =
         [](const Params& params, const Shape& shape) {
           Claims claims{.row_stochastic = params.flag("normalise"),

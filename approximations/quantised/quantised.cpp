@@ -205,7 +205,8 @@ Claims claims(const Params& params, const Shape& shape) {
   claims.exact_when = "";
   claims.implied = {};
   if (params.integer("values") > 0) {
-    claims.linear_in_V = false;
+    claims.scales_with_V |= claims.linear_in_V;
+    claims.linear_in_V = claims.equal_keys = false;
     if (claims.no_attention_matrix.empty()) claims.no_attention_matrix = "its values are rounded; values=exact has one";
   }
   return claims;

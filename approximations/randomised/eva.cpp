@@ -13,7 +13,9 @@
 // Causal: row i sees its window up to itself, and of the keys before the window all. The proposal of a chunk of several
 // windows then averages the tokens of its first window alone, which no row that uses the chunk precedes.
 // qbar_c = 0 for a chunk at whose positions there is no query. Padded tokens are in no chunk.
-// overlapping=true: chunks keep the keys of the row's own window, which then count twice, as in the authors' module.
+// As in the authors' module: overlapping=true, chunks keep the keys of the row's own window, which then count twice;
+// counted=false, the weight of a chunk is exp(q.kbar), that of one key; noise=false, w_c = qbar_c + kbar_c, which the
+// module takes in evaluation mode.
 // O(n (w + c) (d + dv)) time, O((n / w + c) (d + dv) + w) memory.
 #include <algorithm>
 #include <cmath>
@@ -90,7 +92,8 @@ class Eva final : public Approximation<T> {
   explicit Eva(const Draw& draw)
       : c_(draw.params.integer("c")),
         window_(draw.params.integer("window")),
-        overlapping_(draw.params.flag("overlapping")) {
+        overlapping_(draw.params.flag("overlapping")),
+        counted_(draw.params.flag("counted")) {
     const Index count = std::min(c_, draw.shape.nk), d = draw.shape.d;
     if (const auto* given = draw.injected("z", count, d)) {
       z_ = *given;
@@ -98,6 +101,7 @@ class Eva final : public Approximation<T> {
     }
     Generator generator = draw.streams.stream("eva", draw.head, draw.replicate);
     z_ = standard_normal(generator, count, d);
+    if (!draw.params.flag("noise")) z_.setZero();
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
@@ -201,7 +205,7 @@ class Eva final : public Approximation<T> {
 
     const In<T> chunk_keys = row_block(seen.keys, 0, count), chunk_values = row_block(seen.values, 0, count);
     Eigen::Array<T, 1, Eigen::Dynamic> log_sizes(count);
-    for (Index c = 0; c < count; ++c) log_sizes[c] = std::log(seen.count[c]);
+    for (Index c = 0; c < count; ++c) log_sizes[c] = counted_ ? std::log(seen.count[c]) : T(0);
     for (Index i = row; i < end; i += row_block_size) {
       const Index rows = std::min(row_block_size, end - i);
       const In<T> Q = row_block(head.Q, i, rows);
@@ -220,7 +224,7 @@ class Eva final : public Approximation<T> {
   }
 
   Index c_, window_;
-  bool overlapping_;
+  bool overlapping_, counted_;
   Matrix<double> z_;  // min(c, nk) x d
 };
 
@@ -247,13 +251,15 @@ const bool registered = add(method<Eva>({
              .reference = "Zheng et al. 2023, arXiv:2302.04542",
              .cost = "O(n (w + c) (d + dv)) time, O((n / w + c) (d + dv) + w) memory beyond input and output",
              .family = "randomised",
-             .departure =
-                 "a chunk counts as many keys as it has; the authors' module counts it as one, and sets w_c = qbar_c + "
-                 "kbar_c in evaluation mode. Chunks have no learnt layers, and windows do not overlap"},
+             .departure = "chunks have no learnt layers, and windows do not overlap"},
     .parameters = {Parameter::integer("c", 64, "chunks of keys, at most", 1, 1 << 30).as_budget(),
                    Parameter::integer("window", 64, "tokens of a window", 1, 1 << 30),
                    Parameter::flag("overlapping", false,
                                    "true: chunks keep the keys of the row's own window, which then count twice")
+                       .as_published(),
+                   Parameter::flag("counted", true, "false: a chunk counts as one key").as_published(),
+                   Parameter::flag("noise", true,
+                                   "false: w_c = qbar_c + kbar_c, as in evaluation mode of the authors' module")
                        .as_published()},
     .claims =
         [](const Params& params, const Shape& shape) {
@@ -261,6 +267,7 @@ const bool registered = add(method<Eva>({
           return Claims{.row_stochastic = true,
                         .non_negative = true,
                         .no_form = unwritten ? "overlapping chunks have no form under a causal mask here" : "",
+                        .equal_keys = true,
                         .causal_exact = true,
                         // Rows before the first key lie in windows without keys.
                         .exact_when = shape.mask.offset < 0 ? "" : "window=1000000000"};

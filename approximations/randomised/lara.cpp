@@ -9,8 +9,12 @@
 // weights=balance: alpha_ic = exp(L_cc) / sum_b exp(L_cb), Veach and Guibas' balance heuristic. The alphas sum to one
 //   at every w, so that E sum_c r_ic f_c = sum_j exp(q_i.k_j) v_j exp(|q_i|^2/2): numerator and denominator are
 //   unbiased.
+//   noise=false: w_c = mu_c, as in the authors' module in evaluation mode; then they have a bias.
 // weights=query: the paper's alpha_ic = balance + t_ic - 1/C, t_i = softmax_c(q_i.qbar_c), at least 1e-8 as in the
 //   authors' module: a proposal near the query counts more. The bound biases numerator and denominator.
+// weights=over-queries: the same with t_ic = softmax_i(q_i.qbar_c), as the authors' module computes it. t_ic is then
+// 1/n
+//   in the mean over the queries in place of 1/C over the proposals, and the alphas do not sum to one.
 // There are no more proposals than unpadded queries or keys. No causal form: segments average later tokens. rank <= c.
 // L is in double for both scalar types. O(n c (d + dv) + c^2 d) time, O(c (d + dv + c)) memory.
 #include <algorithm>
@@ -35,7 +39,8 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
  public:
   explicit Lara(const Draw& draw)
       : c_(draw.params.integer("c")),
-        by_query_(draw.params.text("weights") == "query"),
+        by_query_(draw.params.text("weights") != "balance"),
+        over_queries_(draw.params.text("weights") == "over-queries"),
         padded_(draw.shape.mask.keys >= 0) {
     const Index count = std::min({c_, draw.shape.nq, draw.shape.nk}), d = draw.shape.d;
     if (const auto* given = draw.injected("z", count, d)) {
@@ -44,6 +49,7 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
     }
     Generator generator = draw.streams.stream("lara", draw.head, draw.replicate);
     z_ = standard_normal(generator, count, d);
+    if (!draw.params.flag("noise")) z_.setZero();
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
@@ -115,10 +121,11 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
 
  private:
   struct Samples {
-    Matrix<T> qbar, W;  // C x d
-    Matrix<T> F;        // C x the columns of V
-    PerRow<T> log;      // l_c - log sum_b exp(L_cb); of weights=query l_c - L_cc
-    PerRow<T> balance;  // exp(L_cc) / sum_b exp(L_cb)
+    Matrix<T> qbar, W;   // C x d
+    Matrix<T> F;         // C x the columns of V
+    PerRow<T> log;       // l_c - log sum_b exp(L_cb); of weights=query l_c - L_cc
+    PerRow<T> balance;   // exp(L_cc) / sum_b exp(L_cb)
+    PerRow<T> log_near;  // log sum_i exp(q_i.qbar_c) of weights=over-queries
   };
 
   Samples of_every_key(const Head<T>& head, Context& context) const {
@@ -136,7 +143,8 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
   Samples samples_of(const Head<T>& head, Mask mask, Index keys, const In<T>& V, Context& context) const {
     const Index queries = unpadded_queries(head.Q.rows(), mask), C = std::min({c_, queries, keys}), d = head.Q.cols();
     const In<T> K = row_block(head.K, 0, keys);
-    Samples samples{Matrix<T>(C, d), Matrix<T>(C, d), Matrix<T>(C, V.cols()), PerRow<T>(C), PerRow<T>(C)};
+    Samples samples{Matrix<T>(C, d), Matrix<T>(C, d), Matrix<T>(C, V.cols()),
+                    PerRow<T>(C),    PerRow<T>(C),    PerRow<T>(over_queries_ ? C : 0)};
     Matrix<T> kbar(C, d);
     pool<T>(context, row_block(head.Q, 0, queries), Segments::even(queries, C), {}, samples.qbar);
     pool<T>(context, K, Segments::even(keys, C), {}, kbar);
@@ -160,6 +168,12 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
       samples.log[a] -= static_cast<T>(by_query_ ? own : all);
       samples.balance[a] = static_cast<T>(std::exp(own - all));
     }
+    if (over_queries_) {
+      Matrix<T> nothing(C, 0);
+      const In<T> Q = row_block(head.Q, 0, queries);
+      tiled_softmax<T>({samples.qbar, Q, row_block(Matrix<T>(queries, 0), 0, queries)}, {}, {}, context, nothing,
+                       samples.log_near);
+    }
     unrounded.work.exps += static_cast<double>(C * C);
     context.work += unrounded.work;
     return samples;
@@ -177,13 +191,18 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
     multiply_transposed<T>(context, Q, samples.qbar, near);
     const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> balance(samples.balance.data(), R.cols());
     for (Index i = 0; i < R.rows(); ++i) {
-      softmax_within<T>(context, near, i, 0, near.cols());
+      if (over_queries_) {
+        for (Index c = 0; c < near.cols(); ++c) near(i, c) = std::exp(near(i, c) - samples.log_near[c]);
+        context.work.exps += static_cast<double>(near.cols());
+      } else {
+        softmax_within<T>(context, near, i, 0, near.cols());
+      }
       R.row(i).array() *= (balance + near.row(i).array() - 1 / static_cast<T>(R.cols())).max(T(least_alpha));
     }
   }
 
   Index c_;
-  bool by_query_, padded_;
+  bool by_query_, over_queries_, padded_;
   Matrix<double> z_;  // min(c, nq, nk) x d
 };
 
@@ -200,28 +219,30 @@ const bool registered = add(method<Lara>({
              .reference = "Zheng et al. 2022, arXiv:2204.04667",
              .cost = "O(n c (d + dv) + c^2 d) time, O(c (d + dv + c)) memory beyond input and output",
              .family = "randomised",
-             .departure =
-                 "t_i is a softmax over proposals, so that a row depends on no other query; the authors' module takes "
-                 "it over the queries, where it vanishes as 1/n, and sets w_c = qbar_c + kbar_c in evaluation mode. "
-                 "Segments have no learnt layers"},
+             .departure = "segments have no learnt layers"},
     .parameters = {Parameter::integer("c", 64, "proposals, each with one sample; at most as many as tokens", 1, 1 << 20)
                        .as_budget(),
                    Parameter::choice("weights", "query",
                                      "of samples: the paper's, which favour proposals near the query, or the balance "
-                                     "heuristic, whose numerators and denominators have no bias",
-                                     {"query", "balance"})},
+                                     "heuristic, whose numerators and denominators have no bias; over-queries: the "
+                                     "authors' module, where they favour by a softmax over queries",
+                                     {"query", "balance", "over-queries"}),
+                   Parameter::flag("noise", true,
+                                   "false: w_c = qbar_c + kbar_c, as in evaluation mode of the authors' module")
+                       .as_published()},
     .claims =
         [](const Params& params, const Shape& shape) {
           return Claims{.row_stochastic = true,
                         .non_negative = true,
                         .no_form = shape.mask.causal ? "every proposal averages tokens, later ones included" : "",
+                        .equal_keys = true,
                         .rank_at_most = params.integer("c")};
         },
     .memory =
         [](const Params& params, const Shape& shape) {
           const double C = proposals(params, shape), d = static_cast<double>(shape.d);
           const double block = static_cast<double>(std::min(query_block, shape.nq));
-          const double matrices = params.text("weights") == "query" ? 2 : 1;
+          const double matrices = params.text("weights") == "balance" ? 1 : 2;
           return 8 * C * (C + 2 * d) +
                  (C * (3 * d + static_cast<double>(shape.dv)) + matrices * block * C + static_cast<double>(shape.nk)) *
                      bytes_of(shape.precision);
@@ -233,9 +254,14 @@ const bool registered = add(method<Lara>({
           const double nq = static_cast<double>(shape.nq), nk = static_cast<double>(shape.nk);
           Work work{.flops = 2 * C * (nq + nk) * (d + dv) + 2 * C * C * d + (nq + nk) * d,
                     .exps = C * (nq + nk) + C * C};
-          if (params.text("weights") == "query") work += {.flops = 2 * nq * C * d, .exps = nq * C};
+          if (params.text("weights") != "balance") work += {.flops = 2 * nq * C * d, .exps = nq * C};
+          if (params.text("weights") == "over-queries") work += {.flops = 2 * nq * C * d, .exps = nq * C};
           return work;
         },
+    .theory = [](const Params& params, const Shape&, const Head<double>*) -> std::optional<KernelTheory> {
+      if (params.text("weights") != "balance") return std::nullopt;
+      return KernelTheory{.target = "exp(q.k)", .mean = [](const Pair& pair) { return pair.softmax(); }};
+    },
 }));
 
 }  // namespace

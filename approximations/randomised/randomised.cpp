@@ -5,7 +5,8 @@
 // The density of w is N(w; 0, I) sum_j exp(w.(q + k_j) - |q|^2/2 - |k_j|^2/2) / sum_j exp(q.k_j), whose second factor
 // is the denominator of f up to constants, so that it cancels: the row as a whole is unbiased. A row draws among the
 // keys that it sees, so the causal form is exact. m n^2 (d + 1) operations: a reference, not fast. J is drawn in double
-// for both scalar types, because sums rounded to float would draw other keys. State: u (n x m), uniform in (0, 1), and
+// for both scalar types, because sums rounded to float would draw other keys. noise=false: z = 0, as in the authors'
+// module in evaluation mode; the mean of a row is then not softmax's. State: u (n x m), uniform in (0, 1), and
 // z (n m x d). O(m n) memory in blocks of rows.
 #include <algorithm>
 #include <cmath>
@@ -44,6 +45,7 @@ class Randomised final : public Approximation<T>, public Rows<T>, public Unbiase
     u_ = uniform_numbers(uniform, nq, m_);
     Generator normal = draw.streams.stream("randomised noise", draw.head, draw.replicate);
     z_ = standard_normal(normal, nq * m_, d);
+    if (!draw.params.flag("noise")) z_.setZero();
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
@@ -126,12 +128,14 @@ const bool registered = add(method<Randomised>({
              .reference = "Zheng et al. 2022, arXiv:2204.04667",
              .cost = "O(n^2 (m d + dv)) time, O(n (m + d)) memory beyond state, input and output; the state is n m d",
              .family = "randomised",
-             .departure =
-                 "every instance draws; the authors' module takes q + k_j for w in evaluation mode and draws nothing",
              .aliases = {"ra"}},
-    .parameters = {Parameter::integer("m", 8, "draws whose mean a row is", 1, 1 << 16).as_budget()},
-    .claims = [](const Params&,
-                 const Shape&) { return Claims{.row_stochastic = true, .non_negative = true, .causal_exact = true}; },
+    .parameters = {Parameter::integer("m", 8, "draws whose mean a row is", 1, 1 << 16).as_budget(),
+                   Parameter::flag("noise", true, "false: w = q + k_J, as in evaluation mode of the authors' module")
+                       .as_published()},
+    .claims =
+        [](const Params&, const Shape&) {
+          return Claims{.row_stochastic = true, .non_negative = true, .equal_keys = true, .causal_exact = true};
+        },
     .memory =
         [](const Params& params, const Shape& shape) {
           const Index m = params.integer("m"), rows = rows_at_once(m);

@@ -21,6 +21,7 @@
 
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/core/estimates.hpp"
+#include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
@@ -55,6 +56,7 @@ class HashedBlocks {
     Index block, samples;
     Queries queries = Queries::sorted_if_square;
     bool mask_own = true;  // leave out drawn keys of the query's own block
+    bool maximum = true;   // subtract the largest logit of a row before the exponential
   };
 
   // Draws `bits` projections, the state "planes" (bits x d).
@@ -330,10 +332,29 @@ class HashedBlocks {
       const Matrix<T> Q = gathered(head.Q, chunk.rows), K = gathered(head.K, keys), V = gathered(head.V, keys);
       Matrix<T> found(Q.rows(), V.cols());
       std::vector<T> log_normalisers(chunk.rows.size());
-      tiled_softmax<T>({Q, K, V}, {}, log_weights, single, found, log_normalisers);
+      if (settings_.maximum)
+        tiled_softmax<T>({Q, K, V}, {}, log_weights, single, found, log_normalisers);
+      else
+        softmax_without_maximum(Q, K, V, log_weights, single, found, log_normalisers);
       for (size_t i = 0; i < chunk.rows.size(); ++i)
         merge(sums, chunk.rows[i], found, static_cast<Index>(i), log_normalisers[i]);
     });
+  }
+
+  // tiled_softmax, with exponentials that overflow.
+  static void softmax_without_maximum(const Matrix<T>& Q, const Matrix<T>& K, const Matrix<T>& V,
+                                      const std::vector<T>& log_weights, Context& context, Matrix<T>& out,
+                                      std::vector<T>& log_normalisers) {
+    Matrix<T> weights(Q.rows(), K.rows());
+    multiply_transposed<T>(context, Q, K, weights);
+    const std::vector<T> no_shift(log_normalisers.size(), T(0));
+    exponentiate<T>(context, weights, std::span<const T>(no_shift), std::span<const T>(log_weights));
+    multiply<T>(context, weights, V, out);
+    for (Index i = 0; i < weights.rows(); ++i) {
+      const T sum = weights.row(i).sum();
+      out.row(i) /= sum;
+      log_normalisers[static_cast<size_t>(i)] = std::log(sum);
+    }
   }
 
   static Matrix<T> gathered(const In<T>& X, std::span<const Index> rows) {

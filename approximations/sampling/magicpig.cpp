@@ -2,14 +2,16 @@
 // et al. 2024, arXiv:2410.16179, section 4.
 //   k'_j = k_j - c_j, theta_ij the angle between q_i and k'_j; `tables` hashes of `bits` signs of random projections
 //   P(equal signs in one table) = p_ij = (1 - theta_ij / pi)^bits
-//   j is drawn if it has the signs of q_i in at least two tables, with the probability
-//   w_ij = 1 - (1 - p_ij)^(L-1) ((L - 1) p_ij + 1), L = tables
+//   j is drawn if it has the signs of q_i in at least `collisions` tables, one or two, with the probability
+//   w_ij = 1 - (1 - p_ij)^L or 1 - (1 - p_ij)^(L-1) ((L - 1) p_ij + 1), L = tables
 //   o_i = (sum_exact e_ij v_j + sum_drawn e_ij v_j / w_ij) / the same without v_j,  e_ij = exp(q_i.k_j)   methods.md S
 // Exact are the first `sinks` keys and those with |i - j| <= window. Numerator and denominator are unbiased (Horvitz
 // and Thompson), for any centres c. Without a causal mask c is the mean of the keys; with one, c_j is the mean of keys
 // 0 to j, so that no later key moves a hash. At least one sink is exact, so that no denominator is 0. An angle with a
 // vector 0 counts as pi/2: its signs are all the same, and half of the other vector's are so. Two vectors 0 always
 // collide. Signs and angles are in double for both scalar types. Centred keys and tables take n (8 d + 4 tables) bytes.
+// Two collisions are the paper's. The method of this name in another library takes one; both estimates have no bias.
+// epsilon: 1 / (w_ij + epsilon), 1e-4 in the authors' code, which has a bias.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -66,13 +68,15 @@ double power(double x, Index n) {
 }
 
 struct Settings {
-  Index bits, tables, sinks, window;
+  Index bits, tables, collisions, sinks, window;
+  double epsilon;
 
   bool is_exact(Index position, Index key) const { return key < sinks || std::abs(position - key) <= window; }
 
-  // Of at least two collisions.
+  // That a key at this angle is drawn.
   double probability(double theta) const {
     const double p = power(1 - theta / M_PI, bits), L = static_cast<double>(tables);
+    if (collisions == 1) return -std::expm1(L * std::log1p(-p));
     if (L * p > 0.1) return 1 - power(1 - p, tables - 1) * ((L - 1) * p + 1);
     // Small p cancel in this form: the sum over numbers of collisions instead.
     double sum = 0, term = L * (L - 1) / 2 * p * p * power(1 - p, tables - 2);
@@ -165,8 +169,8 @@ class CollidingKeys final : public KeyChoice<T> {
       keys.push_back(j);
   }
 
-  // Appends the other keys that collide with query i in at least two tables. collisions: 2 i + 1 or 2 i + 2 after one
-  // or more of this query's, less before.
+  // Appends the other keys that collide with query i in enough tables. collisions: 2 i + 1 or 2 i + 2 after one or more
+  // of this query's, less before.
   void collect(const std::vector<std::uint16_t>& of_queries, Index queries, Index i, Index position, Index seen,
                std::vector<std::uint8_t>& collisions, std::vector<Index>& keys) const {
     static_assert(2 * gathered_rows <= std::numeric_limits<std::uint8_t>::max());
@@ -175,7 +179,8 @@ class CollidingKeys final : public KeyChoice<T> {
       for (const auto key : tables_.with_pattern(t, of_queries[static_cast<size_t>(t * queries + i)])) {
         if (key >= seen) break;
         auto& count = collisions[static_cast<size_t>(key)];
-        if (count == one && !settings_.is_exact(position, key)) keys.push_back(key);
+        const bool enough = settings_.collisions == 1 ? count < one : count == one;
+        if (enough && !settings_.is_exact(position, key)) keys.push_back(key);
         count = count < one ? one : more;
       }
   }
@@ -190,7 +195,7 @@ class CollidingKeys final : public KeyChoice<T> {
     multiply_gathered<double>(context, query, keys_, drawn, Out<double>(products.data(), 1, count, count));
     const double length = query.norm();
     for (size_t t = 0; t < drawn.size(); ++t) {
-      const double w = settings_.probability(angle(products[t], length, lengths_[drawn[t]]));
+      const double w = settings_.probability(angle(products[t], length, lengths_[drawn[t]])) + settings_.epsilon;
       row.log_weights[exact + t] = w > 0 ? static_cast<T>(-std::log(w)) : -std::numeric_limits<T>::infinity();
     }
   }
@@ -210,8 +215,10 @@ class MagicPig final : public GatheredSoftmax<T>, public SampledRows<T> {
   explicit MagicPig(const Draw& draw)
       : settings_{.bits = draw.params.integer("bits"),
                   .tables = draw.params.integer("tables"),
+                  .collisions = draw.params.integer("collisions"),
                   .sinks = draw.params.integer("sinks"),
-                  .window = draw.params.integer("window")} {
+                  .window = draw.params.integer("window"),
+                  .epsilon = draw.params.real("epsilon")} {
     const Index signs = settings_.tables * settings_.bits;
     if (const auto* given = draw.injected("planes", signs, draw.shape.d)) {
       planes_ = *given;
@@ -240,8 +247,12 @@ class MagicPig final : public GatheredSoftmax<T>, public SampledRows<T> {
     }
     return law;
   }
-  // Of ten bits, two vectors at a right angle collide once in a thousand tables.
-  std::string tested_at() const override { return "bits=2,tables=6,sinks=1,window=1"; }
+  // Of ten bits, two vectors at a right angle collide once in a thousand tables. 1e-4 shows beside probabilities that
+  // are as small: 2.4e-4 at a right angle for six bits and two collisions, 1e-3 for ten bits and one.
+  std::string tested_at() const override {
+    if (settings_.epsilon == 0) return "bits=2,tables=6,sinks=1,window=1";
+    return settings_.collisions == 1 ? "bits=10,tables=2,sinks=1,window=1" : "bits=6,tables=2,sinks=1,window=1";
+  }
 
  private:
   std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
@@ -256,6 +267,7 @@ class MagicPig final : public GatheredSoftmax<T>, public SampledRows<T> {
 double drawn_keys(const Params& params, double rest) {
   const double p = std::exp2(-static_cast<double>(params.integer("bits")));
   const double others = static_cast<double>(params.integer("tables") - 1);
+  if (params.integer("collisions") == 1) return rest * -std::expm1((others + 1) * std::log1p(-p));
   return rest * (1 - std::pow(1 - p, others) * (others * p + 1));
 }
 double exact_keys(const Params& params, double keys) {
@@ -268,19 +280,21 @@ const bool registered = add(method<MagicPig>({
              .summary = "softmax over keys that collide with the query in two hash tables, weighed by how probable "
                         "that was, and over sinks and a window",
              .formula = "o_i = (sum over exact j of e_ij v_j + sum over drawn j of e_ij v_j / w_ij) / the same without "
-                        "v_j, w_ij = P(two collisions), e_ij = exp(q_i.k_j)",
+                        "v_j, w_ij = P(j is drawn), e_ij = exp(q_i.k_j)",
              .reference = "Chen et al. 2024, arXiv:2410.16179",
              .cost = "O(n bits tables d) time for hashes, O(n tables 2^-bits) a row for collisions, O(d + dv) for each "
                      "key used; O(n (d + tables)) memory",
              .family = "sampling",
              .departure = "the window has both sides without a causal mask; under one, keys are centred by the mean of "
-                          "those before them. The authors' code adds 1e-4 to w and takes arccos without a clamp",
+                          "those before them; arccos is clamped, which the authors' code leaves to NaN",
              .aliases = {"magic-pig"}},
-    .parameters =
-        {Parameter::integer("bits", 8, "signs of a hash", 1, 16),
-         Parameter::integer("tables", 75, "hashes; a key is drawn if it collides in two", 2, 4096).as_budget(),
-         Parameter::integer("sinks", 4, "first keys, which are exact: at least one, so that no row is empty", 1),
-         Parameter::integer("window", 64, "half width w: keys with |i - j| <= w are exact", 0)},
+    .parameters = {Parameter::integer("bits", 8, "signs of a hash", 1, 16),
+                   Parameter::integer("tables", 75, "hashes", 2, 4096).as_budget(),
+                   Parameter::integer("collisions", 2, "a key is drawn if it collides in so many tables", 1, 2),
+                   Parameter::integer("sinks", 4, "first keys, which are exact: at least one, so that no row is empty",
+                                      1),
+                   Parameter::integer("window", 64, "half width w: keys with |i - j| <= w are exact", 0),
+                   Parameter::real("epsilon", 0, "added to w, 1e-4 in the authors' code", 0, 1).as_published()},
     .claims =
         [](const Params&, const Shape&) {
           return Claims{

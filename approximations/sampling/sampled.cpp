@@ -280,6 +280,7 @@ const bool registered = add(method<Sampled>({
                         .non_negative = true,
                         .causal_exact = true,
                         .linear_in_V = !values,
+                        .scales_with_V = values,
                         .no_attention_matrix = values ? "the values decide which keys are drawn" : "",
                         .exact_when = "law=uniform,stratified=false,replacement=false,s=1000000"};
         },

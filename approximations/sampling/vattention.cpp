@@ -8,6 +8,8 @@
 // sigma and D~. All m keys are exact if m <= base or b >= m. Numerator and denominator are unbiased: the draws do not
 // depend on those of the base sample. At least one sink is exact, so that no denominator is 0.
 // quantile=one-sided: as the authors' library, z = Phi^-1(1 - delta), for which that probability is 2 delta.
+// collapsed=true: a key that is drawn several times is added once, as in a dense mask of that library. D^ is then too
+// small: of m keys b draws reach m (1 - (1 - 1/m)^b) in the mean, which is b (1 - b / 2m) for few.
 //
 // The logits of a row are all computed to find the largest: O(n^2 d). With top=0 only those of used keys are: O(n
 // (exact + base + b) (d + dv)). Each row has two seeds, of its base sample and of its draws.
@@ -40,6 +42,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
         window_(draw.params.integer("window")),
         top_(draw.params.integer("top")),
         base_(draw.params.integer("base")),
+        collapsed_(draw.params.flag("collapsed")),
         base_seeds_(seeds(draw, "base")),
         draw_seeds_(seeds(draw, "draws")) {}
 
@@ -81,7 +84,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
     Context context;
     for_rows(head, mask, row, 1, context, [&](Context&, Index, Row& of_row) {
       if (of_row.drawn.empty()) return;
-      law.samples = std::ssize(of_row.drawn);
+      law.samples = of_row.draws;
       for (const Index key : of_row.rest) {
         law.p[static_cast<size_t>(key)] = 1 / static_cast<double>(of_row.rest.size());
         law.exact[static_cast<size_t>(key)] = false;
@@ -93,7 +96,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
  private:
   // The keys of a row. Those used are `exact`, which hold the rest as well if nothing is drawn, and `drawn`.
   struct Row {
-    Index row = 0;
+    Index row = 0, draws = 0;
     std::vector<Index> exact, rest, drawn;
     std::span<const T> all;  // the logits of all keys that the row sees, if they are computed
     Matrix<T> K, V, weights;
@@ -158,6 +161,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
   // Draws as many of the rest as the base sample asks for, or makes all of the rest exact.
   void draw(Context& context, const Head<T>& head, Row& row) const {
     row.drawn.clear();
+    row.draws = 0;
     const Index rest = std::ssize(row.rest);
     double budget = static_cast<double>(rest);
     if (rest > base_) {
@@ -172,8 +176,12 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
       return;
     }
     Generator generator(static_cast<std::uint64_t>(draw_seeds_(row.row, 0)));
-    for (Index t = 0; t < static_cast<Index>(budget); ++t)
+    row.draws = static_cast<Index>(budget);
+    for (Index t = 0; t < row.draws; ++t)
       row.drawn.push_back(row.rest[static_cast<size_t>(drawn_below(rest, generator))]);
+    if (!collapsed_) return;
+    std::sort(row.drawn.begin(), row.drawn.end());
+    row.drawn.erase(std::unique(row.drawn.begin(), row.drawn.end()), row.drawn.end());
   }
 
   // Sets row.weights to the logits of these keys.
@@ -222,7 +230,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
     read_logits(context, head, keys, row);
     if (drawn > 0)
       row.weights.rightCols(drawn).array() +=
-          static_cast<T>(std::log(static_cast<double>(row.rest.size()) / static_cast<double>(drawn)));
+          static_cast<T>(std::log(static_cast<double>(row.rest.size()) / static_cast<double>(row.draws)));
     const T largest = row.weights.maxCoeff();
     exponentiate_rows<T>(context, row.weights, std::span(&largest, 1));
     row.V.resize(count, head.V.cols());
@@ -233,6 +241,7 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
 
   double eps_, z_;
   Index sinks_, window_, top_, base_;
+  bool collapsed_;
   Matrix<double> base_seeds_, draw_seeds_;  // nq x 1 each
 };
 
@@ -293,7 +302,8 @@ const bool registered = add(method<VAttention>({
          Parameter::integer("base", 64, "keys of the sample that the number of draws is computed from", 2, 1 << 20),
          Parameter::choice("quantile", "two-sided", "one-sided: errors beyond eps are twice as frequent as delta",
                            {"two-sided", "one-sided"})
-             .as_published()},
+             .as_published(),
+         Parameter::flag("collapsed", false, "true: a key that is drawn several times is added once").as_published()},
     .claims =
         [](const Params&, const Shape&) {
           return Claims{

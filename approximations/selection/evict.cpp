@@ -369,6 +369,7 @@ const bool registered = add(method<Evict>({
                         .no_form = no_form,
                         .causal_exact = prompt,
                         .linear_in_V = !values,
+                        .scales_with_V = values,
                         .no_attention_matrix = values ? "the values decide which keys are kept" : "",
                         .exact_when = "keep=1000000000"};
         },

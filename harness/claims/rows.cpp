@@ -71,12 +71,18 @@ ClaimResults test_linear(const Subject& subject, const Probes& probes, std::uint
   ClaimResults results;
   for (const Probe& one : probes) {
     const Claims claims = subject.claims(subject.params, one.shape);
-    if (!claims.linear_in_V) return {skipped("linear", "not claimed")};
+    if (!claims.linear_in_V && !claims.scales_with_V) return {skipped("linear", "not claimed")};
     const auto method = drawing_of(subject, one, seed).draw<double>(0);
     const auto out_of = [&](const Matrix<double>& V) {
       return attended(*method, {one.head.Q, one.head.K, V, one.head.extra}, one.shape.mask);
     };
     const Matrix<double>& V = one.head.V;
+    if (!claims.linear_in_V) {
+      results.push_back(compare_rows("linear", "4 V, " + one.name(), out_of(4 * V), 4 * out_of(V),
+                                     row_conditions(*method, one, claims.non_negative, seed), 4 * size_of(V),
+                                     double_tolerance));
+      continue;
+    }
     const Matrix<double> W = reordered(V, V.rows(), seed), sum = 2 * V - 0.5 * W;
     results.push_back(compare_rows("linear", "2 V - W / 2, " + one.name(), out_of(sum), 2 * out_of(V) - 0.5 * out_of(W),
                                    row_conditions(*method, one, claims.non_negative, seed), size_of(sum),
@@ -134,6 +140,25 @@ ClaimResults test_permutation(const Subject& subject, const Probes& probes, std:
                                    got.bottomRows(compared_rows), want.bottomRows(compared_rows),
                                    {condition.end() - static_cast<std::ptrdiff_t>(compared_rows), condition.end()},
                                    size_of(one.head.V), double_tolerance));
+  }
+  return results;
+}
+
+ClaimResults test_equal_keys(const Subject& subject, const Probes& probes, std::uint64_t seed) {
+  ClaimResults results;
+  for (const Probe& one : probes) {
+    const Claims claims = subject.claims(subject.params, one.shape);
+    if (!claims.equal_keys) return {skipped("equal-keys", "not claimed")};
+    HeadData<double> equal = one.head;
+    if (one.shape.nk > 0) equal.K.rowwise() = Eigen::RowVectorXd(equal.K.row(0));
+    Matrix<double> means = Matrix<double>::Zero(one.shape.nq, one.shape.dv);
+    for (Index i = 0; i < one.shape.nq; ++i)
+      if (const Index seen = one.shape.mask.visible(i, one.shape.nk); seen > 0)
+        means.row(i) = one.head.V.topRows(seen).colwise().mean();
+    const auto method = drawing_of(subject, one, seed).draw<double>(0);
+    results.push_back(compare_rows(
+        "equal-keys", "all keys equal to the first, " + one.name(), attended(*method, equal, one.shape.mask), means,
+        row_conditions(*method, one, claims.non_negative, seed), size_of(one.head.V), double_tolerance));
   }
   return results;
 }

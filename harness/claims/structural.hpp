@@ -43,6 +43,7 @@ ClaimResults test_linear(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_row_sums(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_non_negative(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_permutation(const Subject&, const Probes&, std::uint64_t seed);
+ClaimResults test_equal_keys(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_rank(const Subject&, const Probes&, std::uint64_t seed);
 ClaimResults test_exact_when(const Subject&, const Probes&, std::uint64_t seed);
 // bounds.cpp

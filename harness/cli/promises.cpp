@@ -44,6 +44,7 @@ std::vector<Promise> promises_of(const Params& params) {
   add(claims.row_stochastic, "rows of A sum to one", "row sums 1");
   add(claims.non_negative, "entries of A are not negative", "A >= 0");
   add(claims.permutation_equivariant, "permuting keys with their values changes nothing", "");
+  add(claims.equal_keys, "of equal keys: the mean of the values", "");
   add(claims.causal_exact, "causal: row i depends on no later token", "causal");
   const auto refusal = [&](const char* form, bool causal) {
     Shape shape = example_shape;

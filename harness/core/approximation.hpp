@@ -150,8 +150,10 @@ struct Claims {
   bool non_negative = false;             // entries of A are >= 0
   bool permutation_equivariant = false;  // reordering keys with their values changes nothing
   std::string no_form;                   // why this shape and mask have no form; empty: they have one
+  bool equal_keys = false;               // where all keys are equal, each row is the mean of the values that it sees
   bool causal_exact = false;             // with a causal mask, row i depends on keys j <= i only
   bool linear_in_V = true;               // attend(Q, K, aV + bW) = a attend(Q, K, V) + b attend(Q, K, W)
+  bool scales_with_V = false;            // of a method that is not linear in V: attend(Q, K, 4V) = 4 attend(Q, K, V)
   std::string no_attention_matrix;       // why no A satisfies out = A V; empty: one does
   std::optional<Index> rank_at_most;     // of A without a causal mask
   // A parameter assignment that makes the method equal to softmax attention ("top=1000000000"), or to the method after

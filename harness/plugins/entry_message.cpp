@@ -24,10 +24,20 @@ void from_json(const Message& message, Parameter& p) {
 }
 
 void to_json(Message& message, const Claims& claims) {
-  const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, causal_exact, linear_in_V,
-               no_attention_matrix, rank_at_most, exact_when, normaliser, implied] = claims;
-  message = {row_stochastic, non_negative,        permutation_equivariant,   no_form,    causal_exact,
-             linear_in_V,    no_attention_matrix, rank_at_most.value_or(-1), exact_when, static_cast<int>(normaliser),
+  const auto& [row_stochastic, non_negative, permutation_equivariant, no_form, equal_keys, causal_exact, linear_in_V,
+               scales_with_V, no_attention_matrix, rank_at_most, exact_when, normaliser, implied] = claims;
+  message = {row_stochastic,
+             non_negative,
+             permutation_equivariant,
+             no_form,
+             equal_keys,
+             causal_exact,
+             linear_in_V,
+             scales_with_V,
+             no_attention_matrix,
+             rank_at_most.value_or(-1),
+             exact_when,
+             static_cast<int>(normaliser),
              implied};
 }
 
@@ -36,13 +46,15 @@ void from_json(const Message& message, Claims& c) {
        .non_negative = message.at(1),
        .permutation_equivariant = message.at(2),
        .no_form = message.at(3),
-       .causal_exact = message.at(4),
-       .linear_in_V = message.at(5),
-       .no_attention_matrix = message.at(6),
-       .exact_when = message.at(8),
-       .normaliser = static_cast<Normaliser>(message.at(9).get<int>()),
-       .implied = message.at(10)};
-  if (const Index rank = message.at(7); rank >= 0) c.rank_at_most = rank;
+       .equal_keys = message.at(4),
+       .causal_exact = message.at(5),
+       .linear_in_V = message.at(6),
+       .scales_with_V = message.at(7),
+       .no_attention_matrix = message.at(8),
+       .exact_when = message.at(10),
+       .normaliser = static_cast<Normaliser>(message.at(11).get<int>()),
+       .implied = message.at(12)};
+  if (const Index rank = message.at(9); rank >= 0) c.rank_at_most = rank;
 }
 
 }  // namespace attnbench

@@ -138,8 +138,10 @@ Claims Declared::claims(Claims known, const Params& params, const Shape& shape) 
     take("row_stochastic", known.row_stochastic, "row-sums");
     take("non_negative", known.non_negative, "non-negative");
     take("permutation_equivariant", known.permutation_equivariant);
+    take("equal_keys", known.equal_keys);
     take("causal_exact", known.causal_exact);
     take("linear_in_v", known.linear_in_V);
+    take("scales_with_v", known.scales_with_V);
     take("no_attention_matrix", known.no_attention_matrix);
     take("rank_at_most", known.rank_at_most, "rank");
     take("exact_when", known.exact_when);

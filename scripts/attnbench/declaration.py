@@ -20,6 +20,8 @@ CLAIMS: dict[str, type] = {
     "permutation_equivariant": bool,
     "causal_exact": bool,
     "linear_in_v": bool,
+    "scales_with_v": bool,
+    "equal_keys": bool,
     "no_attention_matrix": str,
     "rank_at_most": int,
     "exact_when": str,

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "harness/claims/structural.hpp"
+#include "harness/claims/result.hpp"
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/pivoted_cholesky.hpp"
 #include "harness/measures/attention_matrix.hpp"
@@ -505,12 +505,6 @@ TEST_CASE("the published stride of Thinformer loses keys unless they are a power
     if (j % 3 != 0 || j > 45) problem.head.V.row(j).setConstant(7);
   CHECK(identical(out_of("thinformer:strided=true", problem), published));
   CHECK(distance(out_of("thinformer", problem), ours) > seen);
-
-  const Subject subject = subject_of(Params("methods", "thinformer:strided=true"));
-  bool failed = false;
-  for (const Result& result : test_exact_when(subject, probes_of(subject, 1), 1))
-    failed = failed || result.outcome == Outcome::fail;
-  CHECK(failed);
 }
 
 }  // namespace attnbench::coresets_test

@@ -6,6 +6,7 @@
 #include "harness/measures/attention_matrix.hpp"
 #include "tests/cases.hpp"
 #include "tests/misuse.hpp"
+#include "tests/oracle/oracle.hpp"
 
 namespace attnbench::skyformer_test {
 
@@ -60,6 +61,25 @@ TEST_CASE("as many landmarks as rows, or landmarks at every value, give softmax"
   // The 100 rows have ten values, each ten times: of 91 rows, one at least has each value.
   const TestHead repeated = five_values(50);
   CHECK(distance(out_of("skyformer:landmarks=91", repeated), out_of("softmax", repeated)) < 1e-10);
+}
+
+TEST_CASE("the ridge and the scale of Skyformer's authors agree with their transcription", "[second-paths]") {
+  for (const std::string spec :
+       {"skyformer:landmarks=12,ridge=0.1", "skyformer:landmarks=100,ridge=0.1,normalise=false",
+        "skyformer:landmarks=12,fixed_scale=true", "skyformer:landmarks=100,fixed_scale=true",
+        "skyformer:landmarks=12,ridge=0.1,fixed_scale=true,normalise=false"}) {
+    INFO(spec);
+    for (const Mask& mask : {Mask{}, Mask{.keys = 20}}) {
+      const TestHead problem = gaussian(30);
+      const auto method = drawn(spec, problem, mask);
+      const auto want = oracle::attention(Params("methods", spec), method->state(), problem.head, mask);
+      CHECK(distance(attend(*method, problem.head, mask), want.out) < 1e2 * tolerance);
+    }
+  }
+  // At d = 32 the authors' constant is d's.
+  const TestHead problem = gaussian(30, 32, 0.3);
+  CHECK(distance(out_of("skyformer:landmarks=12,fixed_scale=true", problem),
+                 out_of("skyformer:landmarks=12", problem)) < tolerance);
 }
 
 TEST_CASE("without a normaliser the output is C~ V, of the Gaussian kernel", "[unit]") {

@@ -176,14 +176,19 @@ Answer hashed(const Params& params, const Tensors& state, const HeadData<double>
   Index n = 0;
   while (n < nk && (mask.keys < 0 || n < mask.keys)) ++n;
   const Places places{places_of(state.at("planes"), head.Q), places_of(state.at("planes"), head.K)};
-  std::vector<Real> value_weights;  // |v_j|^2 / |V|_op^2
+  std::vector<Real> value_weights;  // |v_j|^2 / |V|_op^2, or |v_j| / |V|_op^2 of values with a 1 appended
   if (params.name() == "kdeformer") {
-    const Real norm = squared_norm(head.V, n);
+    const bool authors = params.text("probabilities") == "authors";
+    Matrix<double> V = head.V;
+    if (authors) {
+      V.conservativeResize(Eigen::NoChange, V.cols() + 1);
+      V.rightCols(1).setOnes();
+    }
+    const Real norm = squared_norm(V, n);
     for (Index j = 0; j < n; ++j) {
       Real squares = 0;
-      for (Index c = 0; c < head.V.cols(); ++c)
-        squares += static_cast<Real>(head.V(j, c)) * static_cast<Real>(head.V(j, c));
-      value_weights.push_back(squares / norm);
+      for (Index c = 0; c < V.cols(); ++c) squares += static_cast<Real>(V(j, c)) * static_cast<Real>(V(j, c));
+      value_weights.push_back((authors ? std::sqrt(squares) : squares) / norm);
     }
   }
   const auto terms_of = [&](const Problem& problem, Index i) {
@@ -257,7 +262,7 @@ Answer magicpig(const Params& params, const Tensors& state, const HeadData<doubl
       Index collisions = 0;
       for (Index t = 0; t < tables; ++t)
         collisions += of_queries[static_cast<size_t>(i * tables + t)] == of_keys[static_cast<size_t>(j * tables + t)];
-      if (collisions < 2) continue;
+      if (collisions < params.integer("collisions")) continue;
       Real product = 0, of_query = 0, of_key = 0;
       for (Index c = 0; c < d; ++c) {
         product += queries(i, c) * keys(j, c);
@@ -270,7 +275,10 @@ Answer magicpig(const Params& params, const Tensors& state, const HeadData<doubl
       if (lengths > 0) theta = std::acos(std::max<Real>(-1, std::min<Real>(1, product / lengths)));
       const Real p = std::pow(1 - theta / std::acos(static_cast<Real>(-1)), static_cast<Real>(bits)),
                  L = static_cast<Real>(tables);
-      terms.push_back({j, 1 / (1 - std::pow(1 - p, L) - L * p * std::pow(1 - p, L - 1))});
+      const Real none = std::pow(1 - p, L),
+                 one = params.integer("collisions") == 2 ? L * p * std::pow(1 - p, L - 1) : 0;
+      const Real epsilon = static_cast<Real>(params.real("epsilon"));
+      terms.push_back({j, 1 / (1 - none - one + epsilon)});
     }
     return terms;
   });
@@ -330,7 +338,13 @@ Answer vattention(const Params& params, const Tensors& state, const HeadData<dou
       return terms;
     }
     std::mt19937_64 generator(static_cast<std::uint64_t>(state.at("draws")(i, 0)));
-    for (Real t = 0; t < budget; ++t) terms.push_back({draw(generator), m / budget});
+    const auto exact = std::ssize(terms);
+    for (Real t = 0; t < budget; ++t) {
+      const Term drawn{draw(generator), m / budget};
+      const bool again =
+          std::any_of(terms.begin() + exact, terms.end(), [&](const Term& other) { return other.key == drawn.key; });
+      if (!again || !params.flag("collapsed")) terms.push_back(drawn);
+    }
     return terms;
   });
 }

@@ -329,6 +329,13 @@ double distance_to_turn(const Params& params, const Tensors&, const HeadData<dou
 // ---- Skyformer
 
 // The landmarks that add something, C~'s factors over them, and how far an error of 1 in the entries of C may move one.
+// Divided by 32^(1/4) in place of d^(1/4).
+HeadData<double> sky_scaled(const Params& params, const HeadData<double>& head) {
+  if (!params.flag("fixed_scale")) return head;
+  const double factor = std::sqrt(std::sqrt(static_cast<double>(head.K.cols()) / 32));
+  return {factor * head.Q, factor * head.K, head.V, head.extra};
+}
+
 struct SkyLandmarks {
   Table X{0, 0};               // r x d
   Table W{0, 0}, slack{0, 0};  // r x n: C(S, S)^-1 C(S, K)
@@ -342,12 +349,14 @@ Real gaussian_kernel(const Table& X, Index i, const Table& Y, Index j) {
 
 Table row_as_table(const Matrix<double>& X, Index i) { return table(X.row(i)); }
 
-SkyLandmarks sky_landmarks(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+SkyLandmarks sky_landmarks(const Params& params, const Tensors& state, const HeadData<double>& given, Mask mask) {
+  const HeadData<double> head = sky_scaled(params, given);
+  const Real ridge = static_cast<Real>(params.real("ridge"));
   const Index nq = head.Q.rows(), nk = head.K.rows(), d = head.K.cols();
   const Index keys = mask.keys < 0 ? nk : std::min(mask.keys, nk);
   const Table K = table(head.K.topRows(keys));
   SkyLandmarks found;
-  if (params.integer("landmarks") >= nq + nk) {
+  if (ridge == 0 && params.integer("landmarks") >= nq + nk) {
     found = {K, Table(keys, keys), Table(keys, keys)};
     for (Index j = 0; j < keys; ++j) found.W(j, j) = 1;
     return found;
@@ -373,6 +382,10 @@ SkyLandmarks sky_landmarks(const Params& params, const Tensors& state, const Hea
   for (size_t t = 0; t < drawn.size(); ++t) {
     Real residual = 1;
     for (const auto& row : eliminated) residual -= row[t] * row[t];
+    if (ridge > 0) {
+      kept.push_back(t);
+      continue;
+    }
     if (residual <= 1e-12L) continue;
     std::vector<Real> row;
     for (size_t other = 0; other < drawn.size(); ++other) {
@@ -389,7 +402,7 @@ SkyLandmarks sky_landmarks(const Params& params, const Tensors& state, const Hea
     for (Index l = 0; l < d; ++l) found.X(s, l) = drawn[kept[static_cast<size_t>(s)]](0, l);
   Table C(r, r);
   for (Index s = 0; s < r; ++s)
-    for (Index t = 0; t < r; ++t) C(s, t) = gaussian_kernel(found.X, s, found.X, t);
+    for (Index t = 0; t < r; ++t) C(s, t) = gaussian_kernel(found.X, s, found.X, t) + (s == t ? ridge : 0);
   const Table inverse = pseudo_inverse_of(C, 0);
   for (Index j = 0; j < keys; ++j) {
     Real absolute = 1;
@@ -417,12 +430,13 @@ std::vector<Real> sky_exponentials(const SkyLandmarks& of, const HeadData<double
 }
 
 // methods.md E: C~ exp(|k|^2/2) with rows divided by their sums, or C~.
-Answer skyformer(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+Answer skyformer(const Params& params, const Tensors& state, const HeadData<double>& given, Mask mask) {
+  const HeadData<double> head = sky_scaled(params, given);
   const Index nq = head.Q.rows(), nk = head.K.rows();
   Answer answer{Matrix<double>::Zero(nq, nk), Matrix<double>::Zero(nq, head.V.cols()),
                 std::vector<double>(static_cast<size_t>(nq), 1)};
   if (mask.keys == 0) return answer;
-  const SkyLandmarks of = sky_landmarks(params, state, head, mask);
+  const SkyLandmarks of = sky_landmarks(params, state, given, mask);
   const Index keys = of.W.columns, r = of.X.rows;
   const bool normalise = params.flag("normalise");
   Real largest = 0;
@@ -460,9 +474,10 @@ Answer skyformer(const Params& params, const Tensors& state, const HeadData<doub
   return answer;
 }
 
-Weights skyformer_weights(const Params& params, const Tensors& state, const HeadData<double>& head) {
+Weights skyformer_weights(const Params& params, const Tensors& state, const HeadData<double>& given) {
+  const HeadData<double> head = sky_scaled(params, given);
   Weights weights(head.Q.rows(), head.K.rows());
-  const SkyLandmarks of = sky_landmarks(params, state, head, {});
+  const SkyLandmarks of = sky_landmarks(params, state, given, {});
   for (Index i = 0; i < head.Q.rows(); ++i) {
     Real log = 0;
     const auto e = sky_exponentials(of, head, i, log);

@@ -122,11 +122,16 @@ struct Proposals {
   Numbers own, all;                        // L_cc and log sum_b exp(L_cb)
 };
 
-Proposals proposals(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
-  const Index n = unpadded(mask, head.K.rows());
+// Those at positions that are not padding, or all of them.
+Index counted_queries(const HeadData<double>& head, Mask mask) {
   Index queries = 0;
   for (Index i = 0; i < head.Q.rows(); ++i) queries += mask.keys < 0 || i + mask.offset < mask.keys;
-  if (queries == 0) queries = head.Q.rows();
+  return queries == 0 ? head.Q.rows() : queries;
+}
+
+Proposals proposals(const Params& params, const Tensors& state, const HeadData<double>& head, Mask mask) {
+  const Index n = unpadded(mask, head.K.rows());
+  const Index queries = counted_queries(head, mask);
   const Index C = std::min({params.integer("c"), queries, n});
   Proposals found;
   std::vector<Numbers> mu;
@@ -150,17 +155,26 @@ struct Importance {
   Numbers log, alpha, terms;
 };
 
-Importance importance(const Params& params, const Proposals& of, const Numbers& q) {
+Importance importance(const Params& params, const Proposals& of, const Numbers& q, const HeadData<double>& head,
+                      Mask mask) {
   Importance found;
   Numbers near;
   for (const Numbers& mean : of.qbar) near.push_back(inner(q, mean));
-  const Numbers t = softmax(near);
+  Numbers t = softmax(near);
+  if (params.text("weights") == "over-queries")
+    for (Index c = 0; c < std::ssize(t); ++c) {
+      Numbers of_queries;
+      const Index queries = counted_queries(head, mask);
+      for (Index i = 0; i < queries; ++i)
+        of_queries.push_back(inner(row_of(head.Q, i), of.qbar[static_cast<size_t>(c)]));
+      at(t, c) = std::exp(at(near, c) - log_sum(of_queries));
+    }
   const Index C = std::ssize(of.w);
   for (Index c = 0; c < C; ++c) {
     const Real density = inner(of.w[static_cast<size_t>(c)], q) + log_sum(of.features[static_cast<size_t>(c)]);
     found.log.push_back(density - at(of.own, c));
     const Real balance = std::exp(at(of.own, c) - at(of.all, c)), uniform = 1 / static_cast<Real>(C);
-    const bool by_query = params.text("weights") == "query";
+    const bool by_query = params.text("weights") != "balance";
     found.alpha.push_back(by_query ? std::max(balance + at(t, c) - uniform, static_cast<Real>(1e-8)) : balance);
     found.terms.push_back(by_query ? balance + at(t, c) + uniform : balance);
   }
@@ -175,7 +189,7 @@ Answer lara(const Params& params, const Tensors& state, const HeadData<double>& 
   std::vector<Numbers> f;
   for (const Numbers& logs : of.features) f.push_back(softmax(logs));
   for (Index i = 0; i < head.Q.rows(); ++i) {
-    const Importance r = importance(params, of, row_of(head.Q, i));
+    const Importance r = importance(params, of, row_of(head.Q, i), head, mask);
     const Real largest = *std::max_element(r.log.begin(), r.log.end());
     Numbers weights(static_cast<size_t>(n), 0);
     Real sum = 0, terms = 0;
@@ -199,7 +213,7 @@ Weights lara_weights(const Params& params, const Tensors& state, const HeadData<
   for (const Numbers& logs : of.features) sums.push_back(log_sum(logs));
   for (Index i = 0; i < head.Q.rows(); ++i) {
     const Numbers q = row_of(head.Q, i);
-    const Importance r = importance(params, of, q);
+    const Importance r = importance(params, of, q, head, {});
     const Real largest = *std::max_element(r.log.begin(), r.log.end());
     for (Index j = 0; j < head.K.rows(); ++j) {
       weights.log(i, j) = largest - inner(q, q) / 2;
@@ -265,7 +279,8 @@ Answer eva(const Params& params, const Tensors& state, const HeadData<double>& h
       for (const Index j : chunks[c])
         if ((!in_window(j) || params.flag("overlapping")) && (!mask.causal || j < begin)) keys.push_back(j);
       if (keys.empty()) continue;
-      logits.push_back(inner(q, mean_of(head.K, keys)) + std::log(static_cast<Real>(keys.size())));
+      const Real log_size = params.flag("counted") ? std::log(static_cast<Real>(keys.size())) : 0;
+      logits.push_back(inner(q, mean_of(head.K, keys)) + log_size);
       shares.push_back(softmax(features(w[c], head.K, keys)));
       summarised.push_back(keys);
     }
