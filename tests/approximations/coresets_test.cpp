@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "harness/claims/result.hpp"
+#include "harness/claims/drawing.hpp"
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/pivoted_cholesky.hpp"
 #include "harness/measures/attention_matrix.hpp"
