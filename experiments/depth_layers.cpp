@@ -85,7 +85,8 @@ std::vector<Matrix<double>> DepthLayers::states(Context& context, LayerParts par
     return "run an experiment on single heads, such as attention-error";
   });
   return hidden_states(context, *transformer_, tokens(purpose).X, parts,
-                       [&](Index layer, Index head, const HeadData<double>& drawn, const Out<double>& out) {
+                       [&](Index layer, Index head, std::span<const HeadData<double>> heads, const Out<double>& out) {
+                         const HeadData<double>& drawn = heads[static_cast<size_t>(head)];
                          const HeadData<double> scaled{scale * drawn.Q, scale * drawn.K, drawn.V, extra};
                          choose(layer, head, scaled)->attend(scaled.view(), shape_.mask, context, out);
                        });
@@ -103,7 +104,9 @@ DepthLayers::Method DepthLayers::method(Index layer, Index head, const HeadData<
                                      .streams = Streams(Streams(task_.cell.seed).stream("depth layer", layer)()),
                                      .head = head,
                                      .replicate = task_.replicate,
-                                     .calibration = view ? &*view : nullptr});
+                                     .calibration = view ? &*view : nullptr,
+                                     .layer = layer,
+                                     .layers = std::ssize(transformer_->layers)});
 }
 
 }  // namespace attnbench

@@ -20,6 +20,7 @@
 
 #include "harness/core/needs.hpp"
 #include "harness/core/scaling.hpp"
+#include "harness/core/shared_budget.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 
@@ -154,8 +155,9 @@ AttendHead<T> exact_attention(const Cell& cell, Context& context) {
   const Params params("methods", "softmax");
   const std::shared_ptr<const Approximation<T>> softmax = make_approximation<T>(
       {.shape = cell.problem.shape, .params = params, .streams = Streams(cell.seed)});  // draws nothing
-  return [&cell, &context, softmax](Index, Index, const HeadData<T>& drawn, Out<T> out) {
-    softmax->attend(prepared(cell, drawn, {}).view(), cell.problem.shape.mask, context, out);
+  return [&cell, &context, softmax](Index, Index head, std::span<const HeadData<T>> heads, Out<T> out) {
+    const HeadData<T> exact = prepared(cell, heads[static_cast<size_t>(head)], {});
+    softmax->attend(exact.view(), cell.problem.shape.mask, context, out);
   };
 }
 
@@ -209,11 +211,12 @@ std::shared_ptr<const CalibrationHeads> calibration_heads(const Task& task) {
             .transformer(cell.input, request(cell, task.replicate, Purpose::calibration, cell.problem.shape.nk));
     auto heads = std::make_shared<CalibrationHeads>();
     const auto attend = exact_attention<double>(cell, exact);
-    hidden_states<double>(exact, *text.transformer, text.X, {.last_feed_forward = false},
-                          [&](Index layer, Index head, const HeadData<double>& drawn, const Out<double>& out) {
-                            heads->push_back(prepared(cell, drawn, {}));
-                            attend(layer, head, drawn, out);
-                          });
+    hidden_states<double>(
+        exact, *text.transformer, text.X, {.last_feed_forward = false},
+        [&](Index layer, Index head, std::span<const HeadData<double>> drawn, const Out<double>& out) {
+          heads->push_back(prepared(cell, drawn[static_cast<size_t>(head)], {}));
+          attend(layer, head, drawn, out);
+        });
     return std::shared_ptr<const CalibrationHeads>(std::move(heads));
   });
 }
@@ -237,21 +240,42 @@ ApproximatePass approximate_pass(const Task& task, const ExactPass<T>& exact) {
   const auto softmax = exact_attention<T>(cell, task.context);
   Matrix<T> reference(shape.nq, shape.dv);
   ApproximatePass pass;
-  const auto attend = [&](Index layer, Index head, const HeadData<T>& drawn, Out<T> out) {
-    if (!replaced.has(layer, head)) return softmax(layer, head, drawn, out);
+  const auto drawn_for = [&](Index layer, Index head) {
     const Index place = layer * exact.model->heads + head;
     std::optional<Head<double>> learnt;
     if (calibration) learnt.emplace((*calibration)[static_cast<size_t>(place)].view());
+    return make_approximation<T>({.shape = shape,
+                                  .params = cell.method,
+                                  .streams = Streams(cell.seed),
+                                  .head = place,
+                                  .replicate = task.replicate,
+                                  .calibration = learnt ? &*learnt : nullptr,
+                                  .layer = layer,
+                                  .layers = std::ssize(exact.model->layers)});
+  };
+  // The replaced heads of a layer, in their order.
+  std::vector<std::unique_ptr<Approximation<T>>> methods;
+  std::vector<HeadData<T>> inputs;
+  size_t next = 0;
+  const auto draw_layer = [&](Index layer, std::span<const HeadData<T>> heads) {
     if (task.doing) task.doing("drawing");
-    const auto method = make_approximation<T>({.shape = shape,
-                                               .params = cell.method,
-                                               .streams = Streams(cell.seed),
-                                               .head = place,
-                                               .replicate = task.replicate,
-                                               .calibration = learnt ? &*learnt : nullptr});
+    methods.clear();
+    inputs.clear();
+    next = 0;
+    for (Index h = 0; h < exact.model->heads; ++h) {
+      if (!replaced.has(layer, h)) continue;
+      methods.push_back(drawn_for(layer, h));
+      inputs.push_back(prepared(cell, heads[static_cast<size_t>(h)], extra));
+    }
+    divide_budget<T>(methods, inputs, shape.mask, task.context);
     if (task.doing) task.doing("measuring");
-    method->attend(prepared(cell, drawn, extra).view(), shape.mask, task.context, out);
-    softmax(layer, head, drawn, reference);
+  };
+  const auto attend = [&](Index layer, Index head, std::span<const HeadData<T>> heads, Out<T> out) {
+    if (head == 0) draw_layer(layer, heads);
+    if (!replaced.has(layer, head)) return softmax(layer, head, heads, out);
+    methods[next]->attend(inputs[next].view(), shape.mask, task.context, out);
+    ++next;
+    softmax(layer, head, heads, reference);
     pass.output_errors.add(static_cast<double>((out - reference).norm() / reference.norm()));
   };
   // Half precision changes every layer. Otherwise the layers before the first replaced head are those of the exact

@@ -47,8 +47,8 @@ changed() {
   [ -z "$base" ] || git diff --name-only --diff-filter=d "$base" -- "$@"
 }
 python_headers=$(/usr/bin/python3 -c "import sysconfig; print(sysconfig.get_path('include'))")
-flags=(-std=c++20 -I. -isystem /usr/include/eigen3 -isystem "$python_headers" '-DATTNBENCH_SOURCE_TREE=""'
-       '-DATTNBENCH_VERSION=""' '-DATTNBENCH_PYTHON=""')
+flags=(-std=c++20 -I. -isystem /usr/include/eigen3 -isystem "$python_headers")
+for name in SOURCE_TREE VERSION PYTHON SOURCE_DIR PROGRAM FAULTY; do flags+=("-DATTNBENCH_$name=\"\""); done
 
 changed 'harness/*.cpp' 'approximations/*.cpp' 'experiments/*.cpp' 'tests/*.cpp' |
   xargs -r -n 1 -P 2 clang++-14 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wno-missing-field-initializers -Werror \

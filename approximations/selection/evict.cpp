@@ -6,6 +6,10 @@
 // prompt=P: the first P tokens are the prompt. Its own rows see all keys, as a system computes them before it evicts;
 // later rows see the kept keys of the prompt and all tokens after it. No row depends on later tokens then, and a
 // decoder holds keep + t - P tokens at position t.
+// allocation: how the budget of heads keep tokens each is divided. uniform: evenly. pyramid (Cai et al. 2024,
+// arXiv:2406.02069): by layer, linearly from keep (2 - 1/20) in the first to keep / 20 in the last. adaptive (Feng et
+// al. 2024, arXiv:2407.11550): each head of a layer keeps its keep / 5 first keys in the order above, at least one, and
+// the rest of the budget goes to the first keys of all heads together, in that order (ties: the first head).
 // merge=true: each key of the prompt that is dropped joins the kept key of largest cosine (ties: the first). Later rows
 // see the mean key and the mean value of the n_c members, with the logit q.k + log n_c (Bolya et al. 2022,
 // arXiv:2210.09461, section 3.2, "proportional attention"; merging of dropped keys: Wan et al. 2024, arXiv:2406.13035).
@@ -18,6 +22,7 @@
 #include "approximations/selection/head_pattern.hpp"
 #include "approximations/softmax/key_value_cache.hpp"
 #include "harness/core/key_score.hpp"
+#include "harness/core/shared_budget.hpp"
 
 namespace attnbench {
 namespace {
@@ -202,13 +207,24 @@ class PromptDecoder final : public Decoder<T> {
   bool evicted_ = false;
 };
 
+// Of a layer, for heads that keep `keep` tokens each in the mean. As in the paper's library, the last layer keeps a
+// twentieth.
+Index kept_by_pyramid(Index keep, Index layer, Index layers) {
+  if (layers < 2) return keep;
+  const double mean = static_cast<double>(keep), last = mean / 20, first = 2 * mean - last;
+  const double share = static_cast<double>(layer) / static_cast<double>(layers - 1);
+  return std::max<Index>(1, std::lround(first + share * (last - first)));
+}
+
 template <class T>
-class Evict final : public HeadPattern<T> {
+class Evict final : public HeadPattern<T>, public SharesBudget<T> {
  public:
   explicit Evict(const Draw& draw)
       : params_(draw.params),
         score_(score_of(draw.params)),
-        keep_(draw.params.integer("keep")),
+        keep_(draw.params.text("allocation") == "pyramid"
+                  ? kept_by_pyramid(draw.params.integer("keep"), draw.layer, draw.layers)
+                  : draw.params.integer("keep")),
         protect_(draw.params.integer("protect")),
         prompt_(draw.params.integer("prompt")),
         merge_(draw.params.flag("merge")) {
@@ -256,6 +272,30 @@ class Evict final : public HeadPattern<T> {
 
   Tensors state() const override { return score_.draw ? Tensors{{"uniforms", drawn_}} : Tensors{}; }
 
+  std::vector<std::unique_ptr<Approximation<T>>> divided(std::span<const std::unique_ptr<Approximation<T>>> instances,
+                                                         std::span<const HeadData<T>> heads, Mask mask,
+                                                         Context& context) const override {
+    if (params_.text("allocation") != "adaptive") return {};
+    std::vector<std::unique_ptr<Approximation<T>>> divided;
+    std::vector<std::tuple<bool, Rank, size_t>> candidates;  // is it safe, its rank, and its head
+    const Index safe = std::max<Index>(1, keep_ / 5);
+    for (size_t h = 0; h < instances.size(); ++h) {
+      divided.push_back(std::make_unique<Evict>(dynamic_cast<const Evict&>(*instances[h])));
+      const auto& own = dynamic_cast<const Evict&>(*divided.back());
+      std::vector<Rank> ranks = own.ranks_of_prompt(heads[h].view(), mask, context);
+      std::sort(ranks.begin(), ranks.end(), std::greater<>());
+      for (size_t r = 0; r < ranks.size(); ++r)
+        candidates.emplace_back(static_cast<Index>(r) < safe, ranks[r], instances.size() - h);
+    }
+    const size_t budget = std::min(candidates.size(), static_cast<size_t>(keep_) * instances.size());
+    std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(budget), candidates.end(),
+                      std::greater<>());
+    std::vector<Index> kept(instances.size(), 0);
+    for (size_t c = 0; c < budget; ++c) ++kept[instances.size() - std::get<2>(candidates[c])];
+    for (size_t h = 0; h < instances.size(); ++h) dynamic_cast<Evict&>(*divided[h]).keep_ = kept[h];
+    return divided;
+  }
+
   std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
     if (prompt_ == 0) return nullptr;
     return std::make_unique<PromptDecoder<T>>(shape, prompt_, merge_, [this](const Head<T>& prompt, Context& context) {
@@ -292,18 +332,32 @@ class Evict final : public HeadPattern<T> {
                                           prompt_);
   }
 
+  using Rank = std::tuple<bool, bool, double>;  // is it protected, is it at a query of the score, its score
+
   // Of the first `keys` keys, which the last query sees.
   std::vector<Index> kept_of(Context& context, const Head<T>& head, Mask mask, Index keys) const {
     std::vector<Index> kept(static_cast<size_t>(keys));
     std::iota(kept.begin(), kept.end(), Index(0));
     if (keys <= keep_) return kept;
+    const std::vector<Rank> ranks = ranks_of(context, head, mask, keys);
+    keep_largest(kept, keep_, [&](Index j) { return ranks[static_cast<size_t>(j)]; });
+    std::sort(kept.begin(), kept.end());
+    return kept;
+  }
+  std::vector<Rank> ranks_of(Context& context, const Head<T>& head, Mask mask, Index keys) const {
     const std::vector<double> scores = scores_of(context, head, mask, keys);
     const Index nq = head.Q.rows(), last = std::min(score_.last_queries(params_), nq);
     const Index own = last > 0 ? std::clamp<Index>(nq - last + mask.offset, 0, keys) : keys;
-    keep_largest(kept, keep_,
-                 [&](Index j) { return std::tuple(j < protect_, j >= own, scores[static_cast<size_t>(j)]); });
-    std::sort(kept.begin(), kept.end());
-    return kept;
+    std::vector<Rank> ranks;
+    for (Index j = 0; j < keys; ++j) ranks.emplace_back(j < protect_, j >= own, scores[static_cast<size_t>(j)]);
+    return ranks;
+  }
+  // Of the keys among which those of this head are chosen.
+  std::vector<Rank> ranks_of_prompt(const Head<T>& head, Mask mask, Context& context) const {
+    const Index queries = queries_of_prompt(head, mask);
+    if (queries == 0) return {};
+    const Index seen = mask.visible(queries - 1, head.K.rows()), keys = prompt_ > 0 ? std::min(prompt_, seen) : seen;
+    return ranks_of(context, {row_block(head.Q, 0, queries), head.K, head.V}, mask, keys);
   }
 
   // Of the first `keys` keys.
@@ -338,15 +392,17 @@ const bool registered = add(method<Evict>({
          .printed = "Eviction",
          .summary = "softmax over one set of keys for all rows, those of the largest scores, and the row's own key",
          .formula = "A_ij = exp(q_i.k_j) / sum over S and i of exp(q_i.k_l), S the keep keys of largest score",
-         .reference = "Li et al. 2024 (SnapKV), arXiv:2404.14469; Oren et al. 2024 (TOVA), arXiv:2401.06104; Devoto "
-                      "et al. 2024, arXiv:2406.11430; Park et al. 2025 (KeyDiff), arXiv:2504.15364; Chari and Van "
-                      "Durme 2025, arXiv:2507.08143; Devoto et al. 2025, arXiv:2510.00636",
+         .reference =
+             "Li et al. 2024 (SnapKV), arXiv:2404.14469; Oren et al. 2024 (TOVA), arXiv:2401.06104; Devoto "
+             "et al. 2024, arXiv:2406.11430; Park et al. 2025 (KeyDiff), arXiv:2504.15364; Chari and Van "
+             "Durme 2025, arXiv:2507.08143; Devoto et al. 2025, arXiv:2510.00636; Cai et al. 2024 (PyramidKV), "
+             "arXiv:2406.02069; Feng et al. 2024 (Ada-KV), arXiv:2407.11550",
          .cost =
              "O(n keep (d + dv)) time, and that of the score; O(n (d + dv)) memory in float, where the score is of a "
              "copy in double",
          .family = "selection",
-         .departure = "the keys of one head are chosen once, for a prompt; the authors' systems also evict while they "
-                      "decode, and divide a budget over heads and layers",
+         .departure = "the keys of a head are chosen once, for a prompt; some of the authors' systems also evict while "
+                      "they decode",
          .aliases = {"snapkv", "kv-eviction"}},
     .parameters = {Parameter::integer("keep", 128, "keys kept", 1).as_budget(),
                    Parameter::entry("score", "snapkv", "of a key; keys of large score are kept", "key-scores"),
@@ -355,6 +411,10 @@ const bool registered = add(method<Evict>({
                                       "first tokens, whose rows see all keys and of which later rows see those kept; "
                                       "0: all tokens are a prompt, and all rows see those kept",
                                       0),
+                   Parameter::choice("allocation", "uniform",
+                                     "of the budget, keep tokens a head: evenly; by layer, fewer in later ones; or to "
+                                     "the largest scores of all heads of a layer, a fifth of keep to each",
+                                     {"uniform", "pyramid", "adaptive"}),
                    Parameter::flag("merge", false,
                                    "dropped keys of a prompt join the kept ones in means, with the weight of their "
                                    "number")},
@@ -411,6 +471,17 @@ const bool registered = add(method<Evict>({
                 params.spec() +
                 ": means of keys hold later tokens, which rows of a prompt must not see; expected the length of "
                 "a prompt beside merge=true, as in evict:prompt=512,merge=true");
+        },
+    .caveats =
+        [](const Params& params, const Shape&) {
+          const std::string& allocation = params.text("allocation");
+          if (allocation == "uniform") return std::vector<std::string>();
+          return std::vector<std::string>{
+              allocation == "pyramid"
+                  ? "evict: allocation=pyramid takes effect in the layers of a model (model-loss, depth); a head by "
+                    "itself keeps `keep` tokens"
+                  : "evict: allocation=adaptive takes effect where all heads of a layer are there (model-loss, and "
+                    "attend with several heads); a head by itself keeps `keep` tokens"};
         },
 }));
 

@@ -131,9 +131,12 @@ struct Draw {
   Index replicate = 0;
   const Head<double>* calibration = nullptr;
   const Tensors* state = nullptr;
+  Index layer = 0, layers = 1;  // the place of the head in a model, where it is known
 
   // The same draw for a method inside this one, whose parameters must outlive it.
-  Draw with(const Params& other) const { return {shape, other, streams, head, replicate, calibration, state}; }
+  Draw with(const Params& other) const {
+    return {shape, other, streams, head, replicate, calibration, state, layer, layers};
+  }
   // The injected tensor of that name and shape, or null if none was injected. Throws Misuse for a wrong shape.
   const Matrix<double>* injected(const std::string& name, Index rows, Index columns) const;
 };

@@ -83,8 +83,8 @@ Matrix<double> values_of_all_bytes(Context& context, const ByteModel& model) {
   Transformer<double> first = *model.transformer;
   first.layers.resize(1);
   Matrix<double> values(alphabet, first.heads * first.dv);
-  hidden_states(context, first, model.embedding, {}, [&](Index, Index head, const auto& drawn, Out<double> out) {
-    values.middleCols(head * first.dv, first.dv) = drawn.V;
+  hidden_states(context, first, model.embedding, {}, [&](Index, Index head, const auto& heads, Out<double> out) {
+    values.middleCols(head * first.dv, first.dv) = heads[static_cast<size_t>(head)].V;
     out.setZero();
   });
   return values;
@@ -194,7 +194,8 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
   };
   // Nobody reads the tokens after the last layer. Its attention and feed-forward part would be a quarter of the work.
   hidden_states(context, transformer, embedded(model, bytes), {.last_feed_forward = false},
-                [&](Index layer, Index, const HeadData<double>& head, Out<double> out) {
+                [&](Index layer, Index h, std::span<const HeadData<double>> heads, Out<double> out) {
+                  const HeadData<double>& head = heads[static_cast<size_t>(h)];
                   keep(head);
                   if (layer + 1 == layers) {
                     out.setZero();

@@ -66,17 +66,19 @@ Matrix<T> attention(Context& context, const Transformer<T>& transformer, Index l
                     const Turns<T>& turns, const AttendHead<T>& attend) {
   const TransformerLayer<T>& weights = transformer.layers[static_cast<size_t>(layer)];
   const Index d = transformer.d, dv = transformer.dv;
-  Matrix<T> mixed(Y.rows(), transformer.heads * dv);
+  std::vector<HeadData<T>> heads;
   for (Index h = 0; h < transformer.heads; ++h) {
-    HeadData<T> head{projected<T>(context, Y, row_block(weights.queries, h * d, d)),
+    heads.push_back({projected<T>(context, Y, row_block(weights.queries, h * d, d)),
                      projected<T>(context, Y, row_block(weights.keys, h * d, d)),
-                     projected<T>(context, Y, row_block(weights.values, h * dv, dv))};
+                     projected<T>(context, Y, row_block(weights.values, h * dv, dv))});
     if (transformer.rotary) {
-      turns.apply(head.Q);
-      turns.apply(head.K);
+      turns.apply(heads.back().Q);
+      turns.apply(heads.back().K);
     }
-    attend(layer, h, head, Out<T>(mixed.data() + h * dv, mixed.rows(), dv, mixed.cols()));
   }
+  Matrix<T> mixed(Y.rows(), transformer.heads * dv);
+  for (Index h = 0; h < transformer.heads; ++h)
+    attend(layer, h, heads, Out<T>(mixed.data() + h * dv, mixed.rows(), dv, mixed.cols()));
   return projected<T>(context, mixed, weights.out);
 }
 

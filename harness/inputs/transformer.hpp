@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -54,9 +55,10 @@ struct LayerParts {
   bool last_feed_forward = true;
 };
 
-// Attention of one head: Q and K n x d, not scaled; writes n x dv.
+// Attention of head number `head` of those of a layer: Q and K n x d, not scaled; writes n x dv. The heads of a layer
+// come in their order.
 template <class T>
-using AttendHead = std::function<void(Index layer, Index head, const HeadData<T>& head_data, Out<T> out)>;
+using AttendHead = std::function<void(Index layer, Index head, std::span<const HeadData<T>> heads, Out<T> out)>;
 
 // X (n x width) before layer `first`, which it enters, and after each layer from there on. Throws NumericallyInvalid,
 // which names the layer and the place, for NaN or infinity.

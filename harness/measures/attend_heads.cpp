@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/all_heads.hpp"
+#include "harness/core/shared_budget.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
@@ -120,12 +121,15 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
       heads.back().extra = extras_for(params, shape, heads.back().extra, request.giver, request.advice);
       methods.push_back(draw(b, h));
       held.push_back(h);
-      if (dynamic_cast<const Joinable<T>*>(methods.back().get())) continue;
+      if (dynamic_cast<const Joinable<T>*>(methods.back().get()) ||
+          dynamic_cast<const SharesBudget<T>*>(methods.back().get()))
+        continue;
       keep_results(b, h, *methods.back(), heads.back().view(), nullptr);
       heads.pop_back();
       methods.pop_back();
       held.pop_back();
     }
+    divide_budget<T>(methods, heads, mask, context);
     const auto together = results.out.empty() ? nullptr : all_heads<T>(methods);
     std::vector<Matrix<T>> outputs(together ? heads.size() : 0, Matrix<T>(nq, given.dv));
     if (together) together->attend(heads, mask, context, outputs);

@@ -8,6 +8,7 @@
 #include "approximations/selection/chosen_keys.hpp"
 #include "approximations/selection/page_bounds.hpp"
 #include "harness/claims/structural.hpp"
+#include "harness/core/shared_budget.hpp"
 #include "tests/cases.hpp"
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
@@ -458,6 +459,79 @@ TEST_CASE("a score of the mean query, its spread and values keeps the key that a
   CHECK(keys_of("evict:score=expected,keep=1", problem)[0] == std::vector<Index>{0, 33});
   CHECK(keys_of("evict:score=expected,keep=2", problem)[0] == std::vector<Index>{0, 22, 33});
   CHECK(keys_of("evict:score=expected,keep=3", problem)[0] == std::vector<Index>{0, 11, 22, 33});
+}
+
+// Of heads of one layer, how many keys each keeps.
+std::vector<Index> kept_by_heads(const std::string& spec, const std::vector<TestHead>& problems) {
+  std::vector<std::unique_ptr<Approximation<double>>> instances;
+  std::vector<HeadData<double>> heads;
+  for (const TestHead& problem : problems) {
+    instances.push_back(drawn(spec, problem));
+    heads.push_back(problem.head);
+  }
+  Context context;
+  divide_budget<double>(instances, heads, {}, context);
+  std::vector<Index> kept;
+  for (size_t h = 0; h < heads.size(); ++h) {
+    Sets keys(static_cast<size_t>(heads[h].Q.rows()));
+    instances[h]->pattern()->keys_of_rows(heads[h].view(), {}, 0, context, keys);
+    const auto shared = [&](Index j) {  // kept keys are those of every row
+      return std::all_of(keys.begin(), keys.end(),
+                         [&](const auto& of_row) { return std::binary_search(of_row.begin(), of_row.end(), j); });
+    };
+    Index count = 0;
+    for (Index j = 0; j < heads[h].K.rows(); ++j) count += shared(j);
+    kept.push_back(count);
+  }
+  return kept;
+}
+
+TEST_CASE("a budget that heads share goes to the largest scores of all, a fifth of it to each head", "[methods]") {
+  // Scores -|k_j| of the heads: all of head 0 above those of head 1, but for keys 0 to 6 of head 1.
+  TestHead small = gaussian(40, 4, 0.1), large = gaussian(40, 4, 0.3);
+  for (Index j = 0; j < 40; ++j) {
+    small.head.K.row(j) *= 0.1 / small.head.K.row(j).norm();
+    large.head.K.row(j) *= 10 / large.head.K.row(j).norm();
+  }
+  CHECK(kept_by_heads("evict:score=knorm,keep=10,allocation=adaptive", {small, large}) == std::vector<Index>{18, 2});
+  CHECK(kept_by_heads("evict:score=knorm,keep=10,allocation=adaptive", {large, small, large}) ==
+        std::vector<Index>{2, 26, 2});
+  for (Index j = 0; j < 7; ++j) large.head.K.row(j) *= 1e-3;
+  CHECK(kept_by_heads("evict:score=knorm,keep=10,allocation=adaptive", {large, small}) == std::vector<Index>{7, 13});
+  // More than a head has keys: the rest goes to the others.
+  CHECK(kept_by_heads("evict:score=knorm,keep=30,allocation=adaptive", {small, large}) == std::vector<Index>{40, 20});
+  CHECK(kept_by_heads("evict:score=knorm,keep=40,allocation=adaptive", {small, large}) == std::vector<Index>{40, 40});
+  CHECK(kept_by_heads("evict:score=knorm,keep=3,allocation=adaptive", {small, large}) == std::vector<Index>{5, 1});
+  // Keys of the last queries come before others of any head, and so do protected ones.
+  CHECK(kept_by_heads("evict:rows=5,keep=6,allocation=adaptive", {small, large}) != std::vector<Index>{11, 1});
+  CHECK(kept_by_heads("evict:score=knorm,keep=10,protect=9,allocation=adaptive", {small, large}) ==
+        std::vector<Index>{11, 9});
+  for (const char* allocation : {"uniform", "pyramid"})
+    CHECK(kept_by_heads(std::string("evict:score=knorm,keep=10,allocation=") + allocation, {small, large}) ==
+          std::vector<Index>{10, 10});
+  CHECK(keys_of("evict:score=knorm,keep=10,allocation=adaptive", small)[0] ==
+        keys_of("evict:score=knorm,keep=10", small)[0]);
+}
+
+TEST_CASE("a pyramid of budgets falls linearly over the layers and has the mean that was asked for", "[methods]") {
+  const TestHead problem = gaussian(200, 4, 0.3);
+  const Params params("methods", "evict:score=knorm,keep=40,allocation=pyramid");
+  const auto kept = [&](Index layer, Index layers) {
+    const auto method = make_approximation<double>(
+        {.shape = problem.shape, .params = params, .streams = Streams(1), .layer = layer, .layers = layers});
+    Sets keys(200);
+    Context context;
+    method->pattern()->keys_of_rows(problem.head.view(), {.causal = true}, 0, context, keys);
+    return std::ssize(keys[199]) - (std::binary_search(keys[198].begin(), keys[198].end(), 199) ? 1 : 0);
+  };
+  std::vector<Index> of_layers;
+  for (Index layer = 0; layer < 4; ++layer) of_layers.push_back(kept(layer, 4));
+  // 78, 52.67, 27.33 and 2, and the row's own key.
+  for (Index layer = 0; layer < 4; ++layer) {
+    const Index wanted = std::vector<Index>{78, 53, 27, 2}[static_cast<size_t>(layer)];
+    CHECK((of_layers[static_cast<size_t>(layer)] == wanted || of_layers[static_cast<size_t>(layer)] == wanted + 1));
+  }
+  CHECK((kept(0, 1) == 40 || kept(0, 1) == 41));
 }
 
 TEST_CASE("accumulated weights are those of all rows, and protected keys come first", "[methods]") {

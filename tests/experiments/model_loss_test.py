@@ -248,6 +248,54 @@ class ModelLossTest(unittest.TestCase):
         self.assertEqual(len(errors), 1 + self.model.heads)
         np.testing.assert_allclose(found["uniform", "relative_output_error", 0], np.mean(errors), rtol=1e-9)
 
+    def test_budgets_of_evicted_heads_are_divided_over_a_layer_and_over_layers(self) -> None:
+        n, prompt, keep = 200, 100, 20
+        text = self.texts[0][:n]
+        norms: dict[tuple[int, int], Array] = {}
+
+        def noting(layer: int, head: int) -> Attention:
+            def attend(q: Array, k: Array, v: Array) -> Array:
+                norms[layer, head] = np.linalg.norm(k[:prompt], axis=1)
+                return softmax(q, k, v)
+
+            return attend
+
+        def evicted(kept: int) -> Attention:
+            def visible(logits: Array) -> NDArray[np.bool_]:
+                sees = np.ones(logits.shape, dtype=bool)
+                sees[prompt:, :prompt] = False
+                return sees
+
+            def attend(q: Array, k: Array, v: Array) -> Array:
+                smallest = np.argsort(np.linalg.norm(k[:prompt], axis=1), kind="stable")[:kept]
+                sees = visible(q @ k.T)
+                sees[prompt:, smallest] = True
+                return weighted(lambda _: sees)(q, k, v)
+
+            return attend
+
+        self.model.mixed(text, noting)
+        # A fifth of keep to each head, and the rest to the smallest norms of all heads of layer 0.
+        heads = range(self.model.heads)
+        left = sorted((norm, h) for h in heads for norm in np.sort(norms[0, h])[keep // 5 :])
+        shares = [keep // 5 + sum(owner == h for _, owner in left[: self.model.heads * (keep - keep // 5)]) for h in heads]
+        self.assertEqual(sum(shares), keep * self.model.heads)
+        self.assertGreater(max(shares), min(shares))
+        spec = f"evict:score=knorm,keep={keep},prompt={prompt}"
+        last = self.model.layers - 1
+        pyramid = [round(keep * (1.95 - 1.9 * layer / last)) for layer in range(last + 1)]
+        for allocation, replaced, kept in (
+            ("adaptive", "0", lambda layer, head: shares[head]),
+            ("pyramid", "all", lambda layer, head: pyramid[layer]),
+        ):
+            found = self.measured(f"model-loss:replaced={replaced}", "--method", f"{spec},allocation={allocation}",
+                                  "-n", str(n), "--replicates", "1", "--precision", "f64")  # fmt: skip
+            log_p = self.model.mixed(
+                text, lambda l, h: evicted(kept(l, h)) if replaced == "all" or l == 0 else softmax
+            )
+            numbers = [value for (_, metric, _), value in found.items() if metric == "bits_per_byte"]
+            np.testing.assert_allclose(numbers, [next_byte_bits(log_p, text).mean()], rtol=0, atol=1e-9)
+
     def test_a_scale_of_the_logits_holds_for_both_models(self) -> None:
         n = 100
         found = self.measured("model-loss", "--methods", "softmax", "uniform", "-n", str(n), "--replicates", "1",

@@ -207,8 +207,10 @@ TEST_CASE("a layer without a part leaves that part out, and numbers that are non
   Context context;
   const Transformer<double>& transformer = *trained().transformer;
   const Matrix<double> X = embedded(trained(), {text().begin(), text().begin() + 8});
-  const AttendHead<double> nothing = [](Index, Index, const HeadData<double>&, Out<double> out) { out.setZero(); };
-  const AttendHead<double> values = [](Index, Index, const HeadData<double>& head, Out<double> out) { out = head.V; };
+  const AttendHead<double> nothing = [](Index, Index, const auto&, Out<double> out) { out.setZero(); };
+  const AttendHead<double> values = [](Index, Index head, const auto& heads, Out<double> out) {
+    out = heads[static_cast<size_t>(head)].V;
+  };
   // Heads that give 0: attention alone gives 0, and with the residual everything stays.
   CHECK(hidden_states(context, transformer, X, {false, false, true}, nothing).back().isZero(0));
   CHECK(hidden_states(context, transformer, X, {true, false, true}, nothing).back() == X);
@@ -218,7 +220,7 @@ TEST_CASE("a layer without a part leaves that part out, and numbers that are non
   for (const auto& layer : transformer.layers)
     product = (product * layer.values.transpose() * layer.out.transpose()).eval();
   CHECK(distance(hidden_states(context, transformer, X, {false, false, false}, values).back(), product) < 1e-12);
-  const AttendHead<double> bad = [](Index layer, Index, const HeadData<double>&, Out<double> out) {
+  const AttendHead<double> bad = [](Index layer, Index, const auto&, Out<double> out) {
     out.setZero();
     if (layer == 2) out.row(3).setConstant(std::nan(""));
   };

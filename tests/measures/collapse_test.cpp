@@ -159,7 +159,8 @@ TEST_CASE("pure self-attention collapses within a few layers, and the product's 
   const double scale = std::pow(static_cast<double>(d), -0.25);
   const auto states =
       hidden_states(context, transformer, normal("tokens", n, d), {.skip = false, .feed_forward = false, .norm = false},
-                    [&](Index, Index, const HeadData<double>& head, Out<double> out) {
+                    [&](Index, Index, std::span<const HeadData<double>> heads, Out<double> out) {
+                      const HeadData<double>& head = heads.front();
                       const HeadData<double> scaled{scale * head.Q, scale * head.K, head.V};
                       softmax->attend(scaled.view(), {}, context, out);
                       product = attention_matrix(*softmax, scaled.view(), {}, context) * product;
