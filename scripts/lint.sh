@@ -51,7 +51,7 @@ flags=(-std=c++20 -I. -isystem /usr/include/eigen3 -isystem "$python_headers")
 for name in SOURCE_TREE VERSION PYTHON SOURCE_DIR PROGRAM FAULTY; do flags+=("-DATTNBENCH_$name=\"\""); done
 
 changed 'harness/*.cpp' 'approximations/*.cpp' 'experiments/*.cpp' 'tests/*.cpp' |
-  xargs -r -n 1 -P 2 clang++-14 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wno-missing-field-initializers -Werror \
+  xargs -r -n 1 -P 2 clang++-14 -fsyntax-only -Wall -Wextra -Wshadow -Wpedantic -Wconversion -Wno-missing-field-initializers -Werror \
     "${flags[@]}"
 
 # Sources of the program; tests are macros of Catch2, which most of the checks misread.

@@ -78,11 +78,11 @@ struct Settings {
     const double p = power(1 - theta / M_PI, bits), L = static_cast<double>(tables);
     if (collisions == 1) return -std::expm1(L * std::log1p(-p));
     if (L * p > 0.1) return 1 - power(1 - p, tables - 1) * ((L - 1) * p + 1);
-    // Small p cancel in this form: the sum over numbers of collisions instead.
+    // Small p cancel in this form: the sum over numbers c of collisions instead.
     double sum = 0, term = L * (L - 1) / 2 * p * p * power(1 - p, tables - 2);
-    for (double collisions = 2; term > 1e-17 * sum; ++collisions) {
+    for (double c = 2; term > 1e-17 * sum; ++c) {
       sum += term;
-      term *= (L - collisions) / (collisions + 1) * p / (1 - p);
+      term *= (L - c) / (c + 1) * p / (1 - p);
     }
     return sum;
   }

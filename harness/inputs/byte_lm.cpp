@@ -194,8 +194,8 @@ AttentionFile heads_of(Context& context, const ByteModel& model, const std::vect
   };
   // Nobody reads the tokens after the last layer. Its attention and feed-forward part would be a quarter of the work.
   hidden_states(context, transformer, embedded(model, bytes), {.last_feed_forward = false},
-                [&](Index layer, Index h, std::span<const HeadData<double>> heads, Out<double> out) {
-                  const HeadData<double>& head = heads[static_cast<size_t>(h)];
+                [&](Index layer, Index h, std::span<const HeadData<double>> drawn, Out<double> out) {
+                  const HeadData<double>& head = drawn[static_cast<size_t>(h)];
                   keep(head);
                   if (layer + 1 == layers) {
                     out.setZero();

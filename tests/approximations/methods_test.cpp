@@ -265,6 +265,10 @@ TEST_CASE("claim linear: methods are linear in V where that is claimed", "[metho
   CHECK((holds_everywhere("linear") > 0 || !all_are_tested()));
 }
 
+TEST_CASE("claim equal-keys: rows of equal keys are the means of their values", "[methods][every-method]") {
+  CHECK((holds_everywhere("equal-keys") > 0 || !all_are_tested()));
+}
+
 TEST_CASE("claim rank: the rank of the attention matrix is at most the claimed", "[methods][every-method]") {
   CHECK((holds_for_all_variants("rank", true) > 0 || !all_are_tested()));
 }

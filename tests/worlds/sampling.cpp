@@ -152,11 +152,11 @@ Numbers slips(const Slips& s) {
     const auto is = [&](const char* option, const char* value) { return a.option(option) == value; };
     if (a.metric == "mean_ratio") return is("mask_own", "false") ? s.twice : is("collapsed", "true") ? s.once : 1;
     if (a.metric != "relative_output_error") return {};
-    const bool published = is("mask_own", "false") || is("probabilities", "authors") || is("epsilon", "0.0001") ||
-                           is("collapsed", "true") || is("strided", "true") || is("noise", "false") ||
-                           is("weights", "over-queries") || is("counted", "false") || is("overlapping", "true") ||
-                           is("ridge", "0.1") || is("fixed_scale", "true");
-    return published ? s.factor / 4 : 0.25;
+    const bool departs = is("mask_own", "false") || is("probabilities", "authors") || is("epsilon", "0.0001") ||
+                         is("collapsed", "true") || is("strided", "true") || is("noise", "false") ||
+                         is("weights", "over-queries") || is("counted", "false") || is("overlapping", "true") ||
+                         is("ridge", "0.1") || is("fixed_scale", "true");
+    return departs ? s.factor / 4 : 0.25;
   };
 }
 
