@@ -1,8 +1,10 @@
-// Which score of a key keeps most of the softmax weight when a cache keeps so many keys for all rows, and whether the
-// answer is the same on all heads.
+// Which score of a key keeps most of the softmax weight when a cache keeps so many keys for all rows; whether the
+// answer is the same on all heads and at all lengths; and how much more methods keep that choose as many keys for each
+// row.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
@@ -19,6 +21,13 @@ std::vector<std::string> scores() {
   std::vector<std::string> all = catalogue("key-scores").names();
   std::erase(all, null);
   return all;
+}
+
+// Methods that choose as many keys for each row, and read all keys, or a score of each, to do so.
+std::vector<std::string> choosers(Index keys) {
+  const Index pages = std::max<Index>(1, keys / 16), blocks = std::max<Index>(1, keys / 64);
+  return {fmt::format("quest:page=16,keep={}", pages), fmt::format("moba:block=64,keep={}", blocks),
+          fmt::format("loki:k={}", keys), fmt::format("sparq:k={},local=0", keys)};
 }
 
 std::string evict(const std::string& score, Index keys) { return fmt::format("evict:score={},keep={}", score, keys); }
@@ -45,6 +54,23 @@ Samples agreement(const Cells& cells, const std::vector<RealHead>& heads, const 
   return all;
 }
 
+// A law whose neighbours are alike, as tokens of a text: the models have no longer texts.
+const std::string long_input = "ar1";
+
+// For each replicate, the rank correlation of the scores' order at one length with their order at another.
+Samples agreement_of_lengths(const Cells& cells, Index one, Index other) {
+  std::map<Index, std::vector<double>> of_one, of_other;
+  for (const auto& score : scores())
+    for (const auto& [n, values] : {std::pair{one, &of_one}, {other, &of_other}})
+      for (const auto& [replicate, value] : cells.method(evict(score, n / 8)).n(n).scalar(kept))
+        (*values)[replicate].push_back(value);
+  Samples all;
+  for (const auto& [replicate, values] : of_one)
+    if (const double found = rank_correlation(values, of_other[replicate]); std::isfinite(found))
+      all[replicate] = found;
+  return all;
+}
+
 void write(Recipe& recipe) {
   const Index n = recipe.sized<Index>(64, 512, 1024), keys = n / 8;
   const auto heads = telling_heads_of_models(recipe);
@@ -55,7 +81,21 @@ void write(Recipe& recipe) {
                        .n = {n},
                        .replicates = recipe.sized<Index>(2, 24, texts)};
     for (const auto& score : scores()) request.methods.push_back(evict(score, keys));
+    for (const auto& method : choosers(keys)) request.methods.push_back(method);
     cells = cells + run_on(recipe, request, of_model);
+  }
+  const auto lengths = recipe.sized<std::vector<Index>>({32, 64}, {256, 1024}, {1024, 4096, 16384});
+  Cells at_lengths;
+  for (const Index length : lengths) {
+    RunRequest request{.experiment = "dropped-keys",
+                       .methods = {evict(null, length / 8)},
+                       .inputs = {long_input},
+                       .n = {length},
+                       .causal = true,
+                       .replicates = recipe.sized<Index>(2, 4, 4)};
+    for (const auto& score : scores()) request.methods.push_back(evict(score, length / 8));
+    for (const auto& method : choosers(length / 8)) request.methods.push_back(method);
+    at_lengths = at_lengths + recipe.run(request);
   }
   std::vector<Panel> panels;
   for (const auto& of_model : by_model(heads)) {
@@ -67,10 +107,24 @@ void write(Recipe& recipe) {
   }
   recipe.figure(
       "who-keeps-most-mass", "Softmax weight that is kept by the score of a key",
-      fmt::format("One set of {} keys for all rows, and each row's own; 1 is the weight of the heaviest keys of "
-                  "each row. Medians over heads and texts. {}.",
+      fmt::format("Eviction: one set of {} keys for all rows, and each row's own. The others choose about as many for "
+                  "each row. 1 is the weight of the heaviest keys of each row. Medians over heads and texts. {}.",
                   keys, heads_in_words(heads, n)),
       panels);
+  recipe.figure("who-keeps-most-mass-lengths", "Softmax weight that is kept by the score of a key, against the length",
+                fmt::format("An eighth of the keys, of normal tokens that resemble their neighbours ({}), causal; "
+                            "means over {} draws.",
+                            long_input, recipe.sized<Index>(2, 4, 4)),
+                {{.title = "of normal tokens that resemble their neighbours",
+                  .cells = at_lengths,
+                  .x = {"n"},
+                  .x_label = "sequence length n",
+                  .x_scale = "log2",
+                  .y = kept,
+                  .y_label = "weight kept, of what as many keys can have",
+                  .y_scale = "linear",
+                  .interval = "mean",
+                  .series = {"method"}}});
   const std::string measured = fmt::format(
       "the softmax weight of the keys that evict keeps, over the weight of as many "
       "heaviest keys of the row, mean over rows, {} keys for all rows. {}",
@@ -108,6 +162,50 @@ void write(Recipe& recipe) {
           found.push_back(
               {head.name(), median_of(agreement(cells, heads, head, keys), recipe.error_rate(heads.size()))});
         return values_of(found, {0, 0.5});
+      });
+  recipe.judge(
+      {.text = fmt::format("How far the scores of keys are in the same order at {} tokens as at {}, by the weight that "
+                           "they keep of tokens that resemble their neighbours",
+                           lengths.front(), lengths.back()),
+       .definition = fmt::format(
+           "the softmax weight of the keys that evict keeps, an eighth, over that of as many heaviest keys of the row, "
+           "mean over rows; {}, d = 64, causal. The rank correlation over scores of the two orders, draw by draw; mean "
+           "over {} draws",
+           long_input, recipe.sized<Index>(2, 4, 4)),
+       .threshold = "none: the value. At 1 a short sequence says all about a long one",
+       .expected = Ruling::measured,
+       .because = "papers choose a score at one length"},
+      [=, &recipe] {
+        return values_of(
+            {{"order", mean(agreement_of_lengths(at_lengths, lengths.front(), lengths.back()), recipe.error_rate(1))}},
+            {0, 0.5});
+      });
+  recipe.judge(
+      {.text = "Methods that choose keys for each row keep more of the softmax weight than the best score of keys that "
+               "all rows share, at as many keys read, on heads of " +
+               three_models,
+       .definition = measured + ". quest, moba, loki and sparq read about as many keys in each row; their weight is "
+                                "over that of as many heaviest keys. Divided by that of the score of evict that keeps "
+                                "most on the text, text by text; a region for each method",
+       .threshold = "1: as much as the best score. " + fmt::format("Ratios within a factor of {:g} count as equal, "
+                                                                   "which is not more",
+                                                                   equal_within),
+       .expected = Ruling::open,
+       .because = "rows look at different keys, but a cache that all rows share is the one that saves memory"},
+      [=, &recipe] {
+        std::vector<Region> regions;
+        const double rate = recipe.error_rate(heads.size() * choosers(keys).size());
+        for (const auto& method : choosers(keys))
+          for (const RealHead& head : heads) {
+            const Cells here = cells.input(head.input());
+            Samples best;
+            for (const auto& score : scores())
+              for (const auto& [replicate, value] : here.method(evict(score, keys)).scalar(kept))
+                best[replicate] = std::max(best[replicate], value);
+            region(regions, method)
+                .comparisons.push_back({head.name(), median_ratio(here.method(method).scalar(kept), best, rate)});
+          }
+        return above_where(1, regions, {}, equal_within);
       });
 }
 
