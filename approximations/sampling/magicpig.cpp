@@ -116,7 +116,6 @@ class CollidingKeys final : public KeyChoice<T> {
       : settings_(settings),
         planes_(planes),
         head_(head),
-        mask_(mask),
         keys_(centred_keys(head, mask)),
         lengths_(keys_.rowwise().norm()),
         tables_(settings.tables, settings.bits, keys_.rows()) {
@@ -126,14 +125,15 @@ class CollidingKeys final : public KeyChoice<T> {
       tables_.fill(static_cast<Index>(t), std::span(of_keys).subspan(t * n, n));
   }
 
-  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
+  void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
+              std::span<double>) const override {
     const Index count = std::ssize(rows);
     const Matrix<double> queries = row_block(head_.Q, first, count).template cast<double>();
     const auto of_queries = patterns(queries, context);
     std::vector<std::uint8_t> collisions(static_cast<size_t>(keys_.rows()), 0);
     std::vector<double> products;
     for (Index i = 0; i < count; ++i) {
-      const Index position = first + i + mask_.offset, seen = mask_.visible(first + i, head_.K.rows());
+      const Index position = first + i + mask.offset, seen = mask.visible(first + i, head_.K.rows());
       auto& row = rows[static_cast<size_t>(i)];
       list_exact(position, seen, row.keys);
       const size_t exact = row.keys.size();
@@ -203,7 +203,6 @@ class CollidingKeys final : public KeyChoice<T> {
   Settings settings_;
   const Matrix<double>& planes_;
   Head<T> head_;
-  Mask mask_;
   Matrix<double> keys_;
   Eigen::VectorXd lengths_;
   Tables tables_;
@@ -255,7 +254,7 @@ class MagicPig final : public GatheredSoftmax<T>, public SampledRows<T> {
   }
 
  private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
+  std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
     return std::make_unique<CollidingKeys<T>>(settings_, planes_, head, mask, context);
   }
 

@@ -151,14 +151,14 @@ class DrawnKeys final : public KeyChoice<T> {
         samples_(samples),
         u_(u),
         head_(head),
-        mask_(mask),
         laws_(law, head, head.Q.rows() > 0 ? mask.visible(head.Q.rows() - 1, head.K.rows()) : 0, context) {}
 
-  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
+  void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
+              std::span<double>) const override {
     typename RowLaws<T>::Scratch scratch;
     std::vector<bool> drawn(draws_ == Draws::distinct ? static_cast<size_t>(head_.K.rows()) : 0, false);
     for (size_t i = 0; i < rows.size(); ++i) {
-      const Index row = first + static_cast<Index>(i), seen = mask_.visible(row, head_.K.rows());
+      const Index row = first + static_cast<Index>(i), seen = mask.visible(row, head_.K.rows());
       if (seen == 0) continue;
       const RowLaw law = laws_.of_row(context, row_block(head_.Q, row, 1), seen, scratch);
       auto& keys = rows[i].keys;
@@ -205,7 +205,6 @@ class DrawnKeys final : public KeyChoice<T> {
   Index samples_;
   const Matrix<double>& u_;
   Head<T> head_;
-  Mask mask_;
   RowLaws<T> laws_;
 };
 
@@ -246,7 +245,7 @@ class Sampled final : public GatheredSoftmax<T>, public Rows<T>, public SampledR
   }
 
  private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
+  std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
     return std::make_unique<DrawnKeys<T>>(law_, draws_, samples_, u_, head, mask, context);
   }
 

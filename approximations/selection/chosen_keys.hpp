@@ -3,6 +3,8 @@
 //                                                                                                     methods.md U
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <span>
@@ -14,10 +16,70 @@
 
 namespace attnbench {
 
+// A cache of keys and values, and what a choice of keys holds of them. A step chooses among all of them.
+template <class T>
+class ChoosingDecoder final : public Decoder<T> {
+ public:
+  using Choose = std::function<std::unique_ptr<KeyChoice<T>>(const Head<T>&)>;
+
+  ChoosingDecoder(const Shape& shape, const Choose& choose)
+      : q_(Matrix<T>::Zero(1, shape.d)),
+        K_(Matrix<T>::Zero(shape.nk, shape.d)),
+        V_(Matrix<T>::Zero(shape.nk, shape.dv)),
+        choice_(choose({q_, K_, V_})) {}
+
+  void prefill(const Head<T>& tokens, Context& context) override {
+    const Index first = came_;
+    for (Index j = 0; j < tokens.K.rows(); ++j) add(tokens, j);
+    choice_->extend(context, first, came_);
+  }
+
+  void step(const Head<T>& token, Context& context, Out<T> out) override {
+    add(token, 0);
+    choice_->extend(context, came_ - 1, came_);
+    q_ = token.Q;
+    const Mask mask{.causal = true, .offset = came_ - 1};
+    row_.keys.clear();
+    row_.log_weights.clear();
+    double share = 1;
+    choice_->choose(context, mask, 0, {&row_, 1}, {&share, 1});
+    T denominator = 0, log_scale = 0;
+    sums_.add_up(context, q_, K_, V_, {&row_, 1}, out, {&denominator, 1}, {&log_scale, 1});
+    if (denominator > 0) out /= denominator;
+    choice_->complete_output(mask, 0, {&share, 1}, out);
+  }
+
+  size_t bytes() const override {
+    return static_cast<size_t>(came_ * (K_.cols() + V_.cols())) * sizeof(T) + choice_->bytes(came_);
+  }
+
+ private:
+  void add(const Head<T>& tokens, Index j) {
+    if (came_ == K_.rows())
+      throw Misuse(
+          fmt::format("a decoder for {} tokens was given one more; make it with a larger shape.nk", K_.rows()));
+    K_.row(came_) = tokens.K.row(j);
+    V_.row(came_) = tokens.V.row(j);
+    ++came_;
+  }
+
+  Matrix<T> q_, K_, V_;
+  std::unique_ptr<KeyChoice<T>> choice_;
+  WeighedKeys<T> row_;
+  GatheredSums<T> sums_;
+  Index came_ = 0;
+};
+
 // No key of a row is there twice.
 template <class T>
 class SelectedSoftmax : public GatheredSoftmax<T>, public Rows<T> {
  public:
+  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
+    return std::make_unique<ChoosingDecoder<T>>(shape, [this](const Head<T>& head) {
+      Context context;
+      return this->choice(head, {.causal = true}, context);
+    });
+  }
   const Rows<T>* rows() const override { return this; }
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     this->attention(head, mask, first, context, A);

@@ -21,13 +21,18 @@ Matrix<double> principal_components(const In<double>& X, Index r) {
 template <class T>
 class LargestReduced final : public KeyChoice<T> {
  public:
-  LargestReduced(const Head<T>& head, Mask mask, Index k, const Matrix<T>& basis, Context& context)
-      : head_(head), mask_(mask), k_(k), basis_(basis), keys_(head.K.rows(), basis.rows()) {
-    multiply_transposed<T>(context, head.K, basis, keys_);
-  }
+  LargestReduced(const Head<T>& head, Index k, const Matrix<T>& basis)
+      : head_(head), k_(k), basis_(basis), keys_(head.K.rows(), basis.rows()) {}
 
-  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
-    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
+  void extend(Context& context, Index first, Index end) override {
+    multiply_transposed<T>(context, row_block(head_.K, first, end - first), basis_,
+                           row_block(keys_, first, end - first));
+  }
+  size_t bytes(Index keys) const override { return static_cast<size_t>(keys * basis_.rows()) * sizeof(T); }
+
+  void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
+              std::span<double>) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask.visible(first + count - 1, nk);
     if (most == 0) return;
     Matrix<T> queries(count, basis_.rows()), scores(count, most);
     multiply_transposed<T>(context, row_block(head_.Q, first, count), basis_, queries);
@@ -35,14 +40,13 @@ class LargestReduced final : public KeyChoice<T> {
     LargestScores<T> largest(k_);
     for (Index i = 0; i < count; ++i) {
       largest.clear();
-      largest.add(0, {&scores(i, 0), static_cast<size_t>(mask_.visible(first + i, nk))});
+      largest.add(0, {&scores(i, 0), static_cast<size_t>(mask.visible(first + i, nk))});
       for (const auto& found : largest.found()) rows[static_cast<size_t>(i)].keys.push_back(found.key);
     }
   }
 
  private:
   Head<T> head_;
-  Mask mask_;
   Index k_;
   const Matrix<T>& basis_;
   Matrix<T> keys_;  // nk x r
@@ -65,8 +69,8 @@ class Loki final : public SelectedSoftmax<T> {
   Tensors state() const override { return {{"basis", basis_}}; }
 
  private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const override {
-    return std::make_unique<LargestReduced<T>>(head, mask, k_, rounded_, context);
+  std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask, Context&) const override {
+    return std::make_unique<LargestReduced<T>>(head, k_, rounded_);
   }
 
   Index k_;

@@ -53,24 +53,23 @@ class BestPages final : public KeyChoice<T> {
  public:
   BestPages(const Head<T>& head, Mask mask, Pages pages)
       : head_(head),
-        mask_(mask),
         pages_(pages),
         summaries_(Summary::of(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages.size)) {}
 
-  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
+  void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
+              std::span<double>) const override {
     const Index count = std::ssize(rows), nk = head_.K.rows();
-    const Index scored = pages_.containing(mask_.visible(first + count - 1, nk));
+    const Index scored = pages_.containing(mask.visible(first + count - 1, nk));
     Matrix<T> scores(count, scored);
     if (scored > 0) Summary::score(context, row_block(head_.Q, first, count), row_block(summaries_, 0, scored), scores);
     for (Index i = 0; i < count; ++i)
       for (const IndexRun& run : pages_.best<T>({scores.data() + i * scored, static_cast<size_t>(scored)},
-                                                first + i + mask_.offset, mask_.visible(first + i, nk)))
+                                                first + i + mask.offset, mask.visible(first + i, nk)))
         for (Index j = run.first; j < run.first + run.count; ++j) rows[static_cast<size_t>(i)].keys.push_back(j);
   }
 
  private:
   Head<T> head_;
-  Mask mask_;
   Pages pages_;
   Matrix<T> summaries_;  // pages x width
 };
@@ -149,7 +148,7 @@ class PagedSoftmax : public SelectedSoftmax<T> {
   Pages pages_;
 
  private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
+  std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
     return std::make_unique<BestPages<T, Summary>>(head, mask, pages_);
   }
 };

@@ -27,24 +27,33 @@ struct Settings {
 template <class T>
 class LargestChannels final : public KeyChoice<T> {
  public:
-  LargestChannels(const Head<T>& head, Mask mask, const Settings& settings)
-      : head_(head), mask_(mask), settings_(settings), channels_(head.K.transpose()) {
-    if (!settings.mean) return;
-    sums_.setZero(head.V.rows() / summed_keys + 1, head.V.cols());
-    for (Index b = 1; b < sums_.rows(); ++b)
-      sums_.row(b) = sums_.row(b - 1) +
-                     row_block(head.V, (b - 1) * summed_keys, summed_keys).template cast<double>().colwise().sum();
+  LargestChannels(const Head<T>& head, const Settings& settings)
+      : head_(head), settings_(settings), channels_(head.K.cols(), head.K.rows()) {
+    if (settings.mean) sums_.setZero(head.V.rows() / summed_keys + 1, head.V.cols());
   }
 
-  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double> shares) const override {
-    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
+  void extend(Context&, Index first, Index end) override {
+    channels_.middleCols(first, end - first) = head_.K.middleRows(first, end - first).transpose();
+    if (!settings_.mean) return;
+    for (Index b = first / summed_keys + 1; b <= end / summed_keys; ++b)
+      sums_.row(b) = sums_.row(b - 1) +
+                     row_block(head_.V, (b - 1) * summed_keys, summed_keys).template cast<double>().colwise().sum();
+  }
+  size_t bytes(Index keys) const override {
+    const Index sums = settings_.mean ? keys / summed_keys * head_.V.cols() : 0;
+    return static_cast<size_t>(keys * head_.K.cols()) * sizeof(T) + static_cast<size_t>(sums) * sizeof(double);
+  }
+
+  void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
+              std::span<double> shares) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask.visible(first + count - 1, nk);
     if (most == 0) return;
     Matrix<T> scores(count, most);
-    set_scores(context, first, scores);
+    set_scores(context, mask, first, scores);
     for (Index i = 0; i < count; ++i) {
-      const Index seen = mask_.visible(first + i, nk);
+      const Index seen = mask.visible(first + i, nk);
       std::vector<Index>& kept = rows[static_cast<size_t>(i)].keys;
-      keep(first + i + mask_.offset, {&scores(i, 0), static_cast<size_t>(seen)}, kept);
+      keep(first + i + mask.offset, {&scores(i, 0), static_cast<size_t>(seen)}, kept);
       if (!settings_.mean || seen == 0) continue;
       softmax_within<T>(context, scores, i, 0, seen);
       double share = 0;
@@ -53,10 +62,10 @@ class LargestChannels final : public KeyChoice<T> {
     }
   }
 
-  void complete_output(Index first, std::span<const double> shares, Out<T> out) const override {
+  void complete_output(Mask mask, Index first, std::span<const double> shares, Out<T> out) const override {
     if (!settings_.mean) return;
     for (Index i = 0; i < out.rows(); ++i) {
-      const Index seen = mask_.visible(first + i, head_.V.rows()), block = seen / summed_keys;
+      const Index seen = mask.visible(first + i, head_.V.rows()), block = seen / summed_keys;
       if (seen == 0) continue;
       Eigen::RowVectorXd sum = sums_.row(block);
       for (Index j = block * summed_keys; j < seen; ++j) sum += head_.V.row(j).template cast<double>();
@@ -65,10 +74,10 @@ class LargestChannels final : public KeyChoice<T> {
           static_cast<T>(share) * out.row(i) + ((1 - share) / static_cast<double>(seen) * sum).template cast<T>();
     }
   }
-  void complete_attention(Index first, std::span<const double> shares, Out<T> A) const override {
+  void complete_attention(Mask mask, Index first, std::span<const double> shares, Out<T> A) const override {
     if (!settings_.mean) return;
     for (Index i = 0; i < A.rows(); ++i) {
-      const Index seen = mask_.visible(first + i, A.cols());
+      const Index seen = mask.visible(first + i, A.cols());
       if (seen == 0) continue;
       const double share = shares[static_cast<size_t>(i)];
       A.row(i) *= static_cast<T>(share);
@@ -113,13 +122,13 @@ class LargestChannels final : public KeyChoice<T> {
 
   // s~ of the keys that rows first, first + 1, ... see. Goes through the keys in slabs, so that all channels of a slab
   // stay in the second-level cache for these rows, and adds four channels at a time.
-  void set_scores(Context& context, Index first, Matrix<T>& scores) const {
+  void set_scores(Context& context, Mask mask, Index first, Matrix<T>& scores) const {
     constexpr Index slab = 1024;
     std::vector<Reading> readings;
     for (Index i = 0; i < scores.rows(); ++i) readings.push_back(reading_of(first + i));
     for (Index begin = 0; begin < scores.cols(); begin += slab)
       for (Index i = 0; i < scores.rows(); ++i) {
-        const Index keys = std::min(slab, mask_.visible(first + i, head_.K.rows()) - begin);
+        const Index keys = std::min(slab, mask.visible(first + i, head_.K.rows()) - begin);
         if (keys <= 0) continue;
         const Reading& reading = readings[static_cast<size_t>(i)];
         auto of_slab = scores.row(i).segment(begin, keys);
@@ -135,7 +144,6 @@ class LargestChannels final : public KeyChoice<T> {
   }
 
   Head<T> head_;
-  Mask mask_;
   Settings settings_;
   Matrix<T> channels_;   // d x nk
   Matrix<double> sums_;  // row b: the sum of the first b summed_keys values
@@ -156,8 +164,8 @@ class SparQ final : public SelectedSoftmax<T> {
   const Pattern<T>* pattern() const override { return settings_.mean ? nullptr : this; }
 
  private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
-    return std::make_unique<LargestChannels<T>>(head, mask, settings_);
+  std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask, Context&) const override {
+    return std::make_unique<LargestChannels<T>>(head, settings_);
   }
 
   Settings settings_;

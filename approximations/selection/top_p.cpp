@@ -19,15 +19,16 @@ namespace {
 template <class T>
 class LargestMass final : public KeyChoice<T> {
  public:
-  LargestMass(const Head<T>& head, Mask mask, double p) : head_(head), mask_(mask), p_(p) {}
+  LargestMass(const Head<T>& head, double p) : head_(head), p_(p) {}
 
-  void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows, std::span<double>) const override {
-    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask_.visible(first + count - 1, nk);
+  void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
+              std::span<double>) const override {
+    const Index count = std::ssize(rows), nk = head_.K.rows(), most = mask.visible(first + count - 1, nk);
     if (most == 0) return;
     Matrix<T> logits(count, most), weights(1, most);
     multiply_transposed<T>(context, row_block(head_.Q, first, count), row_block(head_.K, 0, most), logits);
     for (Index i = 0; i < count; ++i) {
-      const Index seen = mask_.visible(first + i, nk);
+      const Index seen = mask.visible(first + i, nk);
       std::vector<Index>& kept = rows[static_cast<size_t>(i)].keys;
       kept.resize(static_cast<size_t>(seen));
       std::iota(kept.begin(), kept.end(), Index(0));
@@ -47,7 +48,6 @@ class LargestMass final : public KeyChoice<T> {
 
  private:
   Head<T> head_;
-  Mask mask_;
   double p_;
 };
 
@@ -57,8 +57,8 @@ class TopP final : public SelectedSoftmax<T> {
   explicit TopP(const Draw& draw) : p_(draw.params.real("p")) {}
 
  private:
-  std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context&) const override {
-    return std::make_unique<LargestMass<T>>(head, mask, p_);
+  std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask, Context&) const override {
+    return std::make_unique<LargestMass<T>>(head, p_);
   }
 
   double p_;

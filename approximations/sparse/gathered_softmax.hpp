@@ -136,18 +136,23 @@ inline double memory_of_gathered(double keys, bool weighed, const Shape& shape) 
   return static_cast<double>(gathered_rows) * keys * (sizeof(Index) + (weighed ? bytes_of(shape.precision) : 0.0));
 }
 
-// Chooses the keys of rows. Holds numbers that are computed once a call from all keys, such as summaries of pages.
+// Chooses the keys of rows. May hold numbers of each key, such as its projection, or of all, such as summaries of
+// pages.
 template <class T>
 class KeyChoice {
  public:
   virtual ~KeyChoice() = default;
+  // Computes what it holds of keys [first, end), which follow those that it has.
+  virtual void extend(Context& /*context*/, Index /*first*/, Index /*end*/) {}
+  // The bytes that it holds of so many keys.
+  virtual size_t bytes(Index /*keys*/) const { return 0; }
   // Adds to rows[i], which is empty, the keys of row first + i for i < rows.size(), of those that it sees. shares[i],
   // which is 1: the share of the row that is softmax over these keys, where a method gives the rest to the mean value.
-  virtual void choose(Context& context, Index first, std::span<WeighedKeys<T>> rows,
+  virtual void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
                       std::span<double> shares) const = 0;
   // Change rows of the output, or of the attention matrix, from softmax over the chosen keys to the method's own.
-  virtual void complete_output(Index /*first*/, std::span<const double> /*shares*/, Out<T> /*out*/) const {}
-  virtual void complete_attention(Index /*first*/, std::span<const double> /*shares*/, Out<T> /*A*/) const {}
+  virtual void complete_output(Mask, Index /*first*/, std::span<const double> /*shares*/, Out<T> /*out*/) const {}
+  virtual void complete_attention(Mask, Index /*first*/, std::span<const double> /*shares*/, Out<T> /*A*/) const {}
 };
 
 template <class T>
@@ -161,7 +166,7 @@ class GatheredSoftmax : public Approximation<T>, public Pattern<T> {
                   denominators, log_scale);
       for (Index i = 0; i < of_part.rows(); ++i)
         if (const T sum = denominators[static_cast<size_t>(i)]; sum > 0) of_part.row(i) /= sum;
-      part.choice.complete_output(part.begin, part.shares, of_part);
+      part.choice.complete_output(mask, part.begin, part.shares, of_part);
     });
   }
   const Pattern<T>* pattern() const override { return this; }
@@ -179,7 +184,8 @@ class GatheredSoftmax : public Approximation<T>, public Pattern<T> {
   }
 
  protected:
-  virtual std::unique_ptr<const KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const = 0;
+  // For rows that `mask` lets see keys of the head. It has no keys yet, unless extend does nothing.
+  virtual std::unique_ptr<KeyChoice<T>> choice(const Head<T>& head, Mask mask, Context& context) const = 0;
 
   // N_i, D_i and their scale, as SampledRows::sums.
   void add_up(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators,
@@ -204,7 +210,8 @@ class GatheredSoftmax : public Approximation<T>, public Pattern<T> {
         const auto weights = normalised_weights<T>(single, row_block(head.Q, first + row, 1), head.K, part.rows[i]);
         for (size_t t = 0; t < keys.size(); ++t) A(row, keys[t]) += weights(0, static_cast<Index>(t));
       }
-      part.choice.complete_attention(first + part.begin, part.shares, row_block(A, part.begin, std::ssize(part.rows)));
+      part.choice.complete_attention(mask, first + part.begin, part.shares,
+                                     row_block(A, part.begin, std::ssize(part.rows)));
     });
   }
 
@@ -220,10 +227,11 @@ class GatheredSoftmax : public Approximation<T>, public Pattern<T> {
   template <class Body>
   void for_chosen(const Head<T>& head, Mask mask, Index first, Index total, Context& context, const Body& body) const {
     const auto chooser = choice(head, mask, context);
+    chooser->extend(context, 0, head.K.rows());
     context.for_blocks(total, gathered_rows, [&](Context& single, Index begin, Index count) {
       std::vector<WeighedKeys<T>> rows(static_cast<size_t>(count));
       std::vector<double> shares(static_cast<size_t>(count), 1);
-      chooser->choose(single, first + begin, rows, shares);
+      chooser->choose(single, mask, first + begin, rows, shares);
       GatheredSums<T> sums;
       body(single, Part{begin, *chooser, rows, shares}, sums);
     });
