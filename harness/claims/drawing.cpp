@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/core/estimates.hpp"
 #include "harness/core/needs.hpp"
 
 namespace attnbench {
@@ -211,6 +212,14 @@ double differing_numbers(const Matrix<T>& a, const Matrix<T>& b) {
 
 template double differing_numbers(const Matrix<float>&, const Matrix<float>&);
 template double differing_numbers(const Matrix<double>&, const Matrix<double>&);
+
+Params tested_params(const Params& params, const Approximation<double>& method) {
+  Params tested = params;
+  if (const auto* sampled = sampled_rows(method); sampled && !sampled->tested_at().empty())
+    for (const auto& [key, value] : parse_spec("assignments:" + sampled->tested_at()).arguments)
+      tested = tested.with(key, value);
+  return tested;
+}
 
 double size_of(const Matrix<double>& V) { return std::max(1.0, V.cwiseAbs().maxCoeff()); }
 

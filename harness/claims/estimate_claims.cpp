@@ -25,12 +25,9 @@ std::vector<SamplingLaw> laws_on(const Approximation<double>& method, const Prob
 // take longer to show it.
 Params with_small_budget(const Subject& subject, const Shape& shape, std::uint64_t seed) {
   const auto own = Drawing(subject, subject.params, shape, seed).draw<double>(0);
+  if (const auto* sampled = sampled_rows(*own); sampled && !sampled->tested_at().empty())
+    return tested_params(subject.params, *own);
   Params small = subject.params;
-  if (const auto* sampled = sampled_rows(*own); sampled && !sampled->tested_at().empty()) {
-    for (const auto& [key, value] : parse_spec("assignments:" + sampled->tested_at()).arguments)
-      small = small.with(key, value);
-    return small;
-  }
   for (const SamplingLaw& law : laws_on(*own, gaussian_probe(subject.params, shape, seed)))
     if (law.draws == SamplingLaw::Draws::dependent) return subject.params;
   for (const Parameter& p : subject.params.declared())
