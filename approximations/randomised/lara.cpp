@@ -24,6 +24,7 @@
 #include "approximations/low-rank/segments.hpp"
 #include "approximations/low-rank/unpadded_queries.hpp"
 #include "approximations/softmax/tiled_softmax.hpp"
+#include "harness/core/estimates.hpp"
 #include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
@@ -35,7 +36,7 @@ constexpr Index query_block = 256;
 constexpr double least_alpha = 1e-8;  // of weights=query, as in the authors' module
 
 template <class T>
-class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T> {
+class Lara : public Approximation<T>, public Kernel<T>, public Factored<T> {
  public:
   explicit Lara(const Draw& draw)
       : c_(draw.params.integer("c")),
@@ -119,7 +120,7 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
     R.topRows(keys) = samples.F.transpose();
   }
 
- private:
+ protected:
   struct Samples {
     Matrix<T> qbar, W;   // C x d
     Matrix<T> F;         // C x the columns of V
@@ -179,6 +180,7 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
     return samples;
   }
 
+ private:
   // R_ic = r_ic exp(-log_row_i), all finite, with a sum above 0.
   void weigh(const In<T>& Q, const Samples& samples, Context& context, Matrix<T>& R, std::span<T> log_rows) const {
     multiply_transposed<T>(context, Q, samples.W, R);
@@ -206,11 +208,38 @@ class Lara final : public Approximation<T>, public Kernel<T>, public Factored<T>
   Matrix<double> z_;  // min(c, nq, nk) x d
 };
 
+// With weights=balance, which claims that sums have no bias.
+template <class T>
+class BalancedLara final : public Lara<T>, public UnbiasedSums<T> {
+ public:
+  using Lara<T>::Lara;
+
+  void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators, std::span<T> denominators,
+            std::span<T> log_scale) const override {
+    const Index keys = mask.visible(0, head.K.rows()), rows = numerators.rows();
+    numerators.setZero();
+    std::fill(denominators.begin(), denominators.end(), T(0));
+    std::fill(log_scale.begin(), log_scale.end(), T(0));
+    if (keys == 0) return;
+    const auto samples = this->samples_of(head, mask, keys, row_block(head.V, 0, keys), context);
+    Matrix<T> R(rows, samples.W.rows());
+    this->weigh_estimates({row_block(head.Q, first, rows), head.K, head.V}, samples, context, R, log_scale);
+    multiply<T>(context, R, samples.F, numerators);
+    row_sums<T>(R, denominators);
+  }
+};
+
+template <class T>
+std::unique_ptr<Approximation<T>> drawn(const Draw& draw) {
+  if (draw.params.text("weights") == "balance") return std::make_unique<BalancedLara<T>>(draw);
+  return std::make_unique<Lara<T>>(draw);
+}
+
 double proposals(const Params& params, const Shape& shape) {
   return static_cast<double>(std::min({params.integer("c"), shape.nq, shape.nk}));
 }
 
-const bool registered = add(method<Lara>({
+const bool registered = add(MethodEntry{
     .text = {.name = "lara",
              .printed = "LARA",
              .summary = "randomised attention with random vectors that all rows share, each row weighing them",
@@ -230,6 +259,8 @@ const bool registered = add(method<Lara>({
                    Parameter::flag("noise", true,
                                    "false: w_c = qbar_c + kbar_c, as in evaluation mode of the authors' module")
                        .as_published()},
+    .f32 = drawn<float>,
+    .f64 = drawn<double>,
     .claims =
         [](const Params& params, const Shape& shape) {
           return Claims{.row_stochastic = true,
@@ -258,11 +289,7 @@ const bool registered = add(method<Lara>({
           if (params.text("weights") == "over-queries") work += {.flops = 2 * nq * C * d, .exps = nq * C};
           return work;
         },
-    .theory = [](const Params& params, const Shape&, const Head<double>*) -> std::optional<KernelTheory> {
-      if (params.text("weights") != "balance") return std::nullopt;
-      return KernelTheory{.target = "exp(q.k)", .mean = [](const Pair& pair) { return pair.softmax(); }};
-    },
-}));
+});
 
 }  // namespace
 }  // namespace attnbench

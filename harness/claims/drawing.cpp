@@ -215,8 +215,8 @@ template double differing_numbers(const Matrix<double>&, const Matrix<double>&);
 
 Params tested_params(const Params& params, const Approximation<double>& method) {
   Params tested = params;
-  if (const auto* sampled = sampled_rows(method); sampled && !sampled->tested_at().empty())
-    for (const auto& [key, value] : parse_spec("assignments:" + sampled->tested_at()).arguments)
+  if (const auto* sums = unbiased_sums(method); sums && !sums->tested_at().empty())
+    for (const auto& [key, value] : parse_spec("assignments:" + sums->tested_at()).arguments)
       tested = tested.with(key, value);
   return tested;
 }

@@ -48,8 +48,8 @@ class Drawing {
   Tensors fitted_;
 };
 
-// The parameters at which a method that samples keys says that it is tested (SampledRows::tested_at); those of other
-// methods as they are. method: a draw with these parameters.
+// The parameters at which a method says that its sums are tested (UnbiasedSums::tested_at); those of other methods as
+// they are. method: a draw with these parameters.
 Params tested_params(const Params& params, const Approximation<double>& method);
 
 // A head with Gaussian entries that float represents exactly, and a shape with the mask.

@@ -25,7 +25,7 @@ std::vector<SamplingLaw> laws_on(const Approximation<double>& method, const Prob
 // take longer to show it.
 Params with_small_budget(const Subject& subject, const Shape& shape, std::uint64_t seed) {
   const auto own = Drawing(subject, subject.params, shape, seed).draw<double>(0);
-  if (const auto* sampled = sampled_rows(*own); sampled && !sampled->tested_at().empty())
+  if (const auto* sums = unbiased_sums(*own); sums && !sums->tested_at().empty())
     return tested_params(subject.params, *own);
   Params small = subject.params;
   for (const SamplingLaw& law : laws_on(*own, gaussian_probe(subject.params, shape, seed)))
@@ -70,11 +70,11 @@ DrawnEstimates estimates_of(const Approximation<double>& method, const EstimateP
   const Probe& one = plan.probe;
   DrawnEstimates drawn;
   Context context;
-  if (const auto* sampled = sampled_rows(method)) {
+  if (const auto* sums = unbiased_sums(method)) {
     drawn.numerators.resize(one.shape.nq, one.shape.dv);
     drawn.denominators.resize(static_cast<size_t>(one.shape.nq));
     std::vector<double> log_scale(drawn.denominators.size());
-    sampled->sums(one.head.view(), one.shape.mask, 0, context, drawn.numerators, drawn.denominators, log_scale);
+    sums->sums(one.head.view(), one.shape.mask, 0, context, drawn.numerators, drawn.denominators, log_scale);
     for (size_t i = 0; i < log_scale.size(); ++i) {
       const double factor = std::exp(log_scale[i] - plan.log_sums[i]);
       drawn.denominators[i] *= factor;
@@ -147,13 +147,24 @@ void add_logits(EstimatePlan& plan) {
     }
 }
 
+// Row i of softmax attention.
+Eigen::RowVectorXd exact_row(const Probe& one, Index i) {
+  const Index seen = one.shape.mask.visible(i, one.shape.nk);
+  const Eigen::ArrayXd logits = (one.head.K.topRows(seen) * one.head.Q.row(i).transpose()).array();
+  return (logits - log_sum(one, i)).exp().matrix().transpose() * one.head.V.topRows(seen);
+}
+
+// Of sums without a law.
+SampledRow means_of_row(const Probe& one, Index i) {
+  const Eigen::RowVectorXd output = exact_row(one, i);
+  return {.variances_known = false, .denominator_mean = 1, .output = {output.begin(), output.end()}};
+}
+
 void add_unbiased_rows(EstimatePlan& plan) {
   const Probe& one = plan.probe;
   const double size = size_of(one.head.V);
   for (Index i = 0; i < one.shape.nq; ++i) {
-    const Index seen = one.shape.mask.visible(i, one.shape.nk);
-    const Eigen::ArrayXd logits = (one.head.K.topRows(seen) * one.head.Q.row(i).transpose()).array();
-    const Eigen::RowVectorXd output = (logits - log_sum(one, i)).exp().matrix().transpose() * one.head.V.topRows(seen);
+    const Eigen::RowVectorXd output = exact_row(one, i);
     for (Index c = 0; c < one.shape.dv; ++c)
       plan.tests.push_back({{"mean-rows", fmt::format("channel {}, {}, row {}", c, one.name(), i), output[c] / size,
                              least_mean_error, 0},
@@ -172,13 +183,18 @@ EstimatePlan plan_on(const Subject& subject, const Shape& short_shape, std::uint
   const auto method = plan.drawing.draw<double>(0);
   if (estimated_logits(*method)) add_logits(plan);
   if (has_unbiased_rows(*method)) add_unbiased_rows(plan);
+  const auto* sums = unbiased_sums(*method);
+  if (!sums) return plan;
+  plan.drawing.hold(given_state(*method, *sums));
   const auto* sampled = sampled_rows(*method);
-  if (!sampled) return plan;
-  plan.drawing.hold(given_state(*method, *sampled));
   Context context;
   for (Index i = 0; i < shape.nq; ++i) {
     const Index seen = shape.mask.visible(i, shape.nk);
     plan.log_sums.push_back(log_sum(plan.probe, i));
+    if (!sampled) {
+      add_row(plan, means_of_row(plan.probe, i), i);
+      continue;
+    }
     const auto& head = plan.probe.head;
     const SamplingLaw law = sampled->law(head.view(), shape.mask, i);
     add_row(plan,
@@ -205,7 +221,7 @@ ClaimResults all_skipped(const std::string& reason) {
 
 const std::vector<std::pair<std::string, std::string>>& estimate_claims() {
   static const std::vector<std::pair<std::string, std::string>> all{
-      {"mean-weights", "sums over sampled keys have softmax's sums as their means; finds 2 % of them"},
+      {"mean-weights", "random numerators and denominators have softmax's as their means; finds 2 % of them"},
       {"mean-rows",
        "a row that is claimed to have no bias, or whose denominator does not vary, is softmax's in the mean; finds 2 "
        "%"},
@@ -226,8 +242,8 @@ EstimatePlans plan_estimate_claims(const Subject& subject, std::uint64_t seed) {
                              Shape{.nq = 3, .nk = 16, .d = 4, .dv = 3, .mask = {.causal = true, .offset = 5}}}) {
     if (!subject.claims(subject.params, shape).no_form.empty()) continue;
     const auto method = Drawing(subject, subject.params, shape, seed).draw<double>(0);
-    if (!sampled_rows(*method) && !estimated_logits(*method) && !has_unbiased_rows(*method))
-      return {.reason = "it samples no keys, estimates no logits and does not claim unbiased rows"};
+    if (!unbiased_sums(*method) && !estimated_logits(*method) && !has_unbiased_rows(*method))
+      return {.reason = "it claims no unbiased sums or rows, and estimates no logits"};
     try {
       all.plans.push_back(plan_on(subject, shape, seed));
     } catch (const std::exception& e) {
@@ -257,7 +273,7 @@ ClaimResults test_estimate_claims(const EstimatePlans& all, double threshold, do
     results.insert(results.end(), part.begin(), part.end());
   }
   const std::map<std::string, std::string> untested{
-      {"mean-weights", "it samples no keys"},
+      {"mean-weights", "it claims no unbiased sums"},
       {"mean-rows", "it claims no unbiased rows, and the denominator of its rows varies or it samples no keys"},
       {"sampling-law", "its errors are 0 in every draw, its draws are dependent, or it samples no keys"},
       {"mean-logits", "it estimates no logits"}};

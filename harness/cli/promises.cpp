@@ -12,7 +12,7 @@ namespace {
 void add_estimates(const Params& params, std::vector<Promise>& all) {
   const auto method = small_instance(params);
   if (!method) return;
-  if (sampled_rows(*method)) all.push_back({"sums of drawn weights have no bias", "unbiased sums"});
+  if (unbiased_sums(*method)) all.push_back({"sums of random weights have no bias", "unbiased sums"});
   if (has_unbiased_rows(*method)) all.push_back({"rows have no bias", "unbiased rows"});
 }
 

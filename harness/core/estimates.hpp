@@ -1,5 +1,6 @@
-// The parts of a random row, for methods that can give them: sums over sampled keys and the law of the draws, or
-// estimated logits; and rows that are unbiased as a whole. The first two are two abilities for two claims, because an
+// The parts of a random row, for methods that can give them: sums whose means are softmax's, and for sampled keys the
+// law of the draws; or estimated logits; and rows that are unbiased as a whole. The first two are two abilities for two
+// claims, because an
 // estimate without bias in the logits has one in the weights: E exp(l + e) = exp(l) E exp(e), which is exp(l + Var e /
 // 2) for normal e. methods.md S.
 #pragma once
@@ -33,34 +34,46 @@ struct SamplingLaw {
   }
 };
 
-// Second base class, beside Approximation, of methods whose rows are quotients of sums over sampled keys. The closed
-// forms (harness/theory/sampling_law.hpp), their overlay in figures and the claims on mean and variance follow from
-// law().
+// Second base class, beside Approximation, of methods whose rows are quotients of random sums without bias. A method
+// that derives from it claims `mean-weights`.
 template <class T>
-class SampledRows {
+class UnbiasedSums {
  public:
-  virtual ~SampledRows() = default;
-  // The law of this row of the head, given the tensors of state() that given() names.
-  virtual SamplingLaw law(const Head<T>& head, Mask mask, Index row) const = 0;
+  virtual ~UnbiasedSums() = default;
   // The sums whose quotient is row first + i of attend, for i < numerators.rows():
   //   numerators_i exp(log_scale_i) estimates sum_j exp(q.k_j) v_j, and denominators_i exp(log_scale_i)
   //   sum_j exp(q.k_j). All three are 0 if the row sees no key.
   virtual void sums(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> numerators,
                     std::span<T> denominators, std::span<T> log_scale) const = 0;
-  // Drawn tensors that decide on the law, such as those of a hash. Moments are over draws of the others.
+  // Drawn tensors that are held, such as those of a hash, which decides on a law. Moments are over draws of the others.
   virtual std::vector<std::string> given() const { return {}; }
   // Parameters at which `check` tests the law, "bits=2,tables=6", where it would take too many draws at others. Empty:
   // a small budget will do.
   virtual std::string tested_at() const { return ""; }
 };
 
-// The part of the state that the law of this instance takes as given, for Draw::state of other draws.
+// Null if the method gives no such sums.
 template <class T>
-Tensors given_state(const Approximation<T>& method, const SampledRows<T>& sampled) {
+const UnbiasedSums<T>* unbiased_sums(const Approximation<T>& method) {
+  return dynamic_cast<const UnbiasedSums<T>*>(&method);
+}
+
+// The part of the state that given() names, for Draw::state of other draws.
+template <class T>
+Tensors given_state(const Approximation<T>& method, const UnbiasedSums<T>& sums) {
   Tensors state = method.state(), given;
-  for (const std::string& name : sampled.given()) given[name] = std::move(state.at(name));
+  for (const std::string& name : sums.given()) given[name] = std::move(state.at(name));
   return given;
 }
+
+// The same for sums over sampled keys. The closed forms (harness/theory/sampling_law.hpp), their overlay in figures and
+// the claims on variances follow from law().
+template <class T>
+class SampledRows : public UnbiasedSums<T> {
+ public:
+  // The law of this row of the head, given the tensors of state() that given() names.
+  virtual SamplingLaw law(const Head<T>& head, Mask mask, Index row) const = 0;
+};
 
 // Null if the method samples no keys.
 template <class T>

@@ -2,6 +2,7 @@
 // are equal on chunks, and inputs at the edges. Forgotten weights and proposals 5 % off are planted. methods.md A10.
 #include <cmath>
 
+#include "harness/core/estimates.hpp"
 #include "tests/cases.hpp"
 #include "tests/misuse.hpp"
 #include "tests/oracle/oracle.hpp"
@@ -150,6 +151,21 @@ TEST_CASE("LARA's weights by the balance heuristic are exp(q.k) in the mean", "[
   check_family(scores);
   check_found("proposals 5 % off", scores_of(far, wanted, "entry"), threshold(scores));
   check_found("forgotten importance weights", scores_of(forgotten, wanted, "entry"), threshold(scores));
+}
+
+TEST_CASE("sums of LARA are those of its rows", "[unit]") {
+  const TestHead problem = gaussian(43);
+  for (const Mask& mask : {Mask{}, Mask{.keys = 30}}) {
+    const auto method = drawn("lara:c=5,weights=balance", problem, mask);
+    const Matrix<double> out = attend(*method, problem.head, mask);
+    Matrix<double> numerators(20, 4);
+    std::vector<double> denominators(20), log_scale(20);
+    Context context;
+    unbiased_sums(*method)->sums(problem.head.view(), mask, 11, context, numerators, denominators, log_scale);
+    for (Index i = 0; i < 20; ++i)
+      CHECK((numerators.row(i) / denominators[static_cast<size_t>(i)] - out.row(11 + i)).norm() < tolerance);
+  }
+  CHECK_FALSE(unbiased_sums(*drawn("lara:c=5", problem)));
 }
 
 TEST_CASE("LARA's rows weigh the same c averages of the values", "[unit]") {

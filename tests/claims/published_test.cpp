@@ -19,7 +19,7 @@ const std::vector<Departure> departures{
     {"hyper", "mask_own=false", "mean-weights"},
     {"kdeformer", "maximum=false", "large-norms"},
     {"kdeformer", "probabilities=authors", "linear"},
-    {"lara", "noise=false", "unbiased", ",weights=balance"},
+    {"lara", "noise=false", "mean-weights", ",weights=balance"},
     {"magicpig", "epsilon=1e-4", "mean-weights"},
     {"mra", "epsilon=1e-6", "row-sums"},
     {"qjl", "rot=true", "mean-logits"},
