@@ -501,7 +501,7 @@ TEST_CASE("a budget that heads share goes to the largest scores of all, a fifth 
   // More than a head has keys: the rest goes to the others.
   CHECK(kept_by_heads("evict:score=knorm,keep=30,allocation=adaptive", {small, large}) == std::vector<Index>{40, 20});
   CHECK(kept_by_heads("evict:score=knorm,keep=40,allocation=adaptive", {small, large}) == std::vector<Index>{40, 40});
-  CHECK(kept_by_heads("evict:score=knorm,keep=3,allocation=adaptive", {small, large}) == std::vector<Index>{5, 1});
+  CHECK(kept_by_heads("evict:score=knorm,keep=3,allocation=adaptive", {small, large}) == std::vector<Index>{1, 5});
   // Keys of the last queries come before others of any head, and so do protected ones.
   CHECK(kept_by_heads("evict:rows=5,keep=6,allocation=adaptive", {small, large}) != std::vector<Index>{11, 1});
   CHECK(kept_by_heads("evict:score=knorm,keep=10,protect=9,allocation=adaptive", {small, large}) ==
