@@ -50,8 +50,8 @@ TEST_CASE("hashed and collided keys agree with their transcriptions, published s
               "hyper:block=6,s=5,bits=3,queries=hash", "hyper:block=1,s=1,bits=9",
               "kdeformer:block=6,s=5,bits=3,probabilities=authors", "kdeformer:block=6,s=5,bits=3,maximum=false",
               "magicpig:bits=2,tables=5,collisions=1,sinks=2,window=2",
-              "magicpig:bits=3,tables=2,epsilon=0.01,sinks=2,window=2",
-              "magicpig:bits=3,tables=2,collisions=1,epsilon=0.01,sinks=2,window=2",
+              "magicpig:bits=2,tables=5,epsilon=0.01,sinks=2,window=2",
+              "magicpig:bits=2,tables=5,collisions=1,epsilon=0.01,sinks=2,window=2",
               "vattention:sinks=1,window=1,top=0,base=5,eps=0.4,quantile=one-sided",
               "vattention:sinks=1,window=1,top=0,base=5,eps=0.4,collapsed=true"});
   for (const auto& spec : all)
