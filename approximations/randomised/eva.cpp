@@ -14,7 +14,7 @@
 // windows then averages the tokens of its first window alone, which no row that uses the chunk precedes.
 // qbar_c = 0 for a chunk at whose positions there is no query. Padded tokens are in no chunk.
 // As in the authors' module: overlapping=true, chunks keep the keys of the row's own window, which then count twice;
-// counted=false, the weight of a chunk is exp(q.kbar), that of one key; noise=false, w_c = qbar_c + kbar_c, which the
+// sizes=false, the weight of a chunk is exp(q.kbar), that of one key; noise=false, w_c = qbar_c + kbar_c, which the
 // module takes in evaluation mode.
 // O(n (w + c) (d + dv)) time, O((n / w + c) (d + dv) + w) memory.
 #include <algorithm>
@@ -93,7 +93,7 @@ class Eva final : public Approximation<T> {
       : c_(draw.params.integer("c")),
         window_(draw.params.integer("window")),
         overlapping_(draw.params.flag("overlapping")),
-        counted_(draw.params.flag("counted")) {
+        sizes_(draw.params.flag("sizes")) {
     const Index count = std::min(c_, draw.shape.nk), d = draw.shape.d;
     if (const auto* given = draw.injected("z", count, d)) {
       z_ = *given;
@@ -205,7 +205,7 @@ class Eva final : public Approximation<T> {
 
     const In<T> chunk_keys = row_block(seen.keys, 0, count), chunk_values = row_block(seen.values, 0, count);
     Eigen::Array<T, 1, Eigen::Dynamic> log_sizes(count);
-    for (Index c = 0; c < count; ++c) log_sizes[c] = counted_ ? std::log(seen.count[c]) : T(0);
+    for (Index c = 0; c < count; ++c) log_sizes[c] = sizes_ ? std::log(seen.count[c]) : T(0);
     for (Index i = row; i < end; i += row_block_size) {
       const Index rows = std::min(row_block_size, end - i);
       const In<T> Q = row_block(head.Q, i, rows);
@@ -224,7 +224,7 @@ class Eva final : public Approximation<T> {
   }
 
   Index c_, window_;
-  bool overlapping_, counted_;
+  bool overlapping_, sizes_;
   Matrix<double> z_;  // min(c, nk) x d
 };
 
@@ -257,7 +257,7 @@ const bool registered = add(method<Eva>({
                    Parameter::flag("overlapping", false,
                                    "true: chunks keep the keys of the row's own window, which then count twice")
                        .as_published(),
-                   Parameter::flag("counted", true, "false: a chunk counts as one key").as_published(),
+                   Parameter::flag("sizes", true, "false: a chunk counts as one key").as_published(),
                    Parameter::flag("noise", true,
                                    "false: w_c = qbar_c + kbar_c, as in evaluation mode of the authors' module")
                        .as_published()},

@@ -28,7 +28,7 @@ const std::vector<Slip> slips{
     {"lara:c=32", "lara:c=32,noise=false", "LARA in evaluation mode: no noise"},
     {"lara:c=32", "lara:c=32,weights=over-queries", "LARA: softmax over queries in place of proposals"},
     {"eva:c=32,window=32", "eva:c=32,window=32,noise=false", "EVA in evaluation mode: no noise"},
-    {"eva:c=32,window=32", "eva:c=32,window=32,counted=false", "EVA: a chunk counts as one key"},
+    {"eva:c=32,window=32", "eva:c=32,window=32,sizes=false", "EVA: a chunk counts as one key"},
     {"eva:c=32,window=32", "eva:c=32,window=32,overlapping=true", "EVA: keys of the window count twice"},
     {"skyformer:landmarks=64", "skyformer:landmarks=64,ridge=0.1", "Skyformer: 0.1 I is added before the inverse"},
     {"skyformer:landmarks=64", "skyformer:landmarks=64,fixed_scale=true", "Skyformer: divides by 32^(1/4) for any d"}};
@@ -38,7 +38,7 @@ const Slip& strided = slips[4];
 
 // Each spec once, a correct one before those that depart from it.
 Specs specs_of(const std::vector<Slip>& all) {
-  Specs specs{"uniform"};
+  Specs specs;
   for (const Slip& slip : all)
     for (const std::string& spec : {slip.correct, slip.published})
       if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
@@ -68,10 +68,11 @@ void write(Recipe& recipe) {
       {"tokens that resemble their neighbours", "ar1"},
       {"layer 2, head 0 of the masked byte-level model", "masked-model:layer=2,head=0"}};
   RunRequest errors{.experiment = "attention-error:matrix=false",
-                    .methods = specs_of(slips),
+                    .methods = {"uniform"},
                     .n = {n},
                     .causal = false,
                     .replicates = replicates};
+  for (const std::string& spec : specs_of(slips)) errors.methods.push_back(spec);
   for (const Setting& setting : settings) errors.inputs.push_back(setting.input);
   RunRequest denominators{.experiment = "denominator-coverage",
                           .methods = specs_of({doubled, collapsed}),

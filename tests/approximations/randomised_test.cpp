@@ -240,7 +240,7 @@ TEST_CASE("no token moves an earlier row of EVA and of randomised attention", "[
 
 TEST_CASE("published forms of random rows agree with their transcriptions", "[second-paths]") {
   for (const std::string spec : {"randomised:m=3,noise=false", "lara:c=5,noise=false", "lara:c=5,weights=over-queries",
-                                 "lara:c=5,weights=balance,noise=false", "eva:c=4,window=3,counted=false",
+                                 "lara:c=5,weights=balance,noise=false", "eva:c=4,window=3,sizes=false",
                                  "eva:c=9,window=3,noise=false", "eva:c=9,window=3,overlapping=true"})
     for (const Mask& mask : {Mask{}, Mask{.keys = 30}, Mask{.causal = true}, Mask{.causal = true, .offset = 4}}) {
       const TestHead problem = gaussian(43);

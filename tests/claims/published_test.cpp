@@ -15,7 +15,7 @@ struct Departure {
 
 const std::vector<Departure> departures{
     {"eva", "overlapping=true", "exact-when"},
-    {"eva", "counted=false", "equal-keys"},
+    {"eva", "sizes=false", "equal-keys"},
     {"hyper", "mask_own=false", "mean-weights"},
     {"kdeformer", "maximum=false", "large-norms"},
     {"kdeformer", "probabilities=authors", "linear"},

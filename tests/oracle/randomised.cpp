@@ -279,7 +279,7 @@ Answer eva(const Params& params, const Tensors& state, const HeadData<double>& h
       for (const Index j : chunks[c])
         if ((!in_window(j) || params.flag("overlapping")) && (!mask.causal || j < begin)) keys.push_back(j);
       if (keys.empty()) continue;
-      const Real log_size = params.flag("counted") ? std::log(static_cast<Real>(keys.size())) : 0;
+      const Real log_size = params.flag("sizes") ? std::log(static_cast<Real>(keys.size())) : 0;
       logits.push_back(inner(q, mean_of(head.K, keys)) + log_size);
       shares.push_back(softmax(features(w[c], head.K, keys)));
       summarised.push_back(keys);

@@ -154,7 +154,7 @@ Numbers slips(const Slips& s) {
     if (a.metric != "relative_output_error") return {};
     const bool departs = is("mask_own", "false") || is("probabilities", "authors") || is("epsilon", "0.0001") ||
                          is("collapsed", "true") || is("strided", "true") || is("noise", "false") ||
-                         is("weights", "over-queries") || is("counted", "false") || is("overlapping", "true") ||
+                         is("weights", "over-queries") || is("sizes", "false") || is("overlapping", "true") ||
                          is("ridge", "0.1") || is("fixed_scale", "true");
     return departs ? s.factor / 4 : 0.25;
   };
