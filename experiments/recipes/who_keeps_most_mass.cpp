@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
@@ -54,6 +55,13 @@ Samples agreement(const Cells& cells, const std::vector<RealHead>& heads, const 
   return all;
 }
 
+// A prompt of half of the tokens, of which later rows see an eighth.
+std::string evict_prompt(const std::string& score, Index n, const std::string& allocation = "uniform") {
+  return fmt::format("evict:score={},keep={},prompt={},allocation={}", score, n / 16, n / 2, allocation);
+}
+// Scores whose numbers can be compared over heads: weights of softmax, and norms.
+const std::vector<std::string> shared_scores{"snapkv", "tova", "accumulated", "knorm"};
+
 // A law whose neighbours are alike, as tokens of a text: the models have no longer texts.
 const std::string long_input = "ar1";
 
@@ -97,6 +105,17 @@ void write(Recipe& recipe) {
     for (const auto& method : choosers(length / 8)) request.methods.push_back(method);
     at_lengths = at_lengths + recipe.run(request);
   }
+  RunRequest replaced{.experiment = "model-loss",
+                      .methods = {evict_prompt(null, n)},
+                      .inputs = {"model"},
+                      .n = {n},
+                      .precision = Precision::f32,
+                      .replicates = recipe.sized<Index>(2, 24, texts)};
+  for (const auto& score : scores()) replaced.methods.push_back(evict_prompt(score, n));
+  for (const auto& score : shared_scores)
+    for (const char* allocation : {"adaptive", "pyramid"})
+      replaced.methods.push_back(evict_prompt(score, n, allocation));
+  const Cells losses = recipe.run(replaced);
   std::vector<Panel> panels;
   for (const auto& of_model : by_model(heads)) {
     Cells here;
@@ -125,6 +144,12 @@ void write(Recipe& recipe) {
                   .y_scale = "linear",
                   .interval = "mean",
                   .series = {"method"}}});
+  recipe.figure(
+      "who-keeps-most-mass-bits", "Bits per byte that a model loses when its cache keeps an eighth of a prompt",
+      fmt::format("This project's byte-level model, {} tokens, the first half of them the prompt; medians over {} "
+                  "texts. By head: budgets by the scores of all heads of a layer; by layer: a pyramid.",
+                  n, replaced.replicates),
+      {table_column(losses, "excess_bits", "bits per byte above exact softmax", "median", "linear")});
   const std::string measured = fmt::format(
       "the softmax weight of the keys that evict keeps, over the weight of as many "
       "heaviest keys of the row, mean over rows, {} keys for all rows. {}",
@@ -180,6 +205,50 @@ void write(Recipe& recipe) {
             {{"order", mean(agreement_of_lengths(at_lengths, lengths.front(), lengths.back()), recipe.error_rate(1))}},
             {0, 0.5});
       });
+  const std::string lost = fmt::format(
+      "bits per byte of the byte-level model with the method in every head above those with exact softmax, position by "
+      "position, in float, median over {} texts of {} tokens; the first {} are a prompt, of which later rows see {}",
+      replaced.replicates, n, n / 2, n / 16);
+  recipe.judge(
+      {.text =
+           "How many bits per byte this project's byte-level model loses when its cache keeps an eighth of a prompt",
+       .definition = lost,
+       .threshold = "none: the values. 0.01, 0.1 and 1 bit are there to be read off",
+       .expected = Ruling::measured,
+       .because = "scores differ"},
+      [=, &recipe] {
+        std::vector<Comparison> found;
+        for (const auto& method : replaced.methods)
+          found.push_back({method, median_of(losses.method(method).scalar("excess_bits"),
+                                             recipe.error_rate(replaced.methods.size()))});
+        return values_of(found, {0.01, 0.1, 1});
+      });
+  for (const auto& [allocation, text, source] :
+       {std::tuple{"adaptive", "A budget that the heads of a layer divide by their scores",
+                   "Feng et al. 2024, arXiv:2407.11550"},
+        std::tuple{"pyramid", "A budget that falls from layer to layer", "Cai et al. 2024, arXiv:2406.02069"}})
+    recipe.judge(
+        {.text = std::string(text) + " loses fewer bits per byte than equal budgets, at as many kept tokens, on this "
+                                     "project's byte-level model",
+         .source = source,
+         .paraphrase = "such budgets keep the quality of a model at smaller caches",
+         .definition = lost +
+                       ". With the divided budget less those with equal budgets, text by text, a region for each "
+                       "score",
+         .threshold = "0: as many bits",
+         .expected = Ruling::open,
+         .because = "the papers tested large language models; this one has 4 layers of 3 heads"},
+        [=, &recipe] {
+          std::vector<Region> regions;
+          for (const auto& score : shared_scores) {
+            Samples less = losses.method(evict_prompt(score, n, allocation)).scalar("excess_bits");
+            for (const auto& [replicate, bits] : losses.method(evict_prompt(score, n)).scalar("excess_bits"))
+              less[replicate] -= bits;
+            region(regions, score)
+                .comparisons.push_back({"", median_of(less, recipe.error_rate(shared_scores.size()))});
+          }
+          return below_where(0, regions);
+        });
   recipe.judge(
       {.text = "Methods that choose keys for each row keep more of the softmax weight than the best score of keys that "
                "all rows share, at as many keys read, on heads of " +
@@ -214,7 +283,8 @@ const bool registered = add(
                          .summary = "Scores by which a cache evicts keys, by the softmax weight that is left",
                          .formula = "Which score keeps the keys that matter, and is it the same score on every head?",
                          .reference = "Li et al. 2024, arXiv:2404.14469; Oren et al. 2024, arXiv:2401.06104; Devoto et "
-                                      "al. 2024, arXiv:2406.11430; Park et al. 2025, arXiv:2504.15364"},
+                                      "al. 2024, arXiv:2406.11430; Park et al. 2025, arXiv:2504.15364; Feng et al. "
+                                      "2024, arXiv:2407.11550; Cai et al. 2024, arXiv:2406.02069"},
                 .write = write});
 
 }  // namespace
