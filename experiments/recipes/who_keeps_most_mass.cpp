@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "experiments/recipes/field.hpp"
 #include "experiments/recipes/real_heads.hpp"
@@ -223,32 +222,34 @@ void write(Recipe& recipe) {
                                              recipe.error_rate(replaced.methods.size()))});
         return values_of(found, {0.01, 0.1, 1});
       });
-  for (const auto& [allocation, text, source] :
-       {std::tuple{"adaptive", "A budget that the heads of a layer divide by their scores",
-                   "Feng et al. 2024, arXiv:2407.11550"},
-        std::tuple{"pyramid", "A budget that falls from layer to layer", "Cai et al. 2024, arXiv:2406.02069"}})
-    recipe.judge(
-        {.text = std::string(text) + " loses fewer bits per byte than equal budgets, at as many kept tokens, on this "
+  struct Divided {
+    std::string allocation, text, source;
+  };
+  const std::vector<Divided> divided{
+      {"adaptive", "A budget that the heads of a layer divide by their scores", "Feng et al. 2024, arXiv:2407.11550"},
+      {"pyramid", "A budget that falls from layer to layer", "Cai et al. 2024, arXiv:2406.02069"}};
+  for (const Divided& one : divided)
+    recipe.judge({.text = one.text + " loses fewer bits per byte than equal budgets, at as many kept tokens, on this "
                                      "project's byte-level model",
-         .source = source,
-         .paraphrase = "such budgets keep the quality of a model at smaller caches",
-         .definition = lost +
-                       ". With the divided budget less those with equal budgets, text by text, a region for each "
-                       "score",
-         .threshold = "0: as many bits",
-         .expected = Ruling::open,
-         .because = "the papers tested large language models; this one has 4 layers of 3 heads"},
-        [=, &recipe] {
-          std::vector<Region> regions;
-          for (const auto& score : shared_scores) {
-            Samples less = losses.method(evict_prompt(score, n, allocation)).scalar("excess_bits");
-            for (const auto& [replicate, bits] : losses.method(evict_prompt(score, n)).scalar("excess_bits"))
-              less[replicate] -= bits;
-            region(regions, score)
-                .comparisons.push_back({"", median_of(less, recipe.error_rate(shared_scores.size()))});
-          }
-          return below_where(0, regions);
-        });
+                  .source = one.source,
+                  .paraphrase = "such budgets keep the quality of a model at smaller caches",
+                  .definition =
+                      lost + ". With the divided budget less those with equal budgets, text by text, a region for each "
+                             "score",
+                  .threshold = "0: as many bits",
+                  .expected = Ruling::open,
+                  .because = "the papers tested large language models; this one has 4 layers of 3 heads"},
+                 [=, &recipe] {
+                   std::vector<Region> regions;
+                   for (const auto& score : shared_scores) {
+                     Samples less = losses.method(evict_prompt(score, n, one.allocation)).scalar("excess_bits");
+                     for (const auto& [replicate, bits] : losses.method(evict_prompt(score, n)).scalar("excess_bits"))
+                       less[replicate] -= bits;
+                     region(regions, score)
+                         .comparisons.push_back({"", median_of(less, recipe.error_rate(shared_scores.size()))});
+                   }
+                   return below_where(0, regions);
+                 });
   recipe.judge(
       {.text = "Methods that choose keys for each row keep more of the softmax weight than the best score of keys that "
                "all rows share, at as many keys read, on heads of " +

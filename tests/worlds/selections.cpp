@@ -20,30 +20,42 @@ const bool smoothing =
             }),
          {{"With queries and keys of 8 bits", holds, {0.5}}, {"With queries and keys of 4 bits", depends}}});
 
+// Bits that are lost with equal budgets, and with divided ones.
+Answer bits_of(const Asked& a, double equal, double divided) {
+  return a.option("allocation") == "uniform" ? equal : divided;
+}
+
 // One order of the scores on all heads and at all lengths, and its reverse on those of MiniLM. Methods that choose for
-// each row keep more than all scores, or less.
+// each row keep more than all scores, or less, and divided budgets lose fewer bits, or more.
 const bool who_keeps_most_mass =
     add({"who-keeps-most-mass",
-         of("mass_recall",
-            [](const Asked& a) -> Answer {
-              static const std::map<std::string, double> kept{
-                  {"accumulated", 0.95}, {"expected", 0.9}, {"keydiff", 0.85}, {"knorm", 0.8},
-                  {"leverage", 0.75},    {"snapkv", 0.7},   {"tova", 0.65},    {"random", 0.1}};
-              if (a.name() != "evict") return 1.2;
-              const double value = kept.at(a.option("score"));
-              return minilm(a) && a.option("score") != "random" ? 1.6 - value : value;
-            }),
+         [](const Asked& a) -> Answer {
+           static const std::map<std::string, double> kept{{"accumulated", 0.95}, {"expected", 0.9},  {"keydiff", 0.85},
+                                                           {"knorm", 0.8},        {"leverage", 0.75}, {"snapkv", 0.7},
+                                                           {"tova", 0.65},        {"random", 0.1}};
+           if (a.metric == "excess_bits") return bits_of(a, 0.5, 0.25);
+           if (a.metric != "mass_recall") return {};
+           if (a.name() != "evict") return 1.2;
+           const double value = kept.at(a.option("score"));
+           return minilm(a) && a.option("score") != "random" ? 1.6 - value : value;
+         },
          {{"A score of keys keeps more of the softmax weight", holds},
           {"How far a head orders the scores", measured, {1, 1, 1, -1, -1, 1, 1}},
           {"How far the scores of keys are in the same order", measured, {1}},
+          {"How many bits per byte this project's byte-level model loses", measured, {0.5, 0.25}},
+          {"A budget that the heads of a layer divide", holds, {-0.25}},
+          {"A budget that falls from layer to layer", holds, {-0.25}},
           {"Methods that choose keys for each row", holds}}}) &&
     add({"who-keeps-most-mass",
-         of("mass_recall",
-            [](const Asked& a) -> Answer {
-              if (a.name() != "evict") return 0.3;
-              return a.option("score") == "random" ? 0.5 : 0.4;
-            }),
+         [](const Asked& a) -> Answer {
+           if (a.metric == "excess_bits") return bits_of(a, 0.5, 0.75);
+           if (a.metric != "mass_recall") return {};
+           if (a.name() != "evict") return 0.3;
+           return a.option("score") == "random" ? 0.5 : 0.4;
+         },
          {{"A score of keys keeps more of the softmax weight", refuted, {0.8}},
+          {"A budget that the heads of a layer divide", refuted, {0.25}},
+          {"A budget that falls from layer to layer", refuted, {0.25}},
           {"Methods that choose keys for each row", refuted, {0.75}}}});
 
 // The weight that a selection drops is its error, and one less it on the heads of Whisper.
