@@ -38,10 +38,11 @@ Split split(const Eigen::RowVectorXd& weights, const Matrix<double>& V, const st
 
 // The weight of the `count` heaviest keys: no pattern of as many has more.
 double heaviest(const Eigen::RowVectorXd& weights, Index count) {
-  std::vector<double> sorted(weights.begin(), weights.end());
-  const auto middle = sorted.begin() + std::min(count, weights.size());
-  std::partial_sort(sorted.begin(), middle, sorted.end(), std::greater<>());
-  return std::accumulate(sorted.begin(), middle, 0.0);
+  if (count == 0) return 0;
+  std::vector<double> parted(weights.begin(), weights.end());
+  const auto last = parted.begin() + std::min(count, weights.size()) - 1;
+  std::nth_element(parted.begin(), last, parted.end(), std::greater<>());
+  return std::accumulate(parted.begin(), last + 1, 0.0);
 }
 
 // The pattern of the drawn method, all rows.

@@ -27,7 +27,7 @@ std::vector<std::string> scores() {
 std::vector<std::string> choosers(Index keys) {
   const Index pages = std::max<Index>(1, keys / 16), blocks = std::max<Index>(1, keys / 64);
   return {fmt::format("quest:page=16,keep={}", pages), fmt::format("moba:block=64,keep={}", blocks),
-          fmt::format("loki:k={}", keys), fmt::format("sparq:k={},local=0", keys)};
+          fmt::format("loki:k={}", keys), fmt::format("sparq:k={},local=0,mean=false", keys)};
 }
 
 std::string evict(const std::string& score, Index keys) { return fmt::format("evict:score={},keep={}", score, keys); }
@@ -91,6 +91,7 @@ void write(Recipe& recipe) {
     for (const auto& method : choosers(keys)) request.methods.push_back(method);
     cells = cells + run_on(recipe, request, of_model);
   }
+  const Index draws = recipe.sized<Index>(2, 16);
   const auto lengths = recipe.sized<std::vector<Index>>({32, 64}, {256, 1024}, {1024, 4096, 16384});
   Cells at_lengths;
   for (const Index length : lengths) {
@@ -99,7 +100,7 @@ void write(Recipe& recipe) {
                        .inputs = {long_input},
                        .n = {length},
                        .causal = true,
-                       .replicates = recipe.sized<Index>(2, 4, 4)};
+                       .replicates = draws};
     for (const auto& score : scores()) request.methods.push_back(evict(score, length / 8));
     for (const auto& method : choosers(length / 8)) request.methods.push_back(method);
     at_lengths = at_lengths + recipe.run(request);
@@ -131,8 +132,8 @@ void write(Recipe& recipe) {
       panels);
   recipe.figure("who-keeps-most-mass-lengths", "Softmax weight that is kept by the score of a key, against the length",
                 fmt::format("An eighth of the keys, of normal tokens that resemble their neighbours ({}), causal; "
-                            "means over {} draws.",
-                            long_input, recipe.sized<Index>(2, 4, 4)),
+                            "medians over {} draws.",
+                            long_input, draws),
                 {{.title = "of normal tokens that resemble their neighbours",
                   .cells = at_lengths,
                   .x = {"n"},
@@ -141,7 +142,7 @@ void write(Recipe& recipe) {
                   .y = kept,
                   .y_label = "weight kept, of what as many keys can have",
                   .y_scale = "linear",
-                  .interval = "mean",
+                  .interval = "median",
                   .series = {"method"}}});
   recipe.figure(
       "who-keeps-most-mass-bits", "Bits per byte that a model loses when its cache keeps an eighth of a prompt",
@@ -193,16 +194,16 @@ void write(Recipe& recipe) {
                            lengths.front(), lengths.back()),
        .definition = fmt::format(
            "the softmax weight of the keys that evict keeps, an eighth, over that of as many heaviest keys of the row, "
-           "mean over rows; {}, d = 64, causal. The rank correlation over scores of the two orders, draw by draw; mean "
-           "over {} draws",
-           long_input, recipe.sized<Index>(2, 4, 4)),
+           "mean over rows; {}, d = 64, causal. The rank correlation over scores of the two orders, draw by draw; "
+           "median over {} draws",
+           long_input, draws),
        .threshold = "none: the value. At 1 a short sequence says all about a long one",
        .expected = Ruling::measured,
        .because = "papers choose a score at one length"},
       [=, &recipe] {
-        return values_of(
-            {{"order", mean(agreement_of_lengths(at_lengths, lengths.front(), lengths.back()), recipe.error_rate(1))}},
-            {0, 0.5});
+        return values_of({{"order", median_of(agreement_of_lengths(at_lengths, lengths.front(), lengths.back()),
+                                              recipe.error_rate(1))}},
+                         {0, 0.5});
       });
   const std::string lost = fmt::format(
       "bits per byte of the byte-level model with the method in every head above those with exact softmax, position by "
