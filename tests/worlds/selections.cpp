@@ -25,6 +25,9 @@ Answer bits_of(const Asked& a, double equal, double divided) {
   return a.option("allocation") == "uniform" ? equal : divided;
 }
 
+// Of random keys and the seven scores, then of four scores by head and by layer.
+const std::vector<double> bits{0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25};
+
 // One order of the scores on all heads and at all lengths, and its reverse on those of MiniLM. Methods that choose for
 // each row keep more than all scores, or less, and divided budgets lose fewer bits, or more.
 const bool who_keeps_most_mass =
@@ -42,9 +45,9 @@ const bool who_keeps_most_mass =
          {{"A score of keys keeps more of the softmax weight", holds},
           {"How far a head orders the scores", measured, {1, 1, 1, -1, -1, 1, 1}},
           {"How far the scores of keys are in the same order", measured, {1}},
-          {"How many bits per byte this project's byte-level model loses", measured, {0.5, 0.25}},
-          {"A budget that the heads of a layer divide", holds, {-0.25}},
-          {"A budget that falls from layer to layer", holds, {-0.25}},
+          {"How many bits per byte this project's byte-level model loses", measured, bits},
+          {"A budget that the heads of a layer divide", holds, std::vector<double>(4, -0.25)},
+          {"A budget that falls from layer to layer", holds, std::vector<double>(4, -0.25)},
           {"Methods that choose keys for each row", holds}}}) &&
     add({"who-keeps-most-mass",
          [](const Asked& a) -> Answer {
@@ -54,8 +57,8 @@ const bool who_keeps_most_mass =
            return a.option("score") == "random" ? 0.5 : 0.4;
          },
          {{"A score of keys keeps more of the softmax weight", refuted, {0.8}},
-          {"A budget that the heads of a layer divide", refuted, {0.25}},
-          {"A budget that falls from layer to layer", refuted, {0.25}},
+          {"A budget that the heads of a layer divide", refuted, std::vector<double>(4, 0.25)},
+          {"A budget that falls from layer to layer", refuted, std::vector<double>(4, 0.25)},
           {"Methods that choose keys for each row", refuted, {0.75}}}});
 
 // The weight that a selection drops is its error, and one less it on the heads of Whisper.
