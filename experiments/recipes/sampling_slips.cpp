@@ -95,33 +95,30 @@ void write(Recipe& recipe) {
                   n, replicates),
       panels);
 
-  recipe.judge(
-      {.text =
-           "HyperAttention's estimate of the denominator has no bias when drawn keys of the query's own block count "
-           "a second time, as in the GPU path of the authors' code",
-       .source = "insuhan/hyper-attn, its code as published; the statement is our own",
-       .paraphrase = "the CUDA path adds the drawn keys to the block's without masking those of the block",
-       .definition = fmt::format("the mean over rows and draws of the estimated denominator over the exact one "
-                                 "(denominator-coverage), block = s = 32, n = {}, d = 16, normal inputs, {} draws",
-                                 denominators.n.front(), denominators.replicates),
-       .threshold = "1, which the interval must hold, with an interval narrower than +-0.02. Without the slip the same "
-                    "interval holds 1",
-       .expected = Ruling::refuted,
-       .because = "a block is an eighth of the keys here, and a drawn key stands for n/s of them"},
-      [=, &recipe] { return unbiased_denominator(recipe, means, doubled); });
-  recipe.judge(
-      {.text = "vAttention's estimate of the denominator has no bias when a key that is drawn several times is added "
-               "once, as where the authors' library makes a dense mask of the draws",
-       .source = "skylight-org/sparse-attention-hub, its code as published; the statement is our own",
-       .paraphrase = "draws with replacement become one entry a key of a dense mask of weights",
-       .definition = fmt::format("the mean over rows and draws of the estimated denominator over the exact one "
-                                 "(denominator-coverage), {}, n = {}, d = 16, normal inputs, {} draws",
-                                 collapsed.published, denominators.n.front(), denominators.replicates),
-       .threshold = "1, which the interval must hold, with an interval narrower than +-0.02. Without the slip the same "
-                    "interval holds 1",
-       .expected = Ruling::refuted,
-       .because = "b draws of m keys reach m (1 - (1 - 1/m)^b) different ones, b (1 - b / 2m) for few"},
-      [=, &recipe] { return unbiased_denominator(recipe, means, collapsed); });
+  // Adds what the statements about denominators share.
+  const auto judge_bias = [&](const Slip& slip, const std::string& words, Statement statement) {
+    statement.definition = fmt::format(
+        "the mean over rows and draws of the estimated denominator over the exact one "
+        "(denominator-coverage), {}, n = {}, d = 16, normal inputs, {} draws",
+        words, denominators.n.front(), denominators.replicates);
+    statement.threshold =
+        "1, which the interval must hold, with an interval narrower than +-0.02. Without the slip the same interval "
+        "holds 1";
+    statement.expected = Ruling::refuted;
+    recipe.judge(statement, [=, &recipe] { return unbiased_denominator(recipe, means, slip); });
+  };
+  judge_bias(doubled, "block = s = 32",
+             {.text = "HyperAttention's estimate of the denominator has no bias when drawn keys of the query's own "
+                      "block count a second time, as in the GPU path of the authors' code",
+              .source = "insuhan/hyper-attn, its code as published; the statement is our own",
+              .paraphrase = "the CUDA path adds the drawn keys to the block's without masking those of the block",
+              .because = "a block is an eighth of the keys here, and a drawn key stands for n/s of them"});
+  judge_bias(collapsed, collapsed.published,
+             {.text = "vAttention's estimate of the denominator has no bias when a key that is drawn several times is "
+                      "added once, as where the authors' library makes a dense mask of the draws",
+              .source = "skylight-org/sparse-attention-hub, its code as published; the statement is our own",
+              .paraphrase = "draws with replacement become one entry a key of a dense mask of weights",
+              .because = "b draws of m keys reach m (1 - (1 - 1/m)^b) different ones, b (1 - b / 2m) for few"});
   recipe.judge(
       {.text = "Thinformer errs as little when it reads only every s-th key, so that a power of 4 is left, as its "
                "published code does",
