@@ -56,7 +56,9 @@ Samples agreement(const Cells& cells, const std::vector<RealHead>& heads, const 
 
 // A prompt of half of the tokens, of which later rows see an eighth.
 std::string evict_prompt(const std::string& score, Index n, const std::string& allocation = "uniform") {
-  return fmt::format("evict:score={},keep={},prompt={},allocation={}", score, n / 16, n / 2, allocation);
+  // SnapKV keeps the keys of its last queries first: 64 of them would be all that it keeps.
+  return fmt::format("evict:score={},{}keep={},prompt={},allocation={}", score, score == "snapkv" ? "rows=16," : "",
+                     n / 16, n / 2, allocation);
 }
 // Scores whose numbers can be compared over heads: weights of softmax, and norms.
 const std::vector<std::string> shared_scores{"snapkv", "tova", "accumulated", "knorm"};
