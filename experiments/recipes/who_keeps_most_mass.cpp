@@ -132,20 +132,17 @@ void write(Recipe& recipe) {
                   "each row. 1 is the weight of the heaviest keys of each row. Medians over heads and texts. {}.",
                   keys, heads_in_words(heads, n)),
       panels);
-  recipe.figure("who-keeps-most-mass-lengths", "Softmax weight that is kept by the score of a key, against the length",
-                fmt::format("An eighth of the keys, of normal tokens that resemble their neighbours ({}), causal; "
-                            "medians over {} draws.",
-                            long_input, draws),
-                {{.title = "of normal tokens that resemble their neighbours",
-                  .cells = at_lengths,
-                  .x = {"n"},
-                  .x_label = "sequence length n",
-                  .x_scale = "log2",
-                  .y = kept,
-                  .y_label = "weight kept, of what as many keys can have",
-                  .y_scale = "linear",
-                  .interval = "median",
-                  .series = {"method"}}});
+  std::vector<Panel> of_lengths;
+  for (const Index length : lengths)
+    of_lengths.push_back(table_column(at_lengths.n(length), kept,
+                                      fmt::format("weight kept, of what as many keys can have, n = {}", length),
+                                      "median", "linear"));
+  recipe.figure(
+      "who-keeps-most-mass-lengths", "Softmax weight that is kept by the score of a key, at several lengths",
+      fmt::format("An eighth of the keys, of normal tokens that resemble their neighbours ({}), causal; medians "
+                  "over {} draws.",
+                  long_input, draws),
+      of_lengths);
   recipe.figure(
       "who-keeps-most-mass-bits", "Bits per byte that a model loses when its cache keeps an eighth of a prompt",
       fmt::format("This project's byte-level model, {} tokens, the first half of them the prompt; medians over {} "
