@@ -71,25 +71,25 @@ TEST_CASE("budgets that read as many keys: top-k says how many, pages and window
 }
 
 TEST_CASE("bytes that a decoder keeps are matched by what it keeps after all tokens", "[unit]") {
-  Shape shape{.nq = 128, .nk = 128, .d = 8, .dv = 12};
-  shape.precision = Precision::f32;
-  shape.mask.causal = true;
+  Shape cached{.nq = 128, .nk = 128, .d = 8, .dv = 12};
+  cached.precision = Precision::f32;
+  cached.mask.causal = true;
   constexpr double token = (8 + 12) * 4;
   const auto budget = [&](const std::string& spec, const char* name, double tokens) {
-    return matched(Params("methods", spec), shape, {Match::Cost::kv_bytes, tokens * token}).integer(name);
+    return matched(Params("methods", spec), cached, {Match::Cost::kv_bytes, tokens * token}).integer(name);
   };
   CHECK(budget("evict:prompt=100", "keep", 60) == 60 - 28);
   CHECK(budget("sink-window:sinks=4", "window", 50) == 50 - 4 - 1);
   CHECK(budget("performer:m=48", "m", 30) * (12 + 2) == Approx(30 * 20).margin(14));  // a sum, a normaliser and a scale
   // Without a decoder nothing is kept from step to step.
   CHECK(budget("top-k:k=7", "k", 60) == 7);
-  CHECK_FALSE(cost_of(Params("methods", "top-k"), shape, Match::Cost::kv_bytes));
+  CHECK_FALSE(cost_of(Params("methods", "top-k"), cached, Match::Cost::kv_bytes));
   // Codes of 4 bits, and a scale of 4 bytes for each key.
   const Params codes("methods", "quantised:bits=4,granularity=token"),
       both("methods", "quantised:bits=4,values=2,granularity=token");
-  CHECK(*cost_of(codes, shape, Match::Cost::kv_bytes) == 128 * (8 * 4 / 8 + 4 + 12 * 4));
-  CHECK(*cost_of(both, shape, Match::Cost::kv_bytes) == 128 * (8 * 4 / 8 + 4 + 12 * 2 / 8 + 4));
-  CHECK_FALSE(cost_of(Params("methods", "quantised:granularity=channel"), shape, Match::Cost::kv_bytes));
+  CHECK(*cost_of(codes, cached, Match::Cost::kv_bytes) == 128 * (8 * 4 / 8 + 4 + 12 * 4));
+  CHECK(*cost_of(both, cached, Match::Cost::kv_bytes) == 128 * (8 * 4 / 8 + 4 + 12 * 2 / 8 + 4));
+  CHECK_FALSE(cost_of(Params("methods", "quantised:granularity=channel"), cached, Match::Cost::kv_bytes));
 }
 
 TEST_CASE("a match is a cost and a number above 0", "[unit]") {
