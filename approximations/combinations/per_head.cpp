@@ -30,6 +30,8 @@ Claims all_of(const Params& params, const Shape& shape) {
     all.non_negative &= one.non_negative;
     all.permutation_equivariant &= one.permutation_equivariant;
     all.causal_exact &= one.causal_exact;
+    all.equal_keys &= one.equal_keys;
+    all.scales_with_V = (all.linear_in_V || all.scales_with_V) && (one.linear_in_V || one.scales_with_V);
     all.linear_in_V &= one.linear_in_V;
     if (all.no_form.empty()) all.no_form = one.no_form;
     if (all.no_attention_matrix.empty()) all.no_attention_matrix = one.no_attention_matrix;

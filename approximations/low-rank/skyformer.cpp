@@ -11,8 +11,11 @@
 // normalise=false: out = C~ V, the paper's operator, without row normaliser and exp(|k|^2/2). It is another function
 //   than softmax attention; the paper trains models with it.
 // As in the authors' module: ridge=0.1, C(S, S) + 0.1 I in place of C(S, S), all landmarks kept; fixed_scale=true, q
-// and k times (d/32)^(1/4), because the module divides by 32^(1/4) for any d. At least nq + nk landmarks are all rows:
-// C~ = C, computed as exact attention (with normalise=false, as C V). Weights may be negative, and so may a
+// and k times (d/32)^(1/4), because the module divides by 32^(1/4) for any d.
+//
+// At least nq + nk landmarks are all rows: C~ = C, computed as exact attention (with normalise=false, as C V).
+//
+// Weights may be negative, and so may a
 // denominator: its row then follows the formula, and attention-error records the share of such rows. Where rounding
 // alone decides whether there is a denominator, |sum_s e_s u_s| <= eps sum_s |e_s u_s| for the scalar type's eps, the
 // row is the mean of the values. Padded keys, and queries at padded positions unless all are, are no landmarks. No

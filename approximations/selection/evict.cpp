@@ -275,7 +275,12 @@ class Evict final : public HeadPattern<T>, public SharesBudget<T> {
   std::vector<std::unique_ptr<Approximation<T>>> divided(std::span<const std::unique_ptr<Approximation<T>>> instances,
                                                          std::span<const HeadData<T>> heads, Mask mask,
                                                          Context& context) const override {
-    if (params_.text("allocation") != "adaptive") return {};
+    const auto is_of_this_spec = [&](const auto& instance) {
+      const auto* evict = dynamic_cast<const Evict*>(instance.get());
+      return evict && evict->params_.spec() == params_.spec();
+    };
+    if (params_.text("allocation") != "adaptive" || !std::all_of(instances.begin(), instances.end(), is_of_this_spec))
+      return {};
     std::vector<std::unique_ptr<Approximation<T>>> divided;
     std::vector<std::tuple<bool, Rank, size_t>> candidates;  // is it safe, its rank, and its head
     const Index safe = std::max<Index>(1, keep_ / 5);

@@ -153,6 +153,17 @@ TEST_CASE("LARA's weights by the balance heuristic are exp(q.k) in the mean", "[
   check_found("forgotten importance weights", scores_of(forgotten, wanted, "entry"), threshold(scores));
 }
 
+TEST_CASE("heads of several methods claim of equal keys only what all of them do", "[unit]") {
+  const Shape shape{.nq = 8, .nk = 8, .d = 4, .dv = 4};
+  const auto claims = [&](const char* spec) {
+    return find<MethodEntry>("per-head").claims(Params("methods", spec), shape);
+  };
+  CHECK(claims("per-head:[eva],[randomised]").equal_keys);
+  CHECK_FALSE(claims("per-head:[eva],[local]").equal_keys);
+  CHECK(claims("per-head:[kdeformer],[local]").scales_with_V);
+  CHECK_FALSE(claims("per-head:[kdeformer],[gmlp]").scales_with_V);
+}
+
 TEST_CASE("sums of LARA are those of its rows", "[unit]") {
   const TestHead problem = gaussian(43);
   for (const Mask& mask : {Mask{}, Mask{.keys = 30}}) {

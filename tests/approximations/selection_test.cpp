@@ -462,12 +462,12 @@ TEST_CASE("a score of the mean query, its spread and values keeps the key that a
 }
 
 // Of heads of one layer, how many keys each keeps.
-std::vector<Index> kept_by_heads(const std::string& spec, const std::vector<TestHead>& problems) {
+std::vector<Index> kept_by_heads(const std::vector<std::string>& specs, const std::vector<TestHead>& problems) {
   std::vector<std::unique_ptr<Approximation<double>>> instances;
   std::vector<HeadData<double>> heads;
-  for (const TestHead& problem : problems) {
-    instances.push_back(drawn(spec, problem));
-    heads.push_back(problem.head);
+  for (size_t h = 0; h < problems.size(); ++h) {
+    instances.push_back(drawn(specs[h], problems[h]));
+    heads.push_back(problems[h].head);
   }
   Context context;
   divide_budget<double>(instances, heads, {}, context);
@@ -484,6 +484,10 @@ std::vector<Index> kept_by_heads(const std::string& spec, const std::vector<Test
     kept.push_back(count);
   }
   return kept;
+}
+
+std::vector<Index> kept_by_heads(const std::string& spec, const std::vector<TestHead>& problems) {
+  return kept_by_heads(std::vector<std::string>(problems.size(), spec), problems);
 }
 
 TEST_CASE("a budget that heads share goes to the largest scores of all, a fifth of it to each head", "[methods]") {
@@ -506,6 +510,10 @@ TEST_CASE("a budget that heads share goes to the largest scores of all, a fifth 
   CHECK(kept_by_heads("evict:rows=5,keep=6,allocation=adaptive", {small, large}) != std::vector<Index>{11, 1});
   CHECK(kept_by_heads("evict:score=knorm,keep=10,protect=9,allocation=adaptive", {small, large}) ==
         std::vector<Index>{11, 9});
+  // Heads of two specs keep their own.
+  const std::vector<std::string> two{"evict:score=knorm,keep=4,allocation=adaptive",
+                                     "evict:score=knorm,keep=16,allocation=adaptive"};
+  CHECK(kept_by_heads(two, {small, large}) == std::vector<Index>{4, 16});
   for (const char* allocation : {"uniform", "pyramid"})
     CHECK(kept_by_heads(std::string("evict:score=knorm,keep=10,allocation=") + allocation, {small, large}) ==
           std::vector<Index>{10, 10});
