@@ -11,11 +11,12 @@
 
 namespace attnbench {
 
-// All verdicts of the catalogue together err with probability 0.05 at most, if each interval has its nominal coverage
-// (Bonferroni). Each verdict has the same share however few recipes run, so a verdict does not depend on what else was
+// All rulings of the catalogue together err with probability 0.05 at most, if each interval has its nominal coverage
+// (Bonferroni). A statement that is MEASURED decides nothing and so does not count among them; its interval has the
+// same coverage. Each verdict has the same share however few recipes run, so a verdict does not depend on what else was
 // run.
-constexpr size_t most_verdicts = 300;
-constexpr double verdict_error_rate = 0.05 / most_verdicts;
+constexpr size_t most_rulings = 300;
+constexpr double verdict_error_rate = 0.05 / most_rulings;
 
 // One of the comparisons that a verdict is based on.
 struct Comparison {
