@@ -9,6 +9,7 @@
 #include "harness/core/torch_place.hpp"
 #include "harness/linalg/rows.hpp"
 #include "harness/measures/attention_matrix.hpp"
+#include "harness/statistics/intervals.hpp"
 #include "harness/timing/turns.hpp"
 
 namespace attnbench {
@@ -115,6 +116,7 @@ class Walk final : public TimedCall {
 class Decoded : public TimedCall {
  public:
   virtual const std::vector<double>& from_seconds() const = 0;  // of one step at `from`, a sample a block
+  virtual double state_bytes() const = 0;                       // of all heads, at position n
 };
 
 // Times steps at position n, and before each such turn one turn at position `from`. `growth` is the ratio of these two
@@ -144,11 +146,12 @@ class Decoding final : public Decoded {
   Index most_calls() const override { return here_.most_calls(); }
 
   void record(Recorder& recorder) const override {
-    recorder.scalar("state_bytes", "B", static_cast<double>(state_bytes_));
+    recorder.scalar("state_bytes", "B", state_bytes());
     recorder.scalar("row_error", "1", row_error_);
     record_rounding(task_.cell.method, rounding_, recorder);
   }
   const std::vector<double>& from_seconds() const override { return from_seconds_; }
+  double state_bytes() const override { return static_cast<double>(state_bytes_); }
 
  private:
   static typename Walk<T>::Methods draw(const Task& task) {
@@ -223,7 +226,7 @@ class Decoding final : public Decoded {
   Tokens<T> given_;
   typename Walk<T>::Methods methods_;
   Walk<T> here_, from_;
-  size_t state_bytes_;    // of all heads, at position n
+  size_t state_bytes_;
   double rounding_ = 0;   // |step - row in double| / |row in double| of head 0
   double row_error_ = 0;  // |step - row of exact attention| / |that row| of head 0
   Index from_calls_ = 1;
@@ -237,7 +240,8 @@ std::unique_ptr<Decoded> make_subject(const Task& task) {
 
 void record_steps(const Task&, const Member& member, Recorder& record) {
   const auto count = static_cast<Index>(member.seconds.size());
-  const auto& from_seconds = dynamic_cast<const Decoded&>(*member.subject).from_seconds();
+  const auto& decoded = dynamic_cast<const Decoded&>(*member.subject);
+  const auto& from_seconds = decoded.from_seconds();
   std::vector<double> rates, growth;
   for (size_t b = 0; b < member.seconds.size(); ++b) {
     rates.push_back(1 / member.seconds[b]);
@@ -245,6 +249,7 @@ void record_steps(const Task&, const Member& member, Recorder& record) {
   }
   record.array("tokens_per_second", "1/s", {count}, std::move(rates));
   record.array("growth", "1", {count}, std::move(growth));
+  record.scalar("bandwidth_fraction", "1", decoded.state_bytes() / median(member.seconds) / member.rates.bandwidth);
 }
 
 std::vector<Parameter> parameters() {
@@ -259,6 +264,10 @@ std::vector<Metric> metrics() {
              {{"tokens_per_second", "1/s", "steps per second, one sample a block"},
               {"growth", "1", "seconds over those of a step at position `from`, timed before it in the same block"},
               {"state_bytes", "B", "what the decoders of all heads keep at position n"},
+              {"bandwidth_fraction", "1",
+               "state_bytes over the median of the times and over the machine's bandwidth, which attnbench machine "
+               "measures for memory read and written; above 1 when the state stays in a cache, or where reading alone "
+               "is faster"},
               {"row_error", "1", "|step - row of exact attention in double| / |that row|, at position n of head 0"},
               {"rounding_error", "1", "|step - row of causal attention in double| / |that row| of head 0"}});
   return all;

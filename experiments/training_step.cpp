@@ -8,6 +8,8 @@
 #include "experiments/loss_gradients.hpp"
 #include "harness/core/all_heads.hpp"
 #include "harness/measures/attention_matrix.hpp"
+#include "harness/statistics/intervals.hpp"
+#include "harness/timing/roofline.hpp"
 #include "harness/timing/turns.hpp"
 
 namespace attnbench {
@@ -41,8 +43,16 @@ struct TrainedHead {
   std::vector<T> saved;
 };
 
+class Trained : public TimedCall {
+ public:
+  // The backward passes of one step: their operations, counted while they ran, and each input and result once. No
+  // operations: they were not counted.
+  virtual Demand backward_demand() const = 0;
+  virtual std::vector<double> backward_seconds() const = 0;  // of one step, a sample a turn
+};
+
 template <class T>
-class TrainingStep final : public TimedCall {
+class TrainingStep final : public Trained {
  public:
   explicit TrainingStep(const Task& task) : task_(task), mask_(task.cell.problem.shape.mask) {
     for (Index h = 0; h < task.cell.problem.heads; ++h) {
@@ -56,6 +66,14 @@ class TrainingStep final : public TimedCall {
     call();
     for (const auto* X : {&heads_[0].dQ, &heads_[0].dK, &heads_[0].dV}) require_finite<T>(*X, "gradient");
     in_one_call_ = together_ && together_->training_step(data_, losses_, mask_, 1);
+    if (in_one_call_) return;
+    Context counting;
+    for (TrainedHead<T>& one : heads_) one.backward(mask_, counting);
+    backward_.work = counting.work;
+    const auto& shape = task.cell.problem.shape;
+    const auto queries = static_cast<double>(shape.nq * (2 * shape.d + 2 * shape.dv));  // Q, dQ, out and G
+    const auto keys = static_cast<double>(shape.nk * (2 * shape.d + 2 * shape.dv));     // K, dK, V and dV
+    backward_.bytes = static_cast<double>(heads_.size() * sizeof(T)) * (queries + keys);
   }
 
   // The method itself times passes that take all heads in one call.
@@ -92,7 +110,15 @@ class TrainingStep final : public TimedCall {
 
   void before_turn(Index calls) override {
     turns_.push_back({});
+    calls_.push_back(static_cast<double>(calls));
     calls_left_ = calls;
+  }
+
+  Demand backward_demand() const override { return backward_; }
+  std::vector<double> backward_seconds() const override {
+    std::vector<double> seconds;
+    for (size_t turn = 0; turn < turns_.size(); ++turn) seconds.push_back(turns_[turn].backward / calls_[turn]);
+    return seconds;
   }
 
   void record(Recorder& recorder) const override {
@@ -110,19 +136,35 @@ class TrainingStep final : public TimedCall {
   std::unique_ptr<AllHeads<T>> together_;  // null: the method takes one head a call
   bool in_one_call_ = false;               // the passes take all heads
   std::vector<TrainedHead<T>> heads_;
-  std::vector<PassSeconds> turns_;
-  Index calls_left_ = 0;  // in the current turn
+  std::vector<PassSeconds> turns_;  // sums over the calls of a turn
+  std::vector<double> calls_;       // of each turn
+  Index calls_left_ = 0;            // in the current turn
+  Demand backward_;
 };
 
-std::unique_ptr<TimedCall> make_subject(const Task& task) {
+std::unique_ptr<Trained> make_subject(const Task& task) {
   if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<TrainingStep<float>>(task);
   return std::make_unique<TrainingStep<double>>(task);
 }
 
+void record_backward(const Task&, const Member& member, Recorder& record) {
+  const auto& trained = dynamic_cast<const Trained&>(*member.subject);
+  const Demand demand = trained.backward_demand();
+  if (demand.work.flops == 0) return;
+  const double least = roofline_seconds(demand, member.rates), seconds = median(trained.backward_seconds());
+  record.scalar("backward_flops", "1", demand.work.flops);
+  record.scalar("backward_roofline_fraction", "1", least / seconds);
+}
+
 std::vector<Metric> metrics() {
   auto all = turn_metrics();
-  all.push_back({"backward_over_forward", "1",
-                 "time of the backward passes over that of the forward passes, one sample a block"});
+  all.insert(all.end(),
+             {{"backward_over_forward", "1",
+               "time of the backward passes over that of the forward passes, one sample a block"},
+              {"backward_flops", "1", "FLOPs of the backward passes, counted while they run"},
+              {"backward_roofline_fraction", "1",
+               "max((those FLOPs) / fma_peak + exps / exp_rate, bytes of inputs and gradients / bandwidth) over the "
+               "median time of the backward passes, rates as attnbench machine measures them"}});
   return all;
 }
 
@@ -135,7 +177,7 @@ const bool registered = add(ExperimentEntry{
     .parameters = turn_parameters(),
     .metrics = metrics(),
     .headline = {.metric = "seconds", .label = "seconds per forward and backward"},
-    .timed = Timing{.make = make_subject},
+    .timed = Timing{.make = make_subject, .record = record_backward},
 });
 
 }  // namespace

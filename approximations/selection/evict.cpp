@@ -486,7 +486,8 @@ const bool registered = add(method<Evict>({
                   ? "evict: allocation=pyramid takes effect in the layers of a model (model-loss, depth); a head by "
                     "itself keeps `keep` tokens"
                   : "evict: allocation=adaptive takes effect where all heads of a layer are there (model-loss, and "
-                    "attend with several heads); a head by itself keeps `keep` tokens"};
+                    "attend with several heads) and evict is their method, not part of another one; a head by itself "
+                    "keeps `keep` tokens"};
         },
 }));
 

@@ -99,7 +99,7 @@ std::unique_ptr<TimedCall> Peer::prepare(const Params& method, const std::vector
     for (const auto& [name, tensor] : states[h]) append(tensors[name], tensor);
   }
   const auto file = process_->folder.path / fmt::format("{}.safetensors", process_->prepared++);
-  write_safetensors(file.string(), tensors, Precision::f32);
+  write_safetensors(file.string(), tensors, Precision::f64);  // a rounded draw may choose another key
   const auto answer =
       process_->ask({{"prepare", method.spec()}, {"tensors", file.string()}, {"causal", causal}, {"threads", threads}});
   std::filesystem::remove(file);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
-# to other libraries (peers.sh), threads, exponents, memory, what a tenth of the FLOPs buys, decoding, gradients, spectra.
+# to other libraries (peers.sh), threads, exponents, memory, what a tenth of the FLOPs buys, decoding, gradients, kernel
+# statistics, spectra.
 #   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file, which is replaced (default results/bench.db)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -9,7 +10,7 @@ blocks=11 turn=60 longest=65536 quick=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --quick) blocks=7 turn=20 longest=16384 quick=(--quick) ;;
-    -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option '$1'; expected --quick or a results file" >&2; exit 2 ;;
     *) results=$1 ;;
   esac
@@ -25,10 +26,16 @@ attnbench() { build/release/attnbench run "$@" --precision f32 --results "$resul
 approximations=(--method performer --method performer:features=trig --method linear --method local)
 
 echo "== one call of 8 heads, n = 4096, one thread"
-attnbench "speed:blocks=$blocks,turn=$turn" --method softmax "${approximations[@]}" \
-  --method linformer --method nystrom --method vq -n 4096 -d 64 --heads 8 --threads 1 --bidirectional
-attnbench "speed:blocks=$blocks,turn=$turn" --method softmax "${approximations[@]}" \
+patterns=(--method longformer --method bigbird --method truncated --method sink-window)
+attnbench "speed:blocks=$blocks,turn=$turn" --method softmax "${approximations[@]}" "${patterns[@]}" --method linformer \
+  --method nystrom --method vq --method clustered --method reformer --method combine \
+  -n 4096 -d 64 --heads 8 --threads 1 --bidirectional
+attnbench "speed:blocks=$blocks,turn=$turn" --method softmax "${approximations[@]}" "${patterns[@]}" \
   -n 4096 -d 64 --heads 8 --threads 1 --causal
+for n in 512 1024 2048; do
+  attnbench "speed:blocks=$blocks,turn=$turn" --method "combine:[local],[linear]" --match "flops=$((n * n * 64))" \
+    -n "$n" -d 64 --threads 1 --bidirectional
+done
 
 echo "== one thread and two, in turns"
 for replicates in 1 2 3; do
@@ -77,4 +84,7 @@ attnbench "training-step:blocks=$blocks,turn=$turn" --method softmax --method pe
 
 echo "== other libraries"
 scripts/bench/peers.sh "${quick[@]}" "$results"
+attnbench "speed:blocks=6,turn=$turn,peer=scripts/bench/peers/pytorch_since_2022.py" "${since[@]}" \
+  --match "flops=$((16384 * 16384 * 64 * 4 / 10))" -n 16384 -d 64 --threads 1 --bidirectional --python build/peers/bin/python
+/usr/bin/python3 scripts/bench/kernel_statistics.py
 /usr/bin/python3 scripts/bench/spectra.py

@@ -26,6 +26,24 @@ from medians import median_interval
 
 HEADS = {"n": 4096, "heads": 8}
 BUDGETS = ("blocks", "block", "clusters", "codes", "k", "landmarks", "m", "r", "rounds", "stride", "top", "window")
+# Asked of one call of 8 heads on one thread; methods with a causal form are measured with a mask as well.
+ROOFLINES = {
+    "softmax": 0.9,
+    "performer": 0.9,
+    "performer:features=trig": 0.9,
+    "linear": 0.85,
+    "local": 0.75,
+    "longformer": 0.75,
+    "bigbird": 0.75,
+    "truncated": 0.75,
+    "sink-window": 0.75,
+    "nystrom": 0.8,
+    "vq": 0.8,
+    "linformer": 0.8,
+    "clustered": 0.8,
+    "reformer": 0.8,
+    "combine": 0.8,
+}
 NAMES = {
     "softmax": "exact softmax",
     "performer": "performer m=256",
@@ -102,18 +120,25 @@ class Table:
         yield from self.gradients()
 
     def rooflines(self) -> Iterator[Line]:
-        for method, causal, asked in (
-            ("softmax", 0, 0.75),
-            ("performer", 0, 0.75),
-            ("linear", 0, 0.6),
-            ("performer", 1, 0.6),
-            ("linear", 1, None),
-            ("softmax", 1, None),
-        ):
-            found = self.values(
-                "roofline_fraction", experiment="speed", method=method, causal=causal, threads=1, **HEADS
-            )
-            yield Line(f"fraction of the roofline: {title(method, causal)}", asked, found)
+        for causal in (0, 1):
+            for method, asked in ROOFLINES.items():
+                found = self.values(
+                    "roofline_fraction", experiment="speed", method=method, causal=causal, threads=1, **HEADS
+                )
+                if causal == 0 or len(found):
+                    yield Line(f"fraction of the roofline: {title(method, causal)}", asked, found)
+        peak = self.values("fma_peak", experiment="speed", method="softmax", causal=0, threads=1, **HEADS)
+        flops = self.values("gflops", experiment="speed", method="softmax", causal=0, threads=1, **HEADS)
+        yield Line("fraction of the multiply-add peak: exact softmax", 0.8, flops * 1e9 / peak)
+        for method, n in self.combined():
+            found = self.values("speedup", experiment="speed", method=method, n=n, heads=1)
+            yield Line(f"times faster than exact attention at a quarter of its FLOPs: {method}, n = {n:.0f}", 1, found)
+
+    def combined(self) -> list[tuple[str, float]]:
+        """The cells of combine with budgets of their own."""
+        cells = _matching(self.all.cells, {"experiment": "speed", "heads": 1})
+        cells = cells[cells["method"].str.startswith("combine:") & (cells["n"] < HEADS["n"])]
+        return sorted(zip(cells["method"], cells["n"]), key=lambda cell: cell[1])
 
     def peers(self) -> Iterator[Line]:
         """Every peer of each method, mask, number of threads and length; the fastest one first, and named so."""
@@ -207,11 +232,16 @@ class Table:
         for method in ("linear", "performer"):
             found = self.values("growth", experiment="decode", method=method, n=65000)
             yield Line(f"time per token, position 65000 over 1000: {NAMES[method]}", 1.05, found, more=False)
+        for method, asked in (("softmax", 0.85), ("linear", None)):
+            found = self.values("bandwidth_fraction", experiment="decode", method=method, n=65000)
+            yield Line(f"fraction of the memory bandwidth, position 65000: {NAMES[method]}", asked, found)
 
     def gradients(self) -> Iterator[Line]:
         for method, asked in (("performer", 3.0), ("linear", 3.0), ("softmax", None)):
             found = self.values("backward_over_forward", experiment="training-step", method=method, **HEADS)
             yield Line(f"backward over forward: {title(method, 1)}", asked, found, more=False)
+            found = self.values("backward_roofline_fraction", experiment="training-step", method=method, **HEADS)
+            yield Line(f"fraction of the roofline, backward: {title(method, 1)}", 0.8, found)
 
 
 def title(method: str, causal: int) -> str:

@@ -306,6 +306,24 @@ TEST_CASE("of equal scores the first keys are among the largest, however the sco
     std::sort(expected.begin(), expected.end());
     CHECK(largest(sevens + 30, many, together) == expected);
   }
+  // Scores of all sizes, some of them infinite, beside a sort; many wanted of them and few.
+  Generator generator(7);
+  const Matrix<double> normal = standard_normal(generator, 1, 3000);
+  for (const bool infinite : {false, true}) {
+    std::vector<double> scores(normal.data(), normal.data() + normal.size());
+    for (size_t j = 0; j < scores.size(); ++j) scores[j] = infinite && j % 9 == 4 ? least : std::exp(3 * scores[j]);
+    std::vector<Index> order(scores.size());
+    std::iota(order.begin(), order.end(), Index(0));
+    std::sort(order.begin(), order.end(),
+              [&](Index a, Index b) { return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)]; });
+    for (const Index count : {1, 40, 300, 1400, 2600})
+      for (const size_t together : {500u, 3000u}) {
+        std::vector<Index> expected;
+        for (Index place = 0; place < count; ++place) expected.push_back(10 + order[static_cast<size_t>(place)]);
+        std::sort(expected.begin(), expected.end());
+        CHECK(largest(count, scores, together) == expected);
+      }
+  }
 }
 
 TEST_CASE("SparQ of a query 0 gives every key the same weight", "[methods]") {

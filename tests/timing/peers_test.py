@@ -119,6 +119,29 @@ class ProtocolTest(Timed):
 
 @unittest.skipUnless(find_spec("onnxruntime"), "scripts/test_torch.sh installs the libraries and runs these tests")
 class LibrariesTest(Timed):
+    def test_methods_since_2022_compute_the_same(self) -> None:
+        methods = {
+            "sampled:s=24",
+            "hyper:block=64,s=32",
+            "kdeformer:block=64,s=32",
+            "lara:c=24",
+            "eva:c=40,window=32",
+            "skyformer:landmarks=24",
+            "quest:page=8,keep=5",
+            "moba:block=32,keep=3",
+            "loki:k=24,r=6",
+            "sparq:k=40,r=6",
+            "sparq:k=24,r=6,local=0,mean=false",
+            "evict:keep=100",
+        }
+        peer = LIBRARIES / "pytorch_since_2022.py"
+        found, said = self.timed(peer, sorted(methods), "--threads", "1", "--bidirectional")
+        self.assertEqual(found, methods, said)
+        found, said = self.timed(peer, ["quest", "evict:score=knorm", "sparq:k=8"], "--threads", "1", "--bidirectional")
+        self.assertEqual(found, {"quest"})
+        self.assertIn("the form of evict for PyTorch has no score", said)
+        self.assertIn("local = 16 leaves rows of k = 8 keys nothing to choose", said)
+
     def test_every_library_computes_the_same(self) -> None:
         for name, library, methods in (
             ("pytorch", "PyTorch 2", {"softmax", "linear", "performer:m=32", "local:window=16"}),

@@ -76,5 +76,39 @@ const bool dropped_mass_predicts_error =
          },
          {{"A selection of keys that drops less", depends}, {"How well the softmax weight", measured, {0.7}}}});
 
+// Bits that a model loses with keys that rows choose, with caches, with a number of bits of TurboQuant's keys, and with
+// all else.
+struct Costs {
+  double quest = 0.1, chosen = quest, left = 0.3, turboquant = 0.002;
+};
+
+Numbers costs(const Costs& c) {
+  return of("excess_bits", [c](const Asked& a) -> Answer {
+    const std::string name = a.name();
+    if (name == "quest") return c.quest;
+    if (name == "moba" || name == "loki" || name == "sparq") return c.chosen;
+    if (name == "heavy-hitter" || name == "sink-window") return c.left;
+    if (name == "turboquant") return c.turboquant * (a.option("bits") == "4" ? 1 : 100);
+    return 0.7;
+  });
+}
+
+const std::string read_few = "How many bits per byte this project's byte-level model loses with rows",
+                  rounded = "How many bits per byte this project's byte-level model loses with quantised keys",
+                  recurrent = "How many bits per byte this project's byte-level model loses with a recurrence",
+                  chosen_lose_less = "Keys that each row chooses by a score", four_bits = "With keys of 4 bits";
+
+const bool long_context_bits = add({"long-context-bits",
+                                    costs({}),
+                                    {{read_few, measured, {0.1, 0.1, 0.1, 0.1, 0.3, 0.3, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7}},
+                                     {chosen_lose_less, holds, {-0.2}},
+                                     {rounded, measured, {0.7, 0.7, 0.7, 0.7, 0.2, 0.2, 0.002, 0.7, 0.7}},
+                                     {four_bits, holds, {0.002}},
+                                     {recurrent, measured, {0.7}}}}) &&
+                               add({"long-context-bits",
+                                    costs({.quest = 0.5, .turboquant = 0.02}),
+                                    {{chosen_lose_less, refuted, {0.2}}, {four_bits, refuted, {0.02}}}}) &&
+                               add({"long-context-bits", costs({.chosen = 0.4}), {{chosen_lose_less, depends}}});
+
 }  // namespace
 }  // namespace attnbench::worlds

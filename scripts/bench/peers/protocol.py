@@ -8,8 +8,8 @@ answer:
   {"run": ID, "iterations": 3}
       -> {"seconds": 0.0123}, of one call
 
-Tensors are safetensors: q, k, v of shape [heads, n, d] (q and k scaled by d^-1/4 each) and what the method drew, of shape
-[heads, ...]. attnbench compares the output with its own before it times anything.
+Tensors are safetensors in double: q, k, v of shape [heads, n, d] (float numbers; q and k scaled by d^-1/4 each) and what the
+method drew, of shape [heads, ...]. The output is float. attnbench compares the output with its own before it times anything.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[np.float32]]
+Doubles = dict[str, NDArray[np.float64]]
+SCALARS = {"F32": np.float32, "F64": np.float64}  # by safetensors' names
 # How long calls run while their cores are counted, and how many cores more than asked a measurement may find.
 COUNTED_SECONDS, SPARE_CORES = 0.1, 0.15
 
@@ -38,12 +40,13 @@ class NoForm(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One method, as attnbench asks for it."""
+    """One method, as attnbench asks for it. arrays: all tensors in float; drawn: those that the method drew, in double."""
 
     spec: str
     causal: bool
     threads: int
     arrays: Arrays
+    drawn: Doubles
 
     @property
     def name(self) -> str:
@@ -77,8 +80,8 @@ class Prepared:
     result: Callable[[Any], NDArray[np.float32]]
 
 
-def read_tensors(path: str) -> Arrays:
-    """The float32 tensors of a safetensors file."""
+def read_tensors(path: str) -> Doubles:
+    """The tensors of a safetensors file, in double."""
     raw = Path(path).read_bytes()
     (length,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + length])
@@ -86,7 +89,8 @@ def read_tensors(path: str) -> Arrays:
     for name, entry in header.items():
         if name != "__metadata__":
             begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            arrays[name] = np.frombuffer(raw[begin:end], np.float32).reshape(entry["shape"]).copy()
+            stored = np.frombuffer(raw[begin:end], SCALARS[entry["dtype"]])
+            arrays[name] = stored.astype(np.float64).reshape(entry["shape"])
     return arrays
 
 
@@ -115,7 +119,10 @@ def serve(description: str | None, prepare: Callable[[Request], Prepared], libra
     calls: list[Callable[[], Any]] = []
 
     def prepared(asked: dict[str, Any]) -> dict[str, Any]:
-        request = Request(asked["prepare"], asked["causal"], asked["threads"], read_tensors(asked["tensors"]))
+        doubles = read_tensors(asked["tensors"])
+        arrays = {name: array.astype(np.float32) for name, array in doubles.items()}
+        drawn = {name: array for name, array in doubles.items() if name not in ("q", "k", "v")}
+        request = Request(asked["prepare"], asked["causal"], asked["threads"], arrays, drawn)
         try:
             made = prepare(request)
             output = made.result(made.call())
