@@ -14,13 +14,13 @@ Cell cell(const std::string& method) {
                      {.nq = n, .nk = n, .d = 4, .dv = 6, .mask = {.causal = true}});
 }
 
-double scalar(const Cell& of, const std::string& metric) {
+std::vector<Measurement> recorded(const Cell& of) {
   Context context;
   ExactCache exact;
-  for (const auto& one : measured_turns({of, 0, context, exact}))
-    if (one.metric == metric) return one.values.at(0);
-  return NAN;
+  return measured_turns({of, 0, context, exact});
 }
+
+double scalar(const Cell& of, const std::string& metric) { return numbers_of(recorded(of), metric).at(0); }
 
 // Softmax of token n, which is token 0 again, over these keys of n + 1.
 Eigen::RowVectorXd row(const HeadData<double>& head, const std::vector<Index>& keys) {
@@ -51,6 +51,15 @@ TEST_CASE("a step's error is that against exact attention", "[unit]") {
   const double of_codes = scalar(cell("quantised:bits=16,granularity=token"), "row_error");
   CHECK(of_codes > 1e-9);
   CHECK(of_codes < 1e-3);
+}
+
+TEST_CASE("the fraction of the bandwidth is the bytes of the state over the median time", "[unit]") {
+  const auto all = recorded(cell("softmax"));
+  const auto seconds = numbers_of(all, "seconds");
+  REQUIRE(seconds.size() == 2);
+  const double bytes = numbers_of(all, "state_bytes").at(0), median = (seconds[0] + seconds[1]) / 2;
+  CHECK(bytes == n * (4 + 6) * sizeof(double));
+  CHECK(numbers_of(all, "bandwidth_fraction").at(0) == Approx(bytes / median / made_up_rates.bandwidth));
 }
 
 }  // namespace attnbench::decode_test

@@ -47,18 +47,22 @@ inline Measured measured(const Cell& cell, Index replicate = 0, int threads = 1)
   return all;
 }
 
+constexpr Rates made_up_rates{.fma_peak = 1e9, .exp_rate = 2e9, .bandwidth = 3e9};
+
 // The measurements of a timed experiment after two turns, beside made-up facts of the machine.
 inline std::vector<Measurement> measured_turns(const Task& task) {
   TimedMember member(*find<ExperimentEntry>(task.cell.experiment.name()).timed, task);
   for (int turn = 0; turn < 2; ++turn) member.turn(TimedMember::Whose::own);
   Recorder recorder;
-  member.record({.exact = {1, 1},
-                 .load = {0, 0},
-                 .beside = {0, 0},
-                 .session = 1,
-                 .rates = {.fma_peak = 1e9, .exp_rate = 1e9, .bandwidth = 1e9}},
-                recorder);
+  member.record({.exact = {1, 1}, .load = {0, 0}, .beside = {0, 0}, .session = 1, .rates = made_up_rates}, recorder);
   return recorder.take();
+}
+
+// The numbers of one of them; none if it was not recorded.
+inline std::vector<double> numbers_of(const std::vector<Measurement>& all, const std::string& metric) {
+  for (const auto& one : all)
+    if (one.metric == metric) return one.values;
+  return {};
 }
 
 // Why the experiment has no number for that cell; empty when it has.
