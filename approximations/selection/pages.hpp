@@ -4,8 +4,6 @@
 //   the only one of which it sees a part, so that no summary of a page that the row scores has a later key in it.
 #pragma once
 
-#include <fmt/format.h>
-
 #include "approximations/selection/chosen_keys.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -54,7 +52,19 @@ class BestPages final : public KeyChoice<T> {
   BestPages(const Head<T>& head, Mask mask, Pages pages)
       : head_(head),
         pages_(pages),
-        summaries_(Summary::of(row_block(head.K, 0, Mask{.keys = mask.keys}.visible(0, head.K.rows())), pages.size)) {}
+        keys_(Mask{.keys = mask.keys}.visible(0, head.K.rows())),
+        summaries_(pages.containing(keys_), Summary::width(head.K.cols())) {}
+
+  // A page that is not whole is summed up again when its next keys come.
+  void extend(Context&, Index first, Index end) override {
+    const Index begin = first / pages_.size * pages_.size, stop = std::min(end, keys_);
+    if (begin >= stop) return;
+    const Matrix<T> summaries = Summary::of(row_block(head_.K, begin, stop - begin), pages_.size);
+    summaries_.middleRows(begin / pages_.size, summaries.rows()) = summaries;
+  }
+  size_t bytes(Index keys) const override {
+    return static_cast<size_t>(pages_.containing(keys) * summaries_.cols()) * sizeof(T);
+  }
 
   void choose(Context& context, Mask mask, Index first, std::span<WeighedKeys<T>> rows,
               std::span<double>) const override {
@@ -71,67 +81,8 @@ class BestPages final : public KeyChoice<T> {
  private:
   Head<T> head_;
   Pages pages_;
+  Index keys_;           // those that are not padding
   Matrix<T> summaries_;  // pages x width
-};
-
-// A cache of keys and values with a summary of each whole page. A step scores the pages and reads the keys of the best.
-// The last page is the token's own, which is read without a score, so that it needs no summary before it is whole.
-template <class T, class Summary>
-class PageDecoder final : public Decoder<T> {
- public:
-  PageDecoder(const Shape& shape, Pages pages)
-      : pages_(pages),
-        K_(shape.nk, shape.d),
-        V_(shape.nk, shape.dv),
-        summaries_(pages.containing(shape.nk), Summary::width(shape.d)),
-        weights_(1, shape.nk),
-        scores_(1, summaries_.rows()) {}
-
-  void prefill(const Head<T>& tokens, Context&) override {
-    for (Index j = 0; j < tokens.K.rows(); ++j) add(tokens, j);
-  }
-
-  void step(const Head<T>& token, Context& context, Out<T> out) override {
-    add(token, 0);
-    const Index whole = came_ / pages_.size, pages = pages_.containing(came_);
-    if (whole > 0) Summary::score(context, token.Q, row_block(summaries_, 0, whole), corner(scores_, 1, whole));
-    const auto runs = pages_.best<T>({scores_.data(), static_cast<size_t>(pages)}, came_ - 1, came_);
-    Index read = 0;
-    for (const IndexRun& run : runs) {
-      multiply_transposed<T>(context, token.Q, row_block(K_, run.first, run.count), part(read, run.count));
-      read += run.count;
-    }
-    softmax_within<T>(context, weights_, 0, 0, read);
-    out.setZero();
-    read = 0;
-    for (const IndexRun& run : runs) {
-      multiply_add<T>(context, part(read, run.count), row_block(V_, run.first, run.count), out);
-      read += run.count;
-    }
-  }
-
-  size_t bytes() const override {
-    const Index numbers = came_ * (K_.cols() + V_.cols()) + came_ / pages_.size * summaries_.cols();
-    return static_cast<size_t>(numbers) * sizeof(T);
-  }
-
- private:
-  void add(const Head<T>& tokens, Index j) {
-    if (came_ == K_.rows())
-      throw Misuse(
-          fmt::format("a decoder for {} tokens was given one more; make it with a larger shape.nk", K_.rows()));
-    K_.row(came_) = tokens.K.row(j);
-    V_.row(came_) = tokens.V.row(j);
-    if (++came_ % pages_.size != 0) return;
-    const Index page = came_ / pages_.size - 1;
-    summaries_.row(page) = Summary::of(row_block(K_, page * pages_.size, pages_.size), pages_.size);
-  }
-  Out<T> part(Index first, Index count) { return {weights_.data() + first, 1, count, weights_.cols()}; }
-
-  Pages pages_;
-  Matrix<T> K_, V_, summaries_;
-  Matrix<T> weights_, scores_;  // of one step: 1 x tokens, 1 x pages
-  Index came_ = 0;
 };
 
 // The engine of methods that attend to the pages with the best scores.
@@ -139,10 +90,6 @@ template <class T, class Summary>
 class PagedSoftmax : public SelectedSoftmax<T> {
  public:
   explicit PagedSoftmax(Pages pages) : pages_(pages) {}
-
-  std::unique_ptr<Decoder<T>> decoder(const Shape& shape) const override {
-    return std::make_unique<PageDecoder<T, Summary>>(shape, pages_);
-  }
 
  protected:
   Pages pages_;

@@ -90,10 +90,10 @@ TEST_CASE("what a decoder keeps is what its method says", "[methods]") {
   CHECK(bytes_of("vq:codes=16", positions) == std::vector<size_t>(4, code_sums));
   const size_t sum = 3 * sizeof(double) + sizeof(Index);
   CHECK(bytes_of("uniform", positions) == std::vector<size_t>(4, sum));
-  // Whole pages have a summary: the extremes of 8 channels, or their means.
+  // Pages have a summary: the extremes of 8 channels, or their means.
   const size_t number = sizeof(double);
   CHECK(bytes_of("quest:page=16,keep=2", positions) ==
-        std::vector<size_t>{0, 10 * token, 100 * token + 6 * 16 * number, 130 * token + 8 * 16 * number});
+        std::vector<size_t>{0, 10 * token + 16 * number, 100 * token + 7 * 16 * number, 130 * token + 9 * 16 * number});
   CHECK(bytes_of("moba:block=10,keep=2", positions) ==
         std::vector<size_t>{0, 10 * token + 8 * number, 100 * token + 10 * 8 * number, 130 * token + 13 * 8 * number});
 }
