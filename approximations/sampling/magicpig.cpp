@@ -59,9 +59,11 @@ double angle(double product, double length, double other) {
   return std::acos(std::clamp(product / length / other, -1.0, 1.0));  // rounding may exceed 1
 }
 
+using Numbers = Eigen::ArrayXd;
+
 // x^n by squaring: std::pow took a fifth of a call.
-double power(double x, Index n) {
-  double product = 1;
+template <class X>
+X power(X x, Index n, X product) {
   for (; n > 0; n /= 2, x *= x)
     if (n % 2 == 1) product *= x;
   return product;
@@ -73,13 +75,21 @@ struct Settings {
 
   bool is_exact(Index position, Index key) const { return key < sinks || std::abs(position - key) <= window; }
 
-  // That a key at this angle is drawn.
-  double probability(double theta) const {
-    const double p = power(1 - theta / M_PI, bits), L = static_cast<double>(tables);
-    if (collisions == 1) return -std::expm1(L * std::log1p(-p));
-    if (L * p > 0.1) return 1 - power(1 - p, tables - 1) * ((L - 1) * p + 1);
-    // Small p cancel in this form: the sum over numbers c of collisions instead.
-    double sum = 0, term = L * (L - 1) / 2 * p * p * power(1 - p, tables - 2);
+  // That keys at these angles are drawn.
+  Numbers probabilities(const Numbers& angles) const {
+    const double L = static_cast<double>(tables);
+    const Numbers one = Numbers::Ones(angles.size()), p = power<Numbers>(1 - angles / M_PI, bits, one);
+    if (collisions == 1) return -(L * (-p).log1p()).expm1();
+    Numbers w = 1 - power<Numbers>(1 - p, tables - 1, one) * ((L - 1) * p + 1);
+    for (Index t = 0; t < w.size(); ++t)
+      if (L * p[t] <= 0.1) w[t] = sum_over_collisions(p[t]);  // small p cancel in that form
+    return w;
+  }
+
+ private:
+  double sum_over_collisions(double p) const {
+    const double L = static_cast<double>(tables);
+    double sum = 0, term = L * (L - 1) / 2 * p * p * power(1 - p, tables - 2, 1.0);
     for (double c = 2; term > 1e-17 * sum; ++c) {
       sum += term;
       term *= (L - c) / (c + 1) * p / (1 - p);
@@ -131,15 +141,19 @@ class CollidingKeys final : public KeyChoice<T> {
     const Matrix<double> queries = row_block(head_.Q, first, count).template cast<double>();
     const auto of_queries = patterns(queries, context);
     std::vector<std::uint8_t> collisions(static_cast<size_t>(keys_.rows()), 0);
-    std::vector<double> products;
+    std::vector<WeighedKeys<T>> drawn(static_cast<size_t>(count));
     for (Index i = 0; i < count; ++i) {
       const Index position = first + i + mask.offset, seen = mask.visible(first + i, head_.K.rows());
-      auto& row = rows[static_cast<size_t>(i)];
-      list_exact(position, seen, row.keys);
-      const size_t exact = row.keys.size();
-      collect(of_queries, count, i, position, seen, collisions, row.keys);
-      row.log_weights.assign(row.keys.size(), 0);
-      weigh(context, row_block(queries, i, 1), exact, products, row);
+      list_exact(position, seen, rows[static_cast<size_t>(i)].keys);
+      collect(of_queries, count, i, position, seen, collisions, drawn[static_cast<size_t>(i)].keys);
+    }
+    weigh(context, queries, drawn);
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      auto& [keys, log_weights] = rows[i];
+      log_weights.assign(keys.size(), 0);
+      log_weights.insert(log_weights.end(), drawn[i].log_weights.begin(), drawn[i].log_weights.end());
+      keys.insert(keys.end(), drawn[i].keys.begin(), drawn[i].keys.end());
+      drawn[i] = {};
     }
   }
 
@@ -169,35 +183,48 @@ class CollidingKeys final : public KeyChoice<T> {
       keys.push_back(j);
   }
 
-  // Appends the other keys that collide with query i in enough tables. collisions: 2 i + 1 or 2 i + 2 after one or more
-  // of this query's, less before.
+  // The other keys that collide with query i in enough tables. collisions: 2 i + 1 or 2 i + 2 after one or more of this
+  // query's, less before.
   void collect(const std::vector<std::uint16_t>& of_queries, Index queries, Index i, Index position, Index seen,
                std::vector<std::uint8_t>& collisions, std::vector<Index>& keys) const {
     static_assert(2 * gathered_rows <= std::numeric_limits<std::uint8_t>::max());
     const auto one = static_cast<std::uint8_t>(2 * i + 1), more = static_cast<std::uint8_t>(2 * i + 2);
-    for (Index t = 0; t < settings_.tables; ++t)
-      for (const auto key : tables_.with_pattern(t, of_queries[static_cast<size_t>(t * queries + i)])) {
+    size_t found = 0;
+    for (Index t = 0; t < settings_.tables; ++t) {
+      const auto alike = tables_.with_pattern(t, of_queries[static_cast<size_t>(t * queries + i)]);
+      // Every key is written, and stays if it counts: whether it does is a branch that no processor can foresee.
+      keys.resize(found + alike.size());
+      for (const auto key : alike) {
         if (key >= seen) break;
         auto& count = collisions[static_cast<size_t>(key)];
         const bool enough = settings_.collisions == 1 ? count < one : count == one;
-        if (enough && !settings_.is_exact(position, key)) keys.push_back(key);
+        keys[found] = key;
+        found += static_cast<size_t>(enough & !settings_.is_exact(position, key));
         count = count < one ? one : more;
       }
+    }
+    keys.resize(found);
   }
 
-  // Of the keys after the first `exact`. An angle that rounds to pi never collides but by rounding: weight 0.
-  void weigh(Context& context, const In<double>& query, size_t exact, std::vector<double>& products,
-             WeighedKeys<T>& row) const {
-    const auto drawn = std::span(std::as_const(row.keys)).subspan(exact);
-    if (drawn.empty()) return;
-    products.resize(drawn.size());
-    const Index count = std::ssize(drawn);
-    multiply_gathered<double>(context, query, keys_, drawn, Out<double>(products.data(), 1, count, count));
-    const double length = query.norm();
-    for (size_t t = 0; t < drawn.size(); ++t) {
-      const double w = settings_.probability(angle(products[t], length, lengths_[drawn[t]])) + settings_.epsilon;
-      row.log_weights[exact + t] = w > 0 ? static_cast<T>(-std::log(w)) : -std::numeric_limits<T>::infinity();
-    }
+  // Sets the weights of keys. An angle that rounds to pi never collides but by rounding: weight 0.
+  void weigh(Context& context, const Matrix<double>& queries, std::span<WeighedKeys<T>> drawn) const {
+    for (auto& row : drawn) row.log_weights.resize(row.keys.size());
+    const Eigen::VectorXd lengths = queries.rowwise().norm();
+    Numbers angles;
+    const auto row_bytes = keys_.cols() * static_cast<Index>(sizeof(double));
+    Slabs<T>().visit(keys_.rows(), row_bytes, drawn, [&](size_t i, size_t first, size_t count) {
+      const auto row = static_cast<Index>(i), columns = static_cast<Index>(count);
+      const auto keys = std::span(std::as_const(drawn[i].keys)).subspan(first, count);
+      angles.resize(columns);
+      multiply_gathered<double>(context, row_block(queries, row, 1), keys_, keys,
+                                Out<double>(angles.data(), 1, columns, columns));
+      for (Index t = 0; t < columns; ++t)
+        angles[t] = angle(angles[t], lengths[row], lengths_[keys[static_cast<size_t>(t)]]);
+      const Numbers w = settings_.probabilities(angles) + settings_.epsilon, log_weights = -w.log();
+      for (Index t = 0; t < columns; ++t)
+        drawn[i].log_weights[first + static_cast<size_t>(t)] =
+            w[t] > 0 ? static_cast<T>(log_weights[t]) : -std::numeric_limits<T>::infinity();
+    });
   }
 
   Settings settings_;
@@ -240,10 +267,13 @@ class MagicPig final : public GatheredSoftmax<T>, public SampledRows<T> {
     const Index seen = mask.visible(row, head.K.rows());
     SamplingLaw law{.samples = 1, .draws = SamplingLaw::Draws::dependent};
     const Matrix<double> keys = centred_keys(head, mask), q = row_block(head.Q, row, 1).template cast<double>();
+    Numbers angles(seen);
     for (Index j = 0; j < seen; ++j) {
       law.exact.push_back(settings_.is_exact(row + mask.offset, j));
-      law.p.push_back(settings_.probability(angle(keys.row(j).dot(q.row(0)), q.norm(), keys.row(j).norm())));
+      angles[j] = angle(keys.row(j).dot(q.row(0)), q.norm(), keys.row(j).norm());
     }
+    const Numbers p = settings_.probabilities(angles);
+    law.p.assign(p.begin(), p.end());
     return law;
   }
   // Of ten bits, two vectors at a right angle collide once in a thousand tables. 1e-4 shows beside probabilities that

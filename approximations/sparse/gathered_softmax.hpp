@@ -25,39 +25,29 @@ struct WeighedKeys {
   std::vector<T> log_weights;  // of each key, minus infinity for 0; or none, if all weights are 1
 };
 
+// Visits the keys of several rows slab by slab.
 template <class T>
-class GatheredSums {
+class Slabs {
  public:
-  // Writes N_i exp(-log_scale_i) to row i of the numerators and D_i exp(-log_scale_i) to the denominators, for the rows
-  // of Q. A row without keys gets zeros. May reorder the keys of a row.
-  void add_up(Context& context, const In<T>& Q, const In<T>& K, const In<T>& V, std::span<WeighedKeys<T>> rows,
-              Out<T> numerators, std::span<T> denominators, std::span<T> log_scale) {
+  // body(i, first, count) for each slab and each row i that has keys in it: those at the places [first, first + count).
+  // `keys` keys of row_bytes each are cut into slabs. May reorder the keys of a row.
+  template <class Body>
+  void visit(Index keys, Index row_bytes, std::span<WeighedKeys<T>> rows, const Body& body) {
     constexpr Index slab_bytes = 1 << 19;  // half of a second-level cache of 1 MB
-    const Index row_bytes = (K.cols() + V.cols()) * static_cast<Index>(sizeof(T));
-    const auto keys = static_cast<std::uint64_t>(slab_bytes / std::max<Index>(1, row_bytes));
+    const auto in_slab = static_cast<std::uint64_t>(slab_bytes / std::max<Index>(1, row_bytes));
     // A power of two, because a division by another number takes longer than a product over d.
-    slab_bits_ = std::max(6, static_cast<int>(std::bit_width(keys)) - 1);
-    slabs_ = (K.rows() >> slab_bits_) + 1;
-    numerators.setZero();
-    std::fill(denominators.begin(), denominators.end(), T(0));
-    std::fill(log_scale.begin(), log_scale.end(), lowest);
+    slab_bits_ = std::max(6, static_cast<int>(std::bit_width(in_slab)) - 1);
+    slabs_ = (keys >> slab_bits_) + 1;
     ends_.clear();
     for (auto& row : rows) divide(row);
     for (Index slab = 0; slab < slabs_; ++slab)
       for (size_t i = 0; i < rows.size(); ++i) {
         const size_t* begin = &ends_[i * static_cast<size_t>(slabs_ + 1) + static_cast<size_t>(slab)];
-        if (begin[0] == begin[1]) continue;
-        const auto row = static_cast<Index>(i);
-        add(context, row_block(Q, row, 1), K, V, rows[i], begin[0], begin[1] - begin[0], row_block(numerators, row, 1),
-            denominators[i], log_scale[i]);
+        if (begin[0] != begin[1]) body(i, begin[0], begin[1] - begin[0]);
       }
-    for (T& scale : log_scale)
-      if (scale == lowest) scale = 0;
   }
 
  private:
-  static constexpr T lowest = -std::numeric_limits<T>::infinity();
-
   // Sorts the keys of a row by their slab and appends the place where each slab ends, after a 0.
   void divide(WeighedKeys<T>& row) {
     const size_t first = ends_.size();
@@ -88,6 +78,36 @@ class GatheredSums {
     std::swap(row, moved_);
   }
 
+  int slab_bits_ = 0;  // the logarithm of the number of keys in a slab
+  Index slabs_ = 1;
+  std::vector<size_t> ends_;  // of each row and slab, after a 0 for each row
+  std::vector<size_t> next_;
+  WeighedKeys<T> moved_;
+};
+
+template <class T>
+class GatheredSums {
+ public:
+  // Writes N_i exp(-log_scale_i) to row i of the numerators and D_i exp(-log_scale_i) to the denominators, for the rows
+  // of Q. A row without keys gets zeros. May reorder the keys of a row.
+  void add_up(Context& context, const In<T>& Q, const In<T>& K, const In<T>& V, std::span<WeighedKeys<T>> rows,
+              Out<T> numerators, std::span<T> denominators, std::span<T> log_scale) {
+    numerators.setZero();
+    std::fill(denominators.begin(), denominators.end(), T(0));
+    std::fill(log_scale.begin(), log_scale.end(), lowest);
+    const Index row_bytes = (K.cols() + V.cols()) * static_cast<Index>(sizeof(T));
+    slabs_.visit(K.rows(), row_bytes, rows, [&](size_t i, size_t first, size_t count) {
+      const auto row = static_cast<Index>(i);
+      add(context, row_block(Q, row, 1), K, V, rows[i], first, count, row_block(numerators, row, 1), denominators[i],
+          log_scale[i]);
+    });
+    for (T& scale : log_scale)
+      if (scale == lowest) scale = 0;
+  }
+
+ private:
+  static constexpr T lowest = -std::numeric_limits<T>::infinity();
+
   // Adds `count` keys from the place `first` on.
   void add(Context& context, const In<T>& q, const In<T>& K, const In<T>& V, const WeighedKeys<T>& row, size_t first,
            size_t count, Out<T> numerator, T& denominator, T& log_scale) {
@@ -111,11 +131,7 @@ class GatheredSums {
     add_gathered<T>(context, W, V, keys, numerator);
   }
 
-  int slab_bits_ = 0;  // the logarithm of the number of keys in a slab
-  Index slabs_ = 1;
-  std::vector<size_t> ends_;  // of each row and slab, after a 0 for each row
-  std::vector<size_t> next_;
-  WeighedKeys<T> moved_;
+  Slabs<T> slabs_;
   Matrix<T> weights_;  // aligned: the order of a sum, and so its last bit, depends on that
 };
 
