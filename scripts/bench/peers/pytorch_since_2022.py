@@ -151,7 +151,7 @@ def evict(g: Given) -> Tensor:
     if keep <= rows or n <= rows:
         raise NoForm(f"the last {rows} keys are kept before all others; more than {rows} have a PyTorch form")
     seen = torch.softmax(g.q[:, n - rows :] @ g.k.transpose(1, 2), -1).sum(1, keepdim=True)
-    pooled = torch.nn.functional.avg_pool1d(seen, 5, stride=1, padding=2)[:, 0, : n - rows]
+    pooled = torch.nn.functional.avg_pool1d(seen[..., : n - rows], 5, stride=1, padding=2)[:, 0]
     best = pooled.topk(keep - rows, dim=-1, sorted=False).indices
     kept = torch.cat([best, torch.arange(n - rows, n).expand(heads, -1)], -1)
     each = kept.unsqueeze(-1).expand(-1, -1, d)
@@ -178,7 +178,7 @@ def hashed(g: Given, drawn: Tensor, log_weights: Tensor) -> Tensor:
     if n % size or g.k.shape[1] != n or s >= n:
         raise NoForm(f"n = {n} is not a multiple of the block {size}, or has no more than s = {s} keys")
     planes = g.drawn["planes"]
-    of_keys, of_queries = (places(x, planes).argsort(-1, stable=True) for x in (g.k, g.q))
+    of_keys, of_queries = (places(x, planes).argsort(dim=-1, stable=True) for x in (g.k, g.q))
     blocks = n // size
 
     def in_blocks(x: Tensor, order: Tensor) -> Tensor:
