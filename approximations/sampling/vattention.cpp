@@ -245,7 +245,8 @@ class VAttention final : public Approximation<T>, public Pattern<T>, public Samp
   Matrix<double> base_seeds_, draw_seeds_;  // nq x 1 each
 };
 
-// The mean numbers of keys that a row uses. How many it draws depends on the head: here as if sigma m were D / 2.
+// The mean numbers of keys that a row uses. How many it draws depends on the head: here as if sigma m were D / 2, or D
+// (e - 1)^1/2 without largest logits that are exact, as it is where logits are standard normal.
 struct Keys {
   double exact, rest, drawn;
 };
@@ -254,7 +255,8 @@ Keys keys_of(const Params& params, double seen) {
   Keys keys{.exact = std::min(seen, apart + static_cast<double>(params.integer("top"))), .rest = 0, .drawn = 0};
   keys.rest = seen - keys.exact;
   if (keys.rest <= static_cast<double>(params.integer("base"))) return {seen, 0, 0};
-  keys.drawn = std::ceil(std::pow(two_sided_or_published(params) / (2 * params.real("eps")), 2));
+  const double spread = params.integer("top") > 0 ? 0.5 : std::sqrt(std::exp(1.0) - 1);
+  keys.drawn = std::ceil(std::pow(spread * two_sided_or_published(params) / params.real("eps"), 2));
   return keys.drawn >= keys.rest ? Keys{seen, 0, 0} : keys;
 }
 
