@@ -274,10 +274,12 @@ Work cost(const Params& params, const Shape& shape) {
 }
 
 double memory(const Params& params, const Shape& shape) {
-  const double nk = static_cast<double>(shape.nk);
+  const double nk = static_cast<double>(shape.nk), bytes = bytes_of(shape.precision);
   const Keys keys = keys_of(params, nk);
-  const double bytes = bytes_of(shape.precision), logits = params.integer("top") > 0 ? block_rows * nk * bytes : 0;
-  return logits + 16 * nk + (keys.exact + keys.drawn) * static_cast<double>(shape.d + shape.dv) * bytes;
+  const bool searched = params.integer("top") > 0;
+  // Without exact logits some row of a head mostly needs as many draws as there are keys.
+  const double used = searched ? keys.exact + keys.drawn : nk;
+  return (searched ? block_rows * nk * bytes : 0) + 16 * nk + used * static_cast<double>(shape.d + shape.dv) * bytes;
 }
 
 const bool registered = add(method<VAttention>({
