@@ -8,15 +8,20 @@
 //   granularity=tensor: all numbers share a scale; token: those of a token; channel: those of a column; block: those of
 //     `block` consecutive tokens. A query's scale of a channel would not leave the product q.k: queries and values are
 //     then scaled by token.
-// Emulated: numbers are rounded to the grid and stay real numbers; the method computes in the scalar type. Rounding is
-// decided in double for both scalar types, halves go to the even number. Padded keys share no scale with others, nor do
-// queries at padded positions. Under a causal mask the mean and shared scales are those of all keys, as published: a
-// row then depends on later tokens by rounding. With granularity=token and smooth=false it does not.
+// In float, softmax of queries and keys of at most 8 bits takes its logits from products of integers where the
+// processor has fast ones (AVX-512 VNNI): integer_products.hpp. Their scales are of rows, so granularity=channel has
+// none. Values stay real numbers. All else is emulated: numbers are rounded to the grid and stay real numbers; the
+// method computes in the scalar type. Rounding is decided in double for both scalar types, halves go to the even
+// number. Padded keys share no scale with others, nor do queries at padded positions. Under a causal mask the mean and
+// shared scales are those of all keys, as published: a row then depends on later tokens by rounding. With
+// granularity=token and smooth=false it does not.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "approximations/low-rank/unpadded_queries.hpp"
 #include "approximations/softmax/key_value_cache.hpp"
+#include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/core/approximation.hpp"
 
 namespace attnbench {
@@ -51,26 +56,66 @@ Granularity others_of(Granularity of_keys) { return of_keys == Granularity::chan
 // Whether no token enters the rounding of another.
 bool by_token(const Params& params) { return params.text("granularity") == "token" && !params.flag("smooth"); }
 
-// Rounds numbers that share a scale. Numbers too small for a scale become 0.
-void round_together(Out<double> X, Index bits) {
-  if (X.size() == 0) return;
-  const double levels = static_cast<double>((Index{1} << (bits - 1)) - 1), scale = X.cwiseAbs().maxCoeff() / levels;
+double levels_of(Index bits) { return static_cast<double>((Index{1} << (bits - 1)) - 1); }
+
+// Of numbers that share a scale. 0: they are all too small for one, and become 0.
+double scale_of(const Out<double>& X, Index bits) {
+  return X.size() == 0 ? 0 : X.cwiseAbs().maxCoeff() / levels_of(bits);
+}
+
+// The integers of a row on the grid; max |x| / scale may exceed the last one by rounding.
+using Integers = Eigen::Array<double, 1, Eigen::Dynamic>;
+Integers codes_of(const In<double>& row, double scale, Index bits) {
+  return (row.row(0).array() / scale).rint().max(-levels_of(bits)).min(levels_of(bits));
+}
+
+// Calls body(part, scale) for the numbers that share a scale. granularity: not channel, whose parts are columns.
+template <class Body>
+void for_scales(Out<double> X, Granularity granularity, Index block, Index bits, const Body& body) {
+  Index together = block;
+  if (granularity == Granularity::tensor) together = std::max<Index>(1, X.rows());
+  if (granularity == Granularity::token) together = 1;
+  for (Index i = 0; i < X.rows(); i += together) {
+    const Out<double> part = row_block(X, i, std::min(together, X.rows() - i));
+    body(i, part, scale_of(part, bits));
+  }
+}
+
+void round_to_grid(Out<double> X, double scale, Index bits) {
   if (scale == 0) return void(X.setZero());
-  for (Index i = 0; i < X.rows(); ++i)
-    for (Index l = 0; l < X.cols(); ++l)
-      X(i, l) = scale * std::clamp(std::nearbyint(X(i, l) / scale), -levels, levels);  // max |x| / scale may exceed it
+  for (Index i = 0; i < X.rows(); ++i) X.row(i) = scale * codes_of(row_block(X, i, 1), scale, bits).matrix();
 }
 
 void round_rows(Out<double> X, Granularity granularity, Index block, Index bits) {
   if (granularity == Granularity::channel) {
-    for (Index l = 0; l < X.cols(); ++l) round_together({X.data() + l, X.rows(), 1, X.outerStride()}, bits);
+    for (Index l = 0; l < X.cols(); ++l) {
+      const Out<double> column(X.data() + l, X.rows(), 1, X.outerStride());
+      round_to_grid(column, scale_of(column, bits), bits);
+    }
     return;
   }
-  Index together = block;
-  if (granularity == Granularity::tensor) together = std::max<Index>(1, X.rows());
-  if (granularity == Granularity::token) together = 1;
-  for (Index i = 0; i < X.rows(); i += together)
-    round_together(row_block(X, i, std::min(together, X.rows() - i)), bits);
+  for_scales(X, granularity, block, bits,
+             [&](Index, Out<double> part, double scale) { round_to_grid(part, scale, bits); });
+}
+
+// The codes of rows [0, X.rows()) of all, which become rows `first` and later of them.
+void write_codes(Out<double> X, Index first, Granularity granularity, Index block, Index bits, Codes& codes) {
+  for_scales(X, granularity, block, bits, [&](Index begin, Out<double> part, double scale) {
+    if (scale == 0) return;
+    for (Index i = 0; i < part.rows(); ++i) {
+      const Integers numbers = codes_of(row_block(part, i, 1), scale, bits);
+      const Index row = first + begin + i;
+      codes.scales[static_cast<size_t>(row)] = static_cast<float>(scale);
+      for (Index l = 0; l < numbers.size(); ++l) codes.row(row)[l] = static_cast<std::int8_t>(numbers[l]);
+    }
+  });
+}
+
+// Whether the logits are products of integers.
+bool in_integers(const Params& params, const Params& inner, Precision precision) {
+  return integer_products_are_fast && precision == Precision::f32 && inner.name() == "softmax" &&
+         inner.text("form") == "tiled" && params.integer("bits") <= 8 && params.integer("queries") > 0 &&
+         params.integer("queries") <= 8 && granularity_of(params) != Granularity::channel;
 }
 
 template <class T>
@@ -86,9 +131,12 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
         by_token_(by_token(draw.params)) {
     const Params inner = inner_of(draw.params);
     inner_ = make_approximation<T>(draw.with(inner));
+    in_integers_ = std::is_same_v<T, float> && in_integers(draw.params, inner, Precision::f32);
   }
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
+    if constexpr (std::is_same_v<T, float>)
+      if (in_integers_ && context.rounding() == Rounding::none) return attend_in_integers(head, mask, context, out);
     const Rounded rounded(*this, head, mask, of_values_ > 0);
     inner_->attend(rounded.view(), mask, context, out);
   }
@@ -134,9 +182,7 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
       const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());
       Matrix<double> K = head.K.template cast<double>();
       K.bottomRows(K.rows() - keys).setZero();
-      Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(K.cols());
-      if (of.smooth_ && keys > 0) mean = K.topRows(keys).colwise().mean();
-      K.topRows(keys).rowwise() -= mean;
+      const Eigen::RowVectorXd mean = of.take_mean(K, keys);
       round_rows(row_block(K, 0, keys), of.granularity_, of.block_, of.bits_);
       K.topRows(keys).rowwise() += mean;
       K_ = K.cast<T>();
@@ -148,12 +194,7 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
         round_rows(row_block(Q, queries, Q.rows() - queries), others, of.block_, of.of_queries_);
         Q_ = Q.cast<T>();
       }
-      if (values) {
-        Matrix<double> V = head.V.template cast<double>();
-        V.bottomRows(V.rows() - keys).setZero();
-        round_rows(row_block(V, 0, keys), others, of.block_, of.of_values_);
-        V_ = V.cast<T>();
-      }
+      if (values) V_ = of.rounded_values(head.V, keys);
     }
 
     Head<T> view() const {
@@ -191,9 +232,41 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
     Index d_, dv_;
   };
 
+  // Takes their mean from the first `keys` keys if they are smoothed.
+  Eigen::RowVectorXd take_mean(Matrix<double>& K, Index keys) const {
+    Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(K.cols());
+    if (smooth_ && keys > 0) mean = K.topRows(keys).colwise().mean();
+    K.topRows(keys).rowwise() -= mean;
+    return mean;
+  }
+
+  Matrix<T> rounded_values(const In<T>& values, Index keys) const {
+    Matrix<double> V = values.template cast<double>();
+    V.bottomRows(V.rows() - keys).setZero();
+    round_rows(row_block(V, 0, keys), others_of(granularity_), block_, of_values_);
+    return V.cast<T>();
+  }
+
+  // The mean of the keys, if they are less it, adds the same number to all logits of a row.
+  void attend_in_integers(const Head<float>& head, Mask mask, Context& context, Out<float> out) const {
+    const Index nq = head.Q.rows(), queries = unpadded_queries(nq, mask);
+    const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());
+    Codes of_queries(nq, head.Q.cols()), of_keys(head.K.rows(), head.K.cols());
+    Matrix<double> X = head.K.cast<double>();
+    take_mean(X, keys);
+    write_codes(row_block(X, 0, keys), 0, granularity_, block_, bits_, of_keys);
+    X = head.Q.cast<double>();
+    const Granularity others = others_of(granularity_);
+    write_codes(row_block(X, 0, queries), 0, others, block_, of_queries_, of_queries);
+    write_codes(row_block(X, queries, nq - queries), queries, others, block_, of_queries_, of_queries);
+    if (of_values_ == 0) return tiled_softmax_of_codes(of_queries, of_keys, head.V, mask, context, out);
+    const Matrix<float> V = rounded_values(head.V, keys);
+    tiled_softmax_of_codes(of_queries, of_keys, V, mask, context, out);
+  }
+
   Index bits_, of_queries_, of_values_, block_;
   Granularity granularity_;
-  bool smooth_, by_token_;
+  bool smooth_, by_token_, in_integers_ = false;
   std::unique_ptr<Approximation<T>> inner_;
 };
 
@@ -216,6 +289,9 @@ double memory(const Params& params, const Shape& shape) {
   const Params inner = inner_of(params);
   const double d = static_cast<double>(shape.d), dv = static_cast<double>(shape.dv);
   const double nq = static_cast<double>(shape.nq), nk = static_cast<double>(shape.nk);
+  const double values = params.integer("values") > 0 ? nk * dv : 0;
+  if (in_integers(params, inner, shape.precision))
+    return (nq + nk) * (d + sizeof(float)) + 8 * std::max({nq * d, nk * d, values}) + values * sizeof(float);
   double rounded = nk * d, largest = nk * d;
   if (params.integer("queries") > 0) {
     rounded += nq * d;
@@ -232,8 +308,11 @@ double memory(const Params& params, const Shape& shape) {
 std::vector<std::string> caveats(const Params& params, const Shape& shape) {
   const Params inner = inner_of(params);
   auto all = entry_of(inner).caveats(inner, shape);
-  all.push_back("emulated: numbers are rounded to a grid and stay real, so that time and memory are those of " +
-                inner.spec() + " and more, at every bits");
+  if (in_integers(params, inner, shape.precision))
+    all.push_back("logits are products of integers of 8 bits (AVX-512 VNNI), at every bits; values stay real numbers");
+  else
+    all.push_back("emulated: numbers are rounded to a grid and stay real, so that time and memory are those of " +
+                  inner.spec() + " and more, at every bits");
   if (shape.mask.causal && !by_token(params))
     all.push_back(
         "under a causal mask scales and means are those of all keys: rows depend on later tokens by rounding");
@@ -241,19 +320,22 @@ std::vector<std::string> caveats(const Params& params, const Shape& shape) {
 }
 
 const bool registered = add(method<Quantised>({
-    .text = {.name = "quantised",
-             .printed = "Quantised",
-             .summary = "a method on keys, values and queries rounded to a grid of integers; emulated",
-             .formula = "method(q^, k^, v^), x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) of the numbers that "
-                        "share a scale",
-             .reference = "Zhang et al. 2024, SageAttention, arXiv:2410.02367; Liu et al. 2024, KIVI, "
-                          "arXiv:2402.02750",
-             .cost = "that of the method, and O(n (d + dv)) time and memory; emulated",
-             .family = "quantised",
-             .departure = "the grid is symmetric about 0, where KIVI's begins at the least number; weights after the "
-                          "softmax are not rounded, as SageAttention's are; blocks of queries and keys are of one "
-                          "length, where SageAttention has 128 and 64",
-             .aliases = {"quantized"}},
+    .text =
+        {.name = "quantised",
+         .printed = "Quantised",
+         .summary = "a method on keys, values and queries rounded to a grid of integers",
+         .formula = "method(q^, k^, v^), x^ = s round(x / s), s = max |x| / (2^(bits-1) - 1) of the numbers that "
+                    "share a scale",
+         .reference = "Zhang et al. 2024, SageAttention, arXiv:2410.02367; Liu et al. 2024, KIVI, "
+                      "arXiv:2402.02750",
+         .cost =
+             "that of the method, and O(n (d + dv)) time and memory; emulated, but for logits of 8 bits of softmax in "
+             "float (AVX-512 VNNI)",
+         .family = "quantised",
+         .departure = "the grid is symmetric about 0, where KIVI's begins at the least number; weights after the "
+                      "softmax are not rounded, as SageAttention's are; blocks of queries and keys are of one "
+                      "length, where SageAttention has 128 and 64",
+         .aliases = {"quantized"}},
     .parameters = {Parameter::specs("method", "[softmax]", "the method that gets the rounded numbers", "methods"),
                    Parameter::integer("bits", 8, "bits of a number of the keys", 2, 16),
                    Parameter::choice(

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include "harness/linalg/exp.hpp"
 #include "harness/linalg/rounding.hpp"
@@ -48,14 +50,46 @@ Matrix<T> transposed(const In<T>& X, const PanelOfRows& panel) {
   return Xt;
 }
 
-// One panel of the forward pass with its running maxima, sums and output.
+// The logits of a panel's queries: writes those of keys [j, j + tile.rows()) to a tile of keys x panel_width. Of
+// numbers in the scalar type, with a bias of each key if there are any.
 template <class T>
+class RealLogits {
+ public:
+  RealLogits(const Head<T>& head, std::span<const T> bias, const PanelOfRows& panel)
+      : K_(head.K), bias_(bias), Qt_(transposed(head.Q, panel)) {}
+  void operator()(Context& context, Index j, Out<T> tile) const {
+    multiply<T>(context, row_block(K_, j, tile.rows()), Qt_, tile);
+  }
+  bool biased() const { return !bias_.empty(); }
+  T bias(Index key) const { return bias_[static_cast<size_t>(key)]; }
+
+ private:
+  In<T> K_;
+  std::span<const T> bias_;
+  Matrix<T> Qt_;  // d x panel_width
+};
+
+class CodeLogits {
+ public:
+  CodeLogits(const Codes& Q, const Codes& K, const PanelOfRows& panel) : K_(K), Q_(Q, panel.row, panel.rows) {}
+  void operator()(Context& context, Index j, Out<float> tile) const { multiply_codes(context, K_, j, Q_, tile); }
+  static bool biased() { return false; }
+  static float bias(Index) { return 0; }
+
+ private:
+  static_assert(CodePanel::width == panel_width<float>);
+  const Codes& K_;
+  CodePanel Q_;
+};
+
+// One panel of the forward pass with its running maxima, sums and output.
+template <class T, class Logits>
 class Panel {
  public:
-  Panel(const Head<T>& head, Mask mask, Index row, Index rows, Out<T> out)
-      : rows_{row, rows, mask, head.K.rows()},
-        Qt_(transposed(head.Q, rows_)),
-        output_(row_block(out, row, rows)),
+  Panel(const PanelOfRows& rows, Logits logits, Out<T> out)
+      : rows_(rows),
+        logits_(std::move(logits)),
+        output_(row_block(out, rows.row, rows.rows)),
         maximum_(Columns<T>::Constant(lowest<T>)),
         sum_(Columns<T>::Zero()) {
     output_.setZero();
@@ -64,12 +98,12 @@ class Panel {
   Index needed() const { return rows_.needed(); }
 
   // Adds keys [j, j + tile.rows()).
-  void add(Context& context, const Head<T>& head, std::span<const T> bias, Index j, Out<T> tile) {
-    multiply<T>(context, row_block(head.K, j, tile.rows()), Qt_, tile);
+  void add(Context& context, const In<T>& V, Index j, Out<T> tile) {
+    logits_(context, j, tile);
     Columns<T> fresh = maximum_;
     for (Index k = 0; k < tile.rows(); ++k) {
       Row<T> logits(tile.row(k).data());
-      if (!bias.empty()) logits += bias[static_cast<size_t>(j + k)];
+      if (logits_.biased()) logits += logits_.bias(j + k);
       logits.head(rows_.first_that_sees(j + k)).setConstant(lowest<T>);
       fresh = fresh.max(logits);
     }
@@ -84,7 +118,7 @@ class Panel {
     }
     context.work.exps += static_cast<double>(tile.rows() * rows_.rows);
     round_to<T>(context.rounding(), tile);
-    transposed_multiply_add<T>(context, corner(tile, rows_.rows), row_block(head.V, j, tile.rows()), output_);
+    transposed_multiply_add<T>(context, corner(tile, rows_.rows), row_block(V, j, tile.rows()), output_);
   }
 
   void finish(std::span<T> log_normalisers) {
@@ -110,31 +144,51 @@ class Panel {
   }
 
   PanelOfRows rows_;
-  Matrix<T> Qt_;  // d x panel_width
+  Logits logits_;
   Out<T> output_;
   Columns<T> maximum_, sum_;
 };
+
+// logits_of(panel): those of its queries. fetch(first, count): keys that will be read next.
+template <class T, class Logits, class Fetch>
+void tiled(Index nq, const In<T>& V, Mask mask, Context& context, Out<T> out, std::span<T> log_normalisers,
+           const Logits& logits_of, const Fetch& fetch) {
+  context.for_blocks(nq, query_block, [&](Context& single, Index begin, Index count) {
+    Matrix<T> scratch(key_block, panel_width<T>);
+    std::vector<Panel<T, std::invoke_result_t<Logits, PanelOfRows>>> panels;
+    for (Index i = begin; i < begin + count; i += panel_width<T>) {
+      const PanelOfRows rows{i, std::min(panel_width<T>, begin + count - i), mask, V.rows()};
+      panels.emplace_back(rows, logits_of(rows), out);
+    }
+    const Index needed = panels.back().needed();
+    for (Index j = 0; j < needed; j += key_block) {
+      fetch(j + key_block, std::clamp<Index>(needed - j - key_block, 0, key_block));
+      for (auto& panel : panels)
+        if (const Index keys = std::min(key_block, panel.needed() - j); keys > 0)
+          panel.add(single, V, j, row_block(scratch, 0, keys));
+    }
+    for (auto& panel : panels) panel.finish(log_normalisers);
+  });
+}
 
 }  // namespace
 
 template <class T>
 void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Context& context, Out<T> out,
                    std::span<T> log_normalisers) {
-  context.for_blocks(head.Q.rows(), query_block, [&](Context& single, Index begin, Index count) {
-    Matrix<T> scratch(key_block, panel_width<T>);
-    std::vector<Panel<T>> panels;
-    for (Index i = begin; i < begin + count; i += panel_width<T>)
-      panels.emplace_back(head, mask, i, std::min(panel_width<T>, begin + count - i), out);
-    const Index needed = panels.back().needed();
-    for (Index j = 0; j < needed; j += key_block) {
-      const Index next = std::clamp<Index>(needed - j - key_block, 0, key_block);
-      fetch_during_products<T>({row_block(head.K, j + key_block, next), row_block(head.V, j + key_block, next)});
-      for (auto& panel : panels)
-        if (const Index keys = std::min(key_block, panel.needed() - j); keys > 0)
-          panel.add(single, head, bias, j, row_block(scratch, 0, keys));
-    }
-    for (auto& panel : panels) panel.finish(log_normalisers);
-  });
+  tiled<T>(
+      head.Q.rows(), head.V, mask, context, out, log_normalisers,
+      [&](const PanelOfRows& rows) { return RealLogits<T>(head, bias, rows); },
+      [&](Index first, Index count) {
+        fetch_during_products<T>({row_block(head.K, first, count), row_block(head.V, first, count)});
+      });
+}
+
+void tiled_softmax_of_codes(const Codes& Q, const Codes& K, const In<float>& V, Mask mask, Context& context,
+                            Out<float> out) {
+  tiled<float>(
+      Q.rows(), V, mask, context, out, {}, [&](const PanelOfRows& rows) { return CodeLogits(Q, K, rows); },
+      [&](Index first, Index count) { fetch_during_products<float>({row_block(V, first, count)}); });
 }
 
 template <class T>

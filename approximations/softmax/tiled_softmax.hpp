@@ -9,6 +9,7 @@
 #pragma once
 
 #include "harness/core/approximation.hpp"
+#include "harness/linalg/integer_products.hpp"
 
 namespace attnbench {
 
@@ -16,6 +17,10 @@ namespace attnbench {
 template <class T>
 void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Context& context, Out<T> out,
                    std::span<T> log_normalisers = {});
+
+// The same without a bias, for queries and keys that are codes: logits are integer sums. V: nk x dv.
+void tiled_softmax_of_codes(const Codes& Q, const Codes& K, const In<float>& V, Mask mask, Context& context,
+                            Out<float> out);
 
 // bias_gradient: nk entries to write, or empty.
 template <class T>

@@ -8,6 +8,7 @@
 #include "harness/claims/check.hpp"
 #include "harness/claims/estimate_claims.hpp"
 #include "harness/core/estimates.hpp"
+#include "harness/linalg/integer_products.hpp"
 #include "tests/cases.hpp"
 #include "tests/misuse.hpp"
 #include "tests/scores.hpp"
@@ -353,6 +354,32 @@ TEST_CASE("the wrapper is the inner method on rounded numbers: any method, and o
       CHECK(distance(out_of("quantised:[" + spec + "],bits=16,granularity=token", on_grid, mask),
                      out_of(inner, on_grid, mask)) < 1e-9);
       CHECK(distance(out_of(spec, problem, mask), out_of(inner, problem, mask)) > seen);
+    }
+}
+
+TEST_CASE("logits of integers in float are those of the rounded numbers in double", "[methods]") {
+  const TestHead problem = gaussian(300, 10);
+  const HeadData<float> head = problem.head.cast<float>();
+  for (const std::string options :
+       {"granularity=token", "granularity=tensor", "block=50", "block=50,smooth=true", "block=7,bits=3,values=4",
+        "granularity=token,bits=5,smooth=true", "granularity=channel"})
+    for (const Mask& mask : {Mask{}, Mask{.causal = true}, Mask{.keys = 200}}) {
+      INFO(options << ", " << to_string(mask));
+      const std::string spec = "quantised:queries=8," + options;
+      Shape shape = problem.shape;
+      shape.mask = mask;
+      const auto method = draw_method<float>(Params("methods", spec), shape, problem);
+      Matrix<float> out(300, 4);
+      Context context;
+      method->attend(head.view(), mask, context, out);
+      // Numbers that are rounded to float lie on the other side of a half, here and there: a step of the grid in one of
+      // ten products.
+      CHECK(distance(out.cast<double>(), out_of(spec, problem, mask)) < 2e-4);
+      CHECK(distance(out.cast<double>(), out_of("softmax", problem, mask)) > seen);
+      shape.precision = Precision::f32;
+      const auto caveats = find<MethodEntry>("quantised").caveats(Params("methods", spec), shape);
+      const bool in_integers = integer_products_are_fast && options != "granularity=channel";
+      CHECK_THAT(caveats.at(0), ContainsSubstring(in_integers ? "products of integers" : "emulated"));
     }
 }
 

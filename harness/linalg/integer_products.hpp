@@ -1,0 +1,55 @@
+// Products of integers of 8 bits, as quantised queries and keys have them.
+//   x_il = scale_i code_il, -127 <= code <= 127;  q.k = scale_q scale_k (code_q . code_k), whose sum is exact
+// Processors with AVX-512 VNNI multiply and add 64 pairs in one instruction, four times as many as pairs of float; the
+// sums are the same integers elsewhere, slower than products of float (integer_products_are_fast).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/linalg/context.hpp"
+
+namespace attnbench {
+
+extern const bool integer_products_are_fast;
+
+// Rows of codes, each with a scale.
+class Codes {
+ public:
+  Codes(Index rows, Index cols)
+      : rows_(rows), cols_(cols), stride_((cols + 3) / 4 * 4), numbers_(static_cast<size_t>(rows * stride_), 0) {
+    scales.assign(static_cast<size_t>(rows), 0);
+  }
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  Index stride() const { return stride_; }  // a multiple of 4; codes beyond the columns are 0
+  std::int8_t* row(Index i) { return numbers_.data() + i * stride_; }
+  const std::int8_t* row(Index i) const { return numbers_.data() + i * stride_; }
+
+  std::vector<float> scales;  // of each row
+
+ private:
+  Index rows_, cols_, stride_;
+  std::vector<std::int8_t> numbers_;
+};
+
+// Up to 64 rows of codes as the right side of products: four codes of each row, then the next four.
+class CodePanel {
+ public:
+  static constexpr Index width = 64;
+  // Rows [first, first + count) of the codes; other columns of products are 0.
+  CodePanel(const Codes& codes, Index first, Index count);
+
+ private:
+  friend void multiply_codes(Context&, const Codes&, Index, const CodePanel&, Out<float>);
+  Index cols_, stride_;
+  std::vector<std::int8_t> numbers_;  // stride / 4 x width x 4
+  std::vector<std::int32_t> sums_;    // of the codes of each row
+  std::vector<float> scales_;
+};
+
+// Row t of the products (count x width): q.k of row first + t of K with each row of the panel, rounded to float once
+// for the sum and once for each scale.
+void multiply_codes(Context& context, const Codes& K, Index first, const CodePanel& Q, Out<float> products);
+
+}  // namespace attnbench
