@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/core/torch_place.hpp"
+#include "harness/machine/counters.hpp"
 #include "harness/machine/device_facts.hpp"
 #include "harness/machine/peak_memory.hpp"
 
@@ -74,6 +76,19 @@ void record_memory(Member& member, const std::string& spec, Recorder& record) {
     record.note("no peak memory: /proc/self/clear_refs, which resets it, cannot be written here");
   if (told && !told->backend.empty())
     record.note(fmt::format("{} was computed by the backend {}", spec, told->backend));
+}
+
+// Of a call after another one, so that caches hold what they can.
+void record_events(Member& member, Recorder& record) {
+  if (!Counters(hardware_events()).available()) return;
+  member.subject->call();
+  const Counters counters(hardware_events());
+  member.subject->call();
+  const auto counts = counters.counts();
+  if (!counts) return;
+  record.scalar("instructions", "1", counts->at(0));
+  record.scalar("cycles", "1", counts->at(1));
+  record.scalar("cache_misses", "1", counts->at(2));
 }
 
 // a over b, block by block.
@@ -167,7 +182,12 @@ std::vector<Metric> turn_metrics() {
        "when the blocks began, in seconds since 1970: of cells that share it, the same blocks are of the same moment"},
       {"peer_seconds", "s", "seconds per call of the peer, where one was given"},
       {"peer_speedup", "1", "seconds of the peer over seconds, in the same block"},
-      {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"}};
+      {"peak_bytes", "B", "peak memory of an untimed call beyond inputs and output, in resident pages"},
+      {"instructions", "1",
+       "of an untimed call, in user mode, where the system counts events of the processor; most virtual machines do "
+       "not"},
+      {"cycles", "1", "likewise"},
+      {"cache_misses", "1", "reads that no cache had, likewise"}};
 }
 
 TimedMember::TimedMember(const Timing& timing, const Task& task)
@@ -215,6 +235,7 @@ void TimedMember::record(const Surroundings& around, Recorder& record) {
   record.scalar("session", "s", around.session);
   record_handovers(own_, task_.cell.method.spec(), record);
   record_memory(own_, task_.cell.method.spec(), record);
+  if (!computes_on_device(task_.cell.method)) record_events(own_, record);
   own_.subject->record(record);
   if (timing_.record) timing_.record(task_, own_, record);
 }

@@ -1,13 +1,17 @@
 // Turns, rooflines and peak memory. Nothing here asserts how long something takes: only what follows from times.
+#include <linux/perf_event.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <boost/random/normal_distribution.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
 
+#include "harness/machine/counters.hpp"
 #include "harness/machine/load.hpp"
 #include "harness/machine/peak_memory.hpp"
 #include "harness/random/streams.hpp"
@@ -348,6 +352,32 @@ TEST_CASE("the last rise through one lies between two points, in logarithms", "[
   CHECK(rise({0.25, 0.5, 1, 4}) == Approx(64));
   CHECK(rise({1, 1, 2, 4}) == 0);
   CHECK(rise({2, 2, 2, 0.9}) == std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("events are counted in this thread and in those that it starts, or not at all", "[unit]") {
+  const CountedEvent faults{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}, unknown{PERF_TYPE_SOFTWARE, 1 << 20};
+  CHECK_FALSE(Counters({faults, unknown}).available());
+  CHECK_FALSE(Counters({unknown}).counts());
+  const Counters counters({faults});
+  if (!counters.available()) {
+    // A system that lets no process count: it says so by these errors alone.
+    CHECK((errno == EACCES || errno == EPERM || errno == ENOSYS));
+    return;
+  }
+  constexpr size_t pages = 200, bytes = 4096;
+  const auto touch = [] {
+    void* memory = mmap(nullptr, pages * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    madvise(memory, pages * bytes, MADV_NOHUGEPAGE);
+    for (size_t page = 0; page < pages; ++page) static_cast<volatile char*>(memory)[page * bytes] = 1;
+    munmap(memory, pages * bytes);
+  };
+  const double before = counters.counts().value().at(0);
+  touch();
+  const double here = counters.counts().value().at(0);
+  CHECK(here - before >= pages);
+  std::thread(touch).join();
+  CHECK(counters.counts().value().at(0) - here >= pages);
 }
 
 }  // namespace attnbench::timing_test
