@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -544,6 +545,23 @@ def without(report: bytes, spec: str) -> bytes:
     made = json.loads(report)
     made["subjects"] = [subject for subject in made["subjects"] if subject["spec"] != spec]
     return json.dumps(made).encode()
+
+
+class SuitesTest(unittest.TestCase):
+    def test_the_conditions_of_a_suite_are_those_that_the_program_measures(self) -> None:
+        """A condition that moved, as by a new recorded row, refuses every bundle, after all has been measured."""
+        root = HERE.parents[2]
+        suites = sorted((root / "experiments/suites").glob("*.json"))
+        self.assertTrue(suites)
+        for path in suites:
+            with self.subTest(suite=path.stem), tempfile.TemporaryDirectory() as folder:
+                pin = [str(root / "scripts/leaderboard/pin_suite.py"), str(Path(folder) / path.name)]
+                shutil.copy(path, folder)
+                subprocess.run([*pin, "--program", str(PROGRAM)], check=True, capture_output=True)
+                found, published = (read_suite(at).baseline for at in (Path(folder) / path.name, path))
+                self.assertEqual(sorted(found), sorted(published))
+                for condition, value in published.items():
+                    self.assertTrue(math.isclose(value, found[condition], rel_tol=1e-6) or value != value, condition)
 
 
 if __name__ == "__main__":
