@@ -104,9 +104,7 @@ void write_codes(Out<double> X, Index first, Granularity granularity, Index bloc
     if (scale == 0) return;
     for (Index i = 0; i < part.rows(); ++i) {
       const Integers numbers = codes_of(row_block(part, i, 1), scale, bits);
-      const Index row = first + begin + i;
-      codes.scales[static_cast<size_t>(row)] = static_cast<float>(scale);
-      for (Index l = 0; l < numbers.size(); ++l) codes.row(row)[l] = static_cast<std::int8_t>(numbers[l]);
+      codes.set(first + begin + i, {numbers.data(), static_cast<size_t>(numbers.size())}, scale);
     }
   });
 }

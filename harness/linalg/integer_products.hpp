@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "harness/linalg/context.hpp"
@@ -13,24 +14,25 @@ namespace attnbench {
 
 extern const bool integer_products_are_fast;
 
-// Rows of codes, each with a scale.
+// Rows of codes, each with a scale. All are 0 at first.
 class Codes {
  public:
-  Codes(Index rows, Index cols)
-      : rows_(rows), cols_(cols), stride_((cols + 3) / 4 * 4), numbers_(static_cast<size_t>(rows * stride_), 0) {
-    scales.assign(static_cast<size_t>(rows), 0);
-  }
-  Index rows() const { return rows_; }
+  Codes(Index rows, Index cols);
+  Index rows() const { return std::ssize(scales_); }
   Index cols() const { return cols_; }
   Index stride() const { return stride_; }  // a multiple of 4; codes beyond the columns are 0
-  std::int8_t* row(Index i) { return numbers_.data() + i * stride_; }
-  const std::int8_t* row(Index i) const { return numbers_.data() + i * stride_; }
 
-  std::vector<float> scales;  // of each row
+  // integers: `cols` whole numbers from -127 to 127.
+  void set(Index row, std::span<const double> integers, double scale);
+  const std::int8_t* row(Index i) const { return numbers_.data() + i * stride_; }
+  float scale(Index i) const { return scales_[static_cast<size_t>(i)]; }
+  std::int32_t sum(Index i) const { return sums_[static_cast<size_t>(i)]; }  // of the codes of a row
 
  private:
-  Index rows_, cols_, stride_;
+  Index cols_, stride_;
   std::vector<std::int8_t> numbers_;
+  std::vector<float> scales_;
+  std::vector<std::int32_t> sums_;
 };
 
 // Up to 64 rows of codes as the right side of products: four codes of each row, then the next four.
@@ -42,9 +44,8 @@ class CodePanel {
 
  private:
   friend void multiply_codes(Context&, const Codes&, Index, const CodePanel&, Out<float>);
-  Index cols_, stride_;
-  std::vector<std::int8_t> numbers_;  // stride / 4 x width x 4
-  std::vector<std::int32_t> sums_;    // of the codes of each row
+  Index cols_;
+  std::vector<std::uint8_t> numbers_;  // stride / 4 x width x 4, each code raised by 128
   std::vector<float> scales_;
 };
 

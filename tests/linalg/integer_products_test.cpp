@@ -14,10 +14,12 @@ Codes drawn(Generator& generator, Index rows, Index cols) {
   Codes codes(rows, cols);
   const Matrix<double> u = uniform_numbers(generator, rows, cols + 1);
   for (Index i = 0; i < rows; ++i) {
-    codes.scales[static_cast<size_t>(i)] = static_cast<float>(std::exp2(std::floor(6 * u(i, cols)) - 3));
-    for (Index l = 0; l < cols; ++l)
-      codes.row(i)[l] =
-          static_cast<std::int8_t>((i + l) % 5 == 0 ? (l % 2 == 0 ? 127 : -127) : std::floor(255 * u(i, l)) - 127);
+    std::vector<double> row;
+    for (Index l = 0; l < cols; ++l) {
+      const double end = l % 2 == 0 ? 127 : -127;
+      row.push_back((i + l) % 5 == 0 ? end : std::floor(255 * u(i, l)) - 127);
+    }
+    codes.set(i, row, std::exp2(std::floor(6 * u(i, cols)) - 3));
   }
   return codes;
 }
@@ -40,9 +42,7 @@ TEST_CASE("products of integers are those of plain loops to the last bit", "[lin
           for (Index i = 0; i < CodePanel::width; ++i) {
             double sum = 0;
             for (Index l = 0; i < queries && l < cols; ++l) sum += K.row(3 + j)[l] * Q.row(2 + i)[l];
-            const double scale = i < queries ? double{K.scales[static_cast<size_t>(3 + j)]} *
-                                                   double{Q.scales[static_cast<size_t>(2 + i)]}
-                                             : 0;
+            const double scale = i < queries ? double{K.scale(3 + j)} * double{Q.scale(2 + i)} : 0;
             wrong += products(j, i) == static_cast<float>(sum * scale) ? 0 : 1;
           }
         CHECK(wrong == 0);
