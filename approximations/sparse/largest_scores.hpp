@@ -58,7 +58,7 @@ class LargestScores {
     const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> all(scores.data(), std::ssize(scores));
     const T least = all.template minCoeff<Eigen::PropagateNaN>();
     const T scale = static_cast<T>(bins - 1) / (all.template maxCoeff<Eigen::PropagateNaN>() - least);
-    if (!std::isfinite(scale)) return false;
+    if (!(scale > 0 && std::isfinite(scale))) return false;               // 0 where a score is infinite
     const auto place = [&](T score) { return (score - least) * scale; };  // does not fall as the score rises
     std::array<std::uint32_t, bins> in_bin{};
     for (const T score : scores) ++in_bin[static_cast<size_t>(place(score))];
