@@ -102,7 +102,7 @@ const bool long_context_bits = add({"long-context-bits",
                                     costs({}),
                                     {{read_few, measured, {0.1, 0.1, 0.1, 0.1, 0.3, 0.3, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7}},
                                      {chosen_lose_less, holds, {-0.2}},
-                                     {rounded, measured, {0.7, 0.7, 0.7, 0.7, 0.2, 0.2, 0.002, 0.7, 0.7}},
+                                     {rounded, measured, {0.7, 0.7, 0.7, 0.7, 0.2, 0.2, 0.002, 0.7}},
                                      {four_bits, holds, {0.002}},
                                      {recurrent, measured, {0.7}}}}) &&
                                add({"long-context-bits",
