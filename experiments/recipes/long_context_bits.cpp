@@ -155,12 +155,12 @@ void write(Recipe& recipe) {
   judge_values(recipe, all, "a recurrence in place of softmax", recurrences());
 }
 
-const bool registered = add(
-    RecipeEntry{.text = {.name = "long-context-bits",
-                         .summary = "Bits per byte that selected keys, quantised caches and recurrences cost a model",
-                         .formula = "What do the methods of long contexts cost a model that was not trained with them?",
-                         .reference = "Tang et al. 2024, arXiv:2406.10774; Zandieh et al. 2025, arXiv:2504.19874"},
-                .write = write});
+const bool registered = add(RecipeEntry{
+    .text = {.name = "long-context-bits",
+             .summary = "Bits per byte that selected keys, quantised caches and recurrences cost a model",
+             .formula = "How many bits do methods of long contexts cost a model that was not trained with them?",
+             .reference = "Tang et al. 2024, arXiv:2406.10774; Zandieh et al. 2025, arXiv:2504.19874"},
+    .write = write});
 
 }  // namespace
 }  // namespace attnbench::long_context_bits_recipe
