@@ -71,7 +71,7 @@ Integers codes_of(const In<double>& row, double scale, Index bits) {
 
 // Calls body(part, scale) for the numbers that share a scale. granularity: not channel, whose parts are columns.
 template <class Body>
-void for_scales(Out<double> X, Granularity granularity, Index block, Index bits, const Body& body) {
+void for_scales(const Out<double>& X, Granularity granularity, Index block, Index bits, const Body& body) {
   Index together = block;
   if (granularity == Granularity::tensor) together = std::max<Index>(1, X.rows());
   if (granularity == Granularity::token) together = 1;
@@ -95,12 +95,12 @@ void round_rows(Out<double> X, Granularity granularity, Index block, Index bits)
     return;
   }
   for_scales(X, granularity, block, bits,
-             [&](Index, Out<double> part, double scale) { round_to_grid(part, scale, bits); });
+             [&](Index, const Out<double>& part, double scale) { round_to_grid(part, scale, bits); });
 }
 
 // The codes of rows [0, X.rows()) of all, which become rows `first` and later of them.
-void write_codes(Out<double> X, Index first, Granularity granularity, Index block, Index bits, Codes& codes) {
-  for_scales(X, granularity, block, bits, [&](Index begin, Out<double> part, double scale) {
+void write_codes(const Out<double>& X, Index first, Granularity granularity, Index block, Index bits, Codes& codes) {
+  for_scales(X, granularity, block, bits, [&](Index begin, const Out<double>& part, double scale) {
     if (scale == 0) return;
     for (Index i = 0; i < part.rows(); ++i) {
       const Integers numbers = codes_of(row_block(part, i, 1), scale, bits);
@@ -246,7 +246,7 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
   }
 
   // The mean of the keys, if they are less it, adds the same number to all logits of a row.
-  void attend_in_integers(const Head<float>& head, Mask mask, Context& context, Out<float> out) const {
+  void attend_in_integers(const Head<float>& head, Mask mask, Context& context, const Out<float>& out) const {
     const Index nq = head.Q.rows(), queries = unpadded_queries(nq, mask);
     const Index keys = Mask{.keys = mask.keys}.visible(0, head.K.rows());
     Codes of_queries(nq, head.Q.cols()), of_keys(head.K.rows(), head.K.cols());

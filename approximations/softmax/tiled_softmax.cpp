@@ -72,7 +72,7 @@ class RealLogits {
 class CodeLogits {
  public:
   CodeLogits(const Codes& Q, const Codes& K, const PanelOfRows& panel) : K_(K), Q_(Q, panel.row, panel.rows) {}
-  void operator()(Context& context, Index j, Out<float> tile) const { multiply_codes(context, K_, j, Q_, tile); }
+  void operator()(Context& context, Index j, const Out<float>& tile) const { multiply_codes(context, K_, j, Q_, tile); }
   static bool biased() { return false; }
   static float bias(Index) { return 0; }
 
@@ -151,7 +151,7 @@ class Panel {
 
 // logits_of(panel): those of its queries. fetch(first, count): keys that will be read next.
 template <class T, class Logits, class Fetch>
-void tiled(Index nq, const In<T>& V, Mask mask, Context& context, Out<T> out, std::span<T> log_normalisers,
+void tiled(Index nq, const In<T>& V, Mask mask, Context& context, const Out<T>& out, std::span<T> log_normalisers,
            const Logits& logits_of, const Fetch& fetch) {
   context.for_blocks(nq, query_block, [&](Context& single, Index begin, Index count) {
     Matrix<T> scratch(key_block, panel_width<T>);
@@ -185,7 +185,7 @@ void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Cont
 }
 
 void tiled_softmax_of_codes(const Codes& Q, const Codes& K, const In<float>& V, Mask mask, Context& context,
-                            Out<float> out) {
+                            const Out<float>& out) {
   tiled<float>(
       Q.rows(), V, mask, context, out, {}, [&](const PanelOfRows& rows) { return CodeLogits(Q, K, rows); },
       [&](Index first, Index count) { fetch_during_products<float>({row_block(V, first, count)}); });

@@ -20,7 +20,7 @@ void tiled_softmax(const Head<T>& head, Mask mask, std::span<const T> bias, Cont
 
 // The same without a bias, for queries and keys that are codes: logits are integer sums. V: nk x dv.
 void tiled_softmax_of_codes(const Codes& Q, const Codes& K, const In<float>& V, Mask mask, Context& context,
-                            Out<float> out);
+                            const Out<float>& out);
 
 // bias_gradient: nk entries to write, or empty.
 template <class T>
