@@ -187,7 +187,8 @@ TEST_CASE("the published rotation of QJL makes logits too large by a factor of d
 
 TEST_CASE("QJL and TurboQuant pass the claim on logits, and the published rotation fails it", "[statistics]") {
   const auto outcome = [](const char* spec) {
-    const EstimatePlans plans = plan_estimate_claims(subject_of(Params("methods", spec)), 1);
+    const Subject subject = subject_of(Params("methods", spec));  // the plans refer to it
+    const EstimatePlans plans = plan_estimate_claims(subject, 1);
     Context context;
     const double bound = z_threshold(1e-6, std::max(1.0, plans.tests()));
     return deciding(of_claim(test_estimate_claims(plans, bound, default_work, context), "mean-logits")).outcome;
