@@ -85,6 +85,18 @@ class Readme(unittest.TestCase):
                 self.assertTrue(NUMBER.search(row.numbers), row)
                 self.assertTrue(any(supports(verdict, row) for verdict in self.verdicts), row)
 
+    def test_the_reference_has_every_recipe_that_judges(self) -> None:
+        judged = {verdict["recipe"] for verdict in self.verdicts}
+        sources = [path.read_text(encoding="utf-8") for path in (ROOT / "experiments/recipes").glob("*.cpp")]
+        names = {
+            name
+            for source in sources
+            if "judge" in source
+            for name in re.findall(r'RecipeEntry\{\s*\.text = \{\.name = "([^"]+)"', source)
+        }
+        self.assertGreater(len(names), 80)
+        self.assertEqual(sorted(names - judged), [])
+
     def test_each_number_of_the_page_about_promises_is_that_of_a_verdict(self) -> None:
         rows = rows_of((ROOT / "docs/promises.md").read_text(encoding="utf-8"))
         self.assertGreaterEqual(len(rows), 20)
