@@ -24,7 +24,7 @@ try:
 except ImportError:
     torch = None
 
-SUMMED_ROWS = 64  # rows whose keys are gathered, or whose logits are held, at once
+ROWS_TOGETHER = 64  # rows whose keys are gathered, or whose logits are held, at once
 
 
 @dataclass
@@ -54,8 +54,8 @@ def chosen(g: Given, keys_of: Callable[[int, int], Tensor], log_counts: bool = F
     """Softmax over keys of each row's own. keys_of(begin, end): [heads, rows, k]. log_counts: keys may be drawn twice."""
     heads, n, d = g.q.shape
     out = torch.empty(heads, n, g.v.shape[-1])
-    for begin in range(0, n, SUMMED_ROWS):
-        end = min(n, begin + SUMMED_ROWS)
+    for begin in range(0, n, ROWS_TOGETHER):
+        end = min(n, begin + ROWS_TOGETHER)
         keys, rows = keys_of(begin, end), g.q[:, begin:end]
         if g.gather:
             of_head = torch.arange(heads)[:, None, None]
