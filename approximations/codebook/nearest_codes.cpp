@@ -73,11 +73,10 @@ std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& 
   if (X.rows() == 1) return {nearest_code<T>(context, X, centres, half_norms)};  // one token (decoding) needs no panel
   PerRow<Index> nearest(X.rows());
   context.for_blocks(X.rows(), block_rows, [&](Context& single, Index begin, Index count) {
-    Matrix<T> tile(code_block, panel_width<T>), Xt(X.cols(), panel_width<T>);
+    Matrix<T> tile(code_block, panel_width<T>);
     for (Index row = begin; row < begin + count; row += panel_width<T>) {
       const Index vectors = std::min(panel_width<T>, begin + count - row);
-      if (vectors < panel_width<T>) Xt.setZero();
-      Xt.leftCols(vectors) = row_block(X, row, vectors).transpose();
+      const Matrix<T> Xt = transposed<T>(row_block(X, row, vectors), panel_width<T>);
       Best<T> best;
       for (Index y = 0; y < centres.rows(); y += code_block) {
         const auto scores = row_block(tile, 0, std::min(code_block, centres.rows() - y));

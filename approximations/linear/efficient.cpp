@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "approximations/linear/linear_cost.hpp"
+#include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -92,9 +93,9 @@ class Efficient final : public Approximation<T>, public Factored<T>, public Rows
     const Out<T> seen = row_block(weights, 0, keys);
     row_block(weights, 0, keys) = channels_.factor() * row_block(K, 0, keys);
     PerRow<T> maxima(K.cols(), -std::numeric_limits<T>::infinity()), sums(std::ssize(maxima), T(0));
-    raise_to_column_maxima<T>(seen, maxima);
-    exponentiate_columns<T>(context, seen, maxima);
-    add_column_sums<T>(seen, sums);
+    raise_to_column_maxima<T>(seen, {}, maxima);
+    for (T& maximum : maxima) maximum = -maximum;
+    exponentiate<T>(context, seen, {}, maxima, sums);
     for (Index c = 0; c < K.cols() && keys > 0; ++c) weights.col(c) /= sums[c];
     return weights;
   }

@@ -5,9 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "approximations/softmax/running_softmax.hpp"
 #include "harness/linalg/exp.hpp"
-#include "harness/linalg/rounding.hpp"
-#include "harness/linalg/rows.hpp"
 
 namespace attnbench {
 
@@ -16,7 +15,8 @@ namespace {
 // Tiles are keys x queries: maxima and sums over keys then run down columns, one SIMD vector of queries at a time, and
 // the kernel of products.cpp can read all operands in place, without packing.
 constexpr Index query_block = 256;  // queries in one thread's block; its panels share the keys in the cache
-constexpr Index key_block = 128;
+// A multiple of the six rows of the product kernel; with it a tile stays in the first-level cache.
+constexpr Index key_block = 96;
 template <class T>
 constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // queries
 
@@ -44,10 +44,8 @@ struct PanelOfRows {
 
 // X^T for the rows of a panel, d x panel_width; columns without a row are 0.
 template <class T>
-Matrix<T> transposed(const In<T>& X, const PanelOfRows& panel) {
-  Matrix<T> Xt = Matrix<T>::Zero(X.cols(), panel_width<T>);
-  Xt.leftCols(panel.rows) = row_block(X, panel.row, panel.rows).transpose();
-  return Xt;
+Matrix<T> columns_of(const In<T>& X, const PanelOfRows& panel) {
+  return transposed<T>(row_block(X, panel.row, panel.rows), panel_width<T>);
 }
 
 // The logits of a panel's queries: writes those of keys [j, j + tile.rows()) to a tile of keys x panel_width. Of
@@ -56,12 +54,14 @@ template <class T>
 class RealLogits {
  public:
   RealLogits(const Head<T>& head, std::span<const T> bias, const PanelOfRows& panel)
-      : K_(head.K), bias_(bias), Qt_(transposed(head.Q, panel)) {}
+      : K_(head.K), bias_(bias), Qt_(columns_of(head.Q, panel)) {}
   void operator()(Context& context, Index j, Out<T> tile) const {
     multiply<T>(context, row_block(K_, j, tile.rows()), Qt_, tile);
   }
-  bool biased() const { return !bias_.empty(); }
-  T bias(Index key) const { return bias_[static_cast<size_t>(key)]; }
+  // Of keys [j, j + count), or empty.
+  std::span<const T> bias(Index j, Index count) const {
+    return bias_.empty() ? bias_ : bias_.subspan(static_cast<size_t>(j), static_cast<size_t>(count));
+  }
 
  private:
   In<T> K_;
@@ -73,8 +73,7 @@ class CodeLogits {
  public:
   CodeLogits(const Codes& Q, const Codes& K, const PanelOfRows& panel) : K_(K), Q_(Q, panel.row, panel.rows) {}
   void operator()(Context& context, Index j, const Out<float>& tile) const { multiply_codes(context, K_, j, Q_, tile); }
-  static bool biased() { return false; }
-  static float bias(Index) { return 0; }
+  static std::span<const float> bias(Index, Index) { return {}; }
 
  private:
   static_assert(CodePanel::width == panel_width<float>);
@@ -82,71 +81,42 @@ class CodeLogits {
   CodePanel Q_;
 };
 
-// One panel of the forward pass with its running maxima, sums and output.
+// One panel of the forward pass.
 template <class T, class Logits>
 class Panel {
  public:
   Panel(const PanelOfRows& rows, Logits logits, Out<T> out)
-      : rows_(rows),
-        logits_(std::move(logits)),
-        output_(row_block(out, rows.row, rows.rows)),
-        maximum_(Columns<T>::Constant(lowest<T>)),
-        sum_(Columns<T>::Zero()) {
-    output_.setZero();
+      : rows_(rows), logits_(std::move(logits)), softmax_(row_block(out, rows.row, rows.rows)) {
+    row_block(out, rows.row, rows.rows).setZero();
   }
 
   Index needed() const { return rows_.needed(); }
 
   // Adds keys [j, j + tile.rows()).
   void add(Context& context, const In<T>& V, Index j, Out<T> tile) {
+    const auto bias = logits_.bias(j, tile.rows());
     logits_(context, j, tile);
-    Columns<T> fresh = maximum_;
-    for (Index k = 0; k < tile.rows(); ++k) {
-      Row<T> logits(tile.row(k).data());
-      if (logits_.biased()) logits += logits_.bias(j + k);
-      logits.head(rows_.first_that_sees(j + k)).setConstant(lowest<T>);
-      fresh = fresh.max(logits);
-    }
-    rescale(fresh);
-    // A query that has seen no key may use any finite maximum: its weights are set to 0 below.
-    const Columns<T> shift = (maximum_ == lowest<T>).select(T(0), maximum_);
-    for (Index k = 0; k < tile.rows(); ++k) {
-      Row<T> weights(tile.row(k).data());
-      weights = exponential(weights - shift);
-      weights.head(rows_.first_that_sees(j + k)).setZero();
-      sum_ += weights;
-    }
+    for (Index k = tile.rows() - 1; k >= 0 && rows_.first_that_sees(j + k) > 0; --k)
+      tile.row(k).head(rows_.first_that_sees(j + k)).setConstant(softmax_.none);
+    softmax_.raise(tile, 0, bias);
+    softmax_.rescale();
+    softmax_.weigh(context, tile, 0, bias);
     context.work.exps += static_cast<double>(tile.rows() * rows_.rows);
-    round_to<T>(context.rounding(), tile);
-    transposed_multiply_add<T>(context, corner(tile, rows_.rows), row_block(V, j, tile.rows()), output_);
+    const In<T> weights(tile.data(), tile.rows(), rows_.rows, tile.cols());
+    transposed_multiply_add<T>(context, weights, row_block(V, j, tile.rows()), softmax_.output());
   }
 
   void finish(std::span<T> log_normalisers) {
-    for (Index i = 0; i < rows_.rows; ++i) {
-      if (sum_[i] > 0) output_.row(i) *= 1 / sum_[i];
-      if (!log_normalisers.empty())
-        log_normalisers[static_cast<size_t>(rows_.row + i)] = maximum_[i] + std::log(sum_[i]);
-    }
+    softmax_.finish();
+    if (log_normalisers.empty()) return;
+    for (Index i = 0; i < rows_.rows; ++i)
+      log_normalisers[static_cast<size_t>(rows_.row + i)] = softmax_.maximum(i) + std::log(softmax_.sum(i));
   }
 
  private:
-  static In<T> corner(const Out<T>& tile, Index columns) { return {tile.data(), tile.rows(), columns, tile.cols()}; }
-
-  void rescale(const Columns<T>& fresh) {
-    if ((fresh == maximum_).all()) return;
-    for (Index i = 0; i < rows_.rows; ++i) {
-      if (fresh[i] == maximum_[i]) continue;
-      const T factor = std::exp(maximum_[i] - fresh[i]);
-      sum_[i] *= factor;
-      output_.row(i) *= factor;
-    }
-    maximum_ = fresh;
-  }
-
   PanelOfRows rows_;
   Logits logits_;
-  Out<T> output_;
-  Columns<T> maximum_, sum_;
+  RunningSoftmax<T> softmax_;
 };
 
 // logits_of(panel): those of its queries. fetch(first, count): keys that will be read next.
@@ -203,7 +173,7 @@ void tiled_softmax_backward(const Head<T>& head, Mask mask, std::span<const T> b
   Matrix<T> weights_memory(key_block, panel_width<T>), gradient_memory(key_block, panel_width<T>);
   for (Index begin = 0; begin < nq; begin += panel_width<T>) {
     const PanelOfRows panel{begin, std::min(panel_width<T>, nq - begin), mask, nk};
-    const Matrix<T> Qt = transposed(head.Q, panel), Gt = transposed(G, panel);
+    const Matrix<T> Qt = columns_of(head.Q, panel), Gt = columns_of(G, panel);
     const In<T> Q = row_block(head.Q, begin, panel.rows), G_rows = row_block(G, begin, panel.rows);
     Columns<T> log_normaliser = Columns<T>::Zero(), along_out = Columns<T>::Zero();  // G_i.out_i
     for (Index i = 0; i < panel.rows; ++i) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "approximations/softmax/key_value_cache.hpp"
+#include "approximations/softmax/running_softmax.hpp"
 #include "approximations/sparse/tile_columns.hpp"
 #include "approximations/sparse/window_eviction.hpp"
 #include "harness/linalg/exp.hpp"
@@ -25,6 +27,9 @@ IndexRun run_between(Index begin, Index end, Index first, Index step) {
 namespace {
 
 constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
+// Tiles of at least so many rows are laid out as keys x rows: products then read keys and values in place, and leave
+// out what the rows do not see. Of fewer rows, a vector would be empty mostly.
+constexpr Index wide_rows = 8, wide_columns = 256;
 // Several rows' product with few keys costs more than copying these keys. Where the runs of a tile are shorter than
 // this in the mean, its keys and values are packed first, so many at a time. (evict at a tenth of softmax's FLOPs, n =
 // 4096: 2.2 times as fast. A single row took longer so.)
@@ -32,9 +37,6 @@ constexpr Index short_run = 8, packed_rows = 4, packed_columns = 512;
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
 
-// Entries of a vector register.
-template <class T>
-constexpr Index lanes = 64 / static_cast<Index>(sizeof(T));
 template <class T>
 using Entries = Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>>;
 
@@ -87,13 +89,14 @@ class TileSoftmax {
     fetch_next(rows);
     const auto runs = std::ssize(columns_.runs());
     packed_ = rows.count >= packed_rows && runs > 1 && columns_.width() < short_run * runs;
+    if (rows.count >= wide_rows) return add_wide(context, rows, alone);
     const Index most = packed_ ? packed_columns : tile_columns;
     const bool one_piece = columns_.width() <= most;
     if (alone && !one_piece) view(out_, rows).setZero();
     for (Index column = 0; column < columns_.width(); column += most) {
       piece_ = {column, std::min(column + most, columns_.width())};
       const Out<T> W = weights(rows.count);
-      if (packed_) pack(W);
+      if (packed_) pack();
       logits(context, rows, W);
       if (alone && one_piece) {
         for (Index r = 0; r < rows.count; ++r) normalise(context, rows.first + r * rows.step, r, W);
@@ -143,32 +146,138 @@ class TileSoftmax {
     return {memory_.data(), rows, columns, stride};
   }
 
-  // Calls body(keys, columns of W) for each run of the piece.
+  // Calls body(keys, their first column in the piece) for each run of the piece.
   template <class Body>
-  void for_runs(const Out<T>& W, const Body& body) const {
+  void for_runs(const Body& body) const {
     for (size_t u = 0; u < columns_.runs().size(); ++u) {
       const IndexRun& run = columns_.runs()[u];
       const Index base = columns_.columns()[u];
       const Index begin = std::max(base, piece_.begin), end = std::min(base + run.count, piece_.end);
-      if (begin >= end) continue;
-      body(IndexRun{run.first + (begin - base) * run.step, end - begin, run.step},
-           Out<T>(const_cast<T*>(W.data()) + begin - piece_.begin, W.rows(), end - begin, W.outerStride()));
+      if (begin < end)
+        body(IndexRun{run.first + (begin - base) * run.step, end - begin, run.step}, begin - piece_.begin);
     }
+  }
+  // The same with the run's columns of W.
+  template <class Body>
+  void for_runs(const Out<T>& W, const Body& body) const {
+    for_runs([&](IndexRun keys, Index column) {
+      body(keys, Out<T>(const_cast<T*>(W.data()) + column, W.rows(), keys.count, W.outerStride()));
+    });
   }
 
   // Copies the keys and values of the piece next to each other.
-  void pack(const Out<T>& W) {
+  void pack() {
     if (keys_.rows() == 0) {
       keys_.resize(packed_columns, head_.K.cols());
       values_.resize(packed_columns, head_.V.cols());
     }
     Index to = 0;
-    for_runs(W, [&](IndexRun run, const Out<T>&) {
+    for_runs([&](IndexRun run, Index) {
       for (Index l = 0; l < run.count; ++l, ++to) {
         keys_.row(to) = head_.K.row(run.first + l * run.step);
         values_.row(to) = head_.V.row(run.first + l * run.step);
       }
     });
+  }
+
+  // The same as add, for a tile of keys x rows.
+  void add_wide(Context& context, IndexRun rows, bool alone) {
+    const Out<T> output = view(out_, rows);
+    if (alone) view(out_, rows).setZero();
+    RunningSoftmax<T> softmax(output);
+    for (Index r = 0; r < rows.count; ++r) {
+      softmax.maximum(r) = sums_.maximum[static_cast<size_t>(rows.first + r * rows.step)];
+      softmax.sum(r) = sums_.sum[static_cast<size_t>(rows.first + r * rows.step)];
+    }
+    const auto& sees = columns_.rows_that_see();
+    const Index stride = (rows.count + lanes<T> - 1) / lanes<T> * lanes<T>;
+    const Matrix<T> Qt = transposed<T>(view(head_.Q, rows), stride);
+    const Index most = packed_ ? packed_columns : wide_columns;
+    if (memory_.size() < most * stride) memory_.setZero(most, stride);
+    for (Index column = 0; column < columns_.width(); column += most) {
+      piece_ = {column, std::min(column + most, columns_.width())};
+      if (packed_) pack();
+      lay_blocks(sees, stride);
+      for (const Block& block : blocks_) {
+        const Out<T> logits(memory_.data() + block.column * stride + block.row, block.keys.rows(), block.rows, stride);
+        multiply<T>(context, block.keys, In<T>(Qt.data() + block.row, Qt.rows(), block.rows, stride), logits);
+        for (Index l = 0; l < logits.rows(); ++l) {
+          T* row = memory_.data() + (block.column + l) * stride;
+          std::fill(row, row + block.row, T(0));
+          std::fill(row + block.row + block.rows, row + stride, T(0));
+          hide<T>({row + block.row, static_cast<size_t>(block.rows)},
+                  sees[static_cast<size_t>(column + block.column + l)] >> block.row);
+        }
+        softmax.raise(logits, block.row);
+      }
+      softmax.rescale();
+      for (const Block& block : blocks_)
+        softmax.weigh(context,
+                      Out<T>(memory_.data() + block.column * stride + block.row, block.keys.rows(), block.rows, stride),
+                      block.row);
+      for (Index c = piece_.begin; c < piece_.end; ++c)
+        context.work.exps += std::popcount(sees[static_cast<size_t>(c)]);
+      add_values(context, rows.count, stride, output);
+    }
+    if (alone) softmax.finish();
+    for (Index r = 0; r < rows.count; ++r) {
+      const Index i = rows.first + r * rows.step;
+      sums_.maximum[static_cast<size_t>(i)] = softmax.maximum(r);
+      sums_.sum[static_cast<size_t>(i)] = softmax.sum(r);
+      if (alone && columns_.segments(r).empty()) out_.row(i).setZero();  // 0 times NaN is NaN
+    }
+  }
+
+  // Blocks of keys in the piece that the same vectors of rows see.
+  void lay_blocks(const std::vector<std::uint64_t>& sees, Index stride) {
+    blocks_.clear();
+    const auto lay = [&](const In<T>& keys, Index column) {
+      for (Index begin = 0; begin < keys.rows();) {
+        const auto rows_of = [&](Index l) {
+          const std::uint64_t bits = sees[static_cast<size_t>(piece_.begin + column + l)];
+          const Index last =
+              std::min<Index>(stride, static_cast<Index>(std::bit_width(bits)) + lanes<T> - 1) / lanes<T> * lanes<T>;
+          return std::pair(std::min<Index>(std::countr_zero(bits), last) / lanes<T> * lanes<T>, last);
+        };
+        const auto rows = rows_of(begin);
+        Index end = begin + 1;
+        while (end < keys.rows() && rows_of(end) == rows) ++end;
+        blocks_.push_back({row_block(keys, begin, end - begin), column + begin, rows.first, rows.second - rows.first});
+        begin = end;
+      }
+    };
+    if (packed_) return lay(row_block(In<T>(keys_), 0, piece_.end - piece_.begin), 0);
+    for_runs([&](IndexRun run, Index column) { lay(view(head_.K, run), column); });
+  }
+
+  // Adds the weighted values to the rows, six rows (those of a product's tile) or more with the same keys at a time.
+  void add_values(Context& context, Index rows, Index stride, const Out<T>& output) const {
+    const auto columns_of = [&](Index row) {
+      TileColumns::Segment all{piece_.end, piece_.begin};
+      for (Index r = row; r < std::min(row + 6, rows); ++r)
+        if (const auto segments = columns_.segments(r); !segments.empty())
+          all = {std::min(all.begin, segments.front().begin), std::max(all.end, segments.back().end)};
+      return TileColumns::Segment{std::max(all.begin, piece_.begin), std::min(all.end, piece_.end)};
+    };
+    for (Index row = 0; row < rows;) {
+      const TileColumns::Segment columns = columns_of(row);
+      Index next = row + 6;
+      while (next < rows && columns_of(next) == columns) next += 6;
+      next = std::min(next, rows);
+      const auto add = [&](const In<T>& values, Index column) {
+        const Index first = std::max(columns.begin - piece_.begin, column);
+        const Index last = std::min(columns.end - piece_.begin, column + values.rows());
+        if (first < last)
+          transposed_multiply_add<T>(
+              context, In<T>(memory_.data() + first * stride + row, last - first, next - row, stride),
+              row_block(values, first - column, last - first), row_block(output, row, next - row));
+      };
+      if (packed_)
+        add(row_block(In<T>(values_), 0, piece_.end - piece_.begin), 0);
+      else
+        for_runs([&](IndexRun run, Index column) { add(view(head_.V, run), column); });
+      row = next;
+    }
   }
 
   void logits(Context& context, IndexRun rows, const Out<T>& W) const {
@@ -258,11 +367,18 @@ class TileSoftmax {
     sum += exponentiate(context, r, W, largest);
   }
 
+  // Keys in neighbouring columns of the piece, and the rows [row, row + rows) for which they have logits.
+  struct Block {
+    In<T> keys;
+    Index column, row, rows;
+  };
+
   const SparsePattern& pattern_;
   const Head<T>& head_;
   Mask mask_;
   Out<T> out_;
   Sums<T>& sums_;
+  std::vector<Block> blocks_;
   TileColumns columns_;
   TileColumns::Segment piece_;
   Matrix<T> memory_;

@@ -98,6 +98,17 @@ void TileColumns::place() {
   }
 }
 
+const std::vector<std::uint64_t>& TileColumns::rows_that_see() {
+  rows_that_see_.assign(static_cast<size_t>(width()) + 1, 0);
+  for (size_t r = 0; r < of_rows_.size(); ++r)
+    for (const Segment& segment : segments(static_cast<Index>(r)))
+      for (const Index end : {segment.begin, segment.end})
+        rows_that_see_[static_cast<size_t>(end)] ^= std::uint64_t(1) << r;
+  for (size_t column = 1; column < rows_that_see_.size(); ++column)
+    rows_that_see_[column] ^= rows_that_see_[column - 1];
+  return rows_that_see_;
+}
+
 // Sorts the segments from `first` on and merges those that touch.
 void TileColumns::join(size_t first) {
   if (segments_.size() - first < 2) return;

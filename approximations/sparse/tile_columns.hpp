@@ -2,6 +2,7 @@
 // row sees.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ class TileColumns {
  public:
   struct Segment {
     Index begin = 0, end = 0;
+    bool operator==(const Segment&) const = default;
   };
 
   // Lays out the columns for these rows of one part of the pattern, replacing the previous layout.
@@ -25,6 +27,8 @@ class TileColumns {
     const auto [begin, end] = of_rows_[static_cast<size_t>(row)];
     return {segments_.data() + begin, end - begin};
   }
+  // For each column the rows of the tile that see it: bit r is row r, of 64 at most.
+  const std::vector<std::uint64_t>& rows_that_see();
 
  private:
   void take(const SparsePattern& pattern, size_t part, Index position, Index visible);
@@ -43,6 +47,7 @@ class TileColumns {
   std::vector<Entries> of_rows_;
   std::vector<Index> columns_;
   std::vector<Segment> segments_;
+  std::vector<std::uint64_t> rows_that_see_;
 };
 
 }  // namespace attnbench

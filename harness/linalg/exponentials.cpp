@@ -6,39 +6,102 @@
 namespace attnbench {
 
 namespace {
+
+template <class T, bool in_vectors>
+struct Held {
+  using Packet = typename Eigen::internal::packet_traits<T>::type;
+};
 template <class T>
-auto row(std::span<const T> v) {
-  return Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>>(v.data(), static_cast<Index>(v.size()));
-}
+struct Held<T, false> {
+  using Packet = T;
+};
+
+// Some neighbouring columns, of which registers hold one row and what is summed down the rows: `count` vectors or
+// numbers.
+template <class T, bool in_vectors, int count>
+struct Strip {
+  using Packet = typename Held<T, in_vectors>::Packet;
+  static constexpr Index each = sizeof(Packet) / sizeof(T), width = count * each;
+  Packet x[count];
+
+  explicit Strip(T value) { std::fill_n(x, count, Eigen::internal::pset1<Packet>(value)); }
+  explicit Strip(const T* from) {
+    for (int v = 0; v < count; ++v) x[v] = Eigen::internal::ploadu<Packet>(from + v * each);
+  }
+  // Entries first, first + 1, ... of numbers, or zeroes if there are none.
+  Strip(auto numbers, Index first) : Strip(T(0)) {
+    if (!numbers.empty()) *this = Strip(numbers.data() + first);
+  }
+  void store(T* to) const {
+    for (int v = 0; v < count; ++v) Eigen::internal::pstoreu(to + v * each, x[v]);
+  }
+  void add(const Strip& other) {
+    for (int v = 0; v < count; ++v) x[v] = Eigen::internal::padd(x[v], other.x[v]);
+  }
+  void raise(const Strip& other) {
+    for (int v = 0; v < count; ++v) x[v] = Eigen::internal::pmax(x[v], other.x[v]);
+  }
+};
+
+// Calls body.template operator()<Strip>(first column) for strips that cover the columns, wide ones first.
 template <class T>
-auto row(std::span<T> v) {
-  return Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>>(v.data(), static_cast<Index>(v.size()));
+void for_strips(Index columns, const auto& body) {
+  Index j = 0;
+  const auto all = [&]<class S>(S*) {
+    for (; j + S::width <= columns; j += S::width) body.template operator()<S>(j);
+  };
+  all(static_cast<Strip<T, true, 4>*>(nullptr));
+  all(static_cast<Strip<T, true, 1>*>(nullptr));
+  all(static_cast<Strip<T, false, 1>*>(nullptr));
 }
+
 }  // namespace
 
 template <class T>
 void raise_to_column_maxima(const InArg<T>& X, std::span<const T> row_offset, std::span<T> maximum) {
-  auto m = row(maximum);
-  for (Index i = 0; i < X.rows(); ++i) m = m.max(X.row(i).array() + row_offset[static_cast<size_t>(i)]);
+  const In<T> view = X;
+  for_strips<T>(view.cols(), [&]<class S>(Index j) {
+    S largest(maximum.data() + j);
+    for (Index i = 0; i < view.rows(); ++i) {
+      S row(view.data() + i * view.outerStride() + j);
+      if (!row_offset.empty()) row.add(S(row_offset[static_cast<size_t>(i)]));
+      largest.raise(row);
+    }
+    largest.store(maximum.data() + j);
+  });
 }
 
 template <class T>
 void row_maxima(const InArg<T>& X, std::span<const T> column_offset, std::span<T> maximum) {
-  const auto offset = row(column_offset);
-  for (Index i = 0; i < X.rows(); ++i) maximum[static_cast<size_t>(i)] = (X.row(i).array() + offset).maxCoeff();
+  const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> offset(column_offset.data(),
+                                                                    static_cast<Index>(column_offset.size()));
+  for (Index i = 0; i < X.rows(); ++i)
+    maximum[static_cast<size_t>(i)] =
+        column_offset.empty() ? X.row(i).maxCoeff() : (X.row(i).array() + offset).maxCoeff();
 }
 
 template <class T>
 void exponentiate(Context& context, OutArg<T> X, std::span<const T> row_offset, std::span<const T> column_offset,
                   std::span<T> column_sum) {
-  const auto offset = row(column_offset);
-  for (Index i = 0; i < X.rows(); ++i) {
-    auto x = X.row(i).array();
-    x = exponential(x + row_offset[static_cast<size_t>(i)] + offset);
-    if (context.rounding() != Rounding::none)
-      round_to<T>(context.rounding(), Out<T>(X.data() + i * X.outerStride(), 1, X.cols(), X.cols()));
-    if (!column_sum.empty()) row(column_sum) += x;
-  }
+  const Rounding rounding = context.rounding();
+  for_strips<T>(X.cols(), [&]<class S>(Index j) {
+    const S offset(column_offset, j);
+    S sum(std::span<const T>(column_sum), j);
+    for (Index i = 0; i < X.rows(); ++i) {
+      T* place = X.data() + i * X.outerStride() + j;
+      S row(place);
+      if (!row_offset.empty()) row.add(S(row_offset[static_cast<size_t>(i)]));
+      row.add(offset);
+      Exponential<T>::in_lockstep(row.x);
+      row.store(place);
+      if (rounding != Rounding::none) {
+        round_to<T>(rounding, Out<T>(place, 1, S::width, S::width));
+        row = S(place);
+      }
+      sum.add(row);
+    }
+    if (!column_sum.empty()) sum.store(column_sum.data() + j);
+  });
   context.work.exps += static_cast<double>(X.size());
 }
 

@@ -1,5 +1,6 @@
-// Exponentials with an offset per row and per column, in one pass over the block, for softmax tiles and for features in
-// exponent form. X is b x c throughout; offsets are added to the exponent.
+// Maxima, sums and exponentials with an offset per row and per column, each in one pass over the block, for softmax
+// tiles and for features in exponent form. X is b x c throughout; offsets are added to the exponent, and an empty span
+// of them means 0.
 #pragma once
 
 #include <span>

@@ -215,6 +215,13 @@ void fetch_during_products(const std::vector<In<T>>& views) {
 }
 
 template <class T>
+Matrix<T> transposed(const InArg<T>& X, Index width) {
+  Matrix<T> Xt(X.cols(), width);
+  pack<T>({X.data(), 1, X.outerStride()}, 0, X.cols(), 0, X.rows(), width, Xt.data());
+  return Xt;
+}
+
+template <class T>
 void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
   if (C.rows() == 1 || C.cols() == 1)
@@ -257,6 +264,7 @@ void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>
 template void fetch_during_products<float>(const std::vector<In<float>>&);
 template void fetch_during_products<double>(const std::vector<In<double>>&);
 #define ATTNBENCH_INSTANTIATE(T)                                                               \
+  template Matrix<T> transposed<T>(const InArg<T>&, Index);                                    \
   template void multiply<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);            \
   template void multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);        \
   template void multiply_transposed<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>); \

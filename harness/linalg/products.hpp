@@ -22,6 +22,10 @@ using OutArg = std::type_identity_t<Out<T>>;
 template <class T>
 void fetch_during_products(const std::vector<In<T>>& views);
 
+// X^T in the first columns of X.cols() x width numbers; the others are 0.
+template <class T>
+Matrix<T> transposed(const InArg<T>& X, Index width);
+
 // C = A B, B is k x b.
 template <class T>
 void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);

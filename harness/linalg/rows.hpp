@@ -10,15 +10,9 @@ namespace attnbench {
 // X_ij = exp(X_ij - shift_i).
 template <class T>
 void exponentiate_rows(Context& context, OutArg<T> X, std::span<const T> shift);
-// X_ij = exp(X_ij - shift_j).
-template <class T>
-void exponentiate_columns(Context& context, OutArg<T> X, std::span<const T> shift);
 // maximum_i = max_j X_ij.
 template <class T>
 void row_maxima(const InArg<T>& X, std::span<T> maximum);
-// maximum_j = max(maximum_j, max_i X_ij).
-template <class T>
-void raise_to_column_maxima(const InArg<T>& X, std::span<T> maximum);
 // sum_i = sum_j X_ij.
 template <class T>
 void row_sums(const InArg<T>& X, std::span<T> sum);

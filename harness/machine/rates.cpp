@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "harness/linalg/exp.hpp"
+#include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/machine/resources.hpp"
 
@@ -80,21 +80,19 @@ double fma_peak(int threads) {
 
 template <class T>
 double exp_rate(int threads) {
-  constexpr Index count = 1024;  // two arrays of at most 8 KB
-  using Array = Eigen::Array<T, count, 1>;
-  std::vector<Array> results(static_cast<size_t>(threads));
-  const Array x = Array::LinSpaced(count, T(-10), T(0));
+  constexpr Index rows = 16, columns = 64;  // a tile of at most 8 KB
+  std::vector<Matrix<T>> tiles(static_cast<size_t>(threads), Matrix<T>::Zero(rows, columns));
+  const std::vector<T> offset(columns, T(-1));  // x = exp(x - 1) again and again stays between 0 and 1
   const auto body = [&](int thread) {
-    Array& result = results[static_cast<size_t>(thread)];
-    result = exponential(x);
-    benchmark::DoNotOptimize(result.data());
+    Context context;
+    exponentiate<T>(context, tiles[static_cast<size_t>(thread)], {}, offset);
     benchmark::ClobberMemory();
   };
   const Index calls = calls_of_two_milliseconds([&] { body(0); });
   const double seconds = least_seconds(threads, repetitions, [&](int thread) {
     for (Index c = 0; c < calls; ++c) body(thread);
   });
-  return static_cast<double>(count * calls) * threads / seconds;
+  return static_cast<double>(rows * columns * calls) * threads / seconds;
 }
 
 // Bytes of two arrays that fit into no cache, limited to 512 MB and a quarter of the available memory.

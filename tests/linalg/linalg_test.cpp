@@ -6,12 +6,14 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
 
 #include "harness/linalg/context.hpp"
+#include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/gathered.hpp"
 #include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
@@ -176,7 +178,9 @@ TEMPLATE_TEST_CASE("exponentials are within four units in the last place, and on
     Matrix<T> rowwise = X, columnwise = X;
     Context context;
     exponentiate_rows<T>(context, rowwise, by_row);
-    exponentiate_columns<T>(context, columnwise, by_column);
+    std::vector<T> minus(by_column.size());
+    std::transform(by_column.begin(), by_column.end(), minus.begin(), std::negate<>());
+    exponentiate<T>(context, columnwise, {}, minus);
     CHECK(context.work.exps == 2 * static_cast<double>(X.size()));
     double worst = 0;
     const auto compare = [&](T value, T argument) {
@@ -218,7 +222,7 @@ TEMPLATE_TEST_CASE("maxima, sums, scalings and norms of rows are those of plain 
     row_maxima<T>(X, maxima);
     row_sums<T>(X, sums);
     half_squared_norms<T>(X, halves);
-    raise_to_column_maxima<T>(X, column_maxima);
+    raise_to_column_maxima<T>(X, {}, column_maxima);
     add_column_sums<T>(X, column_sums);
     for (size_t i = 0; i < rows_count; ++i) {
       T maximum = X(static_cast<Index>(i), 0), sum = 0, half = 0;
@@ -273,11 +277,11 @@ TEMPLATE_TEST_CASE("rows and columns that are not there change nothing", "[unit]
   CHECK(three == std::vector<T>(3, T(0)));
   std::vector<T> kept(3, T(5));
   add_column_sums<T>(no_rows, kept);
-  raise_to_column_maxima<T>(no_rows, kept);
+  raise_to_column_maxima<T>(no_rows, {}, kept);
   CHECK(kept == std::vector<T>(3, T(5)));
   row_maxima<T>(no_rows, none);
   exponentiate_rows<T>(context, no_columns, kept);
-  exponentiate_columns<T>(context, no_rows, kept);
+  exponentiate<T>(context, no_rows, {}, kept);
   CHECK(context.work.exps == 0);
 }
 
