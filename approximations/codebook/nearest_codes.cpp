@@ -7,6 +7,7 @@
 
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/linalg/vector.hpp"
 
 namespace attnbench {
 
@@ -17,34 +18,37 @@ constexpr Index code_block = 128;  // codes in a tile: with one panel of vectors
 template <class T>
 constexpr Index panel_width = 256 / static_cast<Index>(sizeof(T));  // vectors
 
-// The best code so far of each vector of a panel. Code indices are integers as wide as a score, so that one SIMD mask
+// The best code so far of each vector of a panel. Code indices are integers as wide as a score, so that one mask
 // selects both.
 template <class T>
 struct Best {
   using Code = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef Code Codes __attribute__((vector_size(vector_bytes)));
+  static constexpr Index vectors = panel_width<T> / lanes<T>;
 
   Best() {
-    std::fill_n(score, panel_width<T>, -std::numeric_limits<T>::infinity());
-    std::fill_n(code, panel_width<T>, Code(0));
+    for (auto& v : score) v = typename Vector<T>::type{} - std::numeric_limits<T>::infinity();
   }
 
   // tile: the products of codes [first, first + tile.rows()) with the panel, before -|c|^2/2 is added.
   void take(const Out<T>& tile, Index first, const T* half_norms) {
+    Best best = *this;  // in registers
     for (Index y = 0; y < tile.rows(); ++y) {
       const T* row = tile.data() + y * panel_width<T>;
-      const T half = half_norms[y];
-      const auto own = static_cast<Code>(first + y);
-      for (Index i = 0; i < panel_width<T>; ++i) {
-        const T fresh = row[i] - half;
-        const bool better = fresh > score[i];
-        code[i] = better ? own : code[i];
-        score[i] = better ? fresh : score[i];
+      const auto own = Codes{} + static_cast<Code>(first + y);
+      for (Index v = 0; v < vectors; ++v) {
+        const auto fresh = load(row + v * lanes<T>) - half_norms[y];
+        const Codes better = fresh > best.score[v];
+        best.code[v] = better ? own : best.code[v];
+        best.score[v] = better ? fresh : best.score[v];
       }
     }
+    *this = best;
   }
+  Index code_of(Index i) const { return static_cast<Index>(code[i / lanes<T>][i % lanes<T>]); }
 
-  T score[panel_width<T>];
-  Code code[panel_width<T>];
+  typename Vector<T>::type score[vectors];
+  Codes code[vectors] = {};
 };
 
 template <class T>
@@ -83,7 +87,7 @@ std::vector<Index> nearest_codes(Context& context, const In<T>& X, const In<T>& 
         multiply<T>(single, row_block(centres, y, scores.rows()), Xt, scores);
         best.take(scores, y, half_norms.data() + y);
       }
-      for (Index i = 0; i < vectors; ++i) nearest[row + i] = static_cast<Index>(best.code[i]);
+      for (Index i = 0; i < vectors; ++i) nearest[row + i] = best.code_of(i);
     }
   });
   return nearest;

@@ -14,7 +14,9 @@
 #include <numeric>
 
 #include "harness/core/approximation.hpp"
-#include "harness/linalg/rows.hpp"
+#include "harness/linalg/exp.hpp"
+#include "harness/linalg/per_row.hpp"
+#include "harness/linalg/products.hpp"
 
 namespace attnbench {
 namespace {
@@ -42,9 +44,24 @@ Params part(const Params& params, size_t place) {
 template <class T>
 struct Gathered {
   Gathered(const Head<T>& head, Index first, const std::vector<std::vector<Index>>& keys_of_rows) {
-    for (const auto& of_row : keys_of_rows) keys.insert(keys.end(), of_row.begin(), of_row.end());
-    std::sort(keys.begin(), keys.end());
-    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    Index begin = head.K.rows(), end = 0;
+    for (const auto& of_row : keys_of_rows)
+      if (!of_row.empty()) {
+        begin = std::min(begin, of_row.front());
+        end = std::max(end, of_row.back() + 1);
+      }
+    std::vector<Index> place(static_cast<size_t>(std::max<Index>(0, end - begin)), -1);  // of each key from begin on
+    for (const auto& of_row : keys_of_rows)
+      for (const Index key : of_row) place[static_cast<size_t>(key - begin)] = 0;
+    for (size_t j = 0; j < place.size(); ++j)
+      if (place[j] == 0) {
+        place[j] = std::ssize(keys);
+        keys.push_back(begin + static_cast<Index>(j));
+      }
+    for (const auto& of_row : keys_of_rows) {
+      places.emplace_back();
+      for (const Index key : of_row) places.back().push_back(place[static_cast<size_t>(key - begin)]);
+    }
     K.resize(std::ssize(keys), head.K.cols());
     V.resize(std::ssize(keys), head.V.cols());
     for (size_t j = 0; j < keys.size(); ++j) {
@@ -56,19 +73,49 @@ struct Gathered {
     std::iota(rows.begin(), rows.end(), first);
     extra = part_of(*head.extra, rows, keys);
   }
-  Index place(Index key) const { return std::lower_bound(keys.begin(), keys.end(), key) - keys.begin(); }
 
   std::vector<Index> keys;
+  std::vector<std::vector<Index>> places;  // for each row those of its keys in the union
   Matrix<T> K, V;
   Extras extra;  // of these rows and keys
 };
 
-// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the gathered keys. `on`
+// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the row's keys. `on`
 // holds the entries of A on the pattern.
 template <class T>
 struct Correction {
+  using Array = Eigen::Array<T, 1, Eigen::Dynamic>;
+
+  // Replaces the weights of the pattern's keys by exp(logits), in numerator and normaliser. value exp(log_scale) is the
+  // base's normaliser, estimates exp(log_estimates) its weights.
+  void replace(T value, T log_scale, const Array& logits, const Array& estimates, const Array& log_estimates) {
+    scale = 1;
+    corrections = on = Array::Zero(logits.size());
+    T shift = value == 0 ? -std::numeric_limits<T>::infinity() : log_scale + std::log(std::abs(value));
+    if (logits.size() > 0)  // the logarithm of no weight is -infinity
+      shift = std::max({shift, logits.maxCoeff(), (log_estimates + estimates.abs().log()).maxCoeff()});
+    if (shift == -std::numeric_limits<T>::infinity()) return;  // no weight anywhere: the base's row is 0 as well
+    const T of_base = value == 0 ? T(0) : value * std::exp(log_scale - shift);
+    on = exponential(logits - shift);
+    corrections = on - (estimates == 0).select(T(0), estimates * exponential(log_estimates - shift));
+    const T normaliser = of_base + corrections.sum(), factor = normaliser == 0 ? T(0) : 1 / normaliser;
+    scale = of_base * factor;
+    corrections *= factor;
+    on *= factor;
+  }
+
+  // Redistributes the mass that the base gives the pattern's keys, in the proportions of softmax.
+  void share_out(const Array& logits, const Array& estimates) {
+    scale = 1;
+    corrections = on = Array::Zero(logits.size());
+    if (logits.size() == 0) return;
+    on = exponential(logits - logits.maxCoeff());
+    on *= estimates.sum() / on.sum();
+    corrections = on - estimates;
+  }
+
   T scale = 1;
-  std::vector<T> corrections, on;
+  Array corrections, on;
 };
 
 template <class T>
@@ -98,15 +145,14 @@ class Combine final : public Approximation<T>, public Rows<T> {
     context.for_blocks(head.Q.rows(), block_rows, [&](Context& single, Index begin, Index count) {
       const auto keys = keys_of_rows(head, mask, begin, count, single);
       const Gathered<T> gathered(head, begin, keys);
-      const auto corrections = corrections_of(head, whole, begin, keys, gathered, single);
       Matrix<T> factors = Matrix<T>::Zero(count, gathered.K.rows());
       auto block = row_block(out, begin, count);
-      for (Index i = 0; i < count; ++i) {
-        const auto row = static_cast<size_t>(i);
-        block.row(i) *= corrections[row].scale;
-        for (size_t s = 0; s < keys[row].size(); ++s)
-          factors(i, gathered.place(keys[row][s])) = corrections[row].corrections[s];
-      }
+      for_corrections(head, whole, begin, gathered, single, [&](Index i, const Correction<T>& correction) {
+        block.row(i) *= correction.scale;
+        const auto& places = gathered.places[static_cast<size_t>(i)];
+        for (size_t s = 0; s < places.size(); ++s)
+          factors(i, places[s]) = correction.corrections[static_cast<Index>(s)];
+      });
       if (!gathered.keys.empty()) multiply_add<T>(single, factors, gathered.V, block);
     });
   }
@@ -121,13 +167,12 @@ class Combine final : public Approximation<T>, public Rows<T> {
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     base_->rows()->attention_rows(head, mask, first, context, A);
     const auto keys = keys_of_rows(head, mask, first, A.rows(), context);
-    const auto corrections =
-        corrections_of(head, of_whole(head, mask, context), first, keys, Gathered<T>(head, first, keys), context);
-    for (Index i = 0; i < A.rows(); ++i) {
-      const auto row = static_cast<size_t>(i);
-      A.row(i) *= corrections[row].scale;
-      for (size_t s = 0; s < keys[row].size(); ++s) A(i, keys[row][s]) = corrections[row].on[s];
-    }
+    for_corrections(head, of_whole(head, mask, context), first, Gathered<T>(head, first, keys), context,
+                    [&](Index i, const Correction<T>& correction) {
+                      A.row(i) *= correction.scale;
+                      const auto& of_row = keys[static_cast<size_t>(i)];
+                      for (size_t s = 0; s < of_row.size(); ++s) A(i, of_row[s]) = correction.on[static_cast<Index>(s)];
+                    });
   }
 
  private:
@@ -156,13 +201,14 @@ class Combine final : public Approximation<T>, public Rows<T> {
     return keys;
   }
 
-  std::vector<Correction<T>> corrections_of(const Head<T>& head, const Whole& whole, Index first,
-                                            const std::vector<std::vector<Index>>& keys, const Gathered<T>& gathered,
-                                            Context& context) const {
-    const Index count = std::ssize(keys), width = gathered.K.rows();
+  // Calls body(i, correction) for each of the rows first + i whose keys are gathered.
+  template <class Body>
+  void for_corrections(const Head<T>& head, const Whole& whole, Index first, const Gathered<T>& gathered,
+                       Context& context, const Body& body) const {
+    const Index count = std::ssize(gathered.places), width = gathered.K.rows();
     const In<T> Q = row_block(head.Q, first, count);
     Matrix<T> logits(count, width), weights(count, width);
-    std::vector<T> log_rows(keys.size(), T(0)), log_columns(static_cast<size_t>(width), T(0));
+    PerRow<T> log_rows(count, T(0)), log_columns(width, T(0));
     if (width > 0) {
       multiply_transposed<T>(context, Q, gathered.K, logits);
       if (corrects_kernel_) {
@@ -173,63 +219,27 @@ class Combine final : public Approximation<T>, public Rows<T> {
         multiply_transposed<T>(context, row_block(whole.L, first, count), R, weights);
       }
     }
-    std::vector<Correction<T>> all(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const auto row = static_cast<Index>(i);
-      std::vector<T> exact, estimate, log_estimate;
-      for (const Index key : keys[i]) {
-        const Index j = gathered.place(key);
-        exact.push_back(logits(row, j));
-        estimate.push_back(weights(row, j));
-        log_estimate.push_back(log_rows[i] + log_columns[static_cast<size_t>(j)]);
+    Correction<T> correction;
+    typename Correction<T>::Array exact, estimates, log_estimates;
+    for (Index i = 0; i < count; ++i) {
+      const auto& places = gathered.places[static_cast<size_t>(i)];
+      exact.resize(std::ssize(places));
+      estimates.resize(exact.size());
+      log_estimates.resize(exact.size());
+      for (size_t s = 0; s < places.size(); ++s) {
+        const auto at = static_cast<Index>(s);
+        exact[at] = logits(i, places[s]);
+        estimates[at] = weights(i, places[s]);
+        log_estimates[at] = log_rows[i] + log_columns[places[s]];
       }
+      const auto row = static_cast<size_t>(first + i);
+      if (corrects_kernel_)
+        correction.replace(whole.value[row], whole.log_scale[row], exact, estimates, log_estimates);
+      else
+        correction.share_out(exact, estimates);
       context.work.exps += static_cast<double>(exact.size() * (corrects_kernel_ ? 2 : 1));
-      all[i] = corrects_kernel_
-                   ? replaced(whole.value[static_cast<size_t>(first) + i],
-                              whole.log_scale[static_cast<size_t>(first) + i], exact, estimate, log_estimate)
-                   : shared_out(exact, estimate);
+      body(i, correction);
     }
-    return all;
-  }
-
-  // Replaces the weights of the pattern's keys by exp(q.k), in numerator and normaliser.
-  static Correction<T> replaced(T value, T log_scale, std::vector<T> exact, const std::vector<T>& estimate,
-                                const std::vector<T>& log_estimate) {
-    Correction<T> row;
-    T shift = value == 0 ? -std::numeric_limits<T>::infinity() : log_scale + std::log(std::abs(value));
-    for (const T logit : exact) shift = std::max(shift, logit);
-    for (size_t s = 0; s < estimate.size(); ++s)
-      if (estimate[s] != 0) shift = std::max(shift, log_estimate[s] + std::log(std::abs(estimate[s])));
-    if (shift == -std::numeric_limits<T>::infinity()) return row;  // no weight anywhere: the base's row is 0 as well
-    const T of_base = value == 0 ? T(0) : value * std::exp(log_scale - shift);
-    T normaliser = of_base;
-    for (size_t s = 0; s < exact.size(); ++s) {
-      exact[s] = std::exp(exact[s] - shift);
-      row.corrections.push_back(exact[s] - (estimate[s] == 0 ? T(0) : estimate[s] * std::exp(log_estimate[s] - shift)));
-      normaliser += row.corrections.back();
-    }
-    const T factor = normaliser == 0 ? T(0) : 1 / normaliser;
-    row.scale = of_base * factor;
-    for (T& c : row.corrections) c *= factor;
-    for (T& e : exact) e *= factor;
-    row.on = std::move(exact);
-    return row;
-  }
-
-  // Redistributes the mass that the base gives the pattern's keys, in the proportions of softmax.
-  static Correction<T> shared_out(std::vector<T> exact, const std::vector<T>& estimate) {
-    Correction<T> row;
-    if (exact.empty()) return row;
-    const T mass = std::accumulate(estimate.begin(), estimate.end(), T(0));
-    const T largest = *std::max_element(exact.begin(), exact.end());
-    T sum = 0;
-    for (T& logit : exact) sum += logit = std::exp(logit - largest);
-    for (size_t s = 0; s < exact.size(); ++s) {
-      exact[s] *= mass / sum;
-      row.corrections.push_back(exact[s] - estimate[s]);
-    }
-    row.on = std::move(exact);
-    return row;
   }
 
   std::unique_ptr<Approximation<T>> pattern_, base_;

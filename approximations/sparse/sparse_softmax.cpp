@@ -464,7 +464,7 @@ void keys_of_pattern(const SparsePattern& pattern, Index nq, Index nk, Mask mask
     keys[i].clear();
     for (const IndexRun& run : runs)
       for (Index l = 0; l < run.count; ++l) keys[i].push_back(run.first + l * run.step);
-    std::sort(keys[i].begin(), keys[i].end());
+    if (!std::is_sorted(keys[i].begin(), keys[i].end())) std::sort(keys[i].begin(), keys[i].end());
   }
 }
 
