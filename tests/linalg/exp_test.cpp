@@ -17,8 +17,8 @@ template <class Truth, class T>
 double error_in_ulps(T x, T got) {
   const Truth truth = std::exp(static_cast<Truth>(x));
   const T nearest = static_cast<T>(truth);
-  return static_cast<double>(std::abs(static_cast<Truth>(got) - truth)) /
-         static_cast<double>(std::nextafter(nearest, std::numeric_limits<T>::infinity()) - nearest);
+  const T next = std::nextafter(nearest, std::numeric_limits<T>::infinity());
+  return static_cast<double>(std::abs(static_cast<Truth>(got) - truth) / (static_cast<Truth>(next) - nearest));
 }
 
 // Every `step`-th float between two positive ones, with that sign.

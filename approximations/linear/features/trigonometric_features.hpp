@@ -7,6 +7,7 @@
 
 #include "approximations/linear/features/random_features.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/linalg/sincos.hpp"
 #include "harness/theory/summand.hpp"
 
 namespace attnbench {
@@ -27,11 +28,7 @@ class TrigonometricFeatures : public FeatureMap<T> {
     Out<T> left(block.data(), b, m, block.outerStride());
     Out<T> right(block.data() + m, b, m, block.outerStride());
     multiply<T>(context, X, Wt_, left);
-    for (Index i = 0; i < b; ++i) {
-      right.row(i).array() = left.row(i).array().sin() * norm_;
-      left.row(i).array() = left.row(i).array().cos() * norm_;
-    }
-    context.work.exps += 2.0 * static_cast<double>(b * m);
+    cosines_and_sines<T>(context, left, right, norm_);
     if (norm_factor_)
       half_squared_norms<T>(X, log_scale);
     else
