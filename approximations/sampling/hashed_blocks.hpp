@@ -280,14 +280,14 @@ class HashedBlocks {
     T& before = sums.log_normalisers[static_cast<size_t>(row)];
     Out<T> out = row_block(sums.out, row, 1);
     if (before == -std::numeric_limits<T>::infinity()) {
-      out = row_block(found, i, 1);
+      out.row(0) = found.row(i).head(out.cols());
       before = log_normaliser;
       return;
     }
     const T largest = std::max(before, log_normaliser);
     const T of_before = std::exp(before - largest), of_found = std::exp(log_normaliser - largest);
     const T sum = of_before + of_found;
-    out = (of_before / sum) * out + (of_found / sum) * found.row(i);
+    out = (of_before / sum) * out + (of_found / sum) * found.row(i).head(out.cols());
     before = largest + std::log(sum);
   }
 
@@ -329,9 +329,12 @@ class HashedBlocks {
         keys.push_back(drawn.keys[t]);
         log_weights.push_back(static_cast<T>(drawn.log_weights[t]));
       }
-      const Matrix<T> Q = gathered(head.Q, chunk.rows), K = gathered(head.K, keys), V = gathered(head.V, keys);
+      // At least two queries and two columns of values: products of one have other bits, and a later query that hashes
+      // elsewhere may leave an earlier one alone.
+      const Matrix<T> Q = gathered(head.Q, chunk.rows, 2, 0), K = gathered(head.K, keys, 0, 0),
+                      V = gathered(head.V, keys, 0, 2);
       Matrix<T> found(Q.rows(), V.cols());
-      std::vector<T> log_normalisers(chunk.rows.size());
+      std::vector<T> log_normalisers(static_cast<size_t>(Q.rows()));
       if (settings_.maximum)
         tiled_softmax<T>({Q, K, V}, {}, log_weights, single, found, log_normalisers);
       else
@@ -357,9 +360,10 @@ class HashedBlocks {
     }
   }
 
-  static Matrix<T> gathered(const In<T>& X, std::span<const Index> rows) {
-    Matrix<T> part(std::ssize(rows), X.cols());
-    for (size_t i = 0; i < rows.size(); ++i) part.row(static_cast<Index>(i)) = X.row(rows[i]);
+  // Padded with zeroes to that many rows and columns at least.
+  static Matrix<T> gathered(const In<T>& X, std::span<const Index> rows, Index least_rows, Index least_columns) {
+    Matrix<T> part = Matrix<T>::Zero(std::max(std::ssize(rows), least_rows), std::max(X.cols(), least_columns));
+    for (size_t i = 0; i < rows.size(); ++i) part.row(static_cast<Index>(i)).head(X.cols()) = X.row(rows[i]);
     return part;
   }
 
