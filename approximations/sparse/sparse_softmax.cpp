@@ -201,12 +201,15 @@ class TileSoftmax {
       for (const Block& block : blocks_) {
         const Out<T> logits(memory_.data() + block.column * stride + block.row, block.keys.rows(), block.rows, stride);
         multiply<T>(context, block.keys, In<T>(Qt.data() + block.row, Qt.rows(), block.rows, stride), logits);
+        const std::uint64_t all = ~std::uint64_t(0) >> (RunningSoftmax<T>::most_queries - block.rows);
         for (Index l = 0; l < logits.rows(); ++l) {
           T* row = memory_.data() + (block.column + l) * stride;
-          std::fill(row, row + block.row, T(0));
-          std::fill(row + block.row + block.rows, row + stride, T(0));
-          hide<T>({row + block.row, static_cast<size_t>(block.rows)},
-                  sees[static_cast<size_t>(column + block.column + l)] >> block.row);
+          const std::uint64_t own = sees[static_cast<size_t>(column + block.column + l)] >> block.row;
+          if (block.rows < stride) {
+            std::fill(row, row + block.row, T(0));
+            std::fill(row + block.row + block.rows, row + stride, T(0));
+          }
+          if (own != all) hide<T>({row + block.row, static_cast<size_t>(block.rows)}, own);
         }
         softmax.raise(logits, block.row);
       }

@@ -181,8 +181,8 @@ void product(Index k, Entries<T> A, Entries<T> B, Out<T> C, bool add) {
       const Index width = (columns + lanes<T> - 1) / lanes<T> * lanes<T>;
       const T* source = B.data + l * B.row + first * B.column;
       Index stride = B.row;
-      // A copy does not pay off for few rows.
-      if (B.column != 1 || columns < width || (stride != width && C.rows() > 2 * tile_rows)) {
+      // A copy does not pay off for few rows, nor for columns of a matrix that is one panel wide.
+      if (B.column != 1 || columns < width || (stride > std::max(width, panel<T>) && C.rows() > 2 * tile_rows)) {
         pack(B, l, part, first, columns, width, memory.data());
         source = memory.data();
         stride = width;
