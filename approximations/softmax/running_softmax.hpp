@@ -59,7 +59,7 @@ class RunningSoftmax {
   void rescale() {
     for (Index i = 0; i < output_.rows(); ++i) {
       const T fresh = (*raised_)[static_cast<size_t>(i)];
-      if (fresh == maximum(i)) continue;
+      if (fresh == maximum(i) || maximum(i) == none) continue;
       const T factor = std::exp(maximum(i) - fresh);
       sum(i) *= factor;
       output_.row(i) *= factor;
