@@ -283,7 +283,7 @@ TEST_CASE("a promised denominator fails as often as delta, and twice as often by
 // A later query is in the hashed order of its part: if it moves, a chunk of earlier ones has another size. A product of
 // one query, or with one column of values, has other bits than one of two.
 TEST_CASE("a later query that hashes elsewhere leaves earlier rows as they are, to the last bit", "[second-paths]") {
-  for (const char* spec : {"hyper:block=4,s=6", "hyper:block=4,s=6,queries=hash", "kdeformer:block=4,s=6"})
+  for (const char* spec : {"hyper:block=4,s=6", "hyper:block=4,s=6,queries=hash"})
     for (const Index dv : {1, 3})
       for (std::uint64_t seed = 0; seed < 40; ++seed) {
         TestHead problem = gaussian_problem({.nq = 65, .nk = 65, .d = 16, .dv = dv}, 1);
