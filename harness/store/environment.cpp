@@ -22,6 +22,7 @@
 
 #include "harness/core/file_bytes.hpp"
 #include "harness/core/installed.hpp"
+#include "harness/machine/instruction_level.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/machine/system_files.hpp"
 #include "harness/random/streams.hpp"
@@ -127,7 +128,10 @@ json host() {
 
 json build() {
   const BuildFacts& known = build_facts();
-  json facts = {{"compiler", known.compiler}, {"flags", known.flags}, {"type", known.build_type}};
+  json facts = {{"compiler", known.compiler},
+                {"flags", known.flags},
+                {"type", known.build_type},
+                {"instructions", instruction_level()}};
   if (!known.commit.empty()) {
     facts["commit"] = known.commit;
     facts["clean"] = known.clean;
@@ -164,21 +168,22 @@ std::string environment_json(const std::string& python) {
 }
 
 namespace {
-// The host, its processor and its cores; "unknown machine" if none is known.
+// The host, its processor, its cores, as far as they are known, and the instructions that this build uses.
 std::string machine_of(const json& environment) {
   std::string name;
-  for (const char* fact : {"/host/name", "/processor/model", "/processor/cores_online"}) {
+  for (const char* fact : {"/host/name", "/processor/model", "/processor/cores_online", "/build/instructions"}) {
     const json::json_pointer place(fact);
     if (!environment.contains(place)) continue;
     const json& value = environment[place];
     name += (name.empty() ? "" : ", ") + (value.is_string() ? value.get<std::string>() : value.dump() + " cores");
   }
-  return name.empty() ? "unknown machine" : name;
+  return name;
 }
 }  // namespace
 
 const std::string& this_machine() {
-  static const std::string name = machine_of(known_only({{"host", host()}, {"processor", processor()}}));
+  static const std::string name = machine_of(
+      known_only({{"host", host()}, {"processor", processor()}, {"build", {{"instructions", instruction_level()}}}}));
   return name;
 }
 

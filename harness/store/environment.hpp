@@ -6,12 +6,12 @@
 
 namespace attnbench {
 
-// A JSON object: git commit and whether the tree was clean, compiler, flags and build type, CPU model and caches,
-// allowed cores, memory, library versions, host system, load average. python: the interpreter that runs plugins, whose
-// version and packages are added. Leaves out facts that the system does not give.
+// A JSON object: git commit and whether the tree was clean, compiler, flags, build type and instructions, CPU model and
+// caches, allowed cores, memory, library versions, host system, load average. python: the interpreter that runs
+// plugins, whose version and packages are added. Leaves out facts that the system does not give.
 std::string environment_json(const std::string& python = "");
 
-// Host, processor and its cores. Timings are compared on one machine only.
+// Host, processor, its cores, and the instructions that the library uses. Timings are compared on one machine only.
 const std::string& this_machine();
 
 // source_version (harness/store/source_version.hpp) of this build's sources.

@@ -45,7 +45,7 @@ inline constexpr StoredColumn cell_columns[] = {
     {"logit_scale", "real", "factor on the logits q.k"},
     {"seed", "text", "base seed, an unsigned 64-bit integer"},
     {"threads", "integer", "threads; 0 where they cannot change the numbers"},
-    {"machine", "text", "where it was timed; empty where that cannot change the numbers"},
+    {"machine", "text", "where it was timed, and with which instructions; empty where that cannot change the numbers"},
 };
 
 // NOLINTNEXTLINE(bugprone-exception-escape): moving a JSON value throws nothing

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "harness/errors/error.hpp"
+#include "harness/machine/instruction_level.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/environment.hpp"
@@ -647,6 +648,9 @@ TEST_CASE("the environment is a JSON object of known facts", "[unit]") {
   CHECK(allowed_cores() == cores);
   CHECK(available_memory() > 1 << 20);
   CHECK(contains(this_machine(), environment.at("host").at("name").get<std::string>()));
+  // Two libraries of one installation are two machines: their times are of different programs.
+  CHECK(environment.at("build").at("instructions") == instruction_level());
+  CHECK(this_machine().ends_with(instruction_level()));
 }
 
 }  // namespace attnbench::store_test
