@@ -151,8 +151,10 @@ void record_backward(const Task&, const Member& member, Recorder& record) {
   const auto& trained = dynamic_cast<const Trained&>(*member.subject);
   const Demand demand = trained.backward_demand();
   if (demand.work.flops == 0) return;
-  const double least = roofline_seconds(demand, member.rates), seconds = median(trained.backward_seconds());
+  const double least = roofline_seconds(demand, typical_rates(member)), seconds = median(trained.backward_seconds());
   record.scalar("backward_flops", "1", demand.work.flops);
+  record.scalar("fma_peak", "FLOP/s", typical_rates(member).fma_peak);
+  record.scalar("exp_rate", "1/s", typical_rates(member).exp_rate);
   record.scalar("backward_roofline_fraction", "1", least / seconds);
 }
 
@@ -164,7 +166,9 @@ std::vector<Metric> metrics() {
               {"backward_flops", "1", "FLOPs of the backward passes, counted while they run"},
               {"backward_roofline_fraction", "1",
                "max((those FLOPs) / fma_peak + exps / exp_rate, bytes of inputs and gradients / bandwidth) over the "
-               "median time of the backward passes, rates as attnbench machine measures them"}});
+               "median time of the backward passes, with the rates of arithmetic after the turns"},
+              {"fma_peak", "FLOP/s", "multiply-adds on registers, the median of the moments after the turns"},
+              {"exp_rate", "1/s", "exponentials in cache, likewise"}});
   return all;
 }
 

@@ -55,10 +55,18 @@ Index calls_of_two_milliseconds(const Body& body) {
   }
 }
 
-constexpr int repetitions = 20;
+// How long each repetition takes, and how many there are.
+struct Effort {
+  bool brief = false;
+  int repetitions() const { return brief ? 4 : 20; }
+  template <class Body>
+  Index calls(const Body& body) const {
+    return brief ? 1 : calls_of_two_milliseconds(body);
+  }
+};
 
 template <class T>
-double fma_peak(int threads) {
+double fma_peak(int threads, Effort effort = {}) {
   using Packet = typename Eigen::internal::packet_traits<T>::type;
   // Ten chains hide a latency of four cycles on two units (eight are needed) and fit into sixteen registers.
   constexpr int chains = 10;
@@ -71,28 +79,30 @@ double fma_peak(int threads) {
       for (Packet& chain : x) chain = Eigen::internal::pmadd(chain, half, half);
     for (const Packet& chain : x) benchmark::DoNotOptimize(Eigen::internal::predux(chain));
   };
-  const Index calls = calls_of_two_milliseconds([&] { body(0); });
-  const double seconds = least_seconds(threads, repetitions, [&](int thread) {
+  const Index calls = effort.calls([&] { body(0); });
+  const double seconds = least_seconds(threads, effort.repetitions(), [&](int thread) {
     for (Index c = 0; c < calls; ++c) body(thread);
   });
   return 2.0 * chains * static_cast<double>(width * steps * calls) * threads / seconds;
 }
 
 template <class T>
-double exp_rate(int threads) {
-  constexpr Index rows = 16, columns = 64;  // a tile of at most 8 KB
+double exp_rate(int threads, Effort effort = {}) {
+  constexpr Index rows = 16, columns = 64, passes = 64;  // a tile of at most 8 KB
   std::vector<Matrix<T>> tiles(static_cast<size_t>(threads), Matrix<T>::Zero(rows, columns));
   const std::vector<T> offset(columns, T(-1));  // x = exp(x - 1) again and again stays between 0 and 1
   const auto body = [&](int thread) {
     Context context;
-    exponentiate<T>(context, tiles[static_cast<size_t>(thread)], {}, offset);
-    benchmark::ClobberMemory();
+    for (Index pass = 0; pass < passes; ++pass) {
+      exponentiate<T>(context, tiles[static_cast<size_t>(thread)], {}, offset);
+      benchmark::ClobberMemory();
+    }
   };
-  const Index calls = calls_of_two_milliseconds([&] { body(0); });
-  const double seconds = least_seconds(threads, repetitions, [&](int thread) {
+  const Index calls = effort.calls([&] { body(0); });
+  const double seconds = least_seconds(threads, effort.repetitions(), [&](int thread) {
     for (Index c = 0; c < calls; ++c) body(thread);
   });
-  return static_cast<double>(rows * columns * calls) * threads / seconds;
+  return static_cast<double>(rows * columns * passes * calls) * threads / seconds;
 }
 
 // Bytes of two arrays that fit into no cache, limited to 512 MB and a quarter of the available memory.
@@ -147,7 +157,7 @@ double rate_of_products(int threads, Product product, Index rows, Index inner, I
     }
   };
   const Index calls = calls_of_two_milliseconds([&] { body(0); });
-  const double seconds = least_seconds(threads, repetitions / 2, [&](int thread) {
+  const double seconds = least_seconds(threads, Effort().repetitions() / 2, [&](int thread) {
     for (Index c = 0; c < calls; ++c) body(thread);
   });
   return 2.0 * static_cast<double>(rows * inner * columns * calls) * threads / seconds;
@@ -162,6 +172,12 @@ const Rates& rates(Precision precision, int threads) {
   const auto [place, fresh] = kept.try_emplace({precision, threads});
   if (fresh) place->second = precision == Precision::f32 ? measured<float>(threads) : measured<double>(threads);
   return place->second;
+}
+
+Rates arithmetic_now(Precision precision, int threads) {
+  constexpr Effort brief{.brief = true};
+  if (precision == Precision::f32) return {fma_peak<float>(threads, brief), exp_rate<float>(threads, brief)};
+  return {fma_peak<double>(threads, brief), exp_rate<double>(threads, brief)};
 }
 
 double product_rate(Precision precision, int threads, Product product, Index rows, Index inner, Index columns) {

@@ -11,12 +11,16 @@ namespace attnbench {
 // Sum over all threads, each doing the same on its own memory.
 struct Rates {
   double fma_peak = 0;  // FLOP/s of multiply-adds on registers, in the widest instructions of the build; two FLOPs each
-  double exp_rate = 0;  // 1/s of Eigen's array exponential, in cache
+  double exp_rate = 0;  // 1/s of the engines' exponential (harness/linalg/exponentials.hpp), in cache
   double bandwidth = 0;  // B/s read and written, two arrays beyond the last-level cache (but at most 512 MB)
 };
 
 // Measured on the first call, in about a third of a second, and kept for the process.
 const Rates& rates(Precision precision, int threads);
+// The rates of arithmetic at this moment, in about half a millisecond. The clock of a processor depends on what it has
+// just done and on its neighbours: on a busy host the multiply-adds of one minute were 1.7 times those of another.
+// bandwidth: 0.
+Rates arithmetic_now(Precision precision, int threads);
 
 // C = A B (or A B^T, C += A B, C += A^T B, named as in linalg/products.hpp): A B multiplies rows x inner by inner x
 // columns.

@@ -17,7 +17,12 @@ struct Demand {
 // after the other, while memory works in parallel.
 double roofline_seconds(const Demand& demand, const Rates& rates);
 
-// Records roofline_metrics(): the demand, the machine's rates, and the fraction of them that the median time reaches.
+// The rates of one block: those of arithmetic are of the moment after its turn.
+Rates rates_of_block(const Member& member, size_t block);
+// The medians over the blocks.
+Rates typical_rates(const Member& member);
+
+// Records roofline_metrics(): the demand, the machine's rates, and the fraction of them that each turn reaches.
 void record_roofline(const Member& member, const Demand& demand, Recorder& record);
 std::vector<Metric> roofline_metrics();
 

@@ -208,6 +208,8 @@ double TimedMember::turn(Whose whose) {
   member.seconds.push_back(turn.seconds);
   member.preempted.push_back(turn.preempted ? 1 : 0);
   member.handovers.push_back(turn.handover);
+  if (whose == Whose::own && !computes_on_device(task_.cell.method))
+    member.arithmetic.push_back(arithmetic_now(task_.cell.problem.shape.precision, task_.context.threads()));
   return turn.seconds;
 }
 

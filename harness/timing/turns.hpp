@@ -60,6 +60,7 @@ struct Member {
   std::vector<double> seconds = {};    // of one call, one sample per block
   std::vector<double> preempted = {};  // 1: that turn was preempted
   std::vector<Handover> handovers = {};
+  std::vector<Rates> arithmetic = {};  // after each turn; none on a device
   Rates rates = {};  // of the machine, at the cell's precision and threads; set when the cell is recorded
 };
 

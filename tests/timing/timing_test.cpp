@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "harness/machine/counters.hpp"
@@ -311,6 +313,33 @@ TEST_CASE("rates are measured once", "[unit]") {
   const double before = first.fma_peak;  // no two measurements are equal to the last bit
   CHECK(rates(Precision::f32, 1).fma_peak == before);
   for (const double rate : {first.fma_peak, first.exp_rate, first.bandwidth}) CHECK((rate > 0 && std::isfinite(rate)));
+}
+
+TEST_CASE("the fraction of a block is that of its own moment", "[unit]") {
+  const Demand demand{.work = {.flops = 200, .exps = 30}, .bytes = 40};
+  Member member{.seconds = {10, 16, 20}, .rates = {.fma_peak = 100, .exp_rate = 10, .bandwidth = 5}};
+  const auto fractions = [&] {
+    Recorder recorder;
+    record_roofline(member, demand, recorder);
+    std::map<std::string, std::vector<double>> all;
+    for (auto& one : recorder.take()) all[one.metric] = one.values;
+    return all;
+  };
+  CHECK(fractions()["roofline_fraction"] == std::vector<double>{0.8, 0.5, 0.4});  // 8 seconds, by the bandwidth
+  member.arithmetic = {{100, 10}, {10, 5}, {20, 10}};  // 5 and then 26 seconds of arithmetic, and 13
+  CHECK(fractions()["roofline_fraction"] == std::vector<double>{0.8, 26.0 / 16, 13.0 / 20});
+  CHECK(fractions()["fma_peak"] == std::vector<double>{20});
+  CHECK(fractions()["exp_rate"] == std::vector<double>{10});
+  CHECK(fractions()["bandwidth"] == std::vector<double>{5});
+}
+
+TEST_CASE("the rates of a moment are those of the machine, give or take its clock", "[unit]") {
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    const Rates &known = rates(precision, 1), now = arithmetic_now(precision, 1);
+    for (const double ratio : {now.fma_peak / known.fma_peak, now.exp_rate / known.exp_rate})
+      CHECK((ratio > 0.05 && ratio < 10));  // no count of operations is forgotten
+    CHECK(now.bandwidth == 0);
+  }
 }
 
 TEST_CASE("the peak of the memory is that of the call", "[unit]") {
