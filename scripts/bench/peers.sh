@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 blocks=9 turn=60 longest=16384
 while [ $# -gt 0 ]; do
   case "$1" in
-    --quick) blocks=5 turn=20 longest=4096 ;;
+    --quick) blocks=7 turn=20 longest=4096 ;;
     -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "peers.sh: unknown option '$1'; expected --quick or a results file" >&2; exit 2 ;;
     *) results=$1 ;;

@@ -36,6 +36,8 @@ METHODS = {
     "linear": ("elu + 1", style.COLOURS[style.HUES["linear"]], "v"),
 }
 
+RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+
 
 def samples(found: results.Results, metric: str, causal: int, method: str, peer: str) -> dict[float, NDArray[np.float64]]:
     """The samples of a metric by sequence length, of cells on one thread with that peer."""
@@ -79,6 +81,10 @@ def figure(found: results.Results) -> Any:
             draw(axis, {n: 1 / v for n, v in speedups.items()}, name, color=colour, marker=marker)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
+        lengths = [2**power for power in range(9, 15)]
+        axis.set_xticks(lengths, [f"{n}" for n in lengths])
+        axis.set_yticks(RATIOS, [f"{ratio:g}" for ratio in RATIOS])
+        axis.minorticks_off()
         axis.set_xlabel("sequence length n (tokens)")
         axis.set_title("causal mask" if causal else "no mask")
     axes[0].set_ylabel("time / time of attnbench's exact attention")
