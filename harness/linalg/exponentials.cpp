@@ -28,7 +28,7 @@ struct Strip {
   explicit Strip(const T* from) {
     for (int v = 0; v < count; ++v) x[v] = Eigen::internal::ploadu<Packet>(from + v * each);
   }
-  // Entries first, first + 1, ... of numbers, or zeroes if there are none.
+  // Entries first, first + 1, ... of the numbers; zeroes for an empty span.
   Strip(auto numbers, Index first) : Strip(T(0)) {
     if (!numbers.empty()) *this = Strip(numbers.data() + first);
   }

@@ -81,8 +81,8 @@ def figure(found: results.Results) -> Any:
             draw(axis, {n: 1 / v for n, v in speedups.items()}, name, color=colour, marker=marker)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
-        lengths = [2**power for power in range(9, 15)]
-        axis.set_xticks(lengths, [f"{n}" for n in lengths])
+        lengths = sorted(found.cells.loc[found.cells["peer"].fillna("") != "", "n"].unique())
+        axis.set_xticks(lengths, [f"{n:.0f}" for n in lengths])
         axis.set_yticks(RATIOS, [f"{ratio:g}" for ratio in RATIOS])
         axis.minorticks_off()
         axis.set_xlabel("sequence length n (tokens)")
