@@ -39,7 +39,9 @@ METHODS = {
 RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
-def samples(found: results.Results, metric: str, causal: int, method: str, peer: str) -> dict[float, NDArray[np.float64]]:
+def samples(
+    found: results.Results, metric: str, causal: int, method: str, peer: str
+) -> dict[float, NDArray[np.float64]]:
     """The samples of a metric by sequence length, of cells on one thread with that peer."""
     cells = found.cells
     chosen = cells[
@@ -103,7 +105,8 @@ def main() -> None:
             raise results.Misuse(f"{arguments.results} has no peer; run scripts/bench/peers.sh {arguments.results}")
         figure(found).savefig(arguments.figure, metadata={"Date": None} if arguments.figure.suffix == ".svg" else None)
     except results.Misuse as misuse:
-        sys.exit(f"peers_figure.py: {misuse}")
+        print(f"peers_figure.py: {misuse}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":
