@@ -10,10 +10,12 @@ namespace {
 template <class T, bool in_vectors>
 struct Held {
   using Packet = typename Eigen::internal::packet_traits<T>::type;
+  static constexpr Index numbers = Eigen::internal::packet_traits<T>::size;
 };
 template <class T>
 struct Held<T, false> {
   using Packet = T;
+  static constexpr Index numbers = 1;
 };
 
 // Some neighbouring columns, of which registers hold one row and what is summed down the rows: `count` vectors or
@@ -21,7 +23,7 @@ struct Held<T, false> {
 template <class T, bool in_vectors, int count>
 struct Strip {
   using Packet = typename Held<T, in_vectors>::Packet;
-  static constexpr Index each = sizeof(Packet) / sizeof(T), width = count * each;
+  static constexpr Index each = Held<T, in_vectors>::numbers, width = count * each;
   Packet x[count];
 
   explicit Strip(T value) { std::fill_n(x, count, Eigen::internal::pset1<Packet>(value)); }
