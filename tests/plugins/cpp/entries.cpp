@@ -4,6 +4,7 @@
 #include "harness/core/key_score.hpp"
 #include "harness/experiment/experiment.hpp"
 #include "harness/inputs/input.hpp"
+#include "harness/linalg/exp.hpp"
 
 namespace attnbench {
 namespace {
@@ -17,7 +18,7 @@ class EluTwin final : public FeatureMap<T> {
   Form form() const override { return Form::values; }
   void map(Context& context, const In<T>& X, Side, Index, Out<T> block, std::span<T> log_scale) const override {
     for (Index i = 0; i < X.rows(); ++i)
-      block.row(i).array() = X.row(i).array().max(T(0)) + X.row(i).array().min(T(0)).exp();
+      block.row(i).array() = X.row(i).array().max(T(0)) + exponential(X.row(i).array().min(T(0)));
     context.work.exps += static_cast<double>(X.size());
     std::fill(log_scale.begin(), log_scale.end(), T(0));
   }
