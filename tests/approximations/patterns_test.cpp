@@ -1,8 +1,10 @@
 // Sparse patterns: what methods.md F and J39 to J44 say of them, and bugs of published code planted to be seen.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
+#include <type_traits>
 
 #include "approximations/sparse/sparse_softmax.hpp"
 #include "tests/cases.hpp"
@@ -556,6 +558,41 @@ TEST_CASE("keys that lie apart are put together exactly, shared by rows or not, 
         }
         CHECK(difference(out, expected) < tolerance);
       }
+}
+
+TEMPLATE_TEST_CASE("tiles of many rows leave out what no row sees, and nothing else", "[methods]", float, double) {
+  using T = TestType;
+  const TestHead problem = gaussian_problem({.nq = 200, .nk = 200, .d = 6, .dv = 4}, 1.5);
+  const HeadData<T> head = problem.head.cast<T>();
+  // A window, its first keys, a window with a hole, and one that only some rows of a tile have.
+  const std::vector<std::function<bool(Index, Index)>> planted{
+      [](Index p, Index j) { return std::abs(p - j) <= 20; },
+      [](Index p, Index j) { return j < 3 || std::abs(p - j) <= 12; },
+      [](Index p, Index j) { return std::abs(p - j) <= 30 && std::abs(p - j) >= 10; },
+      [](Index p, Index j) { return p % 64 > 20 && j < p && j % 40 < 25; }};
+  for (const auto& sees : planted)
+    for (const Mask mask : {Mask{}, Mask{.keys = 150}, Mask{.causal = true}, Mask{.causal = true, .offset = -30}}) {
+      INFO(&sees - planted.data() << ", " << to_string(mask));
+      Matrix<T> out(200, 4);
+      Matrix<double> expected = Matrix<double>::Zero(200, 4);
+      Context context;
+      sparse_softmax<T>(Planted(sees), head.view(), mask, context, out);
+      double pairs = 0;
+      for (Index i = 0; i < 200; ++i) {
+        double sum = 0;
+        for (Index j = 0; j < mask.visible(i, 200); ++j) {
+          if (!sees(i + mask.offset, j)) continue;
+          ++pairs;
+          const double weight = std::exp(problem.head.Q.row(i).dot(problem.head.K.row(j)));
+          sum += weight;
+          expected.row(i) += weight * problem.head.V.row(j);
+        }
+        if (sum > 0) expected.row(i) /= sum;
+      }
+      // Float errs by 2e-6 at most here.
+      CHECK(difference(out.template cast<double>(), expected) < (std::is_same_v<T, float> ? 1e-5 : tolerance));
+      CHECK(context.work.exps == pairs);
+    }
 }
 
 TEST_CASE("keys outside of the pattern are not read, even where they are no numbers", "[methods]") {
