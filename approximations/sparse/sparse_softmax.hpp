@@ -24,7 +24,7 @@ struct IndexRun {
 // The indices of [begin, end) that are first modulo step, as a run.
 IndexRun run_between(Index begin, Index end, Index first = 0, Index step = 1);
 
-// Rows [begin, end), in tiles of at most tile_rows rows that are equal modulo stride.
+// Rows [begin, end), in tiles of at most tile_rows rows, 64 at most, that are equal modulo stride.
 struct PatternPart {
   Index begin = 0, end = 0;
   Index stride = 1;

@@ -589,7 +589,7 @@ TEMPLATE_TEST_CASE("tiles of many rows leave out what no row sees, and nothing e
         }
         if (sum > 0) expected.row(i) /= sum;
       }
-      // Float errs by 2e-6 at most here.
+      // The bound of float is chosen, not measured.
       CHECK(difference(out.template cast<double>(), expected) < (std::is_same_v<T, float> ? 1e-5 : tolerance));
       CHECK(context.work.exps == pairs);
     }
