@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "harness/linalg/exp.hpp"
 #include "harness/linalg/exponentials.hpp"
@@ -33,6 +33,36 @@ void hide(std::span<T> logits, std::uint64_t sees) {
   }
 }
 
+// Some neighbouring queries of a tile, and the keys [begin, end) of the tile beyond which none of them sees any. Bands
+// begin at a multiple of 16 queries: products take rows 6, 6 and 4 at a time.
+struct Band {
+  static constexpr Index step = 16;
+  Index query = 0, queries = 0;
+  Index begin = 0, end = 0;
+
+  // The columns of its queries in a tile, whose width is padded to whole vectors.
+  template <class T>
+  ColumnRange columns() const {
+    return {query, query + (queries + lanes<T> - 1) / lanes<T> * lanes<T>};
+  }
+};
+
+// The columns of logits that each strip of a product with keys [first, first + count) of the tile needs. Bands ascend.
+template <class T>
+void find_needed(std::span<const Band> bands, Index first, Index count, std::vector<ColumnRange>& needed) {
+  needed.clear();
+  for (Index begin = first; begin < first + count; begin += strip_rows) {
+    const Index end = std::min(begin + strip_rows, first + count);
+    ColumnRange columns;
+    for (const Band& band : bands)
+      if (band.begin < end && begin < band.end) {
+        const ColumnRange own = band.columns<T>();
+        columns = {columns.end == 0 ? own.begin : columns.begin, own.end};
+      }
+    needed.push_back(columns);
+  }
+}
+
 template <class T>
 class RunningSoftmax {
  public:
@@ -49,34 +79,36 @@ class RunningSoftmax {
   T& sum(Index query) { return sum_[static_cast<size_t>(query)]; }
   const Out<T>& output() const { return output_; }
 
-  // A tile takes three steps. First its logits, keys x queries first_query, first_query + 1, ..., in one block or
-  // several; -infinity for a key that a query does not see. bias: of each key, or empty.
-  void raise(const In<T>& logits, Index first_query = 0, std::span<const T> bias = {}) {
-    if (!raised_) raised_ = maximum_;
-    raise_to_column_maxima<T>(logits, bias, std::span(*raised_).subspan(static_cast<size_t>(first_query)));
+  // A tile takes three steps. First its logits, keys x queries, -infinity for a key that a query of a band does not
+  // see; entries outside of the bands are not read. bias: of each key, or empty.
+  void raise(Out<T> logits, std::span<const Band> bands, std::span<const T> bias = {}) {
+    raised_ = maximum_;
+    for (const Band& band : bands)
+      raise_to_column_maxima<T>(of_band(logits, band), of_band(bias, band), from(std::span(raised_), band));
   }
   // Then the output and the sums so far are put in relation to the new maxima.
   void rescale() {
     for (Index i = 0; i < output_.rows(); ++i) {
-      const T fresh = (*raised_)[static_cast<size_t>(i)];
+      const T fresh = raised_[static_cast<size_t>(i)];
       if (fresh == maximum(i) || maximum(i) == none) continue;
       const T factor = std::exp(maximum(i) - fresh);
       sum(i) *= factor;
       output_.row(i) *= factor;
     }
-    maximum_ = *raised_;
-    raised_.reset();
+    maximum_ = raised_;
     // A query that has seen no key may use any finite maximum: exp(-infinity) is 0.
     for (size_t i = 0; i < maximum_.size(); ++i) minus_maximum_[i] = maximum_[i] == none ? T(0) : -maximum_[i];
   }
   // Last, logits become weights, which the caller multiplies with values and adds to the output. The caller counts the
   // exponentials, since it knows which keys are seen.
-  void weigh(Context& context, Out<T> logits, Index first_query = 0, std::span<const T> bias = {}) {
+  void weigh(Context& context, Out<T> logits, std::span<const Band> bands, std::span<const T> bias = {}) {
     Context uncounted;
-    const auto first = static_cast<size_t>(first_query);
-    exponentiate<T>(uncounted, logits, bias, std::span<const T>(minus_maximum_).subspan(first),
-                    std::span(sum_).subspan(first));
-    round_to<T>(context.rounding(), logits);
+    for (const Band& band : bands) {
+      const Out<T> weights = of_band(logits, band);
+      exponentiate<T>(uncounted, weights, of_band(bias, band), from(std::span<const T>(minus_maximum_), band),
+                      from(std::span(sum_), band));
+      round_to<T>(context.rounding(), weights);
+    }
   }
 
   // Divides the output by the sums.
@@ -88,9 +120,18 @@ class RunningSoftmax {
  private:
   using PerQuery = std::array<T, static_cast<size_t>(most_queries)>;
 
+  static Out<T> of_band(Out<T>& tile, const Band& band) {
+    const auto [begin, end] = band.columns<T>();
+    return {&tile(band.begin, begin), band.end - band.begin, end - begin, tile.outerStride()};
+  }
+  static std::span<const T> of_band(std::span<const T> bias, const Band& band) {
+    if (bias.empty()) return bias;
+    return bias.subspan(static_cast<size_t>(band.begin), static_cast<size_t>(band.end - band.begin));
+  }
+  static auto from(auto per_query, const Band& band) { return per_query.subspan(static_cast<size_t>(band.query)); }
+
   Out<T> output_;
-  PerQuery maximum_, sum_, minus_maximum_;
-  std::optional<PerQuery> raised_;
+  PerQuery maximum_, raised_, sum_, minus_maximum_;
 };
 
 }  // namespace attnbench

@@ -40,6 +40,17 @@ struct PanelOfRows {
     if (j >= Mask{.keys = mask.keys}.visible(0, nk)) return rows;
     return mask.causal ? std::clamp<Index>(j - mask.offset - row, 0, rows) : 0;
   }
+  // Of the tile with keys [j, j + keys): all of it, or on the diagonal what its queries see.
+  std::vector<Band> bands(Index j, Index keys) const {
+    if (first_that_sees(j + keys - 1) == 0) return {{.queries = rows, .end = keys}};
+    std::vector<Band> found;
+    for (Index query = 0; query < rows; query += Band::step) {
+      const Index count = std::min(Band::step, rows - query);
+      const Index end = std::clamp<Index>(mask.visible(row + query + count - 1, nk) - j, 0, keys);
+      if (end > 0) found.push_back({query, count, 0, end});
+    }
+    return found;
+  }
 };
 
 // X^T for the rows of a panel, d x panel_width; columns without a row are 0.
@@ -48,15 +59,16 @@ Matrix<T> columns_of(const In<T>& X, const PanelOfRows& panel) {
   return transposed<T>(row_block(X, panel.row, panel.rows), panel_width<T>);
 }
 
-// The logits of a panel's queries: writes those of keys [j, j + tile.rows()) to a tile of keys x panel_width. Of
-// numbers in the scalar type, with a bias of each key if there are any.
+// The logits of a panel's queries: writes those of keys [j, j + tile.rows()) to a tile of keys x panel_width, those of
+// its bands at least. Of numbers in the scalar type, with a bias of each key if there are any.
 template <class T>
 class RealLogits {
  public:
   RealLogits(const Head<T>& head, std::span<const T> bias, const PanelOfRows& panel)
       : K_(head.K), bias_(bias), Qt_(columns_of(head.Q, panel)) {}
-  void operator()(Context& context, Index j, Out<T> tile) const {
-    multiply<T>(context, row_block(K_, j, tile.rows()), Qt_, tile);
+  void operator()(Context& context, Index j, std::span<const Band> bands, const Out<T>& tile) {
+    find_needed<T>(bands, 0, tile.rows(), needed_);
+    multiply_needed<T>(context, row_block(K_, j, tile.rows()), Qt_, needed_, tile);
   }
   // Of keys [j, j + count), or empty.
   std::span<const T> bias(Index j, Index count) const {
@@ -67,12 +79,15 @@ class RealLogits {
   In<T> K_;
   std::span<const T> bias_;
   Matrix<T> Qt_;  // d x panel_width
+  std::vector<ColumnRange> needed_;
 };
 
 class CodeLogits {
  public:
   CodeLogits(const Codes& Q, const Codes& K, const PanelOfRows& panel) : K_(K), Q_(Q, panel.row, panel.rows) {}
-  void operator()(Context& context, Index j, const Out<float>& tile) const { multiply_codes(context, K_, j, Q_, tile); }
+  void operator()(Context& context, Index j, std::span<const Band>, const Out<float>& tile) const {
+    multiply_codes(context, K_, j, Q_, tile);
+  }
   static std::span<const float> bias(Index, Index) { return {}; }
 
  private:
@@ -95,15 +110,18 @@ class Panel {
   // Adds keys [j, j + tile.rows()).
   void add(Context& context, const In<T>& V, Index j, Out<T> tile) {
     const auto bias = logits_.bias(j, tile.rows());
-    logits_(context, j, tile);
+    const std::vector<Band> bands = rows_.bands(j, tile.rows());
+    logits_(context, j, bands, tile);
     for (Index k = tile.rows() - 1; k >= 0 && rows_.first_that_sees(j + k) > 0; --k)
       tile.row(k).head(rows_.first_that_sees(j + k)).setConstant(softmax_.none);
-    softmax_.raise(tile, 0, bias);
+    softmax_.raise(tile, bands, bias);
     softmax_.rescale();
-    softmax_.weigh(context, tile, 0, bias);
-    context.work.exps += static_cast<double>(tile.rows() * rows_.rows);
-    const In<T> weights(tile.data(), tile.rows(), rows_.rows, tile.cols());
-    transposed_multiply_add<T>(context, weights, row_block(V, j, tile.rows()), softmax_.output());
+    softmax_.weigh(context, tile, bands, bias);
+    for (const auto& [query, queries, first, end] : bands) {
+      context.work.exps += static_cast<double>(end * queries);
+      const In<T> weights(tile.data() + query, end, queries, tile.cols());
+      transposed_multiply_add<T>(context, weights, row_block(V, j, end), row_block(softmax_.output(), query, queries));
+    }
   }
 
   void finish(std::span<T> log_normalisers) {

@@ -122,21 +122,23 @@ class TileSoftmax {
  private:
   // Prefetches data that the next tile is likely to need and this one is not: the rows after these, and the keys after
   // the last range, which moves along with the rows. (n = 65536: makes local 1.3 times faster.)
-  void fetch_next(IndexRun rows) const {
+  void fetch_next(IndexRun rows) {
     if (rows.step != 1) return;
     const auto following = [&](const In<T>& X, Index end) {
       return row_block(X, end, std::clamp<Index>(X.rows() - end, 0, rows.count));
     };
     const Index next = rows.first + rows.count;
-    std::vector<In<T>> views{following(head_.Q, next), following(In<T>(out_), next)};
+    upcoming_.clear();
+    upcoming_.push_back(following(head_.Q, next));
+    upcoming_.push_back(following(In<T>(out_), next));
     for (size_t u = columns_.runs().size(); u-- > 0;) {
       const IndexRun& run = columns_.runs()[u];
       if (run.step != 1) continue;
-      views.push_back(following(head_.K, run.first + run.count));
-      views.push_back(following(head_.V, run.first + run.count));
+      upcoming_.push_back(following(head_.K, run.first + run.count));
+      upcoming_.push_back(following(head_.V, run.first + run.count));
       break;
     }
-    fetch_during_products<T>(views);
+    fetch_during_products<T>(upcoming_);
   }
 
   // W has exactly the columns of the piece; its rows are padded to whole SIMD vectors.
@@ -189,6 +191,7 @@ class TileSoftmax {
       softmax.maximum(r) = sums_.maximum[static_cast<size_t>(rows.first + r * rows.step)];
       softmax.sum(r) = sums_.sum[static_cast<size_t>(rows.first + r * rows.step)];
     }
+    find_bands(rows.count);
     const auto& sees = columns_.rows_that_see();
     const Index stride = (rows.count + lanes<T> - 1) / lanes<T> * lanes<T>;
     const Matrix<T> Qt = transposed<T>(view(head_.Q, rows), stride);
@@ -197,30 +200,27 @@ class TileSoftmax {
     for (Index column = 0; column < columns_.width(); column += most) {
       piece_ = {column, std::min(column + most, columns_.width())};
       if (packed_) pack();
-      lay_blocks(sees, stride);
-      for (const Block& block : blocks_) {
-        const Out<T> logits(memory_.data() + block.column * stride + block.row, block.keys.rows(), block.rows, stride);
-        multiply<T>(context, block.keys, In<T>(Qt.data() + block.row, Qt.rows(), block.rows, stride), logits);
-        const std::uint64_t all = ~std::uint64_t(0) >> (RunningSoftmax<T>::most_queries - block.rows);
-        for (Index l = 0; l < logits.rows(); ++l) {
-          T* row = memory_.data() + (block.column + l) * stride;
-          const std::uint64_t own = sees[static_cast<size_t>(column + block.column + l)] >> block.row;
-          if (block.rows < stride) {
-            std::fill(row, row + block.row, T(0));
-            std::fill(row + block.row + block.rows, row + stride, T(0));
-          }
-          if (own != all) hide<T>({row + block.row, static_cast<size_t>(block.rows)}, own);
-        }
-        softmax.raise(logits, block.row);
-      }
+      const Out<T> tile(memory_.data(), piece_.end - piece_.begin, stride, stride);
+      clip_bands();
+      for_keys(head_.K, keys_, [&](const In<T>& keys, Index first) {
+        find_needed<T>(bands_, first, keys.rows(), needed_);
+        multiply_needed<T>(context, keys, Qt, needed_, row_block(tile, first, keys.rows()));
+      });
+      for (const Band& band : bands_) hide_unseen(sees, band, tile);
+      softmax.raise(tile, bands_);
       softmax.rescale();
-      for (const Block& block : blocks_)
-        softmax.weigh(context,
-                      Out<T>(memory_.data() + block.column * stride + block.row, block.keys.rows(), block.rows, stride),
-                      block.row);
+      softmax.weigh(context, tile, bands_);
       for (Index c = piece_.begin; c < piece_.end; ++c)
         context.work.exps += std::popcount(sees[static_cast<size_t>(c)]);
-      add_values(context, rows.count, stride, output);
+      for_keys(head_.V, values_, [&](const In<T>& values, Index first) {
+        for (const Band& band : bands_) {
+          const Index begin = std::max(first, band.begin), end = std::min(first + values.rows(), band.end);
+          if (begin < end)
+            transposed_multiply_add<T>(
+                context, In<T>(tile.data() + begin * stride + band.query, end - begin, band.queries, stride),
+                row_block(values, begin - first, end - begin), row_block(output, band.query, band.queries));
+        }
+      });
     }
     if (alone) softmax.finish();
     for (Index r = 0; r < rows.count; ++r) {
@@ -231,56 +231,47 @@ class TileSoftmax {
     }
   }
 
-  // Blocks of keys in the piece that the same vectors of rows see.
-  void lay_blocks(const std::vector<std::uint64_t>& sees, Index stride) {
-    blocks_.clear();
-    const auto lay = [&](const In<T>& keys, Index column) {
-      for (Index begin = 0; begin < keys.rows();) {
-        const auto rows_of = [&](Index l) {
-          const std::uint64_t bits = sees[static_cast<size_t>(piece_.begin + column + l)];
-          const Index last =
-              std::min<Index>(stride, static_cast<Index>(std::bit_width(bits)) + lanes<T> - 1) / lanes<T> * lanes<T>;
-          return std::pair(std::min<Index>(std::countr_zero(bits), last) / lanes<T> * lanes<T>, last);
-        };
-        const auto rows = rows_of(begin);
-        Index end = begin + 1;
-        while (end < keys.rows() && rows_of(end) == rows) ++end;
-        blocks_.push_back({row_block(keys, begin, end - begin), column + begin, rows.first, rows.second - rows.first});
-        begin = end;
-      }
-    };
-    if (packed_) return lay(row_block(In<T>(keys_), 0, piece_.end - piece_.begin), 0);
-    for_runs([&](IndexRun run, Index column) { lay(view(head_.K, run), column); });
+  // Groups of rows and the columns between the first and the last that any of them sees.
+  void find_bands(Index rows) {
+    bands_of_tile_.clear();
+    for (Index row = 0; row < rows; row += Band::step) {
+      Band band{row, std::min(Band::step, rows - row), columns_.width(), 0};
+      for (Index r = row; r < row + band.queries; ++r)
+        if (const auto segments = columns_.segments(r); !segments.empty()) {
+          band.begin = std::min(band.begin, segments.front().begin);
+          band.end = std::max(band.end, segments.back().end);
+        }
+      Band* before = bands_of_tile_.empty() ? nullptr : &bands_of_tile_.back();
+      if (before && before->begin == band.begin && before->end == band.end)
+        before->queries += band.queries;
+      else
+        bands_of_tile_.push_back(band);
+    }
+  }
+  // Those of the piece.
+  void clip_bands() {
+    bands_.clear();
+    for (Band band : bands_of_tile_) {
+      band.begin = std::max(band.begin, piece_.begin) - piece_.begin;
+      band.end = std::min(band.end, piece_.end) - piece_.begin;
+      if (band.begin < band.end) bands_.push_back(band);
+    }
   }
 
-  // Adds the weighted values to the rows, six rows (those of a product's tile) or more with the same keys at a time.
-  void add_values(Context& context, Index rows, Index stride, const Out<T>& output) const {
-    const auto columns_of = [&](Index row) {
-      TileColumns::Segment all{piece_.end, piece_.begin};
-      for (Index r = row; r < std::min(row + 6, rows); ++r)
-        if (const auto segments = columns_.segments(r); !segments.empty())
-          all = {std::min(all.begin, segments.front().begin), std::max(all.end, segments.back().end)};
-      return TileColumns::Segment{std::max(all.begin, piece_.begin), std::min(all.end, piece_.end)};
-    };
-    for (Index row = 0; row < rows;) {
-      const TileColumns::Segment columns = columns_of(row);
-      Index next = row + 6;
-      while (next < rows && columns_of(next) == columns) next += 6;
-      next = std::min(next, rows);
-      const auto add = [&](const In<T>& values, Index column) {
-        const Index first = std::max(columns.begin - piece_.begin, column);
-        const Index last = std::min(columns.end - piece_.begin, column + values.rows());
-        if (first < last)
-          transposed_multiply_add<T>(
-              context, In<T>(memory_.data() + first * stride + row, last - first, next - row, stride),
-              row_block(values, first - column, last - first), row_block(output, row, next - row));
-      };
-      if (packed_)
-        add(row_block(In<T>(values_), 0, piece_.end - piece_.begin), 0);
-      else
-        for_runs([&](IndexRun run, Index column) { add(view(head_.V, run), column); });
-      row = next;
-    }
+  // Calls body(keys or values, their first column in the piece) for each run of the piece, or once if they are packed.
+  template <class Body>
+  void for_keys(const In<T>& all, const Matrix<T>& packed, const Body& body) const {
+    if (packed_) return body(row_block(In<T>(packed), 0, piece_.end - piece_.begin), 0);
+    for_runs([&](IndexRun run, Index column) { body(view(all, run), column); });
+  }
+
+  // Writes -infinity to the logits of rows that do not see a key. sees: of each column of the tile.
+  void hide_unseen(const std::vector<std::uint64_t>& sees, const Band& band, Out<T> tile) const {
+    const auto [first, last] = band.columns<T>();
+    const std::uint64_t all = ~std::uint64_t(0) >> (RunningSoftmax<T>::most_queries - band.queries);
+    for (Index l = band.begin; l < band.end; ++l)
+      if (const std::uint64_t own = sees[static_cast<size_t>(piece_.begin + l)] >> band.query; (own & all) != all)
+        hide<T>({tile.data() + l * tile.outerStride() + first, static_cast<size_t>(last - first)}, own);
   }
 
   void logits(Context& context, IndexRun rows, const Out<T>& W) const {
@@ -370,18 +361,14 @@ class TileSoftmax {
     sum += exponentiate(context, r, W, largest);
   }
 
-  // Keys in neighbouring columns of the piece, and the rows [row, row + rows) for which they have logits.
-  struct Block {
-    In<T> keys;
-    Index column, row, rows;
-  };
-
   const SparsePattern& pattern_;
   const Head<T>& head_;
   Mask mask_;
   Out<T> out_;
   Sums<T>& sums_;
-  std::vector<Block> blocks_;
+  std::vector<In<T>> upcoming_;
+  std::vector<Band> bands_of_tile_, bands_;
+  std::vector<ColumnRange> needed_;
   TileColumns columns_;
   TileColumns::Segment piece_;
   Matrix<T> memory_;

@@ -14,6 +14,15 @@ bool before(const IndexRun& a, const IndexRun& b) {
   return a.first < b.first;
 }
 
+// Whether `run` overlaps or continues `into`, which then becomes both.
+bool unite(IndexRun& into, const IndexRun& run) {
+  const Index end = into.first + into.count * into.step, own_end = run.first + run.count * run.step;
+  if (run.step != into.step || residue(run) != residue(into) || run.first > end || into.first > own_end) return false;
+  into.first = std::min(into.first, run.first);
+  into.count = (std::max(end, own_end) - into.first) / into.step;
+  return true;
+}
+
 bool same(const IndexRun& a, const IndexRun& b) { return a.first == b.first && a.count == b.count && a.step == b.step; }
 
 }  // namespace
@@ -25,7 +34,7 @@ void TileColumns::lay(const SparsePattern& pattern, size_t part, IndexRun rows, 
     const Index i = rows.first + r * rows.step;
     take(pattern, part, i + mask.offset, mask.visible(i, nk));
   }
-  unite();
+  unite_runs();
   place();
 }
 
@@ -49,18 +58,20 @@ void TileColumns::take(const SparsePattern& pattern, size_t part, Index position
   of_rows_.push_back(own);
 }
 
-void TileColumns::unite() {
-  runs_ = given_;
+void TileColumns::unite_runs() {
+  // The first run of a row mostly overlaps the first of the row before, the second the second, and so on: few are left
+  // to sort.
+  runs_.clear();
+  for (size_t r = 0; r < of_rows_.size(); ++r) {
+    if (r > 0 && of_rows_[r] == of_rows_[r - 1]) continue;
+    const auto [begin, end] = of_rows_[r];
+    for (size_t k = begin; k < end; ++k)
+      if (k - begin >= runs_.size() || !unite(runs_[k - begin], given_[k])) runs_.push_back(given_[k]);
+  }
   if (!std::is_sorted(runs_.begin(), runs_.end(), before)) std::sort(runs_.begin(), runs_.end(), before);
   size_t kept = 0;
-  for (const IndexRun& run : runs_) {
-    IndexRun* last = kept == 0 ? nullptr : &runs_[kept - 1];
-    if (last && last->step == run.step && residue(*last) == residue(run) &&
-        run.first <= last->first + last->count * run.step)
-      last->count = std::max(last->count, (run.first - last->first) / run.step + run.count);
-    else
-      runs_[kept++] = run;
-  }
+  for (const IndexRun& run : runs_)
+    if (kept == 0 || !unite(runs_[kept - 1], run)) runs_[kept++] = run;
   runs_.resize(kept);
   columns_.assign(1, 0);
   for (const IndexRun& run : runs_) columns_.push_back(columns_.back() + run.count);

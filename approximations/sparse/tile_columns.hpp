@@ -32,7 +32,7 @@ class TileColumns {
 
  private:
   void take(const SparsePattern& pattern, size_t part, Index position, Index visible);
-  void unite();
+  void unite_runs();
   size_t place_of(const IndexRun& run) const;
   void place();
   void join(size_t first);

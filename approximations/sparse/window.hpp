@@ -16,7 +16,7 @@ class Window final : public SparsePattern {
   void keys(size_t, Index position, Index visible, std::vector<IndexRun>& runs) const override {
     const Index end = std::clamp<Index>(position + window_ + 1, 0, visible);
     const Index begin = std::clamp<Index>(position - window_, 0, end), first = std::min(first_tokens_, visible);
-    runs.push_back({0, first});
+    if (first > 0) runs.push_back({0, first});
     runs.push_back(run_between(std::max(begin, first), end));
   }
   std::optional<Recent> recent() const override { return Recent{first_tokens_, window_}; }

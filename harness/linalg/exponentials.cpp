@@ -1,5 +1,8 @@
 #include "harness/linalg/exponentials.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "harness/linalg/exp.hpp"
 #include "harness/linalg/rounding.hpp"
 
@@ -24,6 +27,7 @@ template <class T, bool in_vectors, int count>
 struct Strip {
   using Packet = typename Held<T, in_vectors>::Packet;
   static constexpr Index each = Held<T, in_vectors>::numbers, width = count * each;
+  static constexpr int vectors = count;
   Packet x[count];
 
   explicit Strip(T value) { std::fill_n(x, count, Eigen::internal::pset1<Packet>(value)); }
@@ -45,6 +49,17 @@ struct Strip {
   }
 };
 
+// Calls body.template operator()<count>(i) for the rows i, i + 1, ..., i + count - 1, so many that four vectors of the
+// strip are at work: a narrow strip would wait for each of its vectors otherwise.
+template <class Strip>
+void for_rows(Index rows, const auto& body) {
+  constexpr int together = 4 / Strip::vectors;
+  Index i = 0;
+  for (; i + together <= rows; i += together) body.template operator()<together>(i);
+  if constexpr (together > 1)
+    for (; i < rows; ++i) body.template operator()<1>(i);
+}
+
 // Calls body.template operator()<Strip>(first column) for strips that cover the columns, wide ones first.
 template <class T>
 void for_strips(Index columns, const auto& body) {
@@ -64,11 +79,15 @@ void raise_to_column_maxima(const InArg<T>& X, std::span<const T> row_offset, st
   const In<T> view = X;
   for_strips<T>(view.cols(), [&]<class S>(Index j) {
     S largest(maximum.data() + j);
-    for (Index i = 0; i < view.rows(); ++i) {
-      S row(view.data() + i * view.outerStride() + j);
-      if (!row_offset.empty()) row.add(S(row_offset[static_cast<size_t>(i)]));
-      largest.raise(row);
-    }
+    for_rows<S>(view.rows(), [&]<int count>(Index i) {
+      S of_these(-std::numeric_limits<T>::infinity());
+      for (Index r = i; r < i + count; ++r) {
+        S row(view.data() + r * view.outerStride() + j);
+        if (!row_offset.empty()) row.add(S(row_offset[static_cast<size_t>(r)]));
+        of_these.raise(row);
+      }
+      largest.raise(of_these);
+    });
     largest.store(maximum.data() + j);
   });
 }
@@ -89,19 +108,27 @@ void exponentiate(Context& context, OutArg<T> X, std::span<const T> row_offset, 
   for_strips<T>(X.cols(), [&]<class S>(Index j) {
     const S offset(column_offset, j);
     S sum(std::span<const T>(column_sum), j);
-    for (Index i = 0; i < X.rows(); ++i) {
-      T* place = X.data() + i * X.outerStride() + j;
-      S row(place);
-      if (!row_offset.empty()) row.add(S(row_offset[static_cast<size_t>(i)]));
-      row.add(offset);
-      Exponential<T>::in_lockstep(row.x);
-      row.store(place);
-      if (rounding != Rounding::none) {
-        round_to<T>(rounding, Out<T>(place, 1, S::width, S::width));
-        row = S(place);
+    for_rows<S>(X.rows(), [&]<int count>(Index i) {
+      typename S::Packet x[count * S::vectors];
+      for (int r = 0; r < count; ++r) {
+        S row(X.data() + (i + r) * X.outerStride() + j);
+        if (!row_offset.empty()) row.add(S(row_offset[static_cast<size_t>(i + r)]));
+        row.add(offset);
+        std::copy_n(row.x, S::vectors, x + r * S::vectors);
       }
-      sum.add(row);
-    }
+      Exponential<T>::in_lockstep(x);
+      for (int r = 0; r < count; ++r) {
+        T* place = X.data() + (i + r) * X.outerStride() + j;
+        S row(T(0));
+        std::copy_n(x + r * S::vectors, S::vectors, row.x);
+        row.store(place);
+        if (rounding != Rounding::none) {
+          round_to<T>(rounding, Out<T>(place, 1, S::width, S::width));
+          row = S(place);
+        }
+        sum.add(row);
+      }
+    });
     if (!column_sum.empty()) sum.store(column_sum.data() + j);
   });
   context.work.exps += static_cast<double>(X.size());

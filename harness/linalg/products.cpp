@@ -19,7 +19,6 @@ namespace attnbench {
 namespace {
 
 constexpr int vectors = vector_bytes == 64 ? 4 : 2;  // 24 of 32 registers hold C, or 12 of 16
-constexpr Index tile_rows = 6;
 constexpr Index depth = 512;  // of a panel: with 64 columns 128 KB, a part of the second-level cache
 
 template <class T>
@@ -101,13 +100,13 @@ void rows_of_tiles(Index rows, Index k, Entries<T> A, const T* B, Index B_stride
   Index i = 0;
   const auto at = [&](Index row) { return Entries<T>{A.data + row * A.row, A.row, A.column}; };
   const auto c = [&](Index row) { return C.data() + row * C.outerStride() + first; };
-  for (; i + tile_rows <= rows; i += tile_rows) {
+  for (; i + strip_rows <= rows; i += strip_rows) {
     if constexpr (Width == vectors)
       if (const char* lines = upcoming.take(k)) {
-        tile<T, tile_rows, Width, true>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add, lines);
+        tile<T, strip_rows, Width, true>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add, lines);
         continue;
       }
-    tile<T, tile_rows, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
+    tile<T, strip_rows, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
   }
   if (rows - i >= 4) {
     tile<T, 4, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
@@ -118,6 +117,22 @@ void rows_of_tiles(Index rows, Index k, Entries<T> A, const T* B, Index B_stride
     i += 2;
   }
   if (rows > i) tile<T, 1, Width>(k, at(i), B, B_stride, c(i), C.outerStride(), columns, add);
+}
+
+// The same, for `columns` columns of C from `first` on, a panel at most.
+template <class T>
+void panel_of_tiles(Index rows, Index k, Entries<T> A, const T* B, Index B_stride, Out<T>& C, Index first,
+                    Index columns, bool add) {
+  switch ((columns + lanes<T> - 1) / lanes<T>) {
+    case 1:
+      return rows_of_tiles<T, 1>(rows, k, A, B, B_stride, C, first, columns, add);
+    case 2:
+      return rows_of_tiles<T, 2>(rows, k, A, B, B_stride, C, first, columns, add);
+    case 3:
+      return rows_of_tiles<T, 3>(rows, k, A, B, B_stride, C, first, columns, add);
+    default:
+      return rows_of_tiles<T, vectors>(rows, k, A, B, B_stride, C, first, columns, add);
+  }
 }
 
 // Transposes a square of vectors in place, in log2(lanes) rounds. Each round swaps the off-diagonal blocks of `step`
@@ -182,25 +197,12 @@ void product(Index k, Entries<T> A, Entries<T> B, Out<T> C, bool add) {
       const T* source = B.data + l * B.row + first * B.column;
       Index stride = B.row;
       // A copy does not pay off for few rows, nor for columns of a matrix that is one panel wide.
-      if (B.column != 1 || columns < width || (stride > std::max(width, panel<T>) && C.rows() > 2 * tile_rows)) {
+      if (B.column != 1 || columns < width || (stride > std::max(width, panel<T>) && C.rows() > 2 * strip_rows)) {
         pack(B, l, part, first, columns, width, memory.data());
         source = memory.data();
         stride = width;
       }
-      const bool sum = add || l > 0;
-      switch (width / lanes<T>) {
-        case 1:
-          rows_of_tiles<T, 1>(C.rows(), part, A_part, source, stride, C, first, columns, sum);
-          break;
-        case 2:
-          rows_of_tiles<T, 2>(C.rows(), part, A_part, source, stride, C, first, columns, sum);
-          break;
-        case 3:
-          rows_of_tiles<T, 3>(C.rows(), part, A_part, source, stride, C, first, columns, sum);
-          break;
-        default:
-          rows_of_tiles<T, vectors>(C.rows(), part, A_part, source, stride, C, first, columns, sum);
-      }
+      panel_of_tiles<T>(C.rows(), part, A_part, source, stride, C, first, columns, add || l > 0);
     }
   }
 }
@@ -243,6 +245,26 @@ void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> 
 }
 
 template <class T>
+void multiply_needed(Context& context, const InArg<T>& A, const InArg<T>& B, std::span<const ColumnRange> needed,
+                     OutArg<T> C) {
+  assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
+  assert(std::ssize(needed) == (C.rows() + strip_rows - 1) / strip_rows);
+  Index computed = 0;
+  for (Index row = 0; const auto [begin, end] : needed) {
+    Out<T> strip(C.data() + row * C.outerStride() + begin, std::min(strip_rows, C.rows() - row), end - begin,
+                 C.outerStride());
+    for (Index first = 0; first < strip.cols(); first += panel<T>)
+      panel_of_tiles<T>(strip.rows(), A.cols(), {A.data() + row * A.outerStride(), A.outerStride(), 1},
+                        B.data() + begin + first, B.outerStride(), strip, first,
+                        std::min(panel<T>, strip.cols() - first), false);
+    round_to<T>(context.rounding(), strip);
+    computed += strip.size();
+    row += strip_rows;
+  }
+  context.work.flops += 2.0 * static_cast<double>(computed * A.cols());
+}
+
+template <class T>
 void multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
   if (C.rows() == 1 || C.cols() == 1)
@@ -274,11 +296,13 @@ void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>
 
 template void fetch_during_products<float>(const std::vector<In<float>>&);
 template void fetch_during_products<double>(const std::vector<In<double>>&);
-#define ATTNBENCH_INSTANTIATE(T)                                                               \
-  template Matrix<T> transposed<T>(const InArg<T>&, Index);                                    \
-  template void multiply<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);            \
-  template void multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);        \
-  template void multiply_transposed<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>); \
+#define ATTNBENCH_INSTANTIATE(T)                                                                             \
+  template Matrix<T> transposed<T>(const InArg<T>&, Index);                                                  \
+  template void multiply<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);                          \
+  template void multiply_needed<T>(Context&, const InArg<T>&, const InArg<T>&, std::span<const ColumnRange>, \
+                                   OutArg<T>);                                                               \
+  template void multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);                      \
+  template void multiply_transposed<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);               \
   template void transposed_multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)

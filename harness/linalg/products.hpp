@@ -3,6 +3,7 @@
 // and one can exchange the GEMM here. Shapes are asserted; A is a x k, B as each line says, C is a x b.
 #pragma once
 
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -29,6 +30,18 @@ Matrix<T> transposed(const InArg<T>& X, Index width);
 // C = A B, B is k x b.
 template <class T>
 void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
+
+// Columns [begin, end).
+struct ColumnRange {
+  Index begin = 0, end = 0;
+};
+// Rows of C that the kernel computes together: a strip.
+inline constexpr Index strip_rows = 6;
+// C = A B, but in strip s (rows 6 s to 6 s + 5) only the columns needed[s]; other entries keep their values. Ranges
+// begin and end at whole vectors. B is k x b.
+template <class T>
+void multiply_needed(Context& context, const InArg<T>& A, const InArg<T>& B, std::span<const ColumnRange> needed,
+                     OutArg<T> C);
 // C += A B, B is k x b.
 template <class T>
 void multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
