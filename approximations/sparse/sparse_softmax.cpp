@@ -30,6 +30,7 @@ constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
 // Tiles of at least so many rows are laid out as keys x rows: products then read keys and values in place, and leave
 // out what the rows do not see. Of fewer rows, a vector would be empty mostly.
 constexpr Index wide_rows = 8, wide_columns = 256;
+constexpr Index rows_in_turn = 256;  // of one thread's block: its working memory is made once for all of its tiles
 // Several rows' product with few keys costs more than copying these keys. Where the runs of a tile are shorter than
 // this in the mean, its keys and values are packed first, so many at a time. (evict at a tenth of softmax's FLOPs, n =
 // 4096: 2.2 times as fast. A single row took longer so.)
@@ -90,6 +91,7 @@ class TileSoftmax {
     const auto runs = std::ssize(columns_.runs());
     packed_ = rows.count >= packed_rows && runs > 1 && columns_.width() < short_run * runs;
     if (rows.count >= wide_rows) return add_wide(context, rows, alone);
+    columns_.find_segments();
     const Index most = packed_ ? packed_columns : tile_columns;
     const bool one_piece = columns_.width() <= most;
     if (alone && !one_piece) view(out_, rows).setZero();
@@ -185,18 +187,17 @@ class TileSoftmax {
   // The same as add, for a tile of keys x rows.
   void add_wide(Context& context, IndexRun rows, bool alone) {
     const Out<T> output = view(out_, rows);
-    if (alone) view(out_, rows).setZero();
     RunningSoftmax<T> softmax(output);
     for (Index r = 0; r < rows.count; ++r) {
       softmax.maximum(r) = sums_.maximum[static_cast<size_t>(rows.first + r * rows.step)];
       softmax.sum(r) = sums_.sum[static_cast<size_t>(rows.first + r * rows.step)];
     }
+    columns_.find_rows();
     find_bands(rows.count);
-    const auto& sees = columns_.rows_that_see();
     const Index stride = (rows.count + lanes<T> - 1) / lanes<T> * lanes<T>;
     const Matrix<T> Qt = transposed<T>(view(head_.Q, rows), stride);
     const Index most = packed_ ? packed_columns : wide_columns;
-    if (memory_.size() < most * stride) memory_.setZero(most, stride);
+    if (memory_.size() < most * stride) memory_.resize(most, stride);
     for (Index column = 0; column < columns_.width(); column += most) {
       piece_ = {column, std::min(column + most, columns_.width())};
       if (packed_) pack();
@@ -206,19 +207,25 @@ class TileSoftmax {
         find_needed<T>(bands_, first, keys.rows(), needed_);
         multiply_needed<T>(context, keys, Qt, needed_, row_block(tile, first, keys.rows()));
       });
-      for (const Band& band : bands_) hide_unseen(sees, band, tile);
+      for (const Band& band : bands_) hide_unseen(band, tile);
       softmax.raise(tile, bands_);
       softmax.rescale();
       softmax.weigh(context, tile, bands_);
-      for (Index c = piece_.begin; c < piece_.end; ++c)
-        context.work.exps += std::popcount(sees[static_cast<size_t>(c)]);
+      int seen = 0;
+      for (Index c = piece_.begin; c < piece_.end; ++c) seen += std::popcount(columns_.rows_that_see(c));
+      context.work.exps += seen;
       for_keys(head_.V, values_, [&](const In<T>& values, Index first) {
-        for (const Band& band : bands_) {
+        for (size_t b = 0; b < bands_.size(); ++b) {
+          const Band& band = bands_[b];
           const Index begin = std::max(first, band.begin), end = std::min(first + values.rows(), band.end);
-          if (begin < end)
-            transposed_multiply_add<T>(
-                context, In<T>(tile.data() + begin * stride + band.query, end - begin, band.queries, stride),
-                row_block(values, begin - first, end - begin), row_block(output, band.query, band.queries));
+          if (begin >= end) continue;
+          const In<T> weights(tile.data() + begin * stride + band.query, end - begin, band.queries, stride);
+          const In<T> seen_values = row_block(values, begin - first, end - begin);
+          const Out<T> of_band = row_block(output, band.query, band.queries);
+          if (alone && piece_.begin + begin == begins_[b])
+            transposed_multiply<T>(context, weights, seen_values, of_band);
+          else
+            transposed_multiply_add<T>(context, weights, seen_values, of_band);
         }
       });
     }
@@ -227,7 +234,7 @@ class TileSoftmax {
       const Index i = rows.first + r * rows.step;
       sums_.maximum[static_cast<size_t>(i)] = softmax.maximum(r);
       sums_.sum[static_cast<size_t>(i)] = softmax.sum(r);
-      if (alone && columns_.segments(r).empty()) out_.row(i).setZero();  // 0 times NaN is NaN
+      if (alone && columns_.extent(r).end == 0) out_.row(i).setZero();  // not written, or 0 times NaN
     }
   }
 
@@ -236,11 +243,11 @@ class TileSoftmax {
     bands_of_tile_.clear();
     for (Index row = 0; row < rows; row += Band::step) {
       Band band{row, std::min(Band::step, rows - row), columns_.width(), 0};
-      for (Index r = row; r < row + band.queries; ++r)
-        if (const auto segments = columns_.segments(r); !segments.empty()) {
-          band.begin = std::min(band.begin, segments.front().begin);
-          band.end = std::max(band.end, segments.back().end);
-        }
+      for (Index r = row; r < row + band.queries; ++r) {
+        const auto [begin, end] = columns_.extent(r);
+        band.begin = std::min(band.begin, begin);
+        band.end = std::max(band.end, end);
+      }
       Band* before = bands_of_tile_.empty() ? nullptr : &bands_of_tile_.back();
       if (before && before->begin == band.begin && before->end == band.end)
         before->queries += band.queries;
@@ -251,10 +258,14 @@ class TileSoftmax {
   // Those of the piece.
   void clip_bands() {
     bands_.clear();
+    begins_.clear();
     for (Band band : bands_of_tile_) {
+      const Index begin = band.begin;
       band.begin = std::max(band.begin, piece_.begin) - piece_.begin;
       band.end = std::min(band.end, piece_.end) - piece_.begin;
-      if (band.begin < band.end) bands_.push_back(band);
+      if (band.begin >= band.end) continue;
+      bands_.push_back(band);
+      begins_.push_back(begin);
     }
   }
 
@@ -265,12 +276,12 @@ class TileSoftmax {
     for_runs([&](IndexRun run, Index column) { body(view(all, run), column); });
   }
 
-  // Writes -infinity to the logits of rows that do not see a key. sees: of each column of the tile.
-  void hide_unseen(const std::vector<std::uint64_t>& sees, const Band& band, Out<T> tile) const {
+  // Writes -infinity to the logits of rows that do not see a key.
+  void hide_unseen(const Band& band, Out<T> tile) const {
     const auto [first, last] = band.columns<T>();
     const std::uint64_t all = ~std::uint64_t(0) >> (RunningSoftmax<T>::most_queries - band.queries);
     for (Index l = band.begin; l < band.end; ++l)
-      if (const std::uint64_t own = sees[static_cast<size_t>(piece_.begin + l)] >> band.query; (own & all) != all)
+      if (const std::uint64_t own = columns_.rows_that_see(piece_.begin + l) >> band.query; (own & all) != all)
         hide<T>({tile.data() + l * tile.outerStride() + first, static_cast<size_t>(last - first)}, own);
   }
 
@@ -367,7 +378,8 @@ class TileSoftmax {
   Out<T> out_;
   Sums<T>& sums_;
   std::vector<In<T>> upcoming_;
-  std::vector<Band> bands_of_tile_, bands_;
+  std::vector<Band> bands_of_tile_, bands_;  // the latter of the piece
+  std::vector<Index> begins_;                // the first columns of the piece's bands in the tile
   std::vector<ColumnRange> needed_;
   TileColumns columns_;
   TileColumns::Segment piece_;
@@ -409,7 +421,7 @@ void sparse_softmax(const SparsePattern& pattern, const Head<T>& head, Mask mask
   Sums<T> sums(nq);
   if (!alone) out.setZero();
   for (size_t part = 0; part < parts.size(); ++part) {
-    const Index together = std::max<Index>(1, 64 / parts[part].tile_rows);  // tiles in one thread's block
+    const Index together = std::max<Index>(1, rows_in_turn / parts[part].tile_rows);
     context.for_blocks(tiles_of(parts[part]), together, [&](Context& single, Index first, Index count) {
       TileSoftmax<T> tiles(pattern, head, mask, out, sums);
       for (Index tile = first; tile < first + count; ++tile)

@@ -37,7 +37,6 @@ void TileColumns::lay(const SparsePattern& pattern, size_t part, IndexRun rows, 
     take(pattern, part, i + mask.offset, mask.visible(i, nk));
   }
   unite_runs();
-  place();
 }
 
 // Appends the runs of the next row.
@@ -85,7 +84,14 @@ size_t TileColumns::place_of(const IndexRun& run) const {
   return static_cast<size_t>(std::upper_bound(runs_.begin(), runs_.end(), run, before) - runs_.begin() - 1);
 }
 
-void TileColumns::place() {
+// Its columns.
+TileColumns::Segment TileColumns::place(const IndexRun& run) const {
+  const size_t of = place_of(run);
+  const Index column = columns_[of] + steps(run.first - runs_[of].first, run.step);
+  return {column, column + run.count};
+}
+
+void TileColumns::find_segments() {
   segments_.clear();
   const bool all_alike =
       std::all_of(of_rows_.begin(), of_rows_.end(), [&](const Entries& row) { return row == of_rows_.front(); });
@@ -99,11 +105,7 @@ void TileColumns::place() {
     if (row.begin == row.end || row != given) {
       given = row;
       const size_t first = segments_.size();
-      for (size_t next = row.begin; next < row.end; ++next) {
-        const size_t of = place_of(given_[next]);
-        const Index column = columns_[of] + steps(given_[next].first - runs_[of].first, given_[next].step);
-        segments_.push_back({column, column + given_[next].count});
-      }
+      for (size_t next = row.begin; next < row.end; ++next) segments_.push_back(place(given_[next]));
       join(first);
       placed = {first, segments_.size()};
     }
@@ -111,15 +113,21 @@ void TileColumns::place() {
   }
 }
 
-const std::vector<std::uint64_t>& TileColumns::rows_that_see() {
+void TileColumns::find_rows() {
   rows_that_see_.assign(static_cast<size_t>(width()) + 1, 0);
-  for (size_t r = 0; r < of_rows_.size(); ++r)
-    for (const Segment& segment : segments(static_cast<Index>(r)))
-      for (const Index end : {segment.begin, segment.end})
+  extents_.clear();
+  for (size_t r = 0; r < of_rows_.size(); ++r) {
+    Segment extent{width(), 0};
+    for (size_t k = of_rows_[r].begin; k < of_rows_[r].end; ++k) {
+      const Segment columns = place(given_[k]);
+      extent = {std::min(extent.begin, columns.begin), std::max(extent.end, columns.end)};
+      for (const Index end : {columns.begin, columns.end})
         rows_that_see_[static_cast<size_t>(end)] ^= std::uint64_t(1) << r;
+    }
+    extents_.push_back(extent);
+  }
   for (size_t column = 1; column < rows_that_see_.size(); ++column)
     rows_that_see_[column] ^= rows_that_see_[column - 1];
-  return rows_that_see_;
 }
 
 // Sorts the segments from `first` on and merges those that touch.

@@ -17,24 +17,32 @@ class TileColumns {
     bool operator==(const Segment&) const = default;
   };
 
-  // Lays out the columns for these rows of one part of the pattern, replacing the previous layout.
+  // Lays out the columns for these rows of one part of the pattern, replacing the previous layout. Then the columns of
+  // each row are found in either of two ways.
   void lay(const SparsePattern& pattern, size_t part, IndexRun rows, Mask mask, Index nk);
 
   const std::vector<IndexRun>& runs() const { return runs_; }     // ascending within one step and residue
   const std::vector<Index>& columns() const { return columns_; }  // the column of each run's first key; then the width
   Index width() const { return columns_.back(); }
-  std::span<const Segment> segments(Index row) const {  // of the columns that a row of the tile sees, ascending
+
+  // By row: the columns that it sees, ascending.
+  void find_segments();
+  std::span<const Segment> segments(Index row) const {
     const auto [begin, end] = of_rows_[static_cast<size_t>(row)];
     return {segments_.data() + begin, end - begin};
   }
-  // For each column the rows of the tile that see it: bit r is row r, of 64 at most.
-  const std::vector<std::uint64_t>& rows_that_see();
+
+  // By column, of 64 rows at most: bit r is whether row r sees it. Of a row only the first column and the end of the
+  // last are kept; without a key it begins after its end.
+  void find_rows();
+  std::uint64_t rows_that_see(Index column) const { return rows_that_see_[static_cast<size_t>(column)]; }
+  Segment extent(Index row) const { return extents_[static_cast<size_t>(row)]; }
 
  private:
   void take(const SparsePattern& pattern, size_t part, Index position, Index visible);
   void unite_runs();
   size_t place_of(const IndexRun& run) const;
-  void place();
+  Segment place(const IndexRun& run) const;
   void join(size_t first);
 
   // Entries [begin, end) of given_, and then of segments_. Rows that have the same runs as the row before share them.
@@ -46,7 +54,7 @@ class TileColumns {
   std::vector<IndexRun> given_, runs_;
   std::vector<Entries> of_rows_;
   std::vector<Index> columns_;
-  std::vector<Segment> segments_;
+  std::vector<Segment> segments_, extents_;
   std::vector<std::uint64_t> rows_that_see_;
 };
 

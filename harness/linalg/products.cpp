@@ -250,16 +250,18 @@ void multiply_needed(Context& context, const InArg<T>& A, const InArg<T>& B, std
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
   assert(std::ssize(needed) == (C.rows() + strip_rows - 1) / strip_rows);
   Index computed = 0;
-  for (Index row = 0; const auto [begin, end] : needed) {
-    Out<T> strip(C.data() + row * C.outerStride() + begin, std::min(strip_rows, C.rows() - row), end - begin,
-                 C.outerStride());
-    for (Index first = 0; first < strip.cols(); first += panel<T>)
-      panel_of_tiles<T>(strip.rows(), A.cols(), {A.data() + row * A.outerStride(), A.outerStride(), 1},
-                        B.data() + begin + first, B.outerStride(), strip, first,
-                        std::min(panel<T>, strip.cols() - first), false);
-    round_to<T>(context.rounding(), strip);
-    computed += strip.size();
-    row += strip_rows;
+  for (size_t s = 0; s < needed.size();) {
+    const auto [begin, end] = needed[s];
+    const Index row = static_cast<Index>(s) * strip_rows;
+    for (++s; s < needed.size() && needed[s] == needed[s - 1];) ++s;
+    const Index rows = std::min(static_cast<Index>(s) * strip_rows, C.rows()) - row;
+    Out<T> strips(C.data() + row * C.outerStride() + begin, rows, end - begin, C.outerStride());
+    for (Index first = 0; first < strips.cols(); first += panel<T>)
+      panel_of_tiles<T>(rows, A.cols(), {A.data() + row * A.outerStride(), A.outerStride(), 1},
+                        B.data() + begin + first, B.outerStride(), strips, first,
+                        std::min(panel<T>, strips.cols() - first), false);
+    round_to<T>(context.rounding(), strips);
+    computed += strips.size();
   }
   context.work.flops += 2.0 * static_cast<double>(computed * A.cols());
 }
@@ -285,6 +287,16 @@ void multiply_transposed(Context& context, const InArg<T>& A, const InArg<T>& B,
 }
 
 template <class T>
+void transposed_multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
+  assert(A.rows() == B.rows() && C.rows() == A.cols() && C.cols() == B.cols());
+  if (C.rows() == 1 || C.cols() == 1)
+    C.noalias() = A.transpose() * B;
+  else
+    product<T>(A.rows(), {A.data(), 1, A.outerStride()}, {B.data(), B.outerStride(), 1}, C, false);
+  finish<T>(context, A.cols(), A.rows(), B.cols(), C);
+}
+
+template <class T>
 void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.rows() == B.rows() && C.rows() == A.cols() && C.cols() == B.cols());
   if (C.rows() == 1 || C.cols() == 1)
@@ -303,6 +315,7 @@ template void fetch_during_products<double>(const std::vector<In<double>>&);
                                    OutArg<T>);                                                               \
   template void multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);                      \
   template void multiply_transposed<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);               \
+  template void transposed_multiply<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);               \
   template void transposed_multiply_add<T>(Context&, const InArg<T>&, const InArg<T>&, OutArg<T>);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)

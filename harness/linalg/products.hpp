@@ -34,6 +34,7 @@ void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> 
 // Columns [begin, end).
 struct ColumnRange {
   Index begin = 0, end = 0;
+  bool operator==(const ColumnRange&) const = default;
 };
 // Rows of C that the kernel computes together: a strip.
 inline constexpr Index strip_rows = 6;
@@ -48,6 +49,9 @@ void multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg
 // C = A B^T, B is b x k.
 template <class T>
 void multiply_transposed(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
+// C = A^T B, A is k x a, B is k x b.
+template <class T>
+void transposed_multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
 // C += A^T B, A is k x a, B is k x b.
 template <class T>
 void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C);
