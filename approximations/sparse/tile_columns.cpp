@@ -116,15 +116,18 @@ void TileColumns::find_segments() {
 void TileColumns::find_rows() {
   rows_that_see_.assign(static_cast<size_t>(width()) + 1, 0);
   extents_.clear();
-  for (size_t r = 0; r < of_rows_.size(); ++r) {
+  for (size_t r = 0; r < of_rows_.size();) {
+    const Entries runs = of_rows_[r];
+    std::uint64_t alike = 0;  // this row and those after it that have the same runs
+    const size_t first = r;
+    for (; r < of_rows_.size() && of_rows_[r] == runs; ++r) alike |= std::uint64_t(1) << r;
     Segment extent{width(), 0};
-    for (size_t k = of_rows_[r].begin; k < of_rows_[r].end; ++k) {
+    for (size_t k = runs.begin; k < runs.end; ++k) {
       const Segment columns = place(given_[k]);
       extent = {std::min(extent.begin, columns.begin), std::max(extent.end, columns.end)};
-      for (const Index end : {columns.begin, columns.end})
-        rows_that_see_[static_cast<size_t>(end)] ^= std::uint64_t(1) << r;
+      for (const Index end : {columns.begin, columns.end}) rows_that_see_[static_cast<size_t>(end)] ^= alike;
     }
-    extents_.push_back(extent);
+    extents_.insert(extents_.end(), r - first, extent);
   }
   for (size_t column = 1; column < rows_that_see_.size(); ++column)
     rows_that_see_[column] ^= rows_that_see_[column - 1];
