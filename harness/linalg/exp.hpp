@@ -117,6 +117,27 @@ struct Exponential : ExponentialConstants<T> {
   }
 };
 
+// y_i = f(x_i). f changes an array of packets in place, or of numbers at the end: four packets at a time, for the same
+// reason as in_lockstep. x may be y.
+template <class T>
+void map_in_lockstep(const T* x, T* y, Index count, const auto& f) {
+  using Packet = typename Eigen::internal::packet_traits<T>::type;
+  Index i = 0;
+  const auto all = [&]<class Held, int together>(Held (&held)[together]) {
+    constexpr Index each = static_cast<Index>(sizeof(Held) / sizeof(T));
+    for (; i + together * each <= count; i += together * each) {
+      for (Index v = 0; v < together; ++v) held[v] = Eigen::internal::ploadu<Held>(x + i + v * each);
+      f(held);
+      for (Index v = 0; v < together; ++v) Eigen::internal::pstoreu(y + i + v * each, held[v]);
+    }
+  };
+  Packet four[4], one[1];
+  T number[1];
+  all(four);
+  all(one);
+  all(number);
+}
+
 // Of an array expression.
 template <class X>
 auto exponential(const X& x) {
