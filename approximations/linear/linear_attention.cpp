@@ -5,12 +5,14 @@
 
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/linalg/vector.hpp"
 
 namespace attnbench {
 
 namespace {
 constexpr Index query_block = 256;
-constexpr Index queries_in_turn = 4 * query_block;      // per thread, so that it can prefetch its next queries
+constexpr Index queries_in_turn = 4 * query_block;  // per thread, so that it can prefetch its next queries
+constexpr Index band_rows = 16;                     // of a chunk: their products leave out keys that none of them sees
 constexpr Index rows_side_by_side = 16 * causal_chunk;  // causal scan: chunks end here at every number of threads
 
 template <class T>
@@ -111,16 +113,28 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
     return on_rows(c.row, numerators, normalisers, log_scale);
   }
   const Index all = queries.block().rows(), all_keys = keys.block().rows();
-  Matrix<T> numerators(all, dv), weights(all, all_keys);
+  const Index width = in_whole_vectors<T>(all_keys);
+  Matrix<T> numerators(all, dv), weights(all, width);
   PerRow<T> normalisers(all);
   state.read(context, queries.block(), numerators, normalisers);
-  multiply_transposed<T>(context, queries.block(), keys.block(), weights);
+  // Only the keys up to the last one that some neighbouring rows see. Where a chunk is cut short depends on later
+  // keys, so these rows are those of the whole chunk: bits do not depend on it.
+  const auto reach = [&](Index i) { return std::min(mask.visible(c.row + i, nk) - c.key, all_keys); };
+  std::vector<ColumnRange> needed;
+  for (Index i = 0; i < all; i += strip_rows)
+    needed.push_back({0, in_whole_vectors<T>(reach(std::min(i + strip_rows, all) - 1))});
+  multiply_needed<T>(context, queries.block(), transposed<T>(keys.block(), width), needed, weights);
   for (Index i = 0; i < all; ++i) {
-    const Index seen = i < c.rows ? mask.visible(c.row + i, nk) - c.key : 0;
-    weights.row(i).tail(all_keys - seen).setZero();
+    const Index seen = i < c.rows ? reach(i) : 0;
+    weights.row(i).tail(width - seen).setZero();
     normalisers[i] += weights.row(i).head(seen).sum();
   }
-  multiply_add<T>(context, weights, row_block(head.V, c.key, all_keys), numerators);
+  for (Index i = 0, rows = 0; i < all; i += rows) {
+    rows = all - i <= band_rows + 1 ? all - i : band_rows;  // a single row would be summed in another order
+    const Index inner = reach(i + rows - 1);
+    multiply_add<T>(context, In<T>(&weights(i, 0), rows, inner, width), row_block(head.V, c.key, inner),
+                    row_block(numerators, i, rows));
+  }
   const auto kept = static_cast<size_t>(c.rows);
   on_rows(c.row, row_block(numerators, 0, c.rows), std::span(normalisers).first(kept), queries.log_scale().first(kept));
 }

@@ -43,7 +43,7 @@ struct Band {
   // The columns of its queries in a tile, whose width is padded to whole vectors.
   template <class T>
   ColumnRange columns() const {
-    return {query, query + (queries + lanes<T> - 1) / lanes<T> * lanes<T>};
+    return {query, query + in_whole_vectors<T>(queries)};
   }
 };
 

@@ -145,7 +145,7 @@ class TileSoftmax {
 
   // W has exactly the columns of the piece; its rows are padded to whole SIMD vectors.
   Out<T> weights(Index rows) {
-    const Index columns = piece_.end - piece_.begin, stride = (columns + lanes<T> - 1) / lanes<T> * lanes<T>;
+    const Index columns = piece_.end - piece_.begin, stride = in_whole_vectors<T>(columns);
     if (memory_.size() < rows * stride) memory_.setZero(rows, stride);
     return {memory_.data(), rows, columns, stride};
   }
@@ -194,7 +194,7 @@ class TileSoftmax {
     }
     columns_.find_rows();
     find_bands(rows.count);
-    const Index stride = (rows.count + lanes<T> - 1) / lanes<T> * lanes<T>;
+    const Index stride = in_whole_vectors<T>(rows.count);
     const Matrix<T> Qt = transposed<T>(view(head_.Q, rows), stride);
     const Index most = packed_ ? packed_columns : wide_columns;
     if (memory_.size() < most * stride) memory_.resize(most, stride);
@@ -335,7 +335,7 @@ class TileSoftmax {
       const Index end = std::min(segments[s].end, piece_.end) - piece_.begin;
       if (begin >= end) continue;
       const Index first = s == 0 ? begin / lanes<T> * lanes<T> : begin;
-      const Index last = std::min(done, (end + lanes<T> - 1) / lanes<T> * lanes<T>);
+      const Index last = std::min(done, in_whole_vectors<T>(end));
       Entries<T> wide(row + first, last - first);
       wide = exponential(wide - shift);
       std::fill(row + first, row + begin, T(0));

@@ -193,7 +193,7 @@ void product(Index k, Entries<T> A, Entries<T> B, Out<T> C, bool add) {
     const Entries<T> A_part{A.data + l * A.column, A.row, A.column};
     for (Index first = 0; first < C.cols(); first += panel<T>) {
       const Index columns = std::min(panel<T>, C.cols() - first);
-      const Index width = (columns + lanes<T> - 1) / lanes<T> * lanes<T>;
+      const Index width = in_whole_vectors<T>(columns);
       const T* source = B.data + l * B.row + first * B.column;
       Index stride = B.row;
       // A copy does not pay off for few rows, nor for columns of a matrix that is one panel wide.

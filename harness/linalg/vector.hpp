@@ -18,6 +18,12 @@ constexpr int vector_bytes = 16;
 template <class T>
 constexpr Index lanes = vector_bytes / static_cast<Index>(sizeof(T));
 
+// The next multiple of a vector's numbers.
+template <class T>
+constexpr Index in_whole_vectors(Index count) {
+  return (count + lanes<T> - 1) / lanes<T> * lanes<T>;
+}
+
 template <class T>
 struct Vector {
   typedef T type __attribute__((vector_size(vector_bytes)));
