@@ -564,6 +564,13 @@ TEMPLATE_TEST_CASE("tiles of many rows leave out what no row sees, and nothing e
   using T = TestType;
   const TestHead problem = gaussian_problem({.nq = 200, .nk = 200, .d = 6, .dv = 4}, 1.5);
   const HeadData<T> head = problem.head.cast<T>();
+  // Rounding moves a logit by at most (d + 2) u |q| |k|, with u half the distance from 1 to the next number and the
+  // inputs' own rounding counted, and so a weight by that part of itself. Sums of 200 weights and 200 weighted values
+  // lose 200 u each. Exponentials, a division and a rescaling add 8 u.
+  const double u = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  const double of_logits =
+      8 * u * problem.head.Q.rowwise().norm().maxCoeff() * problem.head.K.rowwise().norm().maxCoeff();
+  const double bound = (2 * of_logits + (2 * 200 + 8) * u) * problem.head.V.cwiseAbs().maxCoeff();
   // A window, its first keys, a window with a hole, and one that only some rows of a tile have.
   const std::vector<std::function<bool(Index, Index)>> planted{
       [](Index p, Index j) { return std::abs(p - j) <= 20; },
@@ -589,8 +596,7 @@ TEMPLATE_TEST_CASE("tiles of many rows leave out what no row sees, and nothing e
         }
         if (sum > 0) expected.row(i) /= sum;
       }
-      // The bound of float is chosen, not measured.
-      CHECK(difference(out.template cast<double>(), expected) < (std::is_same_v<T, float> ? 1e-5 : tolerance));
+      CHECK(difference(out.template cast<double>(), expected) < bound);
       CHECK(context.work.exps == pairs);
     }
 }

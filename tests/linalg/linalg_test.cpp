@@ -13,11 +13,13 @@
 #include <stdexcept>
 
 #include "harness/linalg/context.hpp"
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/gathered.hpp"
 #include "harness/linalg/lapack.hpp"
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/rows.hpp"
+#include "harness/linalg/vector.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
@@ -135,10 +137,83 @@ TEMPLATE_TEST_CASE("products of strided views of any shape are those of plain lo
     transposed_multiply_add<T>(context, A_transposed.view(), B.view(), C.view());
     CHECK(C.view() == by_loops<T>(A_transposed.view(), true, B.view(), false, before));
 
-    CHECK(context.work.flops == 4 * flops);
+    C.view().setConstant(std::numeric_limits<T>::quiet_NaN());
+    transposed_multiply<T>(context, A_transposed.view(), B.view(), C.view());
+    CHECK(C.view() == by_loops<T>(A_transposed.view(), true, B.view(), false, zero));
+
+    CHECK(context.work.flops == 5 * flops);
     CHECK(context.work.exps == 0);
     for (const Framed<T>* framed : {&A, &A_transposed, &B, &B_transposed, &C}) CHECK(framed->frame_intact());
   }
+}
+
+TEMPLATE_TEST_CASE("a product of which some columns are needed computes these and leaves the others", "[unit]", float,
+                   double) {
+  using T = TestType;
+  Generator generator = Streams(1).stream("needed columns");
+  for (const Index vectors : {1, 4, 9})
+    for (const Index rows : {1, 5, 6, 7, 13, 40})
+      for (const Index inner : {0, 1, 5, 64}) {
+        CAPTURE(vectors, rows, inner);
+        const Index columns = vectors * lanes<T>;
+        Framed<T> A(generator, rows, inner), B(generator, inner, columns), C(generator, rows, columns);
+        std::vector<ColumnRange> needed;
+        double computed = 0;
+        Matrix<T> expected = C.view();
+        const Matrix<T> whole =
+            by_loops<T>(A.view(), false, B.view(), false, Matrix<T>(Matrix<T>::Zero(rows, columns)));
+        for (Index row = 0; row < rows; row += strip_rows) {
+          ColumnRange own;  // none at all, or from one vector to another; some strips have those of the strip before
+          if (!needed.empty() && generator() % 3 == 0) {
+            own = needed.back();
+          } else {
+            own.begin = static_cast<Index>(generator() % static_cast<std::uint64_t>(vectors)) * lanes<T>;
+            own.end = own.begin +
+                      static_cast<Index>(generator() % static_cast<std::uint64_t>(vectors + 1 - own.begin / lanes<T>)) *
+                          lanes<T>;
+          }
+          needed.push_back(own);
+          const Index count = std::min(strip_rows, rows - row), width = own.end - own.begin;
+          expected.block(row, own.begin, count, width) = whole.block(row, own.begin, count, width);
+          computed += static_cast<double>(count * width);
+        }
+        Context context;
+        multiply_needed<T>(context, A.view(), B.view(), needed, C.view());
+        CHECK(Matrix<T>(C.view()) == expected);
+        CHECK(context.work.flops == 2 * computed * static_cast<double>(inner));
+        CHECK((A.frame_intact() && B.frame_intact() && C.frame_intact()));
+      }
+}
+
+TEMPLATE_TEST_CASE("exponentials and maxima of columns do not depend on how many rows and columns there are", "[unit]",
+                   float, double) {
+  using T = TestType;
+  Generator generator = Streams(1).stream("columns alone");
+  for (const Index rows : {1, 2, 3, 4, 5, 8, 11})
+    for (const Index columns : {Index(1), lanes<T>, 3 * lanes<T> + 2, 4 * lanes<T>, 5 * lanes<T>}) {
+      CAPTURE(rows, columns);
+      const Matrix<T> X = (3 * standard_normal(generator, rows, columns)).template cast<T>();
+      const auto bias = std::vector<T>(static_cast<size_t>(rows), T(0.25));
+      Matrix<T> weights = X;
+      std::vector<T> shift(static_cast<size_t>(columns)), sums(shift.size(), T(1)), maxima(shift.size(), T(-1));
+      for (size_t j = 0; j < shift.size(); ++j) shift[j] = static_cast<T>(j % 7) / 4;
+      Context context;
+      exponentiate<T>(context, weights, bias, shift, sums);
+      raise_to_column_maxima<T>(X, bias, maxima);
+      bool same = true;
+      for (Index j = 0; j < columns; ++j) {
+        const auto at = static_cast<size_t>(j);
+        T sum = 1, maximum = -1;
+        for (Index i = 0; i < rows; ++i) {
+          const T weight = Exponential<T>()(X(i, j) + T(0.25) + shift[at]);
+          sum += weight;
+          maximum = std::max(maximum, X(i, j) + T(0.25));
+          same &= weights(i, j) == weight;
+        }
+        same &= sums[at] == sum && maxima[at] == maximum;
+      }
+      CHECK(same);
+    }
 }
 
 TEMPLATE_TEST_CASE("views name the rows and corners of another matrix's memory", "[unit]", float, double) {
