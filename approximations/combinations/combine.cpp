@@ -17,6 +17,7 @@
 #include "harness/linalg/exp.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/products.hpp"
+#include "harness/linalg/vector.hpp"
 
 namespace attnbench {
 namespace {
@@ -59,8 +60,9 @@ struct Gathered {
         keys.push_back(begin + static_cast<Index>(j));
       }
     for (const auto& of_row : keys_of_rows) {
-      places.emplace_back();
-      for (const Index key : of_row) places.back().push_back(place[static_cast<size_t>(key - begin)]);
+      places.emplace_back(of_row.size());
+      std::transform(of_row.begin(), of_row.end(), places.back().begin(),
+                     [&](Index key) { return place[static_cast<size_t>(key - begin)]; });
     }
     K.resize(std::ssize(keys), head.K.cols());
     V.resize(std::ssize(keys), head.V.cols());
@@ -80,21 +82,23 @@ struct Gathered {
   Extras extra;  // of these rows and keys
 };
 
-// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the row's keys. `on`
-// holds the entries of A on the pattern.
+// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the gathered keys. `on`
+// holds the entries of A on the pattern. A key that the row does not have has a logit of -infinity and an estimate of
+// 0, and both of its entries are 0: arrays over all gathered keys are faster than a list of the row's own.
 template <class T>
 struct Correction {
   using Array = Eigen::Array<T, 1, Eigen::Dynamic>;
+  static constexpr T none = -std::numeric_limits<T>::infinity();
 
   // Replaces the weights of the pattern's keys by exp(logits), in numerator and normaliser. value exp(log_scale) is the
   // base's normaliser, estimates exp(log_estimates) its weights.
   void replace(T value, T log_scale, const Array& logits, const Array& estimates, const Array& log_estimates) {
     scale = 1;
     corrections = on = Array::Zero(logits.size());
-    T shift = value == 0 ? -std::numeric_limits<T>::infinity() : log_scale + std::log(std::abs(value));
+    T shift = value == 0 ? none : log_scale + std::log(std::abs(value));
     if (logits.size() > 0)  // the logarithm of no weight is -infinity
       shift = std::max({shift, logits.maxCoeff(), (log_estimates + estimates.abs().log()).maxCoeff()});
-    if (shift == -std::numeric_limits<T>::infinity()) return;  // no weight anywhere: the base's row is 0 as well
+    if (shift == none) return;  // no weight anywhere: the base's row is 0 as well
     const T of_base = value == 0 ? T(0) : value * std::exp(log_scale - shift);
     on = exponential(logits - shift);
     corrections = on - (estimates == 0).select(T(0), estimates * exponential(log_estimates - shift));
@@ -108,8 +112,9 @@ struct Correction {
   void share_out(const Array& logits, const Array& estimates) {
     scale = 1;
     corrections = on = Array::Zero(logits.size());
-    if (logits.size() == 0) return;
-    on = exponential(logits - logits.maxCoeff());
+    const T largest = logits.size() == 0 ? none : logits.maxCoeff();
+    if (largest == none) return;
+    on = exponential(logits - largest);
     on *= estimates.sum() / on.sum();
     corrections = on - estimates;
   }
@@ -145,13 +150,11 @@ class Combine final : public Approximation<T>, public Rows<T> {
     context.for_blocks(head.Q.rows(), block_rows, [&](Context& single, Index begin, Index count) {
       const auto keys = keys_of_rows(head, mask, begin, count, single);
       const Gathered<T> gathered(head, begin, keys);
-      Matrix<T> factors = Matrix<T>::Zero(count, gathered.K.rows());
+      Matrix<T> factors(count, gathered.K.rows());
       auto block = row_block(out, begin, count);
       for_corrections(head, whole, begin, gathered, single, [&](Index i, const Correction<T>& correction) {
         block.row(i) *= correction.scale;
-        const auto& places = gathered.places[static_cast<size_t>(i)];
-        for (size_t s = 0; s < places.size(); ++s)
-          factors(i, places[s]) = correction.corrections[static_cast<Index>(s)];
+        factors.row(i) = correction.corrections.head(factors.cols());
       });
       if (!gathered.keys.empty()) multiply_add<T>(single, factors, gathered.V, block);
     });
@@ -166,12 +169,12 @@ class Combine final : public Approximation<T>, public Rows<T> {
 
   void attention_rows(const Head<T>& head, Mask mask, Index first, Context& context, Out<T> A) const override {
     base_->rows()->attention_rows(head, mask, first, context, A);
-    const auto keys = keys_of_rows(head, mask, first, A.rows(), context);
-    for_corrections(head, of_whole(head, mask, context), first, Gathered<T>(head, first, keys), context,
+    const Gathered<T> gathered(head, first, keys_of_rows(head, mask, first, A.rows(), context));
+    for_corrections(head, of_whole(head, mask, context), first, gathered, context,
                     [&](Index i, const Correction<T>& correction) {
                       A.row(i) *= correction.scale;
-                      const auto& of_row = keys[static_cast<size_t>(i)];
-                      for (size_t s = 0; s < of_row.size(); ++s) A(i, of_row[s]) = correction.on[static_cast<Index>(s)];
+                      for (const Index place : gathered.places[static_cast<size_t>(i)])
+                        A(i, gathered.keys[static_cast<size_t>(place)]) = correction.on[place];
                     });
   }
 
@@ -220,24 +223,25 @@ class Combine final : public Approximation<T>, public Rows<T> {
       }
     }
     Correction<T> correction;
-    typename Correction<T>::Array exact, estimates, log_estimates;
+    using Array = typename Correction<T>::Array;
+    const Index padded = in_whole_vectors<T>(width);
+    Array exact(padded), estimates(padded), log_estimates = Array::Zero(padded);
+    const Eigen::Map<const Array> of_columns(log_columns.data(), width);
     for (Index i = 0; i < count; ++i) {
       const auto& places = gathered.places[static_cast<size_t>(i)];
-      exact.resize(std::ssize(places));
-      estimates.resize(exact.size());
-      log_estimates.resize(exact.size());
-      for (size_t s = 0; s < places.size(); ++s) {
-        const auto at = static_cast<Index>(s);
-        exact[at] = logits(i, places[s]);
-        estimates[at] = weights(i, places[s]);
-        log_estimates[at] = log_rows[i] + log_columns[places[s]];
+      exact.setConstant(Correction<T>::none);
+      estimates.setZero();
+      for (const Index place : places) {
+        exact[place] = logits(i, place);
+        estimates[place] = weights(i, place);
       }
+      log_estimates.head(width) = of_columns + log_rows[i];
       const auto row = static_cast<size_t>(first + i);
       if (corrects_kernel_)
         correction.replace(whole.value[row], whole.log_scale[row], exact, estimates, log_estimates);
       else
         correction.share_out(exact, estimates);
-      context.work.exps += static_cast<double>(exact.size() * (corrects_kernel_ ? 2 : 1));
+      context.work.exps += static_cast<double>(places.size() * (corrects_kernel_ ? 2 : 1));
       body(i, correction);
     }
   }

@@ -464,6 +464,9 @@ void keys_of_pattern(const SparsePattern& pattern, Index nq, Index nk, Mask mask
   for (size_t i = 0; i < keys.size(); ++i) {
     runs_of_row(pattern, parts, first + static_cast<Index>(i), mask, nk, runs);
     keys[i].clear();
+    Index count = 0;
+    for (const IndexRun& run : runs) count += run.count;
+    keys[i].reserve(static_cast<size_t>(count));
     for (const IndexRun& run : runs)
       for (Index l = 0; l < run.count; ++l) keys[i].push_back(run.first + l * run.step);
     if (!std::is_sorted(keys[i].begin(), keys[i].end())) std::sort(keys[i].begin(), keys[i].end());
