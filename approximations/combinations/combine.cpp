@@ -41,6 +41,34 @@ Params part(const Params& params, size_t place) {
   return params.all_nested("parts")[place];
 }
 
+// The places of a row's keys in the union of some rows' keys, ascending. Those of a window are neighbours, which are
+// copied as whole vectors.
+class Places {
+ public:
+  explicit Places(std::vector<Index> places) : at_(std::move(places)) {}
+  Index size() const { return std::ssize(at_); }
+  Index operator[](Index s) const { return at_[static_cast<size_t>(s)]; }
+
+  // Entry s of the array is that of place s in the row; other entries are unchanged.
+  void read(const auto& row, auto& entries) const {
+    if (neighbours())
+      entries.head(size()) = row.segment(at_.front(), size());
+    else
+      for (Index s = 0; s < size(); ++s) entries[s] = row[(*this)[s]];
+  }
+  void write(const auto& entries, auto&& row) const {
+    if (neighbours())
+      row.segment(at_.front(), size()) = entries.head(size());
+    else
+      for (Index s = 0; s < size(); ++s) row[(*this)[s]] = entries[s];
+  }
+
+ private:
+  bool neighbours() const { return !at_.empty() && at_.back() - at_.front() + 1 == size(); }
+
+  std::vector<Index> at_;
+};
+
 // The union of the keys that some rows see, with the head's rows of K and V for these keys.
 template <class T>
 struct Gathered {
@@ -60,9 +88,10 @@ struct Gathered {
         keys.push_back(begin + static_cast<Index>(j));
       }
     for (const auto& of_row : keys_of_rows) {
-      places.emplace_back(of_row.size());
-      std::transform(of_row.begin(), of_row.end(), places.back().begin(),
+      std::vector<Index> of_keys(of_row.size());
+      std::transform(of_row.begin(), of_row.end(), of_keys.begin(),
                      [&](Index key) { return place[static_cast<size_t>(key - begin)]; });
+      places.emplace_back(std::move(of_keys));
     }
     K.resize(std::ssize(keys), head.K.cols());
     V.resize(std::ssize(keys), head.V.cols());
@@ -77,7 +106,7 @@ struct Gathered {
   }
 
   std::vector<Index> keys;
-  std::vector<std::vector<Index>> places;  // for each row those of its keys in the union
+  std::vector<Places> places;  // of each row's keys
   Matrix<T> K, V;
   Extras extra;  // of these rows and keys
 };
@@ -150,11 +179,11 @@ class Combine final : public Approximation<T>, public Rows<T> {
     context.for_blocks(head.Q.rows(), block_rows, [&](Context& single, Index begin, Index count) {
       const auto keys = keys_of_rows(head, mask, begin, count, single);
       const Gathered<T> gathered(head, begin, keys);
-      Matrix<T> factors(count, gathered.K.rows());
+      Matrix<T> factors = Matrix<T>::Zero(count, gathered.K.rows());
       auto block = row_block(out, begin, count);
       for_corrections(head, whole, begin, gathered, single, [&](Index i, const Correction<T>& correction) {
         block.row(i) *= correction.scale;
-        factors.row(i) = correction.corrections.head(factors.cols());
+        gathered.places[static_cast<size_t>(i)].write(correction.corrections, factors.row(i).array());
       });
       if (!gathered.keys.empty()) multiply_add<T>(single, factors, gathered.V, block);
     });
@@ -173,8 +202,9 @@ class Combine final : public Approximation<T>, public Rows<T> {
     for_corrections(head, of_whole(head, mask, context), first, gathered, context,
                     [&](Index i, const Correction<T>& correction) {
                       A.row(i) *= correction.scale;
-                      for (const Index place : gathered.places[static_cast<size_t>(i)])
-                        A(i, gathered.keys[static_cast<size_t>(place)]) = correction.on[place];
+                      const Places& places = gathered.places[static_cast<size_t>(i)];
+                      for (Index s = 0; s < places.size(); ++s)
+                        A(i, gathered.keys[static_cast<size_t>(places[s])]) = correction.on[s];
                     });
   }
 
@@ -224,18 +254,18 @@ class Combine final : public Approximation<T>, public Rows<T> {
     }
     Correction<T> correction;
     using Array = typename Correction<T>::Array;
-    const Index padded = in_whole_vectors<T>(width);
-    Array exact(padded), estimates(padded), log_estimates = Array::Zero(padded);
+    Array exact, estimates, log_estimates;
     const Eigen::Map<const Array> of_columns(log_columns.data(), width);
     for (Index i = 0; i < count; ++i) {
-      const auto& places = gathered.places[static_cast<size_t>(i)];
-      exact.setConstant(Correction<T>::none);
-      estimates.setZero();
-      for (const Index place : places) {
-        exact[place] = logits(i, place);
-        estimates[place] = weights(i, place);
-      }
-      log_estimates.head(width) = of_columns + log_rows[i];
+      const Places& places = gathered.places[static_cast<size_t>(i)];
+      const Index padded = in_whole_vectors<T>(places.size());
+      exact.setConstant(padded, Correction<T>::none);
+      estimates.setZero(padded);
+      log_estimates.setZero(padded);
+      places.read(logits.row(i).array(), exact);
+      places.read(weights.row(i).array(), estimates);
+      places.read(of_columns, log_estimates);
+      log_estimates += log_rows[i];
       const auto row = static_cast<size_t>(first + i);
       if (corrects_kernel_)
         correction.replace(whole.value[row], whole.log_scale[row], exact, estimates, log_estimates);
