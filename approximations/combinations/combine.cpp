@@ -41,32 +41,41 @@ Params part(const Params& params, size_t place) {
   return params.all_nested("parts")[place];
 }
 
-// The places of a row's keys in the union of some rows' keys, ascending. Those of a window are neighbours, which are
-// copied as whole vectors.
+// Whether ascending keys are neighbours, as those of a window are. Then whole vectors of their entries are copied.
+bool neighbours(const std::vector<Index>& keys) {
+  return !keys.empty() && keys.back() - keys.front() + 1 == std::ssize(keys);
+}
+
+// The places of a row's keys in the union of some rows' keys, ascending.
 class Places {
  public:
-  explicit Places(std::vector<Index> places) : at_(std::move(places)) {}
-  Index size() const { return std::ssize(at_); }
-  Index operator[](Index s) const { return at_[static_cast<size_t>(s)]; }
+  // place_of(key).
+  Places(const std::vector<Index>& keys, const auto& place_of)
+      : size_(std::ssize(keys)), first_(keys.empty() ? 0 : place_of(keys.front())) {
+    if (neighbours(keys)) return;
+    apart_.resize(keys.size());
+    std::transform(keys.begin(), keys.end(), apart_.begin(), place_of);
+  }
+  Index size() const { return size_; }
+  Index operator[](Index s) const { return apart_.empty() ? first_ + s : apart_[static_cast<size_t>(s)]; }
 
   // Entry s of the array is that of place s in the row; other entries are unchanged.
   void read(const auto& row, auto& entries) const {
-    if (neighbours())
-      entries.head(size()) = row.segment(at_.front(), size());
+    if (apart_.empty())
+      entries.head(size_) = row.segment(first_, size_);
     else
-      for (Index s = 0; s < size(); ++s) entries[s] = row[(*this)[s]];
+      for (Index s = 0; s < size_; ++s) entries[s] = row[apart_[static_cast<size_t>(s)]];
   }
   void write(const auto& entries, auto&& row) const {
-    if (neighbours())
-      row.segment(at_.front(), size()) = entries.head(size());
+    if (apart_.empty())
+      row.segment(first_, size_) = entries.head(size_);
     else
-      for (Index s = 0; s < size(); ++s) row[(*this)[s]] = entries[s];
+      for (Index s = 0; s < size_; ++s) row[apart_[static_cast<size_t>(s)]] = entries[s];
   }
 
  private:
-  bool neighbours() const { return !at_.empty() && at_.back() - at_.front() + 1 == size(); }
-
-  std::vector<Index> at_;
+  Index size_, first_;
+  std::vector<Index> apart_;  // all of them, unless they are neighbours
 };
 
 // The union of the keys that some rows see, with the head's rows of K and V for these keys.
@@ -81,18 +90,17 @@ struct Gathered {
       }
     std::vector<Index> place(static_cast<size_t>(std::max<Index>(0, end - begin)), -1);  // of each key from begin on
     for (const auto& of_row : keys_of_rows)
-      for (const Index key : of_row) place[static_cast<size_t>(key - begin)] = 0;
+      if (neighbours(of_row))
+        std::fill_n(place.begin() + (of_row.front() - begin), of_row.size(), 0);
+      else
+        for (const Index key : of_row) place[static_cast<size_t>(key - begin)] = 0;
     for (size_t j = 0; j < place.size(); ++j)
       if (place[j] == 0) {
         place[j] = std::ssize(keys);
         keys.push_back(begin + static_cast<Index>(j));
       }
-    for (const auto& of_row : keys_of_rows) {
-      std::vector<Index> of_keys(of_row.size());
-      std::transform(of_row.begin(), of_row.end(), of_keys.begin(),
-                     [&](Index key) { return place[static_cast<size_t>(key - begin)]; });
-      places.emplace_back(std::move(of_keys));
-    }
+    for (const auto& of_row : keys_of_rows)
+      places.emplace_back(of_row, [&](Index key) { return place[static_cast<size_t>(key - begin)]; });
     K.resize(std::ssize(keys), head.K.cols());
     V.resize(std::ssize(keys), head.V.cols());
     for (size_t j = 0; j < keys.size(); ++j) {
@@ -130,7 +138,10 @@ struct Correction {
     if (shift == none) return;  // no weight anywhere: the base's row is 0 as well
     const T of_base = value == 0 ? T(0) : value * std::exp(log_scale - shift);
     on = exponential(logits - shift);
-    corrections = on - (estimates == 0).select(T(0), estimates * exponential(log_estimates - shift));
+    // The bound matters only where the estimate is 0, which an infinite factor would make NaN. (Eigen does not
+    // vectorise a selection of the others; the exponentials then took a third of a call.)
+    const T most = std::log(std::numeric_limits<T>::max());
+    corrections = on - estimates * exponential((log_estimates - shift).min(most));
     const T normaliser = of_base + corrections.sum(), factor = normaliser == 0 ? T(0) : 1 / normaliser;
     scale = of_base * factor;
     corrections *= factor;
