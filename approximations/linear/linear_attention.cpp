@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 #include "harness/linalg/vector.hpp"
@@ -346,8 +347,8 @@ T LinearAttention<T>::stabilise_row(const Head<T>& head, Index i, Index j, Conte
   Eigen::Map<Eigen::Array<T, 1, Eigen::Dynamic>> weight(row.data(), count);
   const Eigen::Map<const Eigen::Array<T, 1, Eigen::Dynamic>> columns(log_columns.data(), count);
   const bool exponents = map_->form() == Form::exponents;
-  const T scale = log_row + columns.maxCoeff();
-  const Eigen::Array<T, 1, Eigen::Dynamic> scaled = weight * (columns - columns.maxCoeff()).exp();
+  const T largest_column = columns.maxCoeff(), scale = log_row + largest_column;
+  const Eigen::Array<T, 1, Eigen::Dynamic> scaled = weight * exponential(columns - largest_column);
   context.work.exps += static_cast<double>(count);
   // A sum this small may have lost products to underflow; a larger one is exact to rounding.
   const T suspicious = std::sqrt(std::numeric_limits<T>::min());
@@ -363,10 +364,10 @@ T LinearAttention<T>::stabilise_row(const Head<T>& head, Index i, Index j, Conte
     sums += query.block().row(0).array();
     const T largest = sums.maxCoeff();
     weight[c] = query.log_scale()[0] + keys.log_scale()[static_cast<size_t>(c)] + largest +
-                std::log((sums - largest).exp().sum());
+                std::log(exponential(sums - largest).sum());
   }
   const T largest = weight.maxCoeff();
-  weight = (weight - largest).exp();
+  weight = exponential(weight - largest);
   return largest;
 }
 
@@ -395,7 +396,7 @@ void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::sp
         q += k;
         const T largest = q.maxCoeff();
         log_scale[place] += largest;
-        values[place] = (q - largest).exp().sum();
+        values[place] = exponential(q - largest).sum();
         context.work.exps += static_cast<double>(q.size());
       } else {
         values[place] = (q * k).sum();

@@ -64,6 +64,21 @@ TEST_CASE("a pattern of all keys leaves nothing of the base", "[methods]") {
   CHECK(d.error_to(answer) < 1e-12);
 }
 
+TEST_CASE("where the base has no weight at all, the pattern's logits may be as small as they like", "[methods]") {
+  // relu features of the queries are 0, so the base's weights and normalisers are; all logits are -800, whose
+  // exponential is 0 as well. Every key of the window has the same weight.
+  TestHead head = gaussian_problem({.nq = 20, .nk = 20, .d = 2, .dv = 3}, 1);
+  head.head.Q.setZero();
+  head.head.K.setZero();
+  head.head.Q.col(0).setConstant(-40);
+  head.head.K.col(0).setConstant(20);
+  const Matrix<double> out = drawn_case("combine:[local:window=1],[linear:features=relu]", head, {}).out();
+  for (Index i = 0; i < 20; ++i) {
+    const Index first = std::max<Index>(0, i - 1), count = std::min<Index>(20, i + 2) - first;
+    CHECK((out.row(i) - head.head.V.middleRows(first, count).colwise().mean()).cwiseAbs().maxCoeff() < 1e-14);
+  }
+}
+
 TEST_CASE("the test of combinations sees what is counted twice", "[methods]") {
   const Drawn d = drawn_case("combine:[local:window=5],[linear]", problem(), {});
   const auto& head = problem().head;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/feature_map.hpp"
+#include "harness/linalg/exp.hpp"
 
 namespace attnbench {
 namespace {
@@ -22,7 +23,7 @@ class SoftmaxExpFeatures final : public FeatureMap<T> {
       const auto x = X.row(i).array();
       auto row = block.row(i).array();
       const T largest = x.maxCoeff();
-      row = (x - largest).exp();
+      row = exponential(x - largest);
       if (side == Side::query) row /= row.sum();
       log_scale[static_cast<size_t>(i)] = side == Side::query ? T(0) : largest;
     }
