@@ -170,7 +170,8 @@ class Decoding final : public Decoded {
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
     // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
     // is recorded, but does not fail the cell.
-    if (claims.non_negative && !(rounding_ < limit_at_dtype(task_.cell.method, 1e-3)))
+    if (claims.non_negative &&
+        !(rounding_ < limit_at_precision(task_.cell.method, task_.cell.problem.shape.precision, 1e-3)))
       throw NumericallyInvalid(
           fmt::format("a step differs from causal attention in double by {:.1e} of the row's norm", rounding_));
   }
@@ -234,7 +235,7 @@ class Decoding final : public Decoded {
 };
 
 std::unique_ptr<Decoded> make_subject(const Task& task) {
-  if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<Decoding<float>>(task);
+  if (in_float(task.cell.problem.shape.precision)) return std::make_unique<Decoding<float>>(task);
   return std::make_unique<Decoding<double>>(task);
 }
 

@@ -52,7 +52,7 @@ DepthLayers::DepthLayers(const Task& task) : task_(task), shape_(task.cell.probl
   if (shape_.nq != shape_.nk)
     throw Skip(fmt::format("layers are composed, so queries and keys are of the same tokens; there are {} and {}",
                            shape_.nq, shape_.nk));
-  if (shape_.precision == Precision::f32) throw Skip("layers are composed in double; use --precision f64");
+  if (in_float(shape_.precision)) throw Skip("layers are composed in double; use --precision f64");
   const Index layers = task.cell.experiment.integer("layers");
   if (find<InputEntry>(task.cell.input.name()).transformer) {
     transformer_ = first_layers(tokens(Purpose::measured).transformer, layers);

@@ -16,7 +16,7 @@ class DepthLayers {
   using Choose = std::function<Method(Index layer, Index head, const HeadData<double>& drawn)>;
 
   // Throws Skip if layers cannot be composed: nq != nk, several heads of a random input, more layers than the
-  // model has, or precision f32.
+  // model has, or another precision than f64.
   explicit DepthLayers(const Task& task);
 
   const Shape& shape() const { return shape_; }

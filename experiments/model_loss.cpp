@@ -280,7 +280,7 @@ ApproximatePass approximate_pass(const Task& task, const ExactPass<T>& exact) {
   };
   // Half precision changes every layer. Otherwise the layers before the first replaced head are those of the exact
   // pass.
-  const Index first = cell.problem.rounding == Rounding::none ? replaced.first_layer() : 0;
+  const Index first = task.context.whole() ? replaced.first_layer() : 0;
   const auto states = hidden_states<T>(task.context, *exact.model, exact.states[static_cast<size_t>(first)], {},
                                        AttendHead<T>(attend), first);
   pass.log_p = log2_probabilities(token_logits<T>(task.context, *exact.model, states.back()));
@@ -338,7 +338,7 @@ void measure_as(const Task& task, Recorder& record) {
 }
 
 void measure(const Task& task, Recorder& record) {
-  if (task.cell.problem.shape.precision == Precision::f32) return measure_as<float>(task, record);
+  if (in_float(task.cell.problem.shape.precision)) return measure_as<float>(task, record);
   measure_as<double>(task, record);
 }
 

@@ -102,7 +102,7 @@ void measure_jacobian(const Task& task, const std::string& reason, Recorder& rec
   const auto method = task.method<double>(0, task.replicate);
   const auto* mixing = method->mixing();
   if (!mixing) throw Skip(task.cell.method.spec() + " has no attention matrix: " + reason);
-  if (longest(shape) > largest_dense || shape.precision == Precision::f32)
+  if (longest(shape) > largest_dense || in_float(shape.precision))
     throw Skip("the token Jacobian is formed in double, up to n = " + std::to_string(largest_dense));
   const auto head = draw_cell_head(task.cell, task.replicate, 0, Purpose::measured);
   Matrix<double> M(shape.nq, shape.nk);
@@ -170,7 +170,7 @@ void measure(const Task& task, Recorder& record) {
   const std::string no_matrix =
       find<MethodEntry>(task.cell.method.name()).claims(task.cell.method, shape).no_attention_matrix;
   if (!no_matrix.empty()) return measure_jacobian(task, no_matrix, record);
-  if (shape.precision == Precision::f32) return measure_matrix<float>(task, record);
+  if (in_float(shape.precision)) return measure_matrix<float>(task, record);
   measure_matrix<double>(task, record);
 }
 

@@ -9,7 +9,8 @@
 namespace attnbench {
 
 double rounding_floor(const Cell& cell) {
-  double spacing = cell.problem.shape.precision == Precision::f32 ? 0x1p-23 : 0x1p-52;
+  const Precision precision = cell.problem.shape.precision;
+  double spacing = precision == Precision::f32 ? 0x1p-23 : precision == Precision::f64 ? 0x1p-52 : 0x1p-7;
   if (cell.problem.rounding == Rounding::f16) spacing = 0x1p-10;
   if (cell.problem.rounding == Rounding::bf16) spacing = 0x1p-7;
   return static_cast<double>(longest(cell.problem.shape)) * spacing;

@@ -63,11 +63,12 @@ std::vector<Metric> metrics() {
 void refuse_threshold_below_rounding(const Cell& cell) {
   const Params& params = cell.experiment;
   if (params.text("threshold") == "auto") return;
-  const bool single = cell.problem.shape.precision == Precision::f32;
+  const Precision precision = cell.problem.shape.precision;
+  const bool single = in_float(precision);
   const double floor = single ? double{std::numeric_limits<float>::epsilon()} : std::numeric_limits<double>::epsilon();
   if (params.real("threshold") < floor)
     throw Misuse(fmt::format("sparsity: threshold={} is below the rounding floor of {}; expected at least {:.3g}{}",
-                             params.text("threshold"), single ? "f32" : "f64", floor,
+                             params.text("threshold"), to_string(precision), floor,
                              single ? "; give more, or --precision f64" : "; give more"));
 }
 

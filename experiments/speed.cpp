@@ -83,7 +83,8 @@ class Timed final : public OneCall {
     const auto claims = find<MethodEntry>(task_.cell.method.name()).claims(task_.cell.method, task_.cell.problem.shape);
     // Weights of both signs can cancel in the normaliser. A large difference of float and double is then no error: it
     // is recorded, but does not fail the cell.
-    if (claims.non_negative && !(rounding_ < limit_at_dtype(task_.cell.method, 1e-2)))
+    if (claims.non_negative &&
+        !(rounding_ < limit_at_precision(task_.cell.method, task_.cell.problem.shape.precision, 1e-2)))
       throw NumericallyInvalid(fmt::format("float differs from double by {:.1e} of the output's norm", rounding_));
   }
 
@@ -98,7 +99,7 @@ class Timed final : public OneCall {
 };
 
 std::unique_ptr<OneCall> make_subject(const Task& task) {
-  if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<Timed<float>>(task);
+  if (in_float(task.cell.problem.shape.precision)) return std::make_unique<Timed<float>>(task);
   return std::make_unique<Timed<double>>(task);
 }
 
@@ -110,8 +111,7 @@ void record_work(const Task& task, const Member& member, Recorder& record) {
   if (work.flops > 0) record.scalar("speedup_by_flops", "1", exact.flops / work.flops);
   const auto numbers = static_cast<double>(nq * d + nk * d + nk * dv + nq * dv);
   record_roofline(member,
-                  {.work = {heads * work.flops, heads * work.exps},
-                   .bytes = heads * numbers * (precision == Precision::f32 ? sizeof(float) : sizeof(double))},
+                  {.work = {heads * work.flops, heads * work.exps}, .bytes = heads * numbers * bytes_of(precision)},
                   record);
 }
 
@@ -150,7 +150,11 @@ const bool registered = add(ExperimentEntry{
     .headline = {.metric = "seconds", .label = "seconds per call"},
     .check =
         [](const Cell& cell) {
-          if (const auto& peer = cell.experiment.text("peer"); !peer.empty()) Peer::check(peer);
+          const auto& peer = cell.experiment.text("peer");
+          if (peer.empty()) return;
+          if (cell.problem.shape.precision == Precision::bf16)
+            throw Misuse("speed: a peer's products are not of bf16; expected --precision f32, or no peer");
+          Peer::check(peer);
         },
     .timed = Timing{.make = make_subject, .record = record_work, .peer = peer_of},
 });

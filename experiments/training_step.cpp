@@ -143,7 +143,7 @@ class TrainingStep final : public Trained {
 };
 
 std::unique_ptr<Trained> make_subject(const Task& task) {
-  if (task.cell.problem.shape.precision == Precision::f32) return std::make_unique<TrainingStep<float>>(task);
+  if (in_float(task.cell.problem.shape.precision)) return std::make_unique<TrainingStep<float>>(task);
   return std::make_unique<TrainingStep<double>>(task);
 }
 

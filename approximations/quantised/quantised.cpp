@@ -134,7 +134,7 @@ class Quantised final : public Approximation<T>, public Kernel<T>, public Rows<T
 
   void attend(const Head<T>& head, Mask mask, Context& context, Out<T> out) const override {
     if constexpr (std::is_same_v<T, float>)
-      if (in_integers_ && context.rounding() == Rounding::none) return attend_in_integers(head, mask, context, out);
+      if (in_integers_ && context.whole()) return attend_in_integers(head, mask, context, out);
     const Rounded rounded(*this, head, mask, of_values_ > 0);
     inner_->attend(rounded.view(), mask, context, out);
   }

@@ -18,8 +18,9 @@ namespace attnbench::attend_command {
 namespace {
 
 struct Arguments {
-  std::string spec, input, output, precision, state, write_state, calibrate;
+  std::string spec, input, output, state, write_state, calibrate;
   bool causal = false, matrix = false, kernel = false;
+  Precision precision = Precision::f32;
   Rounding rounding = Rounding::none;
   std::uint64_t seed = 1;
 };
@@ -179,7 +180,7 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Head
                  kernel = numbers(arguments.kernel, heads.nq, heads.nk),
                  log_rows = numbers(arguments.kernel, heads.nq, 1),
                  log_columns = numbers(arguments.kernel, heads.nk, 1);
-  Context context(allowed_cores(), arguments.rounding);
+  Context context(allowed_cores(), arguments.rounding, operands_of(arguments.precision));
   std::vector<Tensors> drawn;
   attend_heads<T>({.method = params,
                    .causal = arguments.causal,
@@ -202,7 +203,7 @@ NamedTensors attend(const Arguments& arguments, const Params& params, const Head
 
 int run(const std::vector<std::string>& words) {
   Arguments arguments;
-  std::string round;
+  std::string precision, round;
   options::options_description visible("options");
   visible.add_options()("spec", options::value(&arguments.spec), "method spec")(
       "input", options::value(&arguments.input)->value_name("FILE|SPEC"),
@@ -216,9 +217,11 @@ int run(const std::vector<std::string>& words) {
       "kernel", options::bool_switch(&arguments.kernel),
       "also write the unnormalised kernel and its log stabilisers: a library that leaves its stabilisers in has "
       "kernel_ij exp(-kernel_log_rows_i - kernel_log_columns_j)")(
-      "precision", options::value(&arguments.precision)->value_name("TYPE")->default_value("f32"), "f32 or f64")(
+      "precision", options::value(&precision)->value_name("TYPE")->default_value("f32"),
+      "f32, f64 or bf16: float whose products read both operands rounded to bfloat16 and stay float")(
       "round", options::value(&round)->value_name("TYPE")->default_value("none"),
-      "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
+      "f16 or bf16: inputs and results of products and exponentials rounded to it, as if stored so, and kept in the "
+      "precision")(
       "state", options::value(&arguments.state)->value_name("FILE"),
       "tensors to use instead of drawing or learning, [rows, columns] for all heads or [heads, rows, columns]; "
       "`describe SPEC` lists their names")(
@@ -232,8 +235,7 @@ int run(const std::vector<std::string>& words) {
        {std::pair(arguments.spec, "a method spec"), std::pair(arguments.input, "--input FILE or --input SPEC"),
         std::pair(arguments.output, "--output FILE")})
     if (value.empty()) throw Misuse(fmt::format("attend: {} is missing; see attnbench attend --help", name));
-  if (arguments.precision != "f32" && arguments.precision != "f64")
-    throw Misuse("--precision " + arguments.precision + ": expected f32 or f64");
+  arguments.precision = parse_precision(precision);
   if (!arguments.output.ends_with(".safetensors"))
     throw Misuse("--output " + arguments.output + ": expected a name that ends in .safetensors");
 
@@ -261,9 +263,9 @@ int run(const std::vector<std::string>& words) {
   std::vector<Tensors> states;
   if (!arguments.state.empty()) states = read_state(arguments.state);
   try {
-    const auto result = arguments.precision == "f32" ? attend<float>(arguments, params, heads, calibration, states)
-                                                     : attend<double>(arguments, params, heads, calibration, states);
-    write_safetensors(arguments.output, result, arguments.precision == "f32" ? Precision::f32 : Precision::f64);
+    const auto result = in_float(arguments.precision) ? attend<float>(arguments, params, heads, calibration, states)
+                                                      : attend<double>(arguments, params, heads, calibration, states);
+    write_safetensors(arguments.output, result, in_float(arguments.precision) ? Precision::f32 : Precision::f64);
   } catch (const Skip& e) {
     throw Misuse(e.what());
   }

@@ -86,10 +86,12 @@ options::options_description options_of(Words& words, bool plan, bool in_file) {
                                                                           "heads of a call (speed)")(
       "causal", options::bool_switch(&words.causal), "row i sees no later token [as the input is]")(
       "bidirectional", options::bool_switch(&words.bidirectional), "every row sees every token")(
-      "precision", text(words.precision, "TYPE"), "f32 or f64 [f64; f32 for timing and for whole models]")(
+      "precision", text(words.precision, "TYPE"),
+      "f32, f64 or bf16: float whose products read both operands rounded to bfloat16 and stay float "
+      "[f64; f32 for timing and for whole models]")(
       "round", with_default(words.round, "TYPE", "none"),
-      "f16 or bf16: inputs and results of products and exponentials rounded to it, kept in the precision")(
-      "logit-scale", text(words.logit_scale, "X"), "multiplies the logits [1]");
+      "f16 or bf16: inputs and results of products and exponentials rounded to it, as if stored so, and kept in the "
+      "precision")("logit-scale", text(words.logit_scale, "X"), "multiplies the logits [1]");
   add_torch_options(known, words.torch);
   known.add_options()("sweep", list(words.sweeps, "AXIS=VALUES"),
                       "m=16,32,64 or n=1024:65536:x2 or m=64:512:+64; a size or a parameter (repeatable)")(
@@ -136,9 +138,7 @@ void read_problem(const Words& words, const std::string& command, RunRequest& re
   const auto& experiment = find<ExperimentEntry>(parse_spec(request.experiment).name);
   request.precision = experiment.usual_precision.value_or(experiment.timing() ? Precision::f32 : Precision::f64);
   if (!words.precision.empty()) {
-    if (words.precision != "f32" && words.precision != "f64")
-      throw Misuse("--precision " + words.precision + ": expected f32 or f64");
-    request.precision = words.precision == "f32" ? Precision::f32 : Precision::f64;
+    request.precision = parse_precision(words.precision);
   }
   request.rounding = parse_rounding(words.round);
   if (!words.logit_scale.empty()) request.logit_scale = axis_number<double>("logit_scale", words.logit_scale);

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/errors/error.hpp"
+
 namespace attnbench {
 
 namespace {
@@ -17,6 +19,21 @@ std::vector<Index> counted(Index first, Index count) {
 }
 
 }  // namespace
+
+std::string to_string(Precision precision) {
+  return precision == Precision::f32 ? "f32" : precision == Precision::f64 ? "f64" : "bf16";
+}
+
+std::optional<Precision> precision_of(const std::string& text) {
+  for (const Precision precision : {Precision::f32, Precision::f64, Precision::bf16})
+    if (text == to_string(precision)) return precision;
+  return std::nullopt;
+}
+
+Precision parse_precision(const std::string& text) {
+  if (const auto precision = precision_of(text)) return *precision;
+  throw Misuse("--precision " + text + ": expected f32, f64 or bf16");
+}
 
 Extras part_of(const Extras& whole, std::span<const Index> queries, std::span<const Index> keys) {
   Extras part;

@@ -3,14 +3,26 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
-#include "harness/linalg/matrix.hpp"
+#include "harness/linalg/context.hpp"
 
 namespace attnbench {
 
-enum class Precision { f32, f64 };
+// f32, f64: every number is of this type. bf16: numbers are float, and matrix products read bfloat16 (Operands::bf16).
+enum class Precision { f32, f64, bf16 };
+
+inline bool in_float(Precision precision) { return precision != Precision::f64; }
+inline Operands operands_of(Precision precision) {
+  return precision == Precision::bf16 ? Operands::bf16 : Operands::given;
+}
+// "f32", "f64", "bf16".
+std::string to_string(Precision precision);
+std::optional<Precision> precision_of(const std::string& text);
+// The same after --precision. Any other text throws Misuse.
+Precision parse_precision(const std::string& text);
 
 // Row i sees key j when j < keys and, if causal, j <= i + offset. keys = -1: all keys (no padding).
 struct Mask {
@@ -32,7 +44,7 @@ struct Shape {
   Precision precision = Precision::f32;
 };
 
-inline double bytes_of(Precision precision) { return precision == Precision::f32 ? 4 : 8; }
+inline double bytes_of(Precision precision) { return in_float(precision) ? 4 : 8; }
 
 using Tensors = std::map<std::string, Matrix<double>>;
 

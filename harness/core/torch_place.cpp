@@ -26,4 +26,9 @@ double spacing_of(const Params& method) {
 
 double limit_at_dtype(const Params& method, double in_float) { return std::max(in_float, 16 * spacing_of(method)); }
 
+double limit_at_precision(const Params& method, Precision precision, double in_float) {
+  const double limit = limit_at_dtype(method, in_float);
+  return precision == Precision::bf16 ? std::max(limit, 16 * spacing_of_bfloat16) : limit;
+}
+
 }  // namespace attnbench

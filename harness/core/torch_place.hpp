@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/core/parameters.hpp"
+#include "harness/core/problem.hpp"
 
 namespace attnbench {
 
@@ -22,5 +23,7 @@ inline constexpr double spacing_of_float16 = 0x1p-10, spacing_of_bfloat16 = 0x1p
 double spacing_of(const Params& method);
 // A limit that holds in float, or 16 spacings at 1 where numbers are coarser than that.
 double limit_at_dtype(const Params& method, double in_float);
+// The same where the operands of products may be coarser as well.
+double limit_at_precision(const Params& method, Precision precision, double in_float);
 
 }  // namespace attnbench

@@ -11,8 +11,8 @@ std::string problem_key(const Problem& p) {
   const auto& s = p.shape;
   const std::string round = p.rounding == Rounding::none ? "" : " round=" + to_string(p.rounding);
   return fmt::format("nq={} nk={} d={} dv={} causal={} offset={} keys={} precision={} heads={} logit_scale={}{}", s.nq,
-                     s.nk, s.d, s.dv, s.mask.causal, s.mask.offset, s.mask.keys,
-                     s.precision == Precision::f32 ? "f32" : "f64", p.heads, p.logit_scale, round);
+                     s.nk, s.d, s.dv, s.mask.causal, s.mask.offset, s.mask.keys, to_string(s.precision), p.heads,
+                     p.logit_scale, round);
 }
 }  // namespace
 
@@ -22,6 +22,10 @@ std::string Cell::input_key() const {
 }
 
 bool Cell::timing() const { return find<ExperimentEntry>(experiment.name()).timing(); }
+
+Context context_of(const Cell& cell, int threads) {
+  return Context(threads, cell.problem.rounding, operands_of(cell.problem.shape.precision));
+}
 
 namespace {
 InputRequest input_request(const Cell& cell, Index replicate, Index head, Purpose purpose) {

@@ -28,6 +28,8 @@ struct Cell {
   bool timing() const;  // whether its experiment measures time
 };
 
+// A context of calls of the cell's method.
+Context context_of(const Cell& cell, int threads);
 // Draws head `head` of a cell's input for one replicate, scales it and rounds it as the problem says. The exact result
 // is computed from the same rounded inputs, so the error of a method does not contain the rounding of its inputs.
 // Throws Skip if the method needs a further input that this one does not give.

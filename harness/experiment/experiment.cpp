@@ -96,7 +96,7 @@ Task::Applied Task::applied() const {
 }
 
 Task::Applied Task::applied_without_matrix() const {
-  return cell.problem.shape.precision == Precision::f32 ? apply<float>(*this) : apply<double>(*this);
+  return in_float(cell.problem.shape.precision) ? apply<float>(*this) : apply<double>(*this);
 }
 
 double cell_bytes(const Cell& cell) {

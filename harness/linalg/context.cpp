@@ -17,7 +17,7 @@ void Context::for_blocks(Index total, Index block, const std::function<void(Cont
   };
   const int workers = static_cast<int>(std::min<Index>(threads_, count));
   if (workers <= 1) {
-    Context all(threads_, rounding_);
+    Context all(threads_, rounding_, operands_);
     for (Index b = 0; b < count; ++b) run_block(all, b);
     work += all.work;
     return;
@@ -26,7 +26,7 @@ void Context::for_blocks(Index total, Index block, const std::function<void(Cont
   std::mutex mutex;
   std::exception_ptr failure;
   const auto worker = [&] {
-    Context share(threads_ / workers, rounding_);
+    Context share(threads_ / workers, rounding_, operands_);
     try {
       for (Index b = next++; b < count; b = next++) run_block(share, b);
     } catch (...) {

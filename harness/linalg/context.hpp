@@ -24,12 +24,20 @@ struct Work {
 // of products and exponentials. Sums inside a product stay in the scalar type, as in tensor cores.
 enum class Rounding { none, f16, bf16 };
 
+// Rounds what a matrix unit reads and nothing else: bf16 rounds both operands of products of float to bfloat16, which
+// are then summed in float. Their results stay float, unlike those of Rounding. Products of double stay as they are.
+enum class Operands { given, bf16 };
+
 class Context {
  public:
-  explicit Context(int threads = 1, Rounding rounding = Rounding::none) : threads_(threads), rounding_(rounding) {}
+  explicit Context(int threads = 1, Rounding rounding = Rounding::none, Operands operands = Operands::given)
+      : threads_(threads), rounding_(rounding), operands_(operands) {}
 
   int threads() const { return threads_; }
   Rounding rounding() const { return rounding_; }
+  Operands operands() const { return operands_; }
+  // Whether nothing is coarser than the scalar type.
+  bool whole() const { return rounding_ == Rounding::none && operands_ == Operands::given; }
   Work work;
 
   // Calls body(context, first, count) for each block of at most `block` consecutive indices out of [0, total). The
@@ -41,6 +49,7 @@ class Context {
  private:
   int threads_;
   Rounding rounding_;
+  Operands operands_;
 };
 
 }  // namespace attnbench

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include "harness/linalg/bfloat16_products.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/vector.hpp"
 
@@ -72,12 +75,25 @@ void add_columns(const T* weights, const InArg<T>& X, std::span<const Index> row
   for (int v = 0; v < Width; ++v) store<T>(sum + c + v * lanes<T>, even[v] + odd[v]);
 }
 
-}  // namespace
+// Calls multiply(x, X, rows). Under Operands::bf16 it gets x and those rows of X rounded, in copies: time there is that
+// of copying.
+template <class T, class Multiply>
+void with_operands(const Context& context, const InArg<T>& x, const InArg<T>& X, std::span<const Index> rows,
+                   const Multiply& multiply) {
+  if constexpr (std::is_same_v<T, float>)
+    if (context.operands() == Operands::bf16) {
+      Matrix<float> chosen(std::ssize(rows), X.cols());
+      for (Index t = 0; t < chosen.rows(); ++t) chosen.row(t) = X.row(rows[static_cast<size_t>(t)]);
+      const Matrix<float> rounded_x = rounded_to_bfloat16(x), rounded = rounded_to_bfloat16(chosen);
+      std::vector<Index> all(rows.size());
+      std::iota(all.begin(), all.end(), Index{0});
+      return multiply(In<T>(rounded_x), In<T>(rounded), std::span<const Index>(all));
+    }
+  multiply(x, X, rows);
+}
 
 template <class T>
-void multiply_gathered(Context& context, const InArg<T>& x, const InArg<T>& X, std::span<const Index> rows,
-                       OutArg<T> products) {
-  assert(x.rows() == 1 && x.cols() == X.cols() && products.rows() == 1 && products.cols() == std::ssize(rows));
+void products_with_rows(const In<T>& x, const In<T>& X, std::span<const Index> rows, Out<T> products) {
   std::array<const T*, lanes<T>> places;
   for (size_t t = 0; t < rows.size(); t += lanes<T>) {
     const size_t count = std::min<size_t>(lanes<T>, rows.size() - t);
@@ -89,6 +105,26 @@ void multiply_gathered(Context& context, const InArg<T>& x, const InArg<T>& X, s
     else
       for (size_t i = 0; i < count; ++i) products(0, static_cast<Index>(t + i)) = of_rows[i];
   }
+}
+
+template <class T>
+void add_rows(const In<T>& weights, const In<T>& X, std::span<const Index> rows, Out<T> sum) {
+  Index c = 0;
+  for (; c + 4 * lanes<T> <= X.cols(); c += 4 * lanes<T>) add_columns<T, 4>(weights.data(), X, rows, c, sum.data());
+  for (; c + lanes<T> <= X.cols(); c += lanes<T>) add_columns<T, 1>(weights.data(), X, rows, c, sum.data());
+  for (; c < X.cols(); ++c)
+    for (size_t t = 0; t < rows.size(); ++t) sum(0, c) += weights.data()[t] * X(rows[t], c);
+}
+
+}  // namespace
+
+template <class T>
+void multiply_gathered(Context& context, const InArg<T>& x, const InArg<T>& X, std::span<const Index> rows,
+                       OutArg<T> products) {
+  assert(x.rows() == 1 && x.cols() == X.cols() && products.rows() == 1 && products.cols() == std::ssize(rows));
+  with_operands<T>(context, x, X, rows, [&](const In<T>& a, const In<T>& A, std::span<const Index> places) {
+    products_with_rows<T>(a, A, places, products);
+  });
   context.work.flops += 2 * static_cast<double>(std::ssize(rows) * X.cols());
   round_to<T>(context.rounding(), products);
 }
@@ -97,11 +133,9 @@ template <class T>
 void add_gathered(Context& context, const InArg<T>& weights, const InArg<T>& X, std::span<const Index> rows,
                   OutArg<T> sum) {
   assert(weights.rows() == 1 && weights.cols() == std::ssize(rows) && sum.rows() == 1 && sum.cols() == X.cols());
-  Index c = 0;
-  for (; c + 4 * lanes<T> <= X.cols(); c += 4 * lanes<T>) add_columns<T, 4>(weights.data(), X, rows, c, sum.data());
-  for (; c + lanes<T> <= X.cols(); c += lanes<T>) add_columns<T, 1>(weights.data(), X, rows, c, sum.data());
-  for (; c < X.cols(); ++c)
-    for (size_t t = 0; t < rows.size(); ++t) sum(0, c) += weights.data()[t] * X(rows[t], c);
+  with_operands<T>(context, weights, X, rows, [&](const In<T>& a, const In<T>& A, std::span<const Index> places) {
+    add_rows<T>(a, A, places, sum);
+  });
   context.work.flops += 2 * static_cast<double>(std::ssize(rows) * X.cols());
   round_to<T>(context.rounding(), sum);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/linalg/bfloat16_products.hpp"
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/vector.hpp"
 
@@ -207,6 +208,27 @@ void product(Index k, Entries<T> A, Entries<T> B, Out<T> C, bool add) {
   }
 }
 
+// One side of a product, as the caller gave it.
+template <class T>
+struct Side {
+  const InArg<T>& X;
+  bool transposed;
+};
+
+// Calls plain(A, B), which writes C = A B, or C += A B if `add`. Under Operands::bf16 both operands are rounded first.
+// Products with one row or column then take the plain way on every processor, as those of float do.
+template <class T, class Plain>
+void with_operands(const Context& context, Side<T> A, Side<T> B, bool add, const Out<T>& C, const Plain& plain) {
+  if constexpr (std::is_same_v<T, float>)
+    if (context.operands() == Operands::bf16) {
+      if (bfloat16_products_are_fast && C.rows() > 1 && C.cols() > 1)
+        return multiply_bfloat16({A.X, A.transposed}, {B.X, B.transposed}, add, C);
+      const Matrix<float> rounded_A = rounded_to_bfloat16(A.X), rounded_B = rounded_to_bfloat16(B.X);
+      return plain(In<T>(rounded_A), In<T>(rounded_B));
+    }
+  plain(A.X, B.X);
+}
+
 template <class T>
 void finish(Context& context, Index rows, Index k, Index columns, Out<T> C) {
   context.work.flops += 2.0 * static_cast<double>(rows * k * columns);
@@ -237,10 +259,12 @@ Matrix<T> transposed(const InArg<T>& X, Index width) {
 template <class T>
 void multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
-  if (C.rows() == 1 || C.cols() == 1)
-    C.noalias() = A * B;
-  else
-    product<T>(A.cols(), {A.data(), A.outerStride(), 1}, {B.data(), B.outerStride(), 1}, C, false);
+  with_operands<T>(context, {A, false}, {B, false}, false, C, [&](const In<T>& a, const In<T>& b) {
+    if (C.rows() == 1 || C.cols() == 1)
+      C.noalias() = a * b;
+    else
+      product<T>(a.cols(), {a.data(), a.outerStride(), 1}, {b.data(), b.outerStride(), 1}, C, false);
+  });
   finish<T>(context, A.rows(), A.cols(), B.cols(), C);
 }
 
@@ -255,11 +279,13 @@ void multiply_needed(Context& context, const InArg<T>& A, const InArg<T>& B, std
     const Index row = static_cast<Index>(s) * strip_rows;
     for (++s; s < needed.size() && needed[s] == needed[s - 1];) ++s;
     const Index rows = std::min(static_cast<Index>(s) * strip_rows, C.rows()) - row;
+    const In<T> left = row_block(In<T>(A), row, rows), right(B.data() + begin, B.rows(), end - begin, B.outerStride());
     Out<T> strips(C.data() + row * C.outerStride() + begin, rows, end - begin, C.outerStride());
-    for (Index first = 0; first < strips.cols(); first += panel<T>)
-      panel_of_tiles<T>(rows, A.cols(), {A.data() + row * A.outerStride(), A.outerStride(), 1},
-                        B.data() + begin + first, B.outerStride(), strips, first,
-                        std::min(panel<T>, strips.cols() - first), false);
+    with_operands<T>(context, {left, false}, {right, false}, false, strips, [&](const In<T>& a, const In<T>& b) {
+      for (Index first = 0; first < strips.cols(); first += panel<T>)
+        panel_of_tiles<T>(rows, a.cols(), {a.data(), a.outerStride(), 1}, b.data() + first, b.outerStride(), strips,
+                          first, std::min(panel<T>, strips.cols() - first), false);
+    });
     round_to<T>(context.rounding(), strips);
     computed += strips.size();
   }
@@ -269,40 +295,48 @@ void multiply_needed(Context& context, const InArg<T>& A, const InArg<T>& B, std
 template <class T>
 void multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.rows() && C.rows() == A.rows() && C.cols() == B.cols());
-  if (C.rows() == 1 || C.cols() == 1)
-    C.noalias() += A * B;
-  else
-    product<T>(A.cols(), {A.data(), A.outerStride(), 1}, {B.data(), B.outerStride(), 1}, C, true);
+  with_operands<T>(context, {A, false}, {B, false}, true, C, [&](const In<T>& a, const In<T>& b) {
+    if (C.rows() == 1 || C.cols() == 1)
+      C.noalias() += a * b;
+    else
+      product<T>(a.cols(), {a.data(), a.outerStride(), 1}, {b.data(), b.outerStride(), 1}, C, true);
+  });
   finish<T>(context, A.rows(), A.cols(), B.cols(), C);
 }
 
 template <class T>
 void multiply_transposed(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.cols() == B.cols() && C.rows() == A.rows() && C.cols() == B.rows());
-  if (C.rows() == 1 || C.cols() == 1)
-    C.noalias() = A * B.transpose();
-  else
-    product<T>(A.cols(), {A.data(), A.outerStride(), 1}, {B.data(), 1, B.outerStride()}, C, false);
+  with_operands<T>(context, {A, false}, {B, true}, false, C, [&](const In<T>& a, const In<T>& b) {
+    if (C.rows() == 1 || C.cols() == 1)
+      C.noalias() = a * b.transpose();
+    else
+      product<T>(a.cols(), {a.data(), a.outerStride(), 1}, {b.data(), 1, b.outerStride()}, C, false);
+  });
   finish<T>(context, A.rows(), A.cols(), B.rows(), C);
 }
 
 template <class T>
 void transposed_multiply(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.rows() == B.rows() && C.rows() == A.cols() && C.cols() == B.cols());
-  if (C.rows() == 1 || C.cols() == 1)
-    C.noalias() = A.transpose() * B;
-  else
-    product<T>(A.rows(), {A.data(), 1, A.outerStride()}, {B.data(), B.outerStride(), 1}, C, false);
+  with_operands<T>(context, {A, true}, {B, false}, false, C, [&](const In<T>& a, const In<T>& b) {
+    if (C.rows() == 1 || C.cols() == 1)
+      C.noalias() = a.transpose() * b;
+    else
+      product<T>(a.rows(), {a.data(), 1, a.outerStride()}, {b.data(), b.outerStride(), 1}, C, false);
+  });
   finish<T>(context, A.cols(), A.rows(), B.cols(), C);
 }
 
 template <class T>
 void transposed_multiply_add(Context& context, const InArg<T>& A, const InArg<T>& B, OutArg<T> C) {
   assert(A.rows() == B.rows() && C.rows() == A.cols() && C.cols() == B.cols());
-  if (C.rows() == 1 || C.cols() == 1)
-    C.noalias() += A.transpose() * B;
-  else
-    product<T>(A.rows(), {A.data(), 1, A.outerStride()}, {B.data(), B.outerStride(), 1}, C, true);
+  with_operands<T>(context, {A, true}, {B, false}, true, C, [&](const In<T>& a, const In<T>& b) {
+    if (C.rows() == 1 || C.cols() == 1)
+      C.noalias() += a.transpose() * b;
+    else
+      product<T>(a.rows(), {a.data(), 1, a.outerStride()}, {b.data(), b.outerStride(), 1}, C, true);
+  });
   finish<T>(context, A.cols(), A.rows(), B.cols(), C);
 }
 

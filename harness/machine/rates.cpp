@@ -170,19 +170,19 @@ const Rates& rates(Precision precision, int threads) {
   static std::map<std::pair<Precision, int>, Rates> kept;
   const std::scoped_lock lock(mutex);
   const auto [place, fresh] = kept.try_emplace({precision, threads});
-  if (fresh) place->second = precision == Precision::f32 ? measured<float>(threads) : measured<double>(threads);
+  if (fresh) place->second = in_float(precision) ? measured<float>(threads) : measured<double>(threads);
   return place->second;
 }
 
 Rates arithmetic_now(Precision precision, int threads) {
   constexpr Effort brief{.brief = true};
-  if (precision == Precision::f32) return {fma_peak<float>(threads, brief), exp_rate<float>(threads, brief)};
+  if (in_float(precision)) return {fma_peak<float>(threads, brief), exp_rate<float>(threads, brief)};
   return {fma_peak<double>(threads, brief), exp_rate<double>(threads, brief)};
 }
 
 double product_rate(Precision precision, int threads, Product product, Index rows, Index inner, Index columns) {
-  return precision == Precision::f32 ? rate_of_products<float>(threads, product, rows, inner, columns)
-                                     : rate_of_products<double>(threads, product, rows, inner, columns);
+  return in_float(precision) ? rate_of_products<float>(threads, product, rows, inner, columns)
+                             : rate_of_products<double>(threads, product, rows, inner, columns);
 }
 
 }  // namespace attnbench

@@ -8,7 +8,8 @@
 
 namespace attnbench {
 
-// Sum over all threads, each doing the same on its own memory.
+// Sum over all threads, each doing the same on its own memory. Those of bf16 are float's: times at both then compare
+// with one ceiling, which products of bfloat16 may pass.
 struct Rates {
   double fma_peak = 0;  // FLOP/s of multiply-adds on registers, in the widest instructions of the build; two FLOPs each
   double exp_rate = 0;  // 1/s of the engines' exponential (harness/linalg/exponentials.hpp), in cache

@@ -61,7 +61,10 @@ void attend_heads(const AttendRequest& request, const GivenHeads<T>& given, Cont
   const Params& params = request.method;
   const Index nq = given.nq, nk = given.nk;
   const Mask mask{.causal = request.causal, .offset = request.causal ? nk - nq : 0};
-  const Shape shape{nq, nk, given.d, given.dv, mask, sizeof(T) == 4 ? Precision::f32 : Precision::f64};
+  const Precision precision = sizeof(T) == 8                         ? Precision::f64
+                              : context.operands() == Operands::bf16 ? Precision::bf16
+                                                                     : Precision::f32;
+  const Shape shape{nq, nk, given.d, given.dv, mask, precision};
   const auto& entry = find<MethodEntry>(params.name());
   const auto claims = entry.claims(params, shape);
   if (!results.attention.empty() && !claims.no_attention_matrix.empty())

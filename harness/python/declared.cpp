@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "harness/core/needs.hpp"
+#include "harness/core/torch_place.hpp"
+#include "harness/errors/error.hpp"
 #include "harness/python/arrays.hpp"
 #include "harness/python/calls.hpp"
 
@@ -35,7 +37,7 @@ py::object python_value(const Params& params, const Parameter& p) {
 py::tuple tuple_of(const Shape& shape) {
   return py::make_tuple(shape.nq, shape.nk, shape.d, shape.dv, shape.mask.causal, shape.mask.offset,
                         shape.mask.keys < 0 ? shape.nk : std::min(shape.mask.keys, shape.nk),
-                        shape.precision == Precision::f32 ? "float32" : "float64");
+                        in_float(shape.precision) ? "float32" : "float64");
 }
 
 // None as well for a class whose constructor takes no calibration: a check makes 100 000 instances.
@@ -67,6 +69,15 @@ py::array vector_of(std::span<const double> given, const Pair& pair, bool query)
 }
 
 }  // namespace
+
+void refuse_bfloat16(const Draw& draw) {
+  if (draw.shape.precision != Precision::bf16) return;
+  const bool torch = computes_by_torch(draw.params);
+  throw Skip(
+      fmt::format("{}: its products are {}'s, which --precision bf16 does not round; expected f32 or f64, such as "
+                  "--precision f32{}",
+                  draw.params.spec(), torch ? "PyTorch" : "Python", torch ? " --dtype bfloat16" : ""));
+}
 
 PyObject* Declared::fields(const Shape& shape) { return tuple_of(shape).release().ptr(); }
 

@@ -64,4 +64,7 @@ struct Declared {
 };
 using DeclaredClass = std::shared_ptr<const Declared>;
 
+// Throws Skip at precision bf16: products of NumPy or PyTorch would not round their operands.
+void refuse_bfloat16(const Draw& draw);
+
 }  // namespace attnbench

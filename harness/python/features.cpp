@@ -125,7 +125,10 @@ DeterministicMapEntry features_entry(const DeclaredClass& declared) {
   DeterministicMapEntry entry;
   entry.text = declared->text;
   entry.parameters = declared->parameters;
-  entry.f32 = [declared](const Draw& draw) { return std::make_unique<PythonFeatures<float>>(declared, draw); };
+  entry.f32 = [declared](const Draw& draw) {
+    refuse_bfloat16(draw);
+    return std::make_unique<PythonFeatures<float>>(declared, draw);
+  };
   entry.f64 = [declared](const Draw& draw) { return std::make_unique<PythonFeatures<double>>(declared, draw); };
   const auto counts = std::make_shared<FeatureCounts>(declared);
   entry.features = [counts](const Params& params, Index d) { return (*counts)(params, d); };

@@ -255,6 +255,7 @@ std::unique_ptr<Approximation<T>> linear_attention(const Declared& declared, con
 template <class T>
 MakeApproximation<T> maker(const DeclaredClass& declared) {
   return [declared](const Draw& given) -> std::unique_ptr<Approximation<T>> {
+    refuse_bfloat16(given);
     constexpr Precision own = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
     // A cell in float draws in double to see what float costs it: that instance has no coarser type of its own.
     const bool reference = own == Precision::f64 && given.shape.precision == Precision::f32;

@@ -10,6 +10,7 @@
 
 #include "harness/core/needs.hpp"
 #include "harness/core/scaling.hpp"
+#include "harness/linalg/bfloat16_products.hpp"
 
 namespace attnbench {
 
@@ -42,7 +43,7 @@ double seconds_of_call(const Params& method, Shape shape) {
   Matrix<T> out(shape.nq, shape.dv);
   double least = INFINITY;
   for (int call = 0; call < 4; ++call) {  // the first call warms up
-    Context context;
+    Context context(1, Rounding::none, operands_of(shape.precision));
     const auto begin = std::chrono::steady_clock::now();
     drawn->attend(head.view(), shape.mask, context, out);
     least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -52,7 +53,7 @@ double seconds_of_call(const Params& method, Shape shape) {
 
 std::string key_of(const Params& method, const Shape& shape) {
   return fmt::format("{} {} {} {} {} {} {} {} {}", method.spec(), shape.nq, shape.nk, shape.d, shape.dv,
-                     shape.mask.causal, shape.mask.offset, shape.mask.keys, bytes_of(shape.precision));
+                     shape.mask.causal, shape.mask.offset, shape.mask.keys, to_string(shape.precision));
 }
 
 double seconds_once(const Params& method, const Shape& shape) {
@@ -62,8 +63,8 @@ double seconds_once(const Params& method, const Shape& shape) {
   const std::string key = key_of(method, shape);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
-  return known[key] = shape.precision == Precision::f32 ? seconds_of_call<float>(method, shape)
-                                                        : seconds_of_call<double>(method, shape);
+  return known[key] =
+             in_float(shape.precision) ? seconds_of_call<float>(method, shape) : seconds_of_call<double>(method, shape);
 }
 
 // The mean over rows of the number of keys that they read: of all rows up to 64, else of 8 x 8 neighbours. nullopt if
@@ -145,8 +146,12 @@ std::optional<double> cost_of(const Params& method, const Shape& shape, Match::C
     case Match::Cost::keys:
       return keys_of_row(method, shape);
     case Match::Cost::kv_bytes:
-      return shape.precision == Precision::f32 ? bytes_after<float>(method, shape) : bytes_after<double>(method, shape);
+      return in_float(shape.precision) ? bytes_after<float>(method, shape) : bytes_after<double>(method, shape);
     case Match::Cost::seconds:
+      if (shape.precision == Precision::bf16 && !bfloat16_products_are_fast)
+        throw Misuse(
+            "--match seconds at --precision bf16: this processor (or build) has no AVX-512 BF16, so that the emulation "
+            "would be timed; expected another cost, such as --match flops=1e8");
       return seconds_once(method, shape);
   }
   return std::nullopt;

@@ -21,20 +21,19 @@ std::vector<PastCell> past_cells(const std::filesystem::path& results, const std
     std::vector<PastCell> past;
     while (select.executeStep()) {
       const auto size = [&](int column) { return Index{select.getColumn(column).getInt64()}; };
-      past.push_back(
-          {.experiment = select.getColumn(0).getString(),
-           .method = select.getColumn(1).getString(),
-           .input = select.getColumn(2).getString(),
-           .shape = {.nq = size(3),
-                     .nk = size(4),
-                     .d = size(5),
-                     .dv = size(6),
-                     .mask = {.causal = size(7) != 0, .offset = size(8), .keys = size(9)},
-                     .precision = select.getColumn(10).getString() == "f32" ? Precision::f32 : Precision::f64},
-           .heads = size(11),
-           .logit_scale = select.getColumn(12).getDouble(),
-           .threads = select.getColumn(13).getInt(),
-           .seconds = select.getColumn(14).getDouble()});
+      past.push_back({.experiment = select.getColumn(0).getString(),
+                      .method = select.getColumn(1).getString(),
+                      .input = select.getColumn(2).getString(),
+                      .shape = {.nq = size(3),
+                                .nk = size(4),
+                                .d = size(5),
+                                .dv = size(6),
+                                .mask = {.causal = size(7) != 0, .offset = size(8), .keys = size(9)},
+                                .precision = precision_of(select.getColumn(10).getString()).value_or(Precision::f64)},
+                      .heads = size(11),
+                      .logit_scale = select.getColumn(12).getDouble(),
+                      .threads = select.getColumn(13).getInt(),
+                      .seconds = select.getColumn(14).getDouble()});
     }
     return past;
   });

@@ -40,7 +40,7 @@ inline constexpr StoredColumn cell_columns[] = {
     {"causal", "integer", "1: row i sees keys j <= i + mask_offset; 0: all keys"},
     {"mask_offset", "integer", "offset of the causal diagonal"},
     {"mask_keys", "integer", "keys that are not padding; -1: all"},
-    {"precision", "text", "f32 or f64"},
+    {"precision", "text", "f32, f64 or bf16"},
     {"heads", "integer", "heads of the problem"},
     {"logit_scale", "real", "factor on the logits q.k"},
     {"seed", "text", "base seed, an unsigned 64-bit integer"},

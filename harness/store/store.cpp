@@ -31,8 +31,6 @@ static_assert(std::endian::native == std::endian::little, "arrays are stored as 
 
 std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-std::string to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "f64"; }
-
 // A measurement that breaks a rule is a defect of the experiment. This finds it before it is stored.
 void require_well_formed(const std::vector<Measurement>& measurements) {
   std::set<std::string> metrics;

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "harness/core/torch_place.hpp"
+#include "harness/linalg/bfloat16_products.hpp"
 #include "harness/machine/counters.hpp"
 #include "harness/machine/device_facts.hpp"
 #include "harness/machine/peak_memory.hpp"
@@ -96,6 +97,16 @@ std::vector<double> ratios(const std::vector<double>& a, const std::vector<doubl
   std::vector<double> all;
   for (size_t block = 0; block < b.size(); ++block) all.push_back(a[block] / b[block]);
   return all;
+}
+
+// Throws Skip where products of bfloat16 would be emulated. A method in PyTorch has its own reason.
+std::unique_ptr<TimedCall> made(const Timing& timing, const Task& task) {
+  if (task.cell.problem.shape.precision == Precision::bf16 && !bfloat16_products_are_fast &&
+      !computes_by_torch(task.cell.method))
+    throw Skip(
+        "precision bf16: this processor (or build) has no AVX-512 BF16; "
+        "a time of the emulation would say nothing about it");
+  return timing.make(task);
 }
 
 Member member(std::unique_ptr<TimedCall> subject, const Task& task) {
@@ -191,7 +202,7 @@ std::vector<Metric> turn_metrics() {
 }
 
 TimedMember::TimedMember(const Timing& timing, const Task& task)
-    : timing_(timing), task_(task), own_(member(timing.make(task), task)) {
+    : timing_(timing), task_(task), own_(member(made(timing, task), task)) {
   if (!timing.peer) return;
   try {
     peer_ = member(timing.peer(task, *own_.subject), task);

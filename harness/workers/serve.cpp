@@ -172,7 +172,7 @@ class Server {
         return {{"rates", {all.fma_peak, all.exp_rate, all.bandwidth}}};
       } else if (wanted == "make") {
         cell_ = cell_of(request.at("cell"));
-        context_ = Context(cell_->threads, cell_->problem.rounding);
+        context_ = context_of(*cell_, cell_->threads);
         exact_ = std::make_unique<ExactCache>();
         member_.emplace(find<ExperimentEntry>(cell_->experiment.name()).timed.value(),
                         Task{*cell_, request.at("replicate"), context_, *exact_});
@@ -224,7 +224,7 @@ class Server {
       input_ = input;
     }
     const Cell cell = cell_of(request.at("cell"));
-    Context context(request.at("threads"), cell.problem.rounding);
+    Context context = context_of(cell, request.at("threads"));
     Recorder recorder;
     find<ExperimentEntry>(cell.experiment.name())
         .run(Task{.cell = cell,

@@ -12,6 +12,7 @@
 #include "harness/errors/printable.hpp"
 #include "harness/inputs/tensor_file.hpp"
 #include "harness/inputs/write_safetensors.hpp"
+#include "harness/linalg/bfloat16_products.hpp"
 #include "harness/random/streams.hpp"
 #include "harness/store/store.hpp"
 #include "tests/catch.hpp"
@@ -336,6 +337,44 @@ TEST_CASE("a method without a causal form refuses attend and is a skipped row in
   CHECK(attend.text.find("no causal form") != std::string::npos);
   REQUIRE(program("run rank --method linformer:r=4 --causal -n 16 -d 4 --results " + (folder / "r.db")).code == 1);
   CHECK(exported(folder / "r.db").find("skipped") != std::string::npos);
+}
+
+TEST_CASE("a time of emulated bfloat16 is a skipped row with the reason, beside the rows of float", "[end-to-end]") {
+  const Folder folder;
+  const auto timed = [&](const char* precision) {
+    return program(fmt::format("run speed:blocks=2,turn=0.1 --method linear -n 16 -d 4 --precision {} --results {}",
+                               precision, folder / "r.db"));
+  };
+  REQUIRE(timed("f32").code == 0);
+  const Answer answer = timed("bf16");
+  const std::string rows = exported(folder / "r.db");
+  CHECK_THAT(rows, ContainsSubstring("f32"));
+  CHECK((rows.find("skipped") == std::string::npos) == bfloat16_products_are_fast);
+  if (!bfloat16_products_are_fast) CHECK_THAT(answer.text, ContainsSubstring("has no AVX-512 BF16"));
+}
+
+TEST_CASE("attend at bf16 writes float, off by the rounding of its products' operands", "[end-to-end]") {
+  const Folder folder;
+  const NamedTensors tensors{
+      {"q", random_tensor("q", {60, 16})}, {"k", random_tensor("k", {60, 16})}, {"v", random_tensor("v", {60, 16})}};
+  write_safetensors(folder / "x.safetensors", tensors, Precision::f64);
+  const auto attended = [&](const char* precision) {
+    const std::string file = folder / "y.safetensors";
+    const auto answer = program(
+        fmt::format("attend softmax --input {} --output {} --precision {}", folder / "x.safetensors", file, precision));
+    INFO(answer.text);
+    REQUIRE(answer.code == 0);
+    const Tensor out = read_tensors(file).at("out");
+    return Eigen::VectorXd(Eigen::Map<const Eigen::VectorXd>(out.values.data(), std::ssize(out.values)));
+  };
+  const Eigen::VectorXd exact = attended("f64"), coarse = attended("bf16");
+  const double error = (coarse - exact).norm() / exact.norm();
+  CHECK(error > 1e-3);
+  CHECK(error < 1e-2);
+  CHECK((attended("f32") - exact).norm() < 1e-3 * error * exact.norm());
+  CHECK(coarse == Eigen::VectorXd(coarse.cast<float>().cast<double>()));  // results of products are float, not bfloat16
+  CHECK(program("attend softmax --input gaussian --precision bf17 --output " + (folder / "z.safetensors"))
+            .text.find("expected f32, f64 or bf16") != std::string::npos);
 }
 
 TEST_CASE("list and describe know every entry", "[end-to-end]") {

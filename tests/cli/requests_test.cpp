@@ -265,6 +265,12 @@ TEST_CASE("limits and the like are numbers with a meaning", "[unit]") {
   CHECK((usual.request.replicates == 1 && !usual.request.until && !usual.request.retry));
   CHECK(usual.request.precision == Precision::f64);
   CHECK(typed({"speed", "--method", "softmax"}).request.precision == Precision::f32);  // timing is in float
+  for (const Precision precision : {Precision::f32, Precision::f64, Precision::bf16})
+    CHECK(typed({"rank", "--method", "softmax", "--precision", to_string(precision)}).request.precision == precision);
+  for (const char* other : {"bf17", "f16", "BF16"}) {
+    CAPTURE(other);
+    CHECK(contains(misuse_of_words({"--precision", other}), fmt::format("{}: expected f32, f64 or bf16", other)));
+  }
   CHECK(typed({"rank", "--method", "softmax", "--until", "rel-ci=0.1"}).request.replicates == 1000);
   CHECK(typed({"rank", "--method", "softmax", "--until", "rel-ci=0.1", "-r", "50"}).request.replicates == 50);
   CHECK(typed({"rank", "--method", "softmax", "--wait-quiet"}).limits.wait_quiet == 600);

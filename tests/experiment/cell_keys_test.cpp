@@ -59,6 +59,7 @@ std::map<std::string, Cell> changed_in_one_field(const Cell& cell) {
   add("offset", [](Cell& c) { ++c.problem.shape.mask.offset; });
   add("keys", [](Cell& c) { --c.problem.shape.mask.keys; });
   add("precision", [](Cell& c) { c.problem.shape.precision = Precision::f64; });
+  add("precision of products", [](Cell& c) { c.problem.shape.precision = Precision::bf16; });
   add("heads", [](Cell& c) { ++c.problem.heads; });
   add("logit_scale", [](Cell& c) { c.problem.logit_scale = std::nextafter(0.5, 1); });
   add("rounding", [](Cell& c) { c.problem.rounding = Rounding::bf16; });

@@ -307,6 +307,26 @@ class PythonPluginTest(unittest.TestCase):
         self.assertRegex(" ".join(told.split()), r"in Python 3\.\d+\.\d+ \(/\S+\), NumPy \d")
         self.assertIn("numpy-positive", self.done("list", "deterministic-features", *plugin("positive_features")))
 
+    def test_at_bf16_what_multiplies_in_python_is_skipped_beside_the_others(self) -> None:
+        methods = ("numpy-softmax", "numpy-positive", "linear:features=numpy-positive", "softmax")
+        attnbench(
+            *("run", "attention-error", "-n", "16", "-d", "4", "--precision", "bf16", "--results", self.results),
+            *(word for method in methods for word in ("--method", method)),
+            *plugin("numpy_softmax"),
+            *plugin("positive_features"),
+        )
+        for row in self.rows():
+            if row["method"] == "softmax":
+                self.assertEqual((row["ending"], row["precision"]), ("done", "bf16"))
+                continue
+            self.assertEqual(row["ending"], "skipped", row)
+            self.assertRegex(
+                row["reason"],
+                "its products are Python's, which --precision bf16 does not round; expected f32 or f64, such as "
+                "--precision f32$",
+            )
+        self.assertEqual(len({row["method"] for row in self.rows()}), 4)
+
     def test_what_is_right_passes_check(self) -> None:
         for name, file in (("numpy-softmax", "numpy_softmax"), ("numpy-positive:m=24", "positive_features")):
             report = self.done("check", name, *plugin(file))

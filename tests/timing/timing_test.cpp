@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "harness/linalg/bfloat16_products.hpp"
 #include "harness/machine/counters.hpp"
 #include "harness/machine/load.hpp"
 #include "harness/machine/peak_memory.hpp"
@@ -165,6 +166,25 @@ TEST_CASE("what cannot be made has no turns", "[unit]") {
   OneCell one;
   const Timing none{.make = [](const Task&) -> std::unique_ptr<TimedCall> { throw Skip("no form"); }};
   CHECK_THROWS_AS(TimedMember(none, one.task), Skip);
+}
+
+TEST_CASE("products of bfloat16 are timed by the instruction or not at all", "[unit]") {
+  OneCell one;
+  one.cell.problem.shape.precision = Precision::bf16;
+  int made = 0;
+  const Timing counting{.make = [&](const Task& task) {
+    ++made;
+    return counted(task);
+  }};
+  std::string reason;
+  try {
+    const TimedMember member(counting, one.task);
+  } catch (const Skip& skip) {
+    reason = skip.what();
+  }
+  CHECK(made == (bfloat16_products_are_fast ? 1 : 0));
+  CHECK(reason.empty() == bfloat16_products_are_fast);
+  if (!reason.empty()) CHECK_THAT(reason, ContainsSubstring("has no AVX-512 BF16"));
 }
 
 TEST_CASE("a peer takes turns of its own; where there is none, the reason is noted", "[unit]") {
