@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes a program's tests as entries for ctest. Run as tests/discover.py PROGRAM TESTS OUTPUT [--by-file].
+"""Writes a program's tests as entries for ctest. Run as tests/discover.py PROGRAM TESTS OUTPUT [--by-file]
+[--emulator [COMMAND...]], where COMMAND starts a program of another processor.
 
 An entry is one test, or all tests of one file that are tagged [shared-draws], which would otherwise each draw what takes
 a minute, or with --by-file all tests of one file that have the same tags, unless they are tagged [every-method], which costs one
@@ -14,12 +15,12 @@ import subprocess
 from pathlib import Path
 
 
-def listed(program: Path, *words: str) -> list[str]:
+def listed(program: list[str], *words: str) -> list[str]:
     # Catch2 exits with the number of what it lists.
-    return subprocess.run([program, *words], stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return subprocess.run([*program, *words], stdout=subprocess.PIPE, text=True).stdout.splitlines()
 
 
-def tests_of(program: Path) -> dict[str, tuple[Path, set[str]]]:
+def tests_of(program: list[str]) -> dict[str, tuple[Path, set[str]]]:
     """File and tags of every test that is not hidden."""
     tests: dict[str, tuple[Path, set[str]]] = {}
     for line in listed(program, "--list-test-names-only", "--verbosity", "high"):
@@ -50,10 +51,12 @@ def main() -> None:
     parser.add_argument("tests", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--by-file", action="store_true")
+    parser.add_argument("--emulator", nargs="*", default=[])
     arguments = parser.parse_args()
+    program = [*arguments.emulator, str(arguments.program)]
 
     entries: dict[str, tuple[list[str], set[str]]] = {}
-    for name, (path, tags) in tests_of(arguments.program).items():
+    for name, (path, tags) in tests_of(program).items():
         file = path.relative_to(arguments.tests)
         # A test that goes over all methods takes a minute under sanitizers: one entry each, so that they share the cores.
         grouped = (arguments.by_file and "every-method" not in tags) or "shared-draws" in tags
@@ -65,7 +68,7 @@ def main() -> None:
         raise SystemExit(f"discover.py: {arguments.program} lists no tests")
     text = ""
     for entry, (names, labels) in entries.items():
-        command = [str(arguments.program), ",".join(map(pattern, names)), "--warn", "NoTests"]
+        command = [*program, ",".join(map(pattern, names)), "--warn", "NoTests"]
         text += f"add_test({quoted(entry)} {' '.join(map(quoted, command))})\n"
         # The longest begin first, so that none is left alone at the end.
         dear = {"statistics", "second-paths", "every-method"}

@@ -50,8 +50,10 @@ std::vector<double> singular_values(Matrix<double> A) {
 std::vector<std::string> missing_lapack_variables() {
   std::vector<std::string> missing;
   if (!std::getenv("OPENBLAS_NUM_THREADS")) missing.emplace_back("OPENBLAS_NUM_THREADS=1");
+#if defined(__x86_64__)
   if (!std::getenv("OPENBLAS_CORETYPE") && __builtin_cpu_supports("avx512f"))
     missing.emplace_back("OPENBLAS_CORETYPE=SkylakeX");
+#endif
   return missing;
 }
 

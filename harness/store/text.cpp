@@ -34,7 +34,8 @@ size_t character_length(std::string_view bytes) {
 }  // namespace
 
 bool is_text(std::string_view bytes) {
-  const auto plain = [](char c) { return c > 0; };  // nearly every character of a results file
+  // Nearly every character of a results file. Signed, since a char of AArch64 has no sign.
+  const auto plain = [](char c) { return static_cast<signed char>(c) > 0; };
   while (true) {
     bytes.remove_prefix(static_cast<size_t>(std::ranges::find_if_not(bytes, plain) - bytes.begin()));
     if (bytes.empty()) return true;
