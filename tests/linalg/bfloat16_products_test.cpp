@@ -9,6 +9,8 @@
 #include <limits>
 
 #include "harness/linalg/gathered.hpp"
+#include "harness/linalg/products.hpp"
+#include "harness/linalg/vector.hpp"
 #include "harness/random/streams.hpp"
 #include "tests/catch.hpp"
 
@@ -171,6 +173,22 @@ TEST_CASE("products of bfloat16 are those of plain loops over rounded numbers, a
         judge(left, left_transposed, right, right_transposed, Matrix<double>::Constant(a, b, 3));
       }
   }
+}
+
+TEST_CASE("needed columns of a product of bfloat16 round both operands, and others keep their values",
+          "[linalg][unit]") {
+  Generator generator(19);
+  const Index vector = lanes<float>;
+  const Strided A(generator, 13, 31), B(generator, 31, 2 * vector);
+  const std::vector<ColumnRange> needed{{0, vector}, {vector, 2 * vector}, {0, 2 * vector}};  // of rows 0, 6 and 12 on
+  Strided C(generator, 13, 2 * vector);
+  C.out().setConstant(7);
+  Context context = bfloat16_context;
+  multiply_needed<float>(context, A.in(), B.in(), needed, C.out());
+  Loops expected(in_double(A.in(), false, true), in_double(B.in(), false, true), Matrix<double>::Zero(13, 2 * vector));
+  expected.C.block(0, vector, 6, vector).setConstant(7);
+  expected.C.block(6, 0, 6, vector).setConstant(7);
+  CHECK(beyond_rounding(C.in(), expected, 31) == 0);
 }
 
 TEST_CASE("products with rows that lie apart round both operands to bfloat16", "[linalg][unit]") {
