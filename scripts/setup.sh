@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that attnbench needs. Prints nothing if they are all there.
-#   scripts/setup.sh          to build, test and reproduce
-#   scripts/setup.sh --ci     also clang with sanitizers, what scripts/lint.sh and scripts/test_wheel.sh need, Slurm and Chromium
+#   scripts/setup.sh             to build, test and reproduce
+#   scripts/setup.sh --aarch64   also what scripts/aarch64.sh needs
+#   scripts/setup.sh --ci        also clang with sanitizers, what scripts/lint.sh and scripts/test_wheel.sh need, Slurm and Chromium
 set -euo pipefail
 
 packages=(g++ cmake ninja-build git libeigen3-dev libboost-dev libboost-program-options-dev libbenchmark-dev catch2
@@ -9,10 +10,11 @@ packages=(g++ cmake ninja-build git libeigen3-dev libboost-dev libboost-program-
           libfftw3-dev pybind11-dev python3-dev python3 python3-numpy python3-matplotlib python3-pandas python3-plotly python3-scipy)
 case "${1:-}" in
   "") ;;
+  --aarch64) packages+=(g++-aarch64-linux-gnu debootstrap qemu-user) ;;
   --ci) packages+=(clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 slurmctld slurmd slurm-client munge
                    chromium chromium-driver python3-selenium python3-venv debootstrap qemu-user) ;;
-  -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
-  *) echo "setup.sh: unknown option '$1'; expected --ci or nothing" >&2; exit 2 ;;
+  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) echo "setup.sh: unknown option '$1'; expected --aarch64, --ci or nothing" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query > /dev/null; then
