@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/linalg/exp.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
@@ -381,7 +382,7 @@ void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::sp
         q += k;
         const T largest = q.maxCoeff();
         log_scale[place] += largest;
-        values[place] = (q - largest).exp().sum();
+        values[place] = exponential(q - largest).sum();
         context.work.exps += static_cast<double>(q.size());
       } else {
         values[place] = (q * k).sum();
