@@ -1,6 +1,5 @@
 #include "harness/linalg/lapack.hpp"
 
-#include <lapacke.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
+
+#include "harness/linalg/lapack_status.hpp"
 
 namespace attnbench {
 
@@ -28,13 +29,6 @@ class WithoutSubnormals {
   unsigned before_;
 #endif
 };
-
-void require(lapack_int status, const char* routine) {
-  if (status != 0)
-    throw std::runtime_error(std::string("LAPACK's ") + routine + " ended with status " + std::to_string(status));
-}
-
-lapack_int size(Index n) { return static_cast<lapack_int>(n); }
 
 // LAPACK reduces a matrix to bidiagonal form one column at a time, and half of that reads the whole matrix twice a
 // column. We reduce it to an upper triangular band first, `band` columns at a time and so by matrix products, and then
@@ -60,11 +54,11 @@ struct Reflections {
 
   explicit Reflections(const Part& panel) : V(panel), T(static_cast<size_t>(band * band)) {
     std::vector<double> factors(static_cast<size_t>(band)), work(static_cast<size_t>(band * band));
-    require(LAPACKE_dgeqrf_work(LAPACK_COL_MAJOR, size(V.rows), size(V.columns), V.data, size(V.stride), factors.data(),
-                                work.data(), size(band * band)),
+    require(LAPACKE_dgeqrf_work(LAPACK_COL_MAJOR, lapack_size(V.rows), lapack_size(V.columns), V.data,
+                                lapack_size(V.stride), factors.data(), work.data(), lapack_size(band * band)),
             "dgeqrf");
-    require(LAPACKE_dlarft_work(LAPACK_COL_MAJOR, 'F', 'C', size(V.rows), size(count()), V.data, size(V.stride),
-                                factors.data(), T.data(), size(band)),
+    require(LAPACKE_dlarft_work(LAPACK_COL_MAJOR, 'F', 'C', lapack_size(V.rows), lapack_size(count()), V.data,
+                                lapack_size(V.stride), factors.data(), T.data(), lapack_size(band)),
             "dlarft");
   }
   Index count() const { return std::min(V.rows, V.columns); }
@@ -84,9 +78,9 @@ struct Reflections {
   void apply(char side, char transposed, const Part& C, Index width) const {
     [[maybe_unused]] const WithoutSubnormals guard;
     std::vector<double> work(static_cast<size_t>(width * band));
-    require(LAPACKE_dlarfb_work(LAPACK_COL_MAJOR, side, transposed, 'F', 'C', size(C.rows), size(C.columns),
-                                size(count()), V.data, size(V.stride), T.data(), size(band), C.data, size(C.stride),
-                                work.data(), size(width)),
+    require(LAPACKE_dlarfb_work(LAPACK_COL_MAJOR, side, transposed, 'F', 'C', lapack_size(C.rows),
+                                lapack_size(C.columns), lapack_size(count()), V.data, lapack_size(V.stride), T.data(),
+                                lapack_size(band), C.data, lapack_size(C.stride), work.data(), lapack_size(width)),
             "dlarfb");
   }
 };
@@ -120,10 +114,11 @@ std::vector<double> by_band(Context& context, const Part& A) {
   for (Index j = 0; j < n; ++j)
     for (Index i = std::max<Index>(0, j - band); i <= j; ++i)
       diagonals[static_cast<size_t>(j * stride + band + i - j)] = A.data[j * A.stride + i];
-  require(LAPACKE_dgbbrd(LAPACK_COL_MAJOR, 'N', size(n), size(n), 0, 0, size(band), diagonals.data(), size(stride),
-                         diagonal.data(), superdiagonal.data(), nullptr, 1, nullptr, 1, nullptr, 1),
-          "dgbbrd");
-  require(LAPACKE_dbdsdc(LAPACK_COL_MAJOR, 'U', 'N', size(n), diagonal.data(), superdiagonal.data(), nullptr, 1,
+  require(
+      LAPACKE_dgbbrd(LAPACK_COL_MAJOR, 'N', lapack_size(n), lapack_size(n), 0, 0, lapack_size(band), diagonals.data(),
+                     lapack_size(stride), diagonal.data(), superdiagonal.data(), nullptr, 1, nullptr, 1, nullptr, 1),
+      "dgbbrd");
+  require(LAPACKE_dbdsdc(LAPACK_COL_MAJOR, 'U', 'N', lapack_size(n), diagonal.data(), superdiagonal.data(), nullptr, 1,
                          nullptr, 1, nullptr, nullptr),
           "dbdsdc");
   return diagonal;
@@ -131,8 +126,8 @@ std::vector<double> by_band(Context& context, const Part& A) {
 
 std::vector<double> column_by_column(const Part& A) {
   std::vector<double> sigma(static_cast<size_t>(std::min(A.rows, A.columns)));
-  require(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', size(A.rows), size(A.columns), A.data, size(A.stride), sigma.data(),
-                         nullptr, 1, nullptr, 1),
+  require(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', lapack_size(A.rows), lapack_size(A.columns), A.data,
+                         lapack_size(A.stride), sigma.data(), nullptr, 1, nullptr, 1),
           "dgesdd");
   return sigma;
 }
