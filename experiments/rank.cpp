@@ -112,7 +112,7 @@ void measure_jacobian(const Task& task, const std::string& reason, Recorder& rec
               "): ranks are of its token Jacobian d out_i0 / d V_j0");
   record.scalar("rank_of", "1", token_jacobian);
   record.scalar("spectrum_from", "1", dense);
-  record_spectrum(task, singular_values(std::move(M)), 0, record);
+  record_spectrum(task, singular_values(std::move(M), task.context), 0, record);
 }
 
 template <class T>
@@ -131,7 +131,7 @@ void measure_matrix(const Task& task, Recorder& record) {
   const auto measure_dense = [&] {
     Matrix<double> A = target.matrix();
     record_facts(dense, shape.nq == shape.nk && is_regular_triangle(A));
-    record_spectrum(task, singular_values(std::move(A)), 0, record);
+    record_spectrum(task, singular_values(std::move(A), task.context), 0, record);
   };
 
   if (asked == "dense" && !fits)

@@ -1,15 +1,17 @@
-// Singular values from LAPACK (divide and conquer, without vectors), in double.
+// Singular values by LAPACK, in double.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "harness/linalg/matrix.hpp"
+#include "harness/linalg/context.hpp"
 
 namespace attnbench {
 
 // All min(rows, columns) singular values of A, largest first, with an error of a few epsilon sigma_1. Overwrites A.
 // Throws std::runtime_error when LAPACK does not converge.
+std::vector<double> singular_values(Matrix<double> A, Context& context);
+// The same on one thread.
 std::vector<double> singular_values(Matrix<double> A);
 
 // The environment variables that OpenBLAS must find when a process starts, and that this process lacks, as NAME=VALUE.

@@ -3,16 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/linalg/matrix.hpp"
+#include "harness/random/generator.hpp"
 
 namespace attnbench {
-
-using Generator = std::mt19937_64;  // its output is fixed by the standard
 
 // FNV-1a over the bytes, finished with a 64-bit mix: changing any byte changes every bit with probability 1/2.
 std::uint64_t hash_bytes(std::string_view bytes);

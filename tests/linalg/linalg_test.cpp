@@ -490,10 +490,38 @@ TEST_CASE("singular values span twelve orders of magnitude to the rounding of th
     CHECK(std::abs(measured[static_cast<size_t>(i)] - sigma(i, i)) <= 30 * std::numeric_limits<double>::epsilon());
 }
 
+TEST_CASE("large matrices have the singular values that they were made of, on any number of threads", "[unit]") {
+  // These are reduced to a band first, in panels of 32: the last one whole, of one column, or short by one.
+  Generator generator = Streams(1).stream("large matrices");
+  constexpr double epsilon = std::numeric_limits<double>::epsilon();
+  for (const auto& [rows, columns] : {std::pair<Index, Index>{512, 512}, {513, 550}, {543, 543}, {700, 520}}) {
+    CAPTURE(rows, columns);
+    const Index rank = std::min(rows, columns);
+    const Matrix<double> U = haar_orthogonal(generator, rows), V = haar_orthogonal(generator, columns);
+    Eigen::VectorXd expected(rank);
+    for (Index i = 0; i < rank; ++i)
+      expected[i] = 3 * std::pow(10.0, -14.0 * static_cast<double>(i) / static_cast<double>(rank));
+    expected.tail(5).setZero();
+    const Matrix<double> A = U.leftCols(rank) * expected.asDiagonal() * V.leftCols(rank).transpose();
+    const auto sigma = singular_values(A);
+    REQUIRE(std::ssize(sigma) == rank);
+    double worst = 0;
+    for (Index i = 0; i < rank; ++i) worst = std::max(worst, std::abs(sigma[static_cast<size_t>(i)] - expected[i]));
+    CHECK(worst <= 16 * epsilon * expected[0]);
+    for (const int threads : {2, 3}) {
+      Context context(threads);
+      CHECK(singular_values(A, context) == sigma);
+    }
+  }
+}
+
 TEST_CASE("a matrix that is not finite has no singular values", "[unit]") {
-  Matrix<double> A = Matrix<double>::Identity(4, 4);
-  A(2, 1) = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_AS(singular_values(A), std::runtime_error);
+  for (const Index n : {4, 520})
+    for (const double entry : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      Matrix<double> A = Matrix<double>::Identity(n, n);
+      A(2, 1) = entry;
+      CHECK_THROWS_AS(singular_values(A), std::runtime_error);
+    }
 }
 
 }  // namespace attnbench::linalg_test

@@ -7,7 +7,10 @@
 #include <array>
 #include <bit>
 #include <boost/math/special_functions/gamma.hpp>
+#include <boost/random/chi_squared_distribution.hpp>
+#include <boost/random/normal_distribution.hpp>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "harness/core/projection.hpp"
@@ -141,6 +144,74 @@ TEST_CASE("a change of the numbers of any stream shows here", "[statistics]") {
         {0.89388700385373432, -0.029504859922366455, -1.0052228647986277, -0.58122222140463831, 2.9529094130604987,
          -0.60352006495785737, -1.9961356062502644, -0.75118096702795301, -1.7530005025316502, 3.202723535826113,
          -0.48785803328647814, 0.52839466161624316});
+}
+
+TEST_CASE("a generator gives the numbers of the standard's Mersenne Twister, shown before or not", "[unit]") {
+  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{5489}, ~std::uint64_t{0}}) {
+    Generator generator(seed);
+    std::mt19937_64 standard(seed);
+    for (size_t turn = 0; turn < 5000; ++turn) {
+      const size_t least = turn % (Generator::most_ahead + 1), taken = turn % 7 == 0 ? least : least / 2;
+      const auto shown = generator.ahead(least);
+      REQUIRE(shown.size() >= least);
+      const std::vector<std::uint64_t> numbers(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(taken));
+      generator.skip(taken);
+      for (const auto number : numbers) REQUIRE(number == standard());
+      REQUIRE(generator() == standard());
+    }
+  }
+}
+
+// The numbers are drawn side by side, and some cases one by one: 1.2 % of normal numbers, and chi variates of which
+// rounding may decide. Two million numbers take every way, and one number too many shows in all that come after.
+TEST_CASE("normal numbers are those of Boost, to the last bit", "[unit]") {
+  Generator generator(11);
+  std::mt19937_64 standard(11);
+  boost::random::normal_distribution<double> normal;
+  for (const Index count : {1, 31, 32, 33, 2'000'000}) {
+    const Matrix<double> x = standard_normal(generator, 1, count);
+    Index different = 0;
+    for (Index i = 0; i < count; ++i) different += x(0, i) != normal(standard);
+    CHECK(different == 0);
+  }
+  CHECK(generator() == standard());
+}
+
+TEST_CASE("chi variates are those of Boost, to rounding", "[unit]") {
+  for (const Index d : {1, 2, 3, 4, 16, 64, 128, 100'000}) {
+    CAPTURE(d);
+    Generator generator(12);
+    std::mt19937_64 standard(12);
+    boost::random::chi_squared_distribution<double> squared(static_cast<double>(d));
+    double worst = 0;
+    for (const Index count : {1, 2, 3, 16, 200'000})
+      for (const double norm : chi(generator, count, d))
+        worst = std::max(worst, std::abs(norm / std::sqrt(squared(standard)) - 1));
+    CHECK(worst < 1e-11);
+    CHECK(generator() == standard());
+  }
+}
+
+TEST_CASE("a Haar matrix is its reflections one after the other", "[unit]") {
+  for (const Index d : {1, 2, 3, 7, 8, 9, 16, 17, 25, 33, 64, 100, 128, 130}) {
+    CAPTURE(d);
+    Generator generator(13), same(13);
+    const Matrix<double> normal = standard_normal(same, 1, d * (d + 1) / 2);
+    Matrix<double> expected = Matrix<double>::Identity(d, d);
+    if (normal(0, 0) < 0) expected(d - 1, d - 1) = -1;
+    for (Index size = 2; size <= d; ++size) {
+      Eigen::VectorXd v = normal.row(0).segment(size * (size - 1) / 2, size).transpose();
+      const double sign = v[0] < 0 ? -1 : 1;
+      v[0] += sign * v.norm();
+      auto corner = expected.bottomRightCorner(size, size);
+      corner -= (2 / v.squaredNorm() * v * (v.transpose() * corner)).eval();
+      corner.col(0) *= -sign;
+    }
+    const Matrix<double> Q = haar_orthogonal(generator, d);
+    REQUIRE((Q.rows() == d && Q.cols() == d));
+    CHECK((Q - expected).cwiseAbs().maxCoeff() < 1e-14);
+    CHECK(generator() == same());
+  }
 }
 
 namespace {
