@@ -123,7 +123,7 @@ template <class T>
 void map_in_lockstep(const T* x, T* y, Index count, const auto& f) {
   using Packet = typename Eigen::internal::packet_traits<T>::type;
   Index i = 0;
-  const auto all = [&]<class Held, int together>(Held (&held)[together]) {
+  const auto all = [&]<class Held, int together>(Held(&held)[together]) {
     constexpr Index each = static_cast<Index>(sizeof(Held) / sizeof(T));
     for (; i + together * each <= count; i += together * each) {
       for (Index v = 0; v < together; ++v) held[v] = Eigen::internal::ploadu<Held>(x + i + v * each);

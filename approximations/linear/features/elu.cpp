@@ -12,7 +12,7 @@ struct EluPlusOne {
   explicit EluPlusOne(const Params&) {}
   // max(x, 0) + exp(min(x, 0)): five times faster than a select, which Eigen does not vectorise.
   void apply(const auto& x, auto&& y) const {
-    map_in_lockstep<T>(x.data(), y.data(), x.size(), []<class Packet, int count>(Packet (&held)[count]) {
+    map_in_lockstep<T>(x.data(), y.data(), x.size(), []<class Packet, int count>(Packet(&held)[count]) {
       const Packet zero = Eigen::internal::pset1<Packet>(T(0));
       Packet positive[count];
       for (int v = 0; v < count; ++v) {
