@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "harness/linalg/matrix.hpp"
 
@@ -124,7 +125,7 @@ void map_in_lockstep(const T* x, T* y, Index count, const auto& f) {
   using Packet = typename Eigen::internal::packet_traits<T>::type;
   Index i = 0;
   const auto all = [&]<class Held, int together>(Held(&held)[together]) {
-    constexpr Index each = static_cast<Index>(sizeof(Held) / sizeof(T));
+    constexpr Index each = std::is_same_v<Held, T> ? 1 : Eigen::internal::packet_traits<T>::size;
     for (; i + together * each <= count; i += together * each) {
       for (Index v = 0; v < together; ++v) held[v] = Eigen::internal::ploadu<Held>(x + i + v * each);
       f(held);
