@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/linalg/exp.hpp"
+#include "harness/linalg/exponentials.hpp"
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 #include "harness/linalg/vector.hpp"
@@ -387,21 +387,28 @@ void LinearAttention<T>::diagonal(const Head<T>& head, Context& context, std::sp
     const Index count = std::min(query_block, head.Q.rows() - first_row);
     queries.map(context, row_block(head.Q, first_row, count), Side::query, first_row);
     keys.map(context, row_block(head.K, first_row, count), Side::key, first_row);
+    const bool exponents = map_->form() == Form::exponents;
+    PerRow<T> offsets(count);
     for (Index i = 0; i < count; ++i) {
       const auto place = static_cast<size_t>(first_row + i), r = static_cast<size_t>(i);
       auto q = queries.block().row(i).array();
       const auto k = keys.block().row(i).array();
       log_scale[place] = queries.log_scale()[r] + keys.log_scale()[r];
-      if (map_->form() == Form::exponents) {
+      if (exponents) {
         q += k;
         const T largest = q.maxCoeff();
         log_scale[place] += largest;
-        values[place] = exponential(q - largest).sum();
-        context.work.exps += static_cast<double>(q.size());
+        offsets[r] = -largest;
       } else {
-        values[place] = (q * k).sum();
+        q *= k;
       }
     }
+    if (exponents) {
+      Context unrounded;  // half precision is that of features and products, not of the exponentials of their sums
+      exponentiate<T>(unrounded, queries.block(), offsets, {});
+      context.work += unrounded.work;
+    }
+    for (Index i = 0; i < count; ++i) values[static_cast<size_t>(first_row + i)] = queries.block().row(i).sum();
   }
 }
 

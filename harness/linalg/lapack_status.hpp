@@ -1,4 +1,4 @@
-// What every call of LAPACK takes: sizes of its own integer type, and a status that must be 0.
+// Every call of LAPACK takes sizes of its own integer type and gives a status, which must be 0.
 #pragma once
 
 #include <lapacke.h>
