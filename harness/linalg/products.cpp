@@ -158,8 +158,8 @@ template <class T>
 void pack(Entries<T> B, Index l, Index k, Index first, Index columns, Index width, T* packed) {
   const T* from = B.data + l * B.row + first * B.column;
   constexpr Index L = lanes<T>;
-  if (B.column == 1 &&
-      columns == width) {  // vector by vector: a call of memmove for each row takes longer than a product
+  if (B.column == 1 && columns == width && width % L == 0) {
+    // Vector by vector: a call of memmove for each row takes longer than a product.
     for (Index i = 0; i < k; ++i)
       for (Index j = 0; j < width; j += L) {
         const auto v = load(from + i * B.row + j);

@@ -185,6 +185,22 @@ TEMPLATE_TEST_CASE("a product of which some columns are needed computes these an
       }
 }
 
+TEMPLATE_TEST_CASE("a transposed matrix has zeroes beyond its rows, at any width", "[unit]", float, double) {
+  using T = TestType;
+  Generator generator = Streams(1).stream("transposed");
+  for (const Index rows : {1, 4, 5, 16, 17, 64, 70})
+    for (const Index columns : {1, 3, 16, 33})
+      for (const Index width : {rows, rows + 1, in_whole_vectors<T>(rows)}) {
+        CAPTURE(rows, columns, width);
+        Framed<T> X(generator, rows, columns);
+        Matrix<T> expected = Matrix<T>::Zero(columns, width);
+        expected.leftCols(rows) = X.view().transpose();
+        CHECK(transposed<T>(X.view(), width) == expected);
+        const Matrix<T> compact = X.view();  // its rows lie next to each other: of one column, so do its columns
+        CHECK(transposed<T>(compact, width) == expected);
+      }
+}
+
 TEMPLATE_TEST_CASE("exponentials and maxima of columns do not depend on how many rows and columns there are", "[unit]",
                    float, double) {
   using T = TestType;
