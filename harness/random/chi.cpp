@@ -1,10 +1,11 @@
+#include "harness/random/chi.hpp"
+
 #include <bit>
 #include <boost/random/chi_squared_distribution.hpp>
 #include <cmath>
 
 #include "harness/linalg/exp.hpp"
 #include "harness/linalg/vector.hpp"
-#include "harness/random/streams.hpp"
 
 namespace attnbench {
 

@@ -1,9 +1,10 @@
+#include "harness/random/normal.hpp"
+
 #include <bit>
 #include <boost/random/normal_distribution.hpp>
 #include <utility>
 
 #include "harness/linalg/vector.hpp"
-#include "harness/random/streams.hpp"
 
 namespace attnbench {
 

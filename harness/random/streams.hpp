@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "harness/linalg/matrix.hpp"
+#include "harness/random/chi.hpp"
 #include "harness/random/generator.hpp"
+#include "harness/random/normal.hpp"
 
 namespace attnbench {
 
@@ -34,11 +35,6 @@ class Streams {
   std::uint64_t base_seed_;
 };
 
-// rows x columns independent standard normal numbers, drawn row by row. Uses Boost's distribution, which is the same on
-// every platform, unlike std::normal_distribution.
-Matrix<double> standard_normal(Generator& generator, Index rows, Index columns);
-// count independent chi variates with d degrees of freedom (the norm of a standard normal vector).
-std::vector<double> chi(Generator& generator, Index count, Index d);
 // A Haar-distributed orthogonal matrix from a d x d matrix of standard normal numbers: its QR factor with the signs of
 // R's diagonal moved into Q. Without the sign fix, Householder QR always gives Q_00 < 0 and positive features a bias of
 // -15 % (methods.md B); raw_qr_factor leaves it out, as published libraries do.
