@@ -14,7 +14,7 @@ namespace attnbench {
 namespace {
 constexpr Index query_block = 256;
 constexpr Index queries_in_turn = 4 * query_block;  // per thread, so that it can prefetch its next queries
-constexpr Index band_rows = 16;                     // of a chunk: their products leave out keys that none of them sees
+constexpr Index rows_in_band = 16;                  // of a chunk: their products leave out keys that none of them sees
 constexpr Index rows_side_by_side = 16 * causal_chunk;  // causal scan: chunks end here at every number of threads
 
 template <class T>
@@ -132,7 +132,7 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
     normalisers[i] += weights.row(i).head(seen).sum();
   }
   for (Index i = 0, rows = 0; i < all; i += rows) {
-    rows = all - i <= band_rows + 1 ? all - i : band_rows;  // a single row would be summed in another order
+    rows = all - i <= rows_in_band + 1 ? all - i : rows_in_band;  // a single row would be summed in another order
     const Index inner = reach(i + rows - 1);
     multiply_add<T>(context, In<T>(&weights(i, 0), rows, inner, width), row_block(head.V, c.key, inner),
                     row_block(numerators, i, rows));
