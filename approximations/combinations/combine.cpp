@@ -119,9 +119,9 @@ struct Gathered {
   Extras extra;  // of these rows and keys
 };
 
-// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the gathered keys. `on`
-// holds the entries of A on the pattern. A key that the row does not have has a logit of -infinity and an estimate of
-// 0, and both of its entries are 0: arrays over all gathered keys are faster than a list of the row's own.
+// The correction of one row of the base: out_i = scale * (row of the base) + corrections . V of the row's keys. `on`
+// holds the entries of A on the pattern. Arrays end with a whole vector, because numbers one by one at the end took
+// long: beyond the row's keys logits are -infinity and estimates 0, and so are the entries that follow from them.
 template <class T>
 struct Correction {
   using Array = Eigen::Array<T, 1, Eigen::Dynamic>;
