@@ -45,7 +45,9 @@ void Generator::refill() {
   };
   renew(0, state + shift);
   std::copy_n(state, side_by_side, state + size);  // the words after the last are the first new ones
-  constexpr std::size_t wrapped = (size - shift + most_lanes - 1) / most_lanes * most_lanes;
+  constexpr std::size_t wrapped = (size - shift + side_by_side - 1) / side_by_side * side_by_side;
+  static_assert(wrapped + shift <= size + side_by_side && side_by_side <= most_lanes,
+                "words after the copied ones are read");
   for (std::size_t i = side_by_side; i < wrapped; i += side_by_side) renew(i, state + i + shift);
   for (std::size_t i = wrapped; i < size; i += side_by_side) renew(i, state + i + shift - size);
   end_ += size;
