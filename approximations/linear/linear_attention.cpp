@@ -134,7 +134,7 @@ void LinearAttention<T>::attend_chunk(const Head<T>& head, Mask mask, const Chun
   for (Index i = 0, rows = 0; i < all; i += rows) {
     rows = all - i <= rows_in_band + 1 ? all - i : rows_in_band;  // a single row would be summed in another order
     const Index inner = reach(i + rows - 1);
-    multiply_add<T>(context, In<T>(&weights(i, 0), rows, inner, width), row_block(head.V, c.key, inner),
+    multiply_add<T>(context, In<T>(weights.row(i).data(), rows, inner, width), row_block(head.V, c.key, inner),
                     row_block(numerators, i, rows));
   }
   const auto kept = static_cast<size_t>(c.rows);
