@@ -29,8 +29,8 @@ template <class T>
 class PositiveFeatures final : public FeatureMap<T> {
  public:
   explicit PositiveFeatures(const Draw& draw)
-      : W_(in_precision(draw_projection(draw, projection_vectors(draw.params)))),
-        Wt_(transposed<T>(W_, W_.rows())),
+      : W_(draw_projection(draw, projection_vectors(draw.params)).cast<T>()),
+        Wt_(W_.transpose()),
         log_norm_(T(0.5) * std::log(static_cast<T>(W_.rows()))),
         published_(draw.params) {}
 
@@ -63,12 +63,6 @@ class PositiveFeatures final : public FeatureMap<T> {
   }
 
  private:
-  static Matrix<T> in_precision(Matrix<double> W) {
-    if constexpr (std::is_same_v<T, double>)
-      return W;
-    else
-      return W.template cast<T>();
-  }
   // On entry block holds W x and log_scale |x|^2/2; on return the features and the stabilisers taken out of them.
   void as_published(Context& context, Side side, Out<T>& block, std::span<T> log_scale) const {
     const T norm = std::exp(-log_norm_), epsilon = static_cast<T>(published_.epsilon);
