@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds attnbench for AArch64 processors (with NEON) and runs tests under an emulator. Exits 1 if a test fails. The times that
 # an emulator takes say nothing about a processor's, so no speed is measured.
-#   scripts/aarch64.sh                tests of vector code, engines and methods, without those that draw many samples
+#   scripts/aarch64.sh                tests of vector code, random numbers, engines and methods, without those that draw many
+#                                     samples; about an hour and a half on two cores, after half an hour that builds
 #   scripts/aarch64.sh ARGUMENT...    the tests that ctest chooses by these arguments: -L '^linalg$'
 # Tests that start the program or a worker fail, since a system starts no programs of another processor. Not built is the Python
 # module. Needs root, for debootstrap, which puts Debian's libraries for AArch64 into build/aarch64 (700 MB).
@@ -9,7 +10,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case "${1:-}" in
-  -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 scripts/setup.sh --aarch64
 root=$PWD/build/aarch64/root objects=build/aarch64/objects
@@ -38,5 +39,5 @@ cmake -S . -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=Release -DATTNBENCH_ARCH=ar
   -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64 > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
 # gcc notes for functions with long double that older versions of it called otherwise: shown only with errors.
 cmake --build "$objects" --target attnbench_tests > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
-[ $# -gt 0 ] || set -- -L '^(linalg|approximations)$' -LE '^statistics$'
-ctest --test-dir "$objects" --output-on-failure --no-tests=error -j 2 "$@" || exit 1
+[ $# -gt 0 ] || set -- -L '^(linalg|random|approximations)$' -LE '^statistics$'
+ctest --test-dir "$objects" --output-on-failure --no-tests=error --timeout 21600 -j 2 "$@" || exit 1
