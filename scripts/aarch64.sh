@@ -2,7 +2,7 @@
 # Builds attnbench for AArch64 processors (with NEON) and runs tests under an emulator. Exits 1 if a test fails. The times that
 # an emulator takes say nothing about a processor's, so no speed is measured.
 #   scripts/aarch64.sh                tests of vector code, random numbers, engines and methods, without those that draw many
-#                                     samples; about an hour and a half on two cores, after half an hour that builds
+#                                     samples; more than an hour on two cores, after half an hour that builds
 #   scripts/aarch64.sh ARGUMENT...    the tests that ctest chooses by these arguments: -L '^linalg$'
 # Tests that start the program or a worker fail, since a system starts no programs of another processor. Not built is the Python
 # module. Needs root, for debootstrap, which puts Debian's libraries for AArch64 into build/aarch64 (700 MB).
