@@ -30,7 +30,7 @@ constexpr Index tile_columns = 1024;  // columns of weights in memory at a time
 // Tiles of at least so many rows are laid out as keys x rows: products then read keys and values in place, and leave
 // out what the rows do not see. Of fewer rows, a vector would be empty mostly.
 constexpr Index wide_rows = 8, wide_columns = 256;
-constexpr Index rows_in_turn = 256;  // of one thread's block: its working memory is made once for all of its tiles
+constexpr Index rows_in_turn = 256;  // of a block that a thread takes; a single thread takes all rows in one
 // Several rows' product with few keys costs more than copying these keys. Where the runs of a tile are shorter than
 // this in the mean, its keys and values are packed first, so many at a time. (evict at a tenth of softmax's FLOPs, n =
 // 4096: 2.2 times as fast. A single row took longer so.)
@@ -421,12 +421,15 @@ void sparse_softmax(const SparsePattern& pattern, const Head<T>& head, Mask mask
   Sums<T> sums(nq);
   if (!alone) out.setZero();
   for (size_t part = 0; part < parts.size(); ++part) {
-    const Index together = std::max<Index>(1, rows_in_turn / parts[part].tile_rows);
-    context.for_blocks(tiles_of(parts[part]), together, [&](Context& single, Index first, Index count) {
-      TileSoftmax<T> tiles(pattern, head, mask, out, sums);
-      for (Index tile = first; tile < first + count; ++tile)
-        if (const IndexRun rows = rows_of_tile(parts[part], tile); rows.count > 0) tiles.add(single, part, rows, alone);
-    });
+    const Index all = tiles_of(parts[part]), few = rows_in_turn / parts[part].tile_rows;
+    // The tiles of a block share working memory, and often the layout of their columns.
+    context.for_blocks(all, std::max<Index>(1, context.threads() > 1 ? few : all),
+                       [&](Context& single, Index first, Index count) {
+                         TileSoftmax<T> tiles(pattern, head, mask, out, sums);
+                         for (Index tile = first; tile < first + count; ++tile)
+                           if (const IndexRun rows = rows_of_tile(parts[part], tile); rows.count > 0)
+                             tiles.add(single, part, rows, alone);
+                       });
   }
   if (!alone)
     for (Index i = 0; i < nq; ++i)

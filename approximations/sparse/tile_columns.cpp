@@ -1,6 +1,7 @@
 #include "approximations/sparse/tile_columns.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace attnbench {
 
@@ -30,13 +31,16 @@ bool same(const IndexRun& a, const IndexRun& b) { return a.first == b.first && a
 }  // namespace
 
 void TileColumns::lay(const SparsePattern& pattern, size_t part, IndexRun rows, Mask mask, Index nk) {
+  given_.swap(given_before_);
+  of_rows_.swap(of_rows_before_);
   given_.clear();
   of_rows_.clear();
   for (Index r = 0; r < rows.count; ++r) {
     const Index i = rows.first + r * rows.step;
     take(pattern, part, i + mask.offset, mask.visible(i, nk));
   }
-  unite_runs();
+  rows_found_ = rows_found_ && move_runs();
+  if (!rows_found_) unite_runs();
 }
 
 // Appends the runs of the next row.
@@ -78,6 +82,30 @@ void TileColumns::unite_runs() {
   for (const IndexRun& run : runs_) columns_.push_back(columns_.back() + run.count);
 }
 
+// If the rows' runs are those of the layout before, each united run moved as a whole and none to where it touches
+// another, moves the united runs. Columns and the rows that see them are then the same. Otherwise returns false and
+// changes nothing.
+bool TileColumns::move_runs() {
+  if (of_rows_ != of_rows_before_ || given_.size() != given_before_.size()) return false;
+  constexpr Index unknown = std::numeric_limits<Index>::max();
+  moves_.assign(runs_.size(), unknown);
+  for (size_t k = 0; k < given_.size(); ++k) {
+    const IndexRun &run = given_[k], &earlier = given_before_[k];
+    Index& move = moves_[place_of(earlier)];
+    if (move == unknown) move = run.first - earlier.first;
+    if (!same(run, {earlier.first + move, earlier.count, earlier.step})) return false;
+  }
+  moved_ = runs_;
+  for (size_t u = 0; u < moved_.size(); ++u) {
+    moved_[u].first += moves_[u];
+    if (u == 0) continue;
+    IndexRun both = moved_[u - 1];
+    if (!before(both, moved_[u]) || unite(both, moved_[u])) return false;
+  }
+  runs_.swap(moved_);
+  return true;
+}
+
 // The united run that holds this one.
 size_t TileColumns::place_of(const IndexRun& run) const {
   if (runs_.size() == 1) return 0;
@@ -114,6 +142,7 @@ void TileColumns::find_segments() {
 }
 
 void TileColumns::find_rows() {
+  if (rows_found_) return;
   rows_that_see_.assign(static_cast<size_t>(width()) + 1, 0);
   extents_.clear();
   for (size_t r = 0; r < of_rows_.size();) {
@@ -131,6 +160,7 @@ void TileColumns::find_rows() {
   }
   for (size_t column = 1; column < rows_that_see_.size(); ++column)
     rows_that_see_[column] ^= rows_that_see_[column - 1];
+  rows_found_ = true;
 }
 
 // Sorts the segments from `first` on and merges those that touch.

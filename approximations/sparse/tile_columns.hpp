@@ -40,6 +40,7 @@ class TileColumns {
 
  private:
   void take(const SparsePattern& pattern, size_t part, Index position, Index visible);
+  bool move_runs();
   void unite_runs();
   size_t place_of(const IndexRun& run) const;
   Segment place(const IndexRun& run) const;
@@ -51,11 +52,13 @@ class TileColumns {
     bool operator==(const Entries&) const = default;
   };
 
-  std::vector<IndexRun> given_, runs_;
-  std::vector<Entries> of_rows_;
+  std::vector<IndexRun> given_, given_before_, runs_, moved_;
+  std::vector<Entries> of_rows_, of_rows_before_;
+  std::vector<Index> moves_;
   std::vector<Index> columns_;
   std::vector<Segment> segments_, extents_;
   std::vector<std::uint64_t> rows_that_see_;
+  bool rows_found_ = false;  // rows_that_see_ and extents_ are of this layout
 };
 
 }  // namespace attnbench
