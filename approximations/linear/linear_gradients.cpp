@@ -44,15 +44,16 @@ class LinearAttention<T>::Backward {
         gamma_(static_cast<size_t>(block)),
         features_(block, map_.features()),
         log_scale_(static_cast<size_t>(block)) {
-    gradients_.Q.setZero();
-    gradients_.K.setZero();
-    gradients_.V.setZero();
+    // The passes write all other rows.
+    const Index nq = head.Q.rows(), unseen = head.K.rows() - (nq == 0 ? 0 : mask.visible(nq - 1, head.K.rows()));
+    gradients_.K.bottomRows(unseen).setZero();
+    gradients_.V.bottomRows(unseen).setZero();
   }
 
   void bidirectional() {
     const Index nq = head_.Q.rows(), keys = mask_.visible(0, head_.K.rows());
     const LinearState<T> state = absorb_all<T>(*owner_.map_, head_, keys, context_);
-    if (state.empty()) return;
+    if (state.empty()) return no_gradients();
     FeatureBlock<T> block(map_, block_rows);
     for (Index i = 0; i < nq; i += block_rows) {
       const Index count = std::min(block_rows, nq - i);
@@ -81,7 +82,8 @@ class LinearAttention<T>::Backward {
                 [&](const Chunk& c, FeatureBlock<T>& queries, FeatureBlock<T>& keys, LinearState<T>& state) {
                   chunks.push_back(c);
                   scales.push_back(state.scale);
-                  if (c.rows == 0 || c.key + c.keys == 0) return;
+                  if (c.rows == 0) return;
+                  if (c.key + c.keys == 0) return void(row_block(gradients_.Q, c.row, c.rows).setZero());
                   divide(c.row, c.rows, queries.log_scale());
                   queries_of(c, queries, keys, state);
                 });
@@ -100,7 +102,7 @@ class LinearAttention<T>::Backward {
   void causal_by_subtraction() {
     LinearState<T> state =
         absorb_all<T>(*owner_.map_, head_, mask_.visible(head_.Q.rows() - 1, head_.K.rows()), context_);
-    if (state.empty()) return;
+    if (state.empty()) return no_gradients();
     FeatureBlock<T> queries(map_, block_rows), keys(map_, block_rows);
     const auto chunks = uncut_chunks();
     for (auto c = chunks.rbegin(); c != chunks.rend(); ++c) {
@@ -113,6 +115,10 @@ class LinearAttention<T>::Backward {
   }
 
  private:
+  void no_gradients() {
+    for (Out<T>* X : {&gradients_.Q, &gradients_.K, &gradients_.V}) X->setZero();
+  }
+
   Out<T> divided(Index count) { return corner(divided_, count, divided_.cols()); }
   std::span<T> gamma(Index count) { return {gamma_.data(), static_cast<size_t>(count)}; }
 

@@ -236,6 +236,18 @@ TEST_CASE("the tiled backward pass of softmax is the materialised one", "[method
     }
 }
 
+TEST_CASE("where no row sees a key, every gradient is 0", "[methods]") {
+  const TestHead problem = gaussian_problem({.nq = 70, .nk = 70, .d = 4, .dv = 3}, 1);
+  const Matrix<double> G = random_like(problem.head.V, "G");
+  for (const Mask mask : {Mask{.keys = 0}, Mask{.causal = true, .offset = -70}, Mask{.causal = true, .keys = 0}})
+    for (const CausalBackward kind : {CausalBackward::recompute, CausalBackward::subtract}) {
+      INFO(to_string(mask));
+      const LinearAttention<double> engine(map_of<double>(Params("methods", "linear"), problem), kind);
+      const auto got = backward<double>(engine, problem.head, mask, G);
+      for (const Matrix<double>* X : {&got.Q, &got.K, &got.V}) CHECK((X->array() == 0).all());
+    }
+}
+
 TEST_CASE("taking keys out of the state again gives the same gradients in double, and loses digits in float",
           "[methods]") {
   const TestHead problem = gaussian_problem({.nq = 4096, .nk = 4096, .d = 8, .dv = 4}, 1);
