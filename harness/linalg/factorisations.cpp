@@ -35,6 +35,8 @@ Matrix<double> triangular_factor(const In<double>& X) {
         "dgeqrt");
     R.triangularView<Eigen::Upper>() = stacked.leftCols(F).transpose();
   }
+  for (Index j = 0; j < F; ++j)
+    if (R(j, j) > 0) R.row(j).tail(F - j) *= -1;
   return R;
 }
 

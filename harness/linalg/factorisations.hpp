@@ -9,9 +9,10 @@
 
 namespace attnbench {
 
-// R of the thin QR of X (n x F, any n), F x F upper triangular, with arbitrary signs. Reads X in panels of rows and
-// folds each into the R so far (a sequential TSQR: Demmel et al. 2012, SIAM J. Sci. Comput. 34:A206): O((panel + F) F)
-// memory.
+// R of the thin QR of X (n x F, any n), F x F upper triangular, with no positive number on its diagonal. So R does not
+// depend on the order of the factorisation; inputs with key_size, and all published numbers about them, depend on its
+// signs. Reads X in panels of rows and folds each into the R so far (a sequential TSQR: Demmel et al. 2012, SIAM J.
+// Sci. Comput. 34:A206): O((panel + F) F) memory.
 Matrix<double> triangular_factor(const In<double>& X);
 
 // Replaces X (n x b, b <= n) by an orthonormal basis of its columns. If they are dependent, the basis spans more than

@@ -57,6 +57,7 @@ TEST_CASE("the triangular factor has the Gram matrix of what it is of, at every 
       CAPTURE(n, F);
       const Matrix<double> X = standard_normal(generator, n, F), R = triangular_factor(X);
       CHECK(R.isUpperTriangular(0));
+      CHECK((R.diagonal().array() <= 0).all());
       const Matrix<double> gram = X.transpose() * X;
       const double rounding = static_cast<double>(n + F) * epsilon * gram.cwiseAbs().maxCoeff();
       CHECK((R.transpose() * R - gram).cwiseAbs().maxCoeff() <= rounding);
