@@ -4,8 +4,8 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+
+#include "harness/linalg/crew.hpp"
 
 namespace attnbench {
 
@@ -37,11 +37,7 @@ void Context::for_blocks(Index total, Index block, const std::function<void(Cont
     const std::scoped_lock lock(mutex);
     work += share.work;
   };
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 1; t < workers; ++t) threads.emplace_back(worker);
-    worker();
-  }
+  work_together(workers - 1, worker);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -15,7 +15,7 @@ struct CountedEvent {
 // Instructions, cycles, and reads that no cache had.
 const std::vector<CountedEvent>& hardware_events();
 
-// Counts while it lives, in this thread and in those that it starts, in user mode.
+// Counts while it lives, in the threads of this process and in those that they start, in user mode.
 class Counters {
  public:
   explicit Counters(const std::vector<CountedEvent>& events);
@@ -30,7 +30,7 @@ class Counters {
   std::optional<std::vector<double>> counts() const;
 
  private:
-  std::vector<int> files_;  // of the events that are counted
+  std::vector<std::vector<int>> files_;  // of each event, one a thread
   bool available_ = true;
 };
 
