@@ -36,7 +36,7 @@ METHODS = {
     "linear": ("elu + 1", style.COLOURS[style.HUES["linear"]], "v"),
 }
 
-RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+RATIOS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 def samples(
