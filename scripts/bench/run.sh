@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the engines and prints what was asked of them beside what they reach on this machine: roofline fractions, ratios
-# to other libraries (peers.sh), threads, exponents, memory, what a tenth of the FLOPs buys, decoding, gradients, kernel
-# statistics, spectra.
+# to other libraries (peers.sh), threads, products of bfloat16, exponents, memory, what a tenth of the FLOPs buys, decoding,
+# gradients, kernel statistics, spectra.
 #   scripts/bench/run.sh [--quick] [RESULTS]    RESULTS: a file, which is replaced (default results/bench.db)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -22,7 +22,8 @@ rm -f "$results"
 
 scripts/setup.sh
 scripts/build.sh release attnbench
-attnbench() { build/release/attnbench run "$@" --precision f32 --results "$results" > /dev/null; }
+precision=f32
+attnbench() { build/release/attnbench run "$@" --precision "$precision" --results "$results" > /dev/null; }
 approximations=(--method performer --method performer:features=trig --method linear --method local)
 
 echo "== one call of 8 heads, n = 4096, one thread"
@@ -46,6 +47,15 @@ for replicates in 1 2 3; do
     done
   done
 done
+
+echo "== float and products of bfloat16, in turns (skipped where the processor has no such instruction)"
+for replicates in 1 2 3; do
+  for precision in f32 bf16; do
+    attnbench "speed:blocks=5,turn=$turn" --method softmax --method performer --method linear --method local --method nystrom \
+      -n 1024 -n 4096 -n 16384 -d 64 --heads 2 --threads 1 --bidirectional --replicates "$replicates"
+  done
+done
+precision=f32
 
 echo "== n = 4096 to $longest: time and memory of one head"
 attnbench "speed:blocks=$blocks,turn=$turn" --method performer --method linear --method performer:features=trig \

@@ -96,12 +96,14 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.all = results.read(path)
+        # Products of bfloat16 count only where they are asked for.
+        self.cells = self.all.cells[self.all.cells["precision"] != "bf16"]
 
     def values(self, metric: str, **where: Any) -> NDArray[np.float64]:
         """All samples of a metric from the matching cells, blocks and replicates concatenated. Cells that a peer took turns
         with have other numbers of blocks: they count only where a peer is asked for.
         """
-        cells = self.all.cells
+        cells = self.all.cells if "precision" in where else self.cells
         if "peer" in cells and "peer" not in where:
             cells = cells[cells["peer"].fillna("") == ""]
         keys = _matching(cells, where).index
@@ -113,6 +115,7 @@ class Table:
         yield from self.rooflines()
         yield from self.peers()
         yield from self.threads()
+        yield from self.bfloat16()
         yield from self.lengths()
         yield from self.field()
         yield from self.since_2022()
@@ -136,13 +139,13 @@ class Table:
 
     def combined(self) -> list[tuple[str, float]]:
         """The cells of combine with budgets of their own."""
-        cells = _matching(self.all.cells, {"experiment": "speed", "heads": 1})
+        cells = _matching(self.cells, {"experiment": "speed", "heads": 1})
         cells = cells[cells["method"].str.startswith("combine:") & (cells["n"] < HEADS["n"])]
         return sorted(zip(cells["method"], cells["n"]), key=lambda cell: cell[1])
 
     def peers(self) -> Iterator[Line]:
         """Every peer of each method, mask, number of threads and length; the fastest one first, and named so."""
-        cells = _matching(self.all.cells, {"experiment": "speed"})
+        cells = _matching(self.cells, {"experiment": "speed"})
         if "peer" not in cells:
             return
         cells = cells[cells["peer"].fillna("") != ""]
@@ -176,14 +179,26 @@ class Table:
             "seconds", experiment="speed", method=method, causal=causal, threads=threads, blocks=5, **HEADS
         )
 
+    def bfloat16(self) -> Iterator[Line]:
+        """Seconds in float over those with products of bfloat16, whose runs alternate."""
+        where = {"experiment": "speed", "heads": 2}
+        cells = _matching(self.cells, where)
+        for method, n in sorted(set(zip(cells["method"], cells["n"]))):
+            turns = [
+                self.values("seconds", method=method, n=n, precision=precision, **where) for precision in ("f32", "bf16")
+            ]
+            count = min(map(len, turns))
+            what = f"float against products of bfloat16: {title(method, 0)}, n = {n:.0f}, two heads"
+            yield Line(what, None, turns[0][:count] / turns[1][:count])
+
     def lengths(self) -> Iterator[Line]:
-        cells = _matching(self.all.cells, {"experiment": "speed", "heads": 1, "pair": True})
+        cells = _matching(self.cells, {"experiment": "speed", "heads": 1, "pair": True})
         cells = cells[cells["blocks"] != 6]  # since_2022
         longest = cells["n"].max()
         for causal in (0, 1):
             for method in dict.fromkeys(cells["method"]):
                 where = {"experiment": "speed", "method": method, "causal": causal, "heads": 1}
-                sizes = sorted(_matching(self.all.cells, where)["n"].unique())
+                sizes = sorted(_matching(self.cells, where)["n"].unique())
                 if len(sizes) < 2:
                     continue
                 samples = [self.values("seconds", n=n, **where) for n in sizes]
@@ -203,7 +218,7 @@ class Table:
     def field(self) -> Iterator[Line]:
         """Exponents of time of the methods whose budgets were matched at each length."""
         where = {"experiment": "speed", "heads": 1, "pair": False}
-        cells = _matching(self.all.cells, where)
+        cells = _matching(self.cells, where)
         names = cells["method"].map(lambda spec: _without_budgets(spec))
         for key, of_name in cells.groupby(names):
             name = str(key)
@@ -224,7 +239,7 @@ class Table:
     def since_2022(self) -> Iterator[Line]:
         """Exact attention's time over that of each method at a tenth of its FLOPs."""
         where = {"experiment": "speed", "heads": 1, "pair": True, "blocks": 6, "n": 16384}
-        for method in dict.fromkeys(_matching(self.all.cells, where)["method"]):
+        for method in dict.fromkeys(_matching(self.cells, where)["method"]):
             found = self.values("speedup", method=method, **where)
             yield Line(f"times faster than exact attention at a tenth of its FLOPs: {method}", 4, found)
 
