@@ -33,8 +33,9 @@ std::uint32_t pair_of(float even, float odd) {
   return bits_of_bfloat16(even) | static_cast<std::uint32_t>(bits_of_bfloat16(odd)) << 16;
 }
 
-// The step: 16 sums, each += the products of two pairs, the odd ones first. Elsewhere than on these processors it is
-// as the instruction's description says, so that tests see the tiles and the packing.
+// The step: 16 sums, each += the products of two pairs, the odd ones first. And how 16 pairs are packed: those of
+// numbers that lie side by side, and those of two rows. Elsewhere than on these processors all are as the instructions'
+// descriptions say, so that tests see the tiles and the packing.
 #ifdef ATTNBENCH_BF16
 
 using Sums = __m512;
@@ -45,6 +46,19 @@ Sums dot_pairs(const Sums& sums, const Pairs& a, const Pairs& b) {
   return _mm512_dpbf16_ps(sums, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
 }
 void store_sums(float* to, const Sums& sums) { _mm512_storeu_ps(to, sums); }
+
+// The first 16 numbers in the low half, the second 16 in the high half. Subnormal ones become 0.
+Pairs rounded(const float* first, const float* second) {
+  return reinterpret_cast<Pairs>(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(second), _mm512_loadu_ps(first)));
+}
+void pack_neighbours(const float* numbers, std::uint32_t* pairs) {
+  _mm512_storeu_si512(pairs, rounded(numbers, numbers + lanes_of_step));
+}
+void pack_rows(const float* even, const float* odd, std::uint32_t* pairs) {
+  const Pairs halves_side_by_side = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23,
+                                                     7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  _mm512_storeu_si512(pairs, _mm512_permutexvar_epi16(halves_side_by_side, rounded(even, odd)));
+}
 
 #else
 
@@ -74,13 +88,26 @@ Sums dot_pairs(const Sums& sums, const Pairs& a, const Pairs& b) {
 }
 void store_sums(float* to, const Sums& sums) { std::copy_n(sums.at, lanes_of_step, to); }
 
+void pack_neighbours(const float* numbers, std::uint32_t* pairs) {
+  for (Index p = 0; p < lanes_of_step; ++p) pairs[p] = pair_of(numbers[2 * p], numbers[2 * p + 1]);
+}
+void pack_rows(const float* even, const float* odd, std::uint32_t* pairs) {
+  for (Index i = 0; i < lanes_of_step; ++i) pairs[i] = pair_of(even[i], odd[i]);
+}
+
 #endif
 
-// `rows` rows of C = or += packed rows of A, A_stride pairs apart, times a panel of B: pairs x width. Loops over
-// vectors are written out, because gcc 12 would keep sums in memory otherwise (integer_products.cpp).
+// Where pair p of row i of packed numbers lies: at pairs[i * row + p * pair].
+struct Packed {
+  std::uint32_t* pairs;
+  Index row, pair;
+};
+
+// `rows` rows of C = or += packed rows of A, from row `begin` on, times a panel of B: pairs x width. Loops over vectors
+// are written out, because gcc 12 would keep sums in memory otherwise (integer_products.cpp).
 template <int rows>
-void tile(const std::uint32_t* A, Index A_stride, const std::uint32_t* B, Index pairs, float* C, Index C_stride,
-          Index columns, bool add) {
+void tile(const Packed& A, Index begin, const std::uint32_t* B, Index pairs, float* C, Index C_stride, Index columns,
+          bool add) {
   static_assert(width == 4 * lanes_of_step);
   Sums sum[rows][4] = {};
   for (Index p = 0; p < pairs; ++p) {
@@ -88,7 +115,7 @@ void tile(const std::uint32_t* A, Index A_stride, const std::uint32_t* B, Index 
     const Pairs b0 = load_pairs(b), b1 = load_pairs(b + 16), b2 = load_pairs(b + 32), b3 = load_pairs(b + 48);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) {
-      const Pairs a = everywhere(A[r * A_stride + p]);
+      const Pairs a = everywhere(A.pairs[(begin + r) * A.row + p * A.pair]);
       sum[r][0] = dot_pairs(sum[r][0], a, b0);
       sum[r][1] = dot_pairs(sum[r][1], a, b1);
       sum[r][2] = dot_pairs(sum[r][2], a, b2);
@@ -114,24 +141,35 @@ Numbers rows_of(const Bfloat16Operand& A) {
 }
 Numbers columns_of(const Bfloat16Operand& B) { return rows_of({B.X, !B.transposed}); }
 
-// Numbers [l, l + k) of rows [first, first + rows): pair p of row i at packed[i * row + p * pair]. The last pair of an
-// odd k has a 0.
-void pack(const Numbers& from, Index first, Index rows, Index l, Index k, std::uint32_t* packed, Index row,
-          Index pair) {
+// Packs numbers [l, l + k) of rows [first, first + rows), 16 pairs at a time along the numbers that lie side by side.
+// The last pair of an odd k has a 0.
+void pack(const Numbers& from, Index first, Index rows, Index l, Index k, const Packed& to) {
   const float* data = from.data + first * from.row + l * from.number;
+  const Index whole = k / 2;
   const auto pack_one = [&](Index i, Index p) {
     const float* even = data + i * from.row + 2 * p * from.number;
-    packed[i * row + p * pair] = pair_of(even[0], even[from.number]);
+    to.pairs[i * to.row + p * to.pair] = pair_of(even[0], even[from.number]);
   };
-  if (from.number == 1)  // along the numbers that lie side by side
-    for (Index i = 0; i < rows; ++i)
-      for (Index p = 0; p < k / 2; ++p) pack_one(i, p);
+  if (from.number == 1)
+    for (Index i = 0; i < rows; ++i) {
+      Index p = 0;
+      for (; p + lanes_of_step <= whole; p += lanes_of_step) {
+        std::uint32_t found[lanes_of_step];
+        pack_neighbours(data + i * from.row + 2 * p, found);
+        for (Index q = 0; q < lanes_of_step; ++q) to.pairs[i * to.row + (p + q) * to.pair] = found[q];
+      }
+      for (; p < whole; ++p) pack_one(i, p);
+    }
   else
-    for (Index p = 0; p < k / 2; ++p)
-      for (Index i = 0; i < rows; ++i) pack_one(i, p);
+    for (Index p = 0; p < whole; ++p) {
+      const float *even = data + 2 * p * from.number, *odd = even + from.number;
+      Index i = 0;
+      for (; i + lanes_of_step <= rows; i += lanes_of_step) pack_rows(even + i, odd + i, to.pairs + p * to.pair + i);
+      for (; i < rows; ++i) pack_one(i, p);
+    }
   if (k % 2 == 1)
     for (Index i = 0; i < rows; ++i)
-      packed[i * row + k / 2 * pair] = pair_of(data[i * from.row + (k - 1) * from.number], 0);
+      to.pairs[i * to.row + whole * to.pair] = pair_of(data[i * from.row + (k - 1) * from.number], 0);
 }
 
 }  // namespace
@@ -156,14 +194,17 @@ void multiply_bfloat16(const Bfloat16Operand& A, const Bfloat16Operand& B, bool 
   for (Index l = 0; l < k; l += 2 * most_pairs) {
     const Index part = std::min(2 * most_pairs, k - l), pairs = (part + 1) / 2;
     packed_rows.resize(static_cast<size_t>(C.rows() * pairs));
-    pack(rows_of(A), 0, C.rows(), l, part, packed_rows.data(), pairs, 1);
+    // As the numbers lie in A.
+    const Packed rows_of_A =
+        A.transposed ? Packed{packed_rows.data(), 1, C.rows()} : Packed{packed_rows.data(), pairs, 1};
+    pack(rows_of(A), 0, C.rows(), l, part, rows_of_A);
     for (Index first = 0; first < C.cols(); first += width) {
       const Index columns = std::min(width, C.cols() - first);
-      pack(columns_of(B), first, columns, l, part, panel.data(), 1, width);
+      pack(columns_of(B), first, columns, l, part, {panel.data(), 1, width});
       const auto in_tiles = [&]<int rows>(Index begin) {
         for (; begin + rows <= C.rows(); begin += rows)
-          tile<rows>(packed_rows.data() + begin * pairs, pairs, panel.data(), pairs,
-                     C.data() + begin * C.outerStride() + first, C.outerStride(), columns, add || l > 0);
+          tile<rows>(rows_of_A, begin, panel.data(), pairs, C.data() + begin * C.outerStride() + first, C.outerStride(),
+                     columns, add || l > 0);
         return begin;
       };
       in_tiles.operator()<1>(in_tiles.operator()<4>(0));

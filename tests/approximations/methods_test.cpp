@@ -171,7 +171,8 @@ TEST_CASE("claim pattern: a sparse method gives weight to the keys of its patter
   CHECK((holds_everywhere("pattern") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim precision: float agrees with double as far as float's rounding allows", "[methods][every-method]") {
+TEST_CASE("claim precision: float agrees with double as far as float's rounding allows",
+          "[methods][every-method][numbers]") {
   CHECK((holds_everywhere("precision") > 0 || !all_are_tested()));
 }
 
@@ -229,17 +230,18 @@ TEST_CASE("claim empty-rows: rows that see no key are zero", "[methods][every-me
   CHECK((holds_everywhere("empty-rows") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim row-sums: rows sum to one where rows are claimed to be stochastic", "[methods][every-method]") {
+TEST_CASE("claim row-sums: rows sum to one where rows are claimed to be stochastic",
+          "[methods][every-method][numbers]") {
   CHECK((holds_everywhere("row-sums") > 0 || !all_are_tested()));
 }
 
 TEST_CASE("claim non-negative: no entry of the attention matrix is negative where that is claimed",
-          "[methods][every-method]") {
+          "[methods][every-method][numbers]") {
   CHECK((holds_everywhere("non-negative") > 0 || !all_are_tested()));
 }
 
 TEST_CASE("claim permutation: reordering keys with their values changes nothing where that is claimed",
-          "[methods][every-method]") {
+          "[methods][every-method][numbers]") {
   CHECK((holds_everywhere("permutation") > 0 || !all_are_tested()));
 }
 
@@ -261,15 +263,15 @@ TEST_CASE("claim exact-when: a method is exact when it says that it is", "[metho
   CHECK((holds_everywhere("exact-when") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim linear: methods are linear in V where that is claimed", "[methods][every-method]") {
+TEST_CASE("claim linear: methods are linear in V where that is claimed", "[methods][every-method][numbers]") {
   CHECK((holds_everywhere("linear") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim equal-keys: rows of equal keys are the means of their values", "[methods][every-method]") {
+TEST_CASE("claim equal-keys: rows of equal keys are the means of their values", "[methods][every-method][numbers]") {
   CHECK((holds_everywhere("equal-keys") > 0 || !all_are_tested()));
 }
 
-TEST_CASE("claim rank: the rank of the attention matrix is at most the claimed", "[methods][every-method]") {
+TEST_CASE("claim rank: the rank of the attention matrix is at most the claimed", "[methods][every-method][numbers]") {
   CHECK((holds_for_all_variants("rank", true) > 0 || !all_are_tested()));
 }
 
@@ -280,7 +282,7 @@ TEST_CASE("claims geometry and nested: ensembles have their angles, and fewer ve
 }
 
 TEST_CASE("claims work and budget: the work counted in attend is what the entry's cost says",
-          "[methods][every-method]") {
+          "[methods][every-method][numbers]") {
   CHECK((holds_for_all_variants("work", false) > 0 || !all_are_tested()));
   CHECK((holds_for_all_variants("budget", false) > 0 || !all_are_tested()));
 }
