@@ -45,7 +45,9 @@ Pairs everywhere(std::uint32_t pair) { return _mm512_set1_epi32(static_cast<int>
 Sums dot_pairs(const Sums& sums, const Pairs& a, const Pairs& b) {
   return _mm512_dpbf16_ps(sums, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
 }
-void store_sums(float* to, const Sums& sums) { _mm512_storeu_ps(to, sums); }
+void write_sums(const Sums& sums, bool add, float* to) {
+  _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), sums) : sums);
+}
 
 // The first 16 numbers in the low half, the second 16 in the high half. Subnormal ones become 0.
 Pairs rounded(const float* first, const float* second) {
@@ -86,7 +88,9 @@ Sums dot_pairs(const Sums& sums, const Pairs& a, const Pairs& b) {
     next.at[i] = sums.at[i] + odd_of(a.at[i]) * odd_of(b.at[i]) + even_of(a.at[i]) * even_of(b.at[i]);
   return next;
 }
-void store_sums(float* to, const Sums& sums) { std::copy_n(sums.at, lanes_of_step, to); }
+void write_sums(const Sums& sums, bool add, float* to) {
+  for (Index i = 0; i < lanes_of_step; ++i) to[i] = add ? to[i] + sums.at[i] : sums.at[i];
+}
 
 void pack_neighbours(const float* numbers, std::uint32_t* pairs) {
   for (Index p = 0; p < lanes_of_step; ++p) pairs[p] = pair_of(numbers[2 * p], numbers[2 * p + 1]);
@@ -123,10 +127,14 @@ void tile(const Packed& A, Index begin, const std::uint32_t* B, Index pairs, flo
     }
   }
   for (int r = 0; r < rows; ++r) {
-    float found[width];
-    for (int v = 0; v < 4; ++v) store_sums(found + v * lanes_of_step, sum[r][v]);
     float* c = C + r * C_stride;
-    for (Index j = 0; j < columns; ++j) c[j] = add ? c[j] + found[j] : found[j];
+    if (columns == width) {
+      for (int v = 0; v < 4; ++v) write_sums(sum[r][v], add, c + v * lanes_of_step);
+    } else {
+      float found[width];
+      for (int v = 0; v < 4; ++v) write_sums(sum[r][v], false, found + v * lanes_of_step);
+      for (Index j = 0; j < columns; ++j) c[j] = add ? c[j] + found[j] : found[j];
+    }
   }
 }
 
@@ -154,9 +162,15 @@ void pack(const Numbers& from, Index first, Index rows, Index l, Index k, const 
     for (Index i = 0; i < rows; ++i) {
       Index p = 0;
       for (; p + lanes_of_step <= whole; p += lanes_of_step) {
-        std::uint32_t found[lanes_of_step];
-        pack_neighbours(data + i * from.row + 2 * p, found);
-        for (Index q = 0; q < lanes_of_step; ++q) to.pairs[i * to.row + (p + q) * to.pair] = found[q];
+        const float* numbers = data + i * from.row + 2 * p;
+        std::uint32_t* pairs = to.pairs + i * to.row + p * to.pair;
+        if (to.pair == 1) {
+          pack_neighbours(numbers, pairs);
+        } else {
+          std::uint32_t found[lanes_of_step];
+          pack_neighbours(numbers, found);
+          for (Index q = 0; q < lanes_of_step; ++q) pairs[q * to.pair] = found[q];
+        }
       }
       for (; p < whole; ++p) pack_one(i, p);
     }
