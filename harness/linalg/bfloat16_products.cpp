@@ -221,7 +221,7 @@ void multiply_bfloat16(const Bfloat16Operand& A, const Bfloat16Operand& B, bool 
                      columns, add || l > 0);
         return begin;
       };
-      in_tiles.operator()<1>(in_tiles.operator()<4>(0));
+      in_tiles.operator()<1>(in_tiles.operator()<2>(in_tiles.operator()<4>(0)));
     }
   }
 }
