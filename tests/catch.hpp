@@ -1,8 +1,6 @@
 // One name for Catch2 2.13 (Debian 12) and 3.x.
 #pragma once
 
-// Checks are compiled faster without a handler of exceptions each: an exception ends its test, which fails all the same.
-#define CATCH_CONFIG_FAST_COMPILE
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
