@@ -185,7 +185,8 @@ class Table:
         cells = _matching(self.cells, where)
         for method, n in sorted(set(zip(cells["method"], cells["n"]))):
             turns = [
-                self.values("seconds", method=method, n=n, precision=precision, **where) for precision in ("f32", "bf16")
+                self.values("seconds", method=method, n=n, precision=precision, **where)
+                for precision in ("f32", "bf16")
             ]
             count = min(map(len, turns))
             what = f"float against products of bfloat16: {title(method, 0)}, n = {n:.0f}, two heads"
