@@ -128,7 +128,8 @@ class TableTest(Folder):
 
     def test_failed_cells_are_in_the_table_and_the_exit_code(self) -> None:
         words = ("attention-error", "--methods", "uniform", "softmax", "-n", "2048", "--results", self.results)
-        printed = self.done("run", *words, "--memory", "80MB", "--timeout", "60", code=1)
+        # Peaks of both methods are near 80 MB, and last too short for every one to be seen at that limit.
+        printed = self.done("run", *words, "--memory", "60MB", "--timeout", "60", code=1)
         self.assertIn("out of memory", printed.partition("\n\n")[2])
         self.assertIn("--retry runs them again", self.done("run", *words, code=1))  # they are there, and still failed
         self.assertNotIn("out of memory", self.done("run", *words, "--retry").partition("\n\n")[2])
