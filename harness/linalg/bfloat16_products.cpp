@@ -33,8 +33,8 @@ std::uint32_t pair_of(float even, float odd) {
   return bits_of_bfloat16(even) | static_cast<std::uint32_t>(bits_of_bfloat16(odd)) << 16;
 }
 
-// The step: 16 sums, each += the products of two pairs, the odd ones first. And how 16 pairs are packed: those of
-// numbers that lie side by side, and those of two rows. Elsewhere than on these processors all are as the instructions'
+// The step adds to each of 16 sums the products of two pairs, the odd ones first. Two functions pack 16 pairs: of
+// numbers that lie side by side, and of two rows. Elsewhere than on these processors all do what the instructions'
 // descriptions say, so that tests see the tiles and the packing.
 #ifdef ATTNBENCH_BF16
 

@@ -22,8 +22,7 @@ rm -f "$results"
 
 scripts/setup.sh
 scripts/build.sh release attnbench
-precision=f32
-attnbench() { build/release/attnbench run "$@" --precision "$precision" --results "$results" > /dev/null; }
+attnbench() { build/release/attnbench run "$@" --precision "${precision:-f32}" --results "$results" > /dev/null; }
 approximations=(--method performer --method performer:features=trig --method linear --method local)
 
 echo "== one call of 8 heads, n = 4096, one thread"
@@ -51,12 +50,11 @@ done
 echo "== float and products of bfloat16, in turns"
 # Exit 1: skipped, because the processor has no such instruction.
 for replicates in 1 2 3; do
-  for precision in f32 bf16; do
-    attnbench "speed:blocks=5,turn=$turn" --method softmax --method performer --method linear --method local --method nystrom \
+  for operands in f32 bf16; do
+    precision=$operands attnbench "speed:blocks=5,turn=$turn" --method softmax --method performer --method linear --method local --method nystrom \
       -n 1024 -n 4096 -n 16384 -d 64 --heads 2 --threads 1 --bidirectional --replicates "$replicates" || [ $? -eq 1 ]
   done
 done
-precision=f32
 
 echo "== n = 4096 to $longest: time and memory of one head"
 attnbench "speed:blocks=$blocks,turn=$turn" --method performer --method linear --method performer:features=trig \
