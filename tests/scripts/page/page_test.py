@@ -434,11 +434,15 @@ class Reading(InBrowser):
         return found
 
     def assert_drawn(self, dark: bool) -> None:
-        """The screen is paper of the right lightness with enough ink on it."""
-        pixels = imread(BytesIO(BROWSER.get_screenshot_as_png()))[:, :, :3].mean(axis=2)
-        paper = float(np.median(pixels))
-        self.assertTrue(paper < 0.2 if dark else paper > 0.9, paper)
-        self.assertGreater(float((abs(pixels - paper) > 0.3).mean()), 0.005)
+        """The screen is paper of the right lightness with enough ink on it, at once or when the browser has painted it."""
+
+        def drawn() -> bool:
+            pixels = imread(BytesIO(BROWSER.get_screenshot_as_png()))[:, :, :3].mean(axis=2)
+            paper = float(np.median(pixels))
+            ink = float((abs(pixels - paper) > 0.3).mean())
+            return (paper < 0.2 if dark else paper > 0.9) and ink > 0.005
+
+        self.wait(drawn, "paper of the right lightness with ink on it")
 
 
 class Filtering(InBrowser):
