@@ -48,15 +48,48 @@ std::string source_of(const Statement& statement) {
   return statement.source.empty() ? "this project's own finding" : statement.source;
 }
 
-// Prints "HOLDS     statement (region)", and below it the numbers that decided and the statement's source.
-void print(const Verdict& verdict, RecipeSize size) {
+// Prints "HOLDS     statement (region)", and below it the numbers that decided, the statement's source, and what
+// differs from the reference or from the expectation.
+void print(const std::string& recipe, const Verdict& verdict, const Tally& tally) {
   const auto& [statement, finding] = verdict;
   const std::string region = finding.region.empty() ? "" : fmt::format(": {}", finding.region);
   std::cout << fmt::format("  {:<10}{}{}\n", to_string(finding.ruling), statement.text, region);
   std::cout << fmt::format("{:12}{}\n{:12}[{}]\n", "", finding.numbers, "", source_of(statement));
-  if (means_anything(size) && contradicts_expectation(verdict))
+  if (!means_anything(tally.size)) return;
+  const auto [result, there] = compared(recipe, verdict, tally.reference);
+  if (result == BesideReference::Result::different)
+    std::cout << fmt::format("{:12}NOT AS IN THE REFERENCE: there it is {}, at {} size\n", "", to_string(there->ruling),
+                             there->size);
+  if (result == BesideReference::Result::unexpected)
     std::cout << fmt::format("{:12}NOT AS EXPECTED: the statement was expected to be {}\n", "",
                              to_string(statement.expected));
+}
+
+// An empty tally with the reference, or with the reason why nothing is compared with it.
+Tally tally_of(RecipeSize size, const Variation& variation) {
+  Tally tally{.size = size};
+  if (!means_anything(size)) return tally;
+  const auto file = reference_file();
+  if (!variation.settings.empty())
+    tally.no_reference = "it was made without --set";
+  else if (variation.seeds > 1)
+    tally.no_reference = "it was made with one seed";
+  else if (!std::filesystem::exists(file))
+    tally.no_reference = file.string() + " is missing";
+  else
+    tally.reference = read_reference(file);
+  return tally;
+}
+
+std::string exit_codes() {
+  return wrapped(
+             "Outcomes are compared with results/reference, a reproduction with --full; with what the author expected "
+             "where the reference lacks the statement. OPEN differs from nothing. With --set or several seeds nothing "
+             "is compared with the reference, and at --smoke sizes nothing at all. Exit codes: 0 every cell was "
+             "measured or skipped with a reason, 1 a cell failed (crashed, ran out of time or memory) or, with "
+             "--strict, an outcome differs, 2 misuse.",
+             terminal_width(), 0) +
+         "\n";
 }
 
 // Prints the statements of a recipe without running anything.
@@ -100,7 +133,7 @@ int reproduce_command(const std::vector<std::string>& words) {
   std::string results, output;
   Variation variation;
   bool smoke = false, quick = false, full = false, only_explain = false, timed = false, untimed = false,
-       verbose = false;
+       verbose = false, strict = false;
   options::options_description visible("options");
   visible.add_options()("recipe", options::value(&names),
                         "recipes, or files that state one (.json; docs/sharing.md) (default: all; see attnbench list "
@@ -115,6 +148,10 @@ int reproduce_command(const std::vector<std::string>& words) {
       "print each verdict with its numbers, as the page does (a single recipe always does)")(
       "explain", options::bool_switch(&only_explain),
       "print each statement with its quotation, definition, threshold and expectation, and run nothing")(
+      "strict", options::bool_switch(&strict),
+      "exit with 1 also if an outcome differs from the reference or from what was expected (see below)")(
+      "retry", options::bool_switch(&variation.retry),
+      "run cells again that failed, crashed, timed out or ran out of memory")(
       "seeds", options::value(&variation.seeds)->value_name("K")->default_value(1),
       "make each verdict with so many seeds: one that flips is OPEN")(
       "set", options::value(&settings)->value_name("NAME=VALUE"),
@@ -124,6 +161,8 @@ int reproduce_command(const std::vector<std::string>& words) {
       "for the page and the figures");
   if (!parse_arguments("reproduce", visible, words, {{"recipe", -1}})) return 0;
   if (smoke + quick + full > 1) throw Misuse("reproduce: --smoke, --quick and --full exclude each other; keep one");
+  if (strict && smoke)
+    throw Misuse("reproduce: --strict compares outcomes, and those of --smoke have no meaning; keep one of the two");
   constexpr Index most_seeds = 100;
   if (variation.seeds < 1 || variation.seeds > most_seeds)
     throw Misuse(fmt::format("reproduce: --seeds {}: expected 1 to {}", variation.seeds, most_seeds));
@@ -150,7 +189,7 @@ int reproduce_command(const std::vector<std::string>& words) {
   require_effect(variation.settings, names, size);
   const auto folder = std::filesystem::absolute(output).lexically_normal();
   require_folder("reproduce", folder);
-  Tally tally{.size = size};
+  Tally tally = tally_of(size, variation);
   {
     Store store(results);
     std::vector<const RecipeEntry*> recipes;
@@ -177,7 +216,7 @@ int reproduce_command(const std::vector<std::string>& words) {
       progress.hide();
       print_line(*done, total);
       if (details)
-        for (const Verdict& verdict : done->verdicts) print(verdict, size);
+        for (const Verdict& verdict : done->verdicts) print(name, verdict, tally);
       std::cout << std::flush;
     }
   }
@@ -186,16 +225,17 @@ int reproduce_command(const std::vector<std::string>& words) {
   draw_figures(results);
   const int drawn = run_script("report.py", {results, "-o", folder.string(), "--bundle"});
   if (drawn != 0) return drawn;
-  return tally.contradictions.empty() ? 0 : 1;
+  return exit_code(tally, strict);
 }
 
 const bool registered = add(
     CommandEntry{.text = {.name = "reproduce",
                           .summary = "run the recipes, judge them and make the page with their figures",
                           .formula = "reproduce [RECIPE|FILE.json...] [--quick|--full] [--timed|--untimed] [--explain] "
-                                     "[--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
+                                     "[--strict] [--retry] [--seeds K] [--set NAME=VALUE] [--results FILE] [-o DIR]"},
                  .run = reproduce_command,
                  .examples = {"reproduce", "reproduce sign-fix performer-fig4 --seeds 5", "reproduce rank --explain"},
+                 .details = exit_codes,
                  .names = {"recipes"}});
 
 }  // namespace

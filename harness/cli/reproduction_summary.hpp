@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/runner/reproduce.hpp"
+#include "harness/store/reference.hpp"
 
 namespace attnbench {
 
@@ -22,9 +23,16 @@ struct Tally {
     Rulings rulings;
   };
   RecipeSize size;
+  Reference reference = {};       // empty: outcomes are compared with what authors expected alone
+  std::string no_reference = {};  // why it is empty
   Rulings rulings = {};
   std::map<std::string, Topic> topics = {};
-  std::vector<std::string> contradictions = {}, not_done = {};  // a line for each
+  std::map<BesideReference::Result, size_t> compared = {};
+  std::vector<std::string> differences = {};     // a line for each verdict that differs from the reference
+  std::string other_size = {};                   // of a verdict of the reference that differs, if it is not `size`
+  std::vector<std::string> contradictions = {};  // a line for each that is neither in the reference nor as expected
+  std::vector<std::string> not_done = {};        // a line for each recipe with cells that are not done
+  size_t failed = 0;                             // recipes with cells that failed: a retry would run these again
   double seconds = 0;
 
   // topic: under which the summary counts the recipe.
@@ -34,8 +42,12 @@ struct Tally {
 // However many recipes ran, a screen of a log: with the line about the page that follows, at most that many lines.
 constexpr size_t most_summary_lines = 40;
 
-// A table of the topics, the number of verdicts, those not as expected, and the recipes with cells that are not done.
-// width: of a line of text.
+// A table of the topics, the number of verdicts, how they compare with the reference, and the recipes with cells that
+// are not done. width: of a line of text.
 std::string summary_of(const Tally& tally, size_t width);
+
+// 1 if cells failed. strict: also if a verdict differs from the reference or, where the reference lacks its statement,
+// from what the author expected. Otherwise 0.
+int exit_code(const Tally& tally, bool strict);
 
 }  // namespace attnbench

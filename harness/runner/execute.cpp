@@ -19,9 +19,11 @@ namespace {
 constexpr size_t most_endings = 40;  // lines that a summary keeps
 
 void add_ending(RunSummary& summary, const Unit& unit, const Ending& ending) {
-  if (summary.not_done++ == 0)
+  const bool failed = !settled(ending.kind);
+  if (summary.not_done == 0 || (failed && summary.failed == 0))
     summary.first_reason = fmt::format("{} {}: {}", unit.row.method, to_string(ending.kind), ending.reason);
-  summary.failed += !settled(ending.kind);
+  ++summary.not_done;
+  summary.failed += failed;
   for (auto& line : summary.endings)
     if (line.method == unit.row.method && line.n == unit.row.shape.nk && line.ending.kind == ending.kind) {
       ++line.replicates;
@@ -37,9 +39,9 @@ RunSummary& RunSummary::operator+=(const RunSummary& other) {
   ran += other.ran;
   already += other.already;
   failed_before += other.failed_before;
+  if (not_done == 0 || (failed == 0 && other.failed > 0)) first_reason = other.first_reason;
   not_done += other.not_done;
   failed += other.failed;
-  if (first_reason.empty()) first_reason = other.first_reason;
   interrupted = interrupted || other.interrupted;
   return *this;
 }

@@ -18,7 +18,7 @@ struct RunSummary {
   size_t failed_before = 0;             // of these, the ones that a retry would run again
   size_t not_done = 0;                  // replicates of this call that did not end `done`
   size_t failed = 0;                    // of these, the ones that a retry would run again
-  std::string first_reason;             // the reason of the first of those
+  std::string first_reason;             // of the first that failed or, if none failed, of the first that is not done
   std::map<std::string, size_t> notes;  // notes of experiments, with the number of replicates that had each
   bool interrupted = false;             // by Ctrl-C or SIGTERM: missing units were not begun, or abandoned
   std::vector<std::string> ambiguous;   // cells that reached the cap before the requested precision

@@ -22,9 +22,10 @@ struct Asked {
 };
 
 // Leaves out cells whose keys are in `seen`, and adds the keys of the others to it.
-Asked asked(const Recipe::Run& run, std::set<std::string>& seen) {
+Asked asked(const Recipe::Run& run, bool retry, std::set<std::string>& seen) {
   const bool timing = run.request.timing();
   Asked all{run.request, {}};
+  all.request.retry = retry;
   // Timings use one thread, so that ratios do not depend on how many cores the machine has.
   all.request.threads = timing ? 1 : allowed_cores();
   for (const RecipeCell& cell : run.cells)
@@ -61,13 +62,13 @@ Forecast forecast(const std::vector<const RecipeEntry*>& recipes, RecipeSize siz
   Forecast all{.total = {.by_past = true}};
   std::set<std::string> seen;  // cells that several recipes share run once
   std::map<std::string, std::vector<PastCell>> past;
-  const EndedUnits ended = store.ended();
+  const EndedUnits ended = ended_units({.retry = variation.retry}, store);
   for (const RecipeEntry* entry : recipes) {
     WholeProgress::Part& part = all.parts.emplace_back(WholeProgress::Part{.name = entry->text.name});
     for (Index seed = 0; seed < variation.seeds; ++seed) {
       const auto recipe = written(*entry, size, variation.settings, static_cast<std::uint64_t>(seed));
       for (const Recipe::Run& run : recipe->runs()) {
-        const auto [request, cells] = asked(run, seen);
+        const auto [request, cells] = asked(run, variation.retry, seen);
         const std::string experiment = parse_spec(request.experiment).name;
         if (!past.contains(experiment)) past[experiment] = past_cells(results, experiment);
         const Backlog backlog = backlog_of(request, cells, ended, &store);
@@ -95,7 +96,7 @@ std::optional<Reproduction> reproduce(const RecipeEntry& entry, RecipeSize size,
     const auto recipe = written(entry, size, variation.settings, static_cast<std::uint64_t>(seed));
     for (const Recipe::Run& one : recipe->runs()) {
       std::set<std::string> seen;
-      const auto [request, cells] = asked(one, seen);
+      const auto [request, cells] = asked(one, variation.retry, seen);
       total += run(request, cells, store, run_id, {});
       if (total.interrupted) return std::nullopt;
     }

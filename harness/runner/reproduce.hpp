@@ -15,6 +15,7 @@ namespace attnbench {
 struct Variation {
   Index seeds = 1;  // every verdict is made with this many seeds
   std::vector<Setting> settings = {};
+  bool retry = false;  // cells that failed before run again
 };
 
 // Builds the recipe at that size; `further_seed` is added to its seeds. Throws Misuse for a value that a parameter

@@ -25,8 +25,7 @@ struct Claims {
 };
 
 Ruling verdict_outcome(const std::string& word) {
-  for (const auto outcome : {Ruling::holds, Ruling::refuted, Ruling::open, Ruling::depends, Ruling::measured})
-    if (to_string(outcome) == word) return outcome;
+  if (const auto outcome = ruling_named(word)) return *outcome;
   throw Misuse(
       fmt::format("a verdict is '{}'; expected HOLDS, REFUTED, OPEN, DEPENDS or MEASURED: the results "
                   "file is damaged or of another program",

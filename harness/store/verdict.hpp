@@ -1,7 +1,9 @@
 // Statements about the literature, and the findings of a recipe's measurements about them.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attnbench {
@@ -10,6 +12,8 @@ namespace attnbench {
 // open: the intervals do not decide. depends: it holds in some settings only.
 enum class Ruling { holds, refuted, open, depends, measured };
 std::string to_string(Ruling ruling);
+// The ruling that to_string writes like that; nothing for another text.
+std::optional<Ruling> ruling_named(std::string_view name);
 
 // A statement, as written down before anything runs.
 struct Statement {

@@ -491,4 +491,41 @@ TEST_CASE("a figure of runs has every cell of the experiment, in however many ru
   CHECK(drawn("attention-error") == 39);
 }
 
+TEST_CASE("a reproduction compares with the reference, and only --strict lets a difference fail it", "[end-to-end]") {
+  const Folder folder;
+  const auto reproduced = [&](const std::string& words) {
+    return program(fmt::format("reproduce {} --results {} -o {}", words, folder / "r.db", folder / "page"));
+  };
+  // At 8 to 128 pivots one of its statements holds that the reference refutes at more of them.
+  const auto known = reproduced("wildcat-rank --quick --strict");
+  INFO(known.text);
+  CHECK(known.code == 1);
+  CHECK(known.text.find("NOT AS IN THE REFERENCE: there it is REFUTED, at full size\n") != std::string::npos);
+  CHECK(known.text.find("the same, 1 different (the reference was made with --full, which may be why)\n") !=
+        std::string::npos);
+  CHECK(known.text.find("\n  wildcat-rank: HOLDS, in the reference REFUTED: The residual that") != std::string::npos);
+
+  std::ofstream(folder / "own.recipe.json") << R"({
+    "name": "own", "title": "t", "question": "q?",
+    "runs": [{"experiment": "attention-error:matrix=false", "method": "performer", "input": "gaussian", "n": 16, "d": 4}],
+    "statements": [{"text": "s", "definition": "d", "threshold": "1e9", "because": "b", "expected": "refuted",
+                    "metric": "relative_output_error", "take": "exact", "each": "method", "below": 1e9}]})";
+  const std::string own = folder / "own.recipe.json", listed = "  own: HOLDS, expected REFUTED: s\n";
+  const auto answer = reproduced(own);
+  INFO(answer.text);
+  CHECK(answer.code == 0);
+  CHECK(answer.text.find("NOT AS EXPECTED: the statement was expected to be REFUTED\n") != std::string::npos);
+  CHECK(answer.text.find("1 HOLDS\nnot in the reference: 1 verdicts, 1 not as expected\n" + listed) !=
+        std::string::npos);
+  CHECK(reproduced(own + " --strict").code == 1);
+  for (const auto& [option, why] :
+       {std::pair{"--set m=8", "it was made without --set"}, {"--seeds 2", "it was made with one seed"}}) {
+    const auto varied = reproduced(fmt::format("{} {}", own, option));
+    INFO(varied.text);
+    CHECK(varied.code == 0);
+    CHECK(varied.text.find(fmt::format("not compared with the reference: {}\n1 not as expected\n{}", why, listed)) !=
+          std::string::npos);
+  }
+}
+
 }  // namespace attnbench::end_to_end_test

@@ -160,7 +160,7 @@ class PluginsTest(unittest.TestCase):
         made = self.done(*words, "-o", str(self.folder / "page"), *beside)
         self.assertRegex(made, r"of-mine +1 HOLDS +2 run")
         self.assertRegex(made, r"more-of-mine +1 HOLDS +0 run +2 there already")
-        self.assertIn("2 HOLDS; 0 not as expected", made)
+        self.assertIn("2 HOLDS\nnot in the reference: 2 verdicts, 0 not as expected\n", made)
         cited = self.done("report", "--cite", self.results, *beside)
         self.assertIn("@article{doe, title = {A title}, year = 2026, eprint = {2601.00001}}\n", cited)
         self.assertIn("% Roe 2026, arXiv:2601.00002\n", cited)
@@ -169,9 +169,12 @@ class PluginsTest(unittest.TestCase):
             commands = [command for (command,) in store.execute("SELECT command FROM reproduction ORDER BY recipe")]
         file = self.folder / "mine.recipe.json"
         self.assertEqual(commands[1], f"attnbench reproduce {file} --quick --plugin {copy}")
-        self.assertIn(
-            "0 run", self.done(*shlex.split(commands[1])[1:], "--results", self.results, "-o", str(self.folder))
-        )
+        reference = FOLDER.resolve() / "prefix/share/attnbench/results/reference/verdicts.csv"
+        away = reference.rename(reference.with_suffix(".away"))
+        self.addCleanup(away.rename, reference)
+        again = self.done(*shlex.split(commands[1])[1:], "--results", self.results, "-o", str(self.folder))
+        self.assertIn("0 run", again)
+        self.assertIn(f"not compared with the reference: {reference} is missing\n", again)
         file.write_text(file.read_text().replace('"below"', '"belo"'))
         for broken in (["list"], ["describe", "of-mine"]):
             refused = attnbench(*broken, *beside)

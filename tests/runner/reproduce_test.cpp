@@ -158,6 +158,7 @@ TEST_CASE("attnbench reproduce says what is wrong with its arguments", "[unit]")
   CHECK_THAT(misuse({"sign-fix", "--set", "features=none", "--results", results}), ContainsSubstring("none"));
   CHECK_THAT(misuse({"--seeds", "0"}), ContainsSubstring("--seeds 0: expected 1 to"));
   CHECK_THAT(misuse({"--smoke", "--full"}), ContainsSubstring("exclude each other"));
+  CHECK_THAT(misuse({"--smoke", "--strict"}), ContainsSubstring("those of --smoke have no meaning"));
   CHECK_THAT(misuse({"--timed", "--untimed"}), ContainsSubstring("exclude each other"));
   CHECK_THAT(misuse({"sign-fix", "--timed"}), ContainsSubstring("none of these recipes is timed"));
   CHECK_THAT(misuse({"sign-fxi"}), ContainsSubstring("sign-fxi"));

@@ -128,6 +128,10 @@ class WheelTest(unittest.TestCase):
         self.assertIn("Performer", (HOME / "page/index.html").read_text())
         self.assertTrue((HOME / "page/runs.attention-error.pdf").read_bytes().startswith(b"%PDF"))
 
+    def test_a_recipe_is_compared_with_the_reference(self) -> None:
+        made = inside("attnbench", *"reproduce regularised-softmax --results r.db -o page".split()).stdout
+        self.assertIn("compared with the reference: 3 the same\n", made)
+
     def test_the_suite_of_submissions_is_there(self) -> None:
         self.assertIn("table bidirectional-short", inside("attnbench", "suite", "attnbench-2026").stdout)
 

@@ -554,6 +554,34 @@ TEST_CASE("every block has a turn of every method at every length, and softmax a
     }
 }
 
+TEST_CASE("a reproduction fails if a cell crashed, now or before, and --retry runs that cell again", "[faults]") {
+  const Place folder;
+  std::ofstream(folder / "own.recipe.json") << R"({
+    "name": "own", "title": "t", "question": "q?",
+    "runs": [{"experiment": "attention-error:matrix=false", "method": ["uniform", "nan", "segfault"],
+              "input": "gaussian", "n": 16, "d": 4}],
+    "statements": [{"text": "s", "definition": "d", "threshold": "2", "because": "b", "metric": "relative_output_error",
+                    "take": "exact", "each": "method", "below": 2}]})";
+  const auto reproduced = [&](const std::string& options) {
+    Program program(folder, fmt::format("reproduce {} --quick --results {} -o {} {}", folder / "own.recipe.json",
+                                        folder / "r.db", folder / "page", options));
+    const int code = program.end();
+    return std::pair(code, program.text());
+  };
+  const std::string summary = "1 recipes have cells that are not done; cells of 1 failed: --retry runs them again\n";
+  const auto [code, text] = reproduced("");
+  CHECK(code == 1);
+  CHECK_THAT(text, ContainsSubstring(summary + "  own: 1 failed, 1 skipped or not finite; the first: segfault crashed: "
+                                               "SIGSEGV while measuring"));
+  const auto [code_again, again] = reproduced("");
+  CHECK(code_again == 1);
+  CHECK_THAT(again, ContainsSubstring(" 0 run ") && ContainsSubstring(summary + "  own: 1 had failed before\n"));
+  const auto [code_retry, retried] = reproduced("--retry");
+  CHECK(code_retry == 1);
+  CHECK_THAT(retried,
+             ContainsSubstring(" 1 run ") && ContainsSubstring("  own: 1 failed; the first: segfault crashed"));
+}
+
 TEST_CASE("a cell that dies in a session of several lengths costs its own length alone", "[faults]") {
   const Place folder;
   const std::string text =
