@@ -446,6 +446,17 @@ TEST_CASE("XAttention finds blocks whose antidiagonals cross a column or a diago
   CHECK(contains(misuse_of([] { drawn("xattention:block=16,stride=5", gaussian(8)); }), "block=128,stride=8"));
 }
 
+// All entries are 1, so that sums are exact and all four blocks have the same score, a quarter of the whole.
+TEST_CASE("of blocks with equal scores the first are kept", "[methods]") {
+  TestHead equal = gaussian(16);
+  equal.head.Q.setOnes();
+  equal.head.K.setOnes();
+  for (const std::string spec : {"sparge:rows=4,block=4,mass=0.5,sink=false", "xattention:block=4,stride=2,mass=0.5"}) {
+    INFO(spec);
+    CHECK(keys_of(spec, equal) == Sets(16, range(0, 8)));
+  }
+}
+
 // ---- One set for all rows
 
 TEST_CASE("eviction keeps the keys of largest score and each row's own", "[methods]") {

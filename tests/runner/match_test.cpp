@@ -70,6 +70,14 @@ TEST_CASE("budgets that read as many keys: top-k says how many, pages and window
   CHECK(*cost_of(Params("methods", "top-k:k=7"), small, Match::Cost::keys) == 7);
 }
 
+TEST_CASE("the rows whose keys are counted are spread evenly, from the first row to the last", "[unit]") {
+  // Row i of a causal window that holds everything reads i + 1 keys. Eight groups of eight rows that begin at multiples
+  // of 40 have the mean of all rows, (n + 1) / 2.
+  Shape causal{.nq = 288, .nk = 288, .d = 8, .dv = 8};
+  causal.mask.causal = true;
+  CHECK(*cost_of(Params("methods", "local:window=288"), causal, Match::Cost::keys) == 144.5);
+}
+
 TEST_CASE("bytes that a decoder keeps are matched by what it keeps after all tokens", "[unit]") {
   Shape cached{.nq = 128, .nk = 128, .d = 8, .dv = 12};
   cached.precision = Precision::f32;

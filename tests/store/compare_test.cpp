@@ -2,6 +2,9 @@
 // taken for one.
 #include "harness/store/compare.hpp"
 
+#include <SQLiteCpp/Database.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -65,6 +68,31 @@ TEST_CASE("a file does not differ from itself, nor from one of other source vers
   }
   CHECK(compare(folder / "a.db", folder / "b.db", "absent").metrics.empty());
   CHECK(compare(folder / "a.db", folder / "b.db", "output_error").metrics.size() == 1);
+}
+
+TEST_CASE("of two versions of one cell the one that finished last counts, and of two at once the later row", "[unit]") {
+  const Folder folder;
+  const std::vector<double> ones{1, 1, 1}, twos{2, 2, 2};
+  // Two versions of a cell in one file, the first with ones, the second with twos, which finished at those times.
+  const auto counts = [&](const char* name, const std::string& first, const std::string& second) {
+    CellRow of_twos = cell("uniform");
+    of_twos.key = of_twos.source_version = "another";
+    record(folder / name, cell("uniform"), ones);
+    record(folder / name, of_twos, twos);
+    SQLite::Database database(folder / name, SQLite::OPEN_READWRITE);
+    for (const auto& [key, time] : {std::pair(cell("uniform").key, first), {of_twos.key, second}})
+      database.exec(
+          fmt::format("UPDATE replicate SET finished = '2026-01-0{}T00:00:00Z' WHERE cell = (SELECT id FROM "
+                      "cell WHERE key = '{}')",
+                      time, key));
+    const ComparedMetric found = only_metric(compare(folder / name, folder / "ones.db", ""));
+    CHECK(found.pairs == 3);
+    return found.a;
+  };
+  record(folder / "ones.db", cell("uniform"), ones);
+  CHECK(counts("rising.db", "1", "2") == 2);
+  CHECK(counts("falling.db", "2", "1") == 1);
+  CHECK(counts("equal.db", "1", "1") == 2);
 }
 
 TEST_CASE("replicates of one seed are compared as pairs, of different seeds as two samples", "[unit]") {

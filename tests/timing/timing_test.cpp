@@ -251,6 +251,12 @@ TEST_CASE("what others did is read off a clock of hundredths of a second, over a
   CHECK_FALSE(disturbs(work.cores(60, 61)));  // behind the last reading: what was there before it
 }
 
+// docs/engines.md names the bound.
+TEST_CASE("a quarter of a core of other work disturbs, and less does not", "[unit]") {
+  CHECK(disturbs(0.25));
+  CHECK_FALSE(disturbs(0.249));
+}
+
 TEST_CASE("a turn in which the thread did not run is disturbed", "[unit]") {
   class Asleep final : public TimedCall {
    public:
