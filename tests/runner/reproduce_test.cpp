@@ -125,9 +125,11 @@ TEST_CASE("a forecast is of what is missing, once for all recipes and again for 
   RunSummary total;
   reproduced(store, {}, total);
   CHECK(seconds({&recipe}, {}) == 0);
-  const RunEstimate others = forecast({&recipe}, RecipeSize::smoke, {.seeds = 3}, store, file).total;
-  CHECK(others.seconds > 0);
-  CHECK(others.by_past);  // cells of the first seed correct it
+  const Forecast others = forecast({&recipe}, RecipeSize::smoke, {.seeds = 3}, store, file);
+  REQUIRE(others.parts.size() == 1);
+  CHECK(others.parts[0].units == 2 * 4 * replicates);  // of the second and the third seed
+  CHECK(others.total.seconds == Approx(2 * seconds({&recipe}, {.seeds = 2})).epsilon(1e-6));
+  CHECK(others.total.by_past);  // cells of the first seed correct it
 }
 
 TEST_CASE("with a setting a recipe judges, and draws, the cells that were run with it", "[unit]") {
