@@ -1,5 +1,8 @@
 // Takes memory, and keeps it and its core for so long as it is told to: long enough for a limit to be seen, and not for
 // ever where the limit is not.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <ctime>
 
 #include "tests/faults/fault.hpp"
@@ -36,6 +39,13 @@ MethodEntry hold() {
 }
 
 const bool registered = add(hold());
+
+// Keeps 200 MB until it is killed, if the environment asks for it.
+const bool if_asked = add(faulty("hold-if-asked", [] {
+  if (!std::getenv("ATTNBENCH_TEST_HOLD")) return;
+  const std::vector<char> kept(size_t{200} << 20, char(1));
+  while (kept.back() == 1) pause();
+}));
 
 }  // namespace
 }  // namespace attnbench
