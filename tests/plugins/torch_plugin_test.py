@@ -80,7 +80,7 @@ class TorchPluginTest(unittest.TestCase):
 
     def test_it_is_linear_attention(self) -> None:
         results = str(Path(self.enterContext(tempfile.TemporaryDirectory())) / "results.db")
-        methods = ["--method", "torch-linear", "--method", "linear:features=elu", "--timeout", "20"]
+        methods = ["--method", "torch-linear", "--method", "linear:features=elu", "--timeout", "600"]
         made = attnbench("run", "attention-error", *methods, "-n", "64", "-d", "8", "--results", results, *PLUGIN)
         self.assertEqual(made.returncode, 0, made.stderr)
         values: dict[str, dict[str, float]] = {}

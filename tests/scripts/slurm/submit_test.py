@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -22,7 +23,8 @@ sys.path.insert(0, str(SLURM))
 
 from submission import Count, Job, Submission, ranges
 
-# A results file is lines of text, one for each cell that is done; a sweep is 20 cells.
+# A results file is lines of text, one for each cell that is done; a sweep is 20 cells. While a file "held" is there, a run
+# waits after three cells; while "held plan" is there, a plan of what is to be published waits.
 PROGRAM = """#!/usr/bin/python3
 import json, os, pathlib, signal, sys, time
 command, *words = sys.argv[1:]
@@ -36,13 +38,16 @@ results = pathlib.Path(option("--results"))
 if command == "plan":
     if "refused" in words:
         sys.exit("attnbench: --sweep refused: expected otherwise")
-    time.sleep(1 if (here / "slow plan").exists() else 0)
+    while results.name == "whole.db" and (here / "held plan").exists():
+        time.sleep(0.02)
     cells, done = 20 // int(shards or 1), len(lines(results)) if results.suffix else 0
     print(f"{cells} cells x 1 replicates, {done} done already; and more")
     print(f"{cells - done} replicates are missing: a second" if done < cells else "nothing is missing")
 elif command == "run":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     for cell in range(20 // int(shards)):
+        while cell == 3 and (here / "held").exists():
+            time.sleep(0.02)
         name = f"{shard}.{cell}"
         if name not in lines(results):
             for path in (results, here / "measured"):
@@ -238,19 +243,23 @@ class Tasks(WithStubs):
         self.assertEqual({path.name for path in (self.folder / "shards").iterdir()}, {"3.db", "3.count"})
         self.assertEqual(submission.shard_file(3).stat().st_mode & 0o777, 0o444)
 
-    def until(self, path: Path, lines: int) -> None:
-        for _ in range(600):
-            if path.exists() and len(path.read_text().split()) >= lines:
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        for _ in range(6000):  # five minutes
+            if condition():
                 return
             time.sleep(0.05)
-        self.fail(f"{path} has fewer than {lines} lines")
+        self.fail(f"still not: {what}")
+
+    def until(self, path: Path, lines: int) -> None:
+        self.wait(lambda: path.exists() and len(path.read_text().split()) >= lines, f"{path} has {lines} lines")
 
     def test_it_publishes_as_it_goes(self) -> None:
-        (self.stubs / "slow").touch()
+        (self.stubs / "held").touch()
         submission = self.submitted("--publish", "1", "--tasks", "1", "--", "run", "rank")
         task = self.task(1)
-        self.until(submission.shard_file(1), 1)
+        self.until(submission.shard_file(1), 3)
         self.assertIsNone(task.poll())
+        (self.stubs / "held").unlink()
         self.assertEqual(task.wait(), 0)
         self.until(submission.shard_file(1), 20)
 
@@ -258,32 +267,31 @@ class Tasks(WithStubs):
         for name in ("slow", "slow merge"):
             (self.stubs / name).touch()
         submission = self.submitted("--publish", "1", "--tasks", "1", "--", "run", "rank")
-        self.assertEqual(self.task(1).wait(timeout=120), 0)
+        self.assertEqual(self.task(1).wait(timeout=600), 0)
         self.until(submission.shard_file(1), 20)
         self.assertEqual(len(list((self.folder / "shards").iterdir())), 2)
 
     def test_told_to_stop_it_stops_the_program_and_publishes(self) -> None:
-        (self.stubs / "slow").touch()
+        (self.stubs / "held").touch()
         submission = self.submitted("--publish", "1", "--tasks", "1", "--", "run", "rank")
         task = self.task(1)
-        self.until(submission.shard_file(1), 1)
+        self.until(submission.shard_file(1), 3)
         task.send_signal(signal.SIGTERM)
         self.assertEqual(task.wait(), 1)
         self.assertIn("told to stop", (self.folder / "logs" / "1.log").read_text())
-        self.assertIn(len(submission.shard_file(1).read_text().split()), range(1, 20))
+        self.assertEqual(len(submission.shard_file(1).read_text().split()), 3)
 
     def test_told_to_stop_while_it_counts_it_says_so_in_the_log_and_counts_correctly(self) -> None:
         submission = self.submitted("--publish", "1", "--tasks", "1", "--", "run", "rank")
-        for name in ("slow", "slow plan"):
+        for name in ("held", "held plan"):
             (self.stubs / name).touch()
         task = self.task(1)
-        for _ in range(600):
-            if any(call[0] == "plan" and call[-1].endswith("whole.db") for call in self.calls("program")):
-                break
-            time.sleep(0.05)
-        else:
-            self.fail("the task never counted what it has published")
+        self.wait(
+            lambda: any(call[0] == "plan" and call[-1].endswith("whole.db") for call in self.calls("program")),
+            "the task counts what it is about to publish",
+        )
         task.send_signal(signal.SIGTERM)
+        (self.stubs / "held plan").unlink()
         self.assertEqual(task.wait(), 1)
         self.assertIn("told to stop", (self.folder / "logs" / "1.log").read_text())
         self.assertNotIn("told to stop", submission.shard_file(1).with_suffix(".count").read_text())
