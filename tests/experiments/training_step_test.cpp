@@ -8,19 +8,33 @@ namespace attnbench::training_step_test {
 
 TEST_CASE("the backward roofline is that of five products and their exponentials", "[unit]") {
   constexpr Index n = 128, d = 8, dv = 16;
-  // Turns of several steps, so that a sum over them is not the time of one.
-  const Cell cell = double_cell("training-step:blocks=2,turn=5", "softmax", {.nq = n, .nk = n, .d = d, .dv = dv});
+  // A turn of several steps, so that a sum over them is not the time of one; and one turn, so that medians are its own.
+  const Cell cell = double_cell("training-step:turn=5", "softmax", {.nq = n, .nk = n, .d = d, .dv = dv});
   Context context;
   ExactCache exact;
-  const auto all = measured_turns({cell, 0, context, exact});
-  const double flops = numbers_of(all, "backward_flops").at(0);
-  // Logits, and what reaches K and Q, have d columns; weights and what reaches V have dv.
-  CHECK(flops == Approx(2.0 * n * n * (3 * d + 2 * dv)).epsilon(0.05));
-  const double least = flops / numbers_of(all, "fma_peak").at(0) + n * n / numbers_of(all, "exp_rate").at(0);
-  const double backward = least / numbers_of(all, "backward_roofline_fraction").at(0);
-  const auto seconds = numbers_of(all, "seconds");
-  CHECK(backward < *std::max_element(seconds.begin(), seconds.end()));
-  CHECK(backward > 0.2 * *std::min_element(seconds.begin(), seconds.end()));
+  Rates rates = made_up_rates;
+  rates.bandwidth = 1e30;  // arithmetic is the roofline, however fast this machine's is
+  double largest_share = 0;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    TimedMember member(*find<ExperimentEntry>("training-step").timed, {cell, 0, context, exact});
+    member.turn(TimedMember::Whose::own);
+    Recorder recorder;
+    member.record({.load = {0}, .beside = {0}, .session = 1, .rates = rates}, recorder);
+    const auto all = recorder.take();
+    const auto number = [&](const char* metric) { return numbers_of(all, metric).at(0); };
+    REQUIRE(number("iterations") > 1);
+    const double flops = number("backward_flops");
+    // Logits, and what reaches K and Q, have d columns; weights and what reaches V have dv.
+    CHECK(flops == Approx(2.0 * n * n * (3 * d + 2 * dv)).epsilon(0.05));
+    const double least = flops / number("fma_peak") + n * n / number("exp_rate");
+    const double backward = least / number("backward_roofline_fraction");
+    const double step = backward * (1 + 1 / number("backward_over_forward"));
+    CHECK(step <= number("seconds"));
+    largest_share = std::max(largest_share, step / number("seconds"));
+  }
+  // The passes of a step fill the time of one, unless other work of the machine comes between steps; both are times of
+  // the same calls.
+  CHECK(largest_share > 0.2);
 }
 
 }  // namespace attnbench::training_step_test
