@@ -27,6 +27,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,9 @@ SKIPPED = 77  # how a file of Python tests says that this machine lacks what it 
 PRODUCT = ("approximations", "experiments", "harness", "scripts")
 CPP = (".cpp", ".hpp")
 MOST_TESTS = 40  # for one mistake by rule
+# A copy of build.ninja, for which ninja does not run CMake first. CMake reads names from sources, which no mistake changes.
+MANIFEST = "mutate.ninja"
+FACTS = "build_facts.cpp"  # hashes of all sources, which every build writes anew where they changed
 STEPS = 60  # compile steps after a change; headers that more files include are not tried
 
 Test = tuple[str, str]  # and what it is narrowed to
@@ -119,12 +123,15 @@ class Runner:
                 f"--build-dir {self.build}: no build.ninja, expected a folder that scripts/build.sh has built in"
             )
 
-    def make(self, targets: set[str]) -> bool:
+    def make(self, targets: set[str], manifest: str = "build.ninja") -> bool:
         if not targets:
             return True
         self.require_build()
         self.built |= targets
-        return self.run(["ninja", f"-j{self.jobs}", "-C", str(self.build), *sorted(targets)]) == 0
+        return self.run(["ninja", f"-j{self.jobs}", "-C", str(self.build), "-f", manifest, *sorted(targets)]) == 0
+
+    def manifest(self, mutation: Mutation) -> str:
+        return MANIFEST if mutation.file.endswith(CPP) else "build.ninja"
 
     def make_without_mistake(self, targets: set[str]) -> None:
         if not self.make(targets):
@@ -186,7 +193,8 @@ class Runner:
             try:
                 path.write_text(mutation.planted_in(original.decode()))
                 steps = self._steps(targets) if path.suffix in CPP and targets else []
-                for output in [output for output in (self.build / name for _, name in steps) if output.exists()]:
+                outputs = [self.build / name for name in (*(name for _, name in steps), FACTS)] if steps else []
+                for output in [output for output in outputs if output.exists()]:
                     moved.append((output, Path(kept) / str(len(moved))))
                     os.rename(*moved[-1])
                 yield sum(kind == "Building" for kind, _ in steps)
@@ -199,13 +207,11 @@ class Runner:
                     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def _steps(self, targets: set[str]) -> list[tuple[str, str]]:
-        """What ninja would build, as (Building or Linking, file). CMake would run first, because it reads names from
-        the sources; no mistake changes these."""
+        """What ninja would build, as (Building or Linking, file)."""
         self.require_build()
-        os.utime(self.build / "build.ninja")
-        ninja = ["ninja", "-C", str(self.build)]
-        subprocess.run([*ninja, "-t", "restat", "build.ninja"], check=True, capture_output=True)
-        planned = subprocess.run([*ninja, "-n", *sorted(targets)], check=True, capture_output=True, text=True).stdout
+        shutil.copyfile(self.build / "build.ninja", self.build / MANIFEST)
+        words = ["ninja", "-C", str(self.build), "-f", MANIFEST, "-n", *sorted(targets)]
+        planned = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         return re.findall(r"^\[\d+/\d+\] (Building|Linking) CXX .*?(\S+)$", planned, re.MULTILINE)
 
 
@@ -233,7 +239,7 @@ def try_record(runner: Runner, mutation: Mutation) -> Outcome:
             return Outcome(mutation, runner.unusable[test], test[0])
     begin = time.monotonic()
     with runner.planted(mutation, targets := runner.targets(tests)):
-        made = runner.make(targets)
+        made = runner.make(targets, runner.manifest(mutation))
         built = time.monotonic()
         codes = [runner.run(runner.command(test[0]), 60 + 10 * runner.seconds[test], test[1]) for test in tests if made]
     green = [test for (test, _), code in zip(tests, codes, strict=False) if code in (0, SKIPPED)]
@@ -251,7 +257,7 @@ def try_by_rule(runner: Runner, mutation: Mutation, tests: list[Test], minutes: 
     with runner.planted(mutation, targets) as steps:
         if steps > STEPS:
             return Outcome(mutation, TOO_WIDE, f"{steps} files include it")
-        if not runner.make(targets):
+        if not runner.make(targets, runner.manifest(mutation)):
             return Outcome(mutation, NOT_BUILT, "", time.monotonic() - begin)
         built = time.monotonic()
         for test in tests:
