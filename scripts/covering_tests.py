@@ -117,7 +117,7 @@ class Tests:
         """Tests with what they are narrowed to (ATTNBENCH_TEST_ONLY) or "", the nearest first.
 
         Near is a test that includes or imports the file, names its entry in quotes, or goes over all methods if the file
-        is one; then those that reach it over other files. If there is none, the tests in a folder of the same name.
+        is one; then those that reach it over other files. Without any, the tests in a folder of the same name.
         """
         distances = self._distances(file)
         near: dict[tuple[str, str], tuple[int, int]] = {}  # distance, and minus how often the entry is named

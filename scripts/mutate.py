@@ -54,7 +54,7 @@ CPP = (".cpp", ".hpp")
 MOST_TESTS = 40  # for one mistake by rule
 # A copy of build.ninja, for which ninja does not run CMake first. CMake reads names from sources, which no mistake changes.
 MANIFEST = "mutate.ninja"
-FACTS = "build_facts.cpp"  # hashes of all sources, which every build writes anew where they changed
+FACTS = "build_facts.cpp"  # hashes of all sources; a build writes it where they changed
 STEPS = 60  # compile steps after a change; headers that more files include are not tried
 
 Test = tuple[str, str]  # and what it is narrowed to
@@ -182,7 +182,7 @@ class Runner:
     def planted(self, mutation: Mutation, targets: set[str]) -> Iterator[int]:
         """Plants the mistake, and says how many files must be compiled. Afterwards the file, and what was built, are as before.
 
-        What ninja would build again is moved away and later put back with its time, so that nothing is compiled twice.
+        Files that ninja would build again are moved away and later put back, so that nothing is compiled twice.
         """
         path = self.root / mutation.file
         original, times = path.read_bytes(), path.stat()
@@ -207,7 +207,7 @@ class Runner:
                     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def _steps(self, targets: set[str]) -> list[tuple[str, str]]:
-        """What ninja would build, as (Building or Linking, file)."""
+        """The files that ninja would build, as (Building or Linking, file)."""
         self.require_build()
         shutil.copyfile(self.build / "build.ninja", self.build / MANIFEST)
         words = ["ninja", "-C", str(self.build), "-f", MANIFEST, "-n", *sorted(targets)]
@@ -251,6 +251,8 @@ def try_record(runner: Runner, mutation: Mutation) -> Outcome:
 def try_by_rule(runner: Runner, mutation: Mutation, tests: list[Test], minutes: float) -> Outcome:
     """One test must fail that is green without the mistake. Tests run until `minutes` are over."""
     tests = [test for test in tests if test not in runner.unusable][:MOST_TESTS]
+    if tests and not runner.is_green_without_mistake(tests[0]):  # its time is the limit for what crashes and hangs
+        return try_by_rule(runner, mutation, tests[1:], minutes)
     begin = time.monotonic()
     suspect, code, limit, ran = None, None, 0.0, list[Test]()
     targets = runner.targets(tests) or ({"attnbench_tests"} if mutation.file.endswith(CPP) else set())
@@ -302,7 +304,7 @@ def refuse_changed(root: Path, files: list[str]) -> None:
 
 
 def changed_lines(root: Path, revision: str) -> dict[str, set[int]]:
-    """The lines of product code that stand in the tree and not in the revision."""
+    """The lines of product code that the tree has and the revision lacks."""
     known = ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"]
     if subprocess.run(known, capture_output=True).returncode:
         raise Misuse(

@@ -35,7 +35,7 @@ class Mutation:
     after: str
     tests: tuple[str, ...] = ()
     only: str = ""  # given to the tests as ATTNBENCH_TEST_ONLY
-    line: int = 0  # of a mistake by rule, whose text may stand on other lines as well
+    line: int = 0  # of a mistake by rule, because other lines may have the same text
 
     def planted_in(self, text: str) -> str:
         if not self.line:
