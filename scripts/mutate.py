@@ -51,11 +51,11 @@ FAILURES = (SURVIVED, NOT_APPLICABLE, RED_BEFORE)
 SKIPPED = 77  # how a file of Python tests says that this machine lacks what it needs
 PRODUCT = ("approximations", "experiments", "harness", "scripts")
 CPP = (".cpp", ".hpp")
-MOST_TESTS = 40  # for one mistake by rule
+MOST_TESTS = 100  # or files of tests, for one mistake by rule
 # A copy of build.ninja, for which ninja does not run CMake first. CMake reads names from sources, which no mistake changes.
 MANIFEST = "mutate.ninja"
 FACTS = "build_facts.cpp"  # hashes of all sources; a build writes it where they changed
-STEPS = 60  # compile steps after a change; headers that more files include are not tried
+STEPS = 30  # compile steps after a change; headers that more files include are not tried
 
 Test = tuple[str, str]  # and what it is narrowed to
 
@@ -72,9 +72,8 @@ class Outcome:
         return self.mutation.id or f"{self.mutation.file}:{self.mutation.line}"
 
     def change(self) -> str:
-        return (
-            "" if self.mutation.id else f"    - {self.mutation.before.strip()}\n    + {self.mutation.after.strip()}\n"
-        )
+        lines = f"    - {self.mutation.before.strip()}\n    + {self.mutation.after.strip()}\n"
+        return "" if self.mutation.id else lines
 
 
 @dataclass
@@ -251,7 +250,9 @@ def try_record(runner: Runner, mutation: Mutation) -> Outcome:
 def try_by_rule(runner: Runner, mutation: Mutation, tests: list[Test], minutes: float) -> Outcome:
     """One test must fail that is green without the mistake. Tests run until `minutes` are over."""
     tests = [test for test in tests if test not in runner.unusable][:MOST_TESTS]
-    if tests and not runner.is_green_without_mistake(tests[0]):  # its time is the limit for what crashes and hangs
+    if tests and not runner.is_green_without_mistake(
+        tests[0], 60 * minutes
+    ):  # its time is the limit for what crashes and hangs
         return try_by_rule(runner, mutation, tests[1:], minutes)
     begin = time.monotonic()
     suspect, code, limit, ran = None, None, 0.0, list[Test]()
@@ -419,6 +420,8 @@ def parsed() -> argparse.Namespace:
     add("--root", type=Path, default=Path(__file__).resolve().parent.parent, metavar="DIR", help="of another tree")
     options = parser.parse_args()
     options.build_dir = options.build_dir or options.root / "build/release"
+    if options.sample < 0 or options.minutes <= 0:
+        raise Misuse(f"--sample {options.sample}, --minutes {options.minutes}: expected numbers above 0")
     if options.changed is not None and (options.only or options.folder or options.list or options.check):
         raise Misuse("--changed takes lines from git; expected none of --only, --folder, --list and --check with it")
     return options
