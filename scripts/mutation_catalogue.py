@@ -1,28 +1,25 @@
-"""The catalogue of single mistakes that tests must see: tests/mutations/**/*.toml, one record a mistake.
+"""Single mistakes that tests must see: those of tests/mutations/*.toml, which no rule would invent, one table for each.
 
-    [[mutation]]
-    id = "intervals-normal-quantile"         # unique in the whole catalogue
-    file = "harness/statistics/intervals.cpp"
+    ["harness/statistics/intervals.cpp".intervals-normal-quantile]  # the file and an id, unique in the catalogue
     mistake = "the interval of a mean takes the normal quantile, not Student's"
     before = "t_quantile(1 - error / 2, n - 1)"  # exactly once in the file
     after = "normal_quantile(1 - error / 2)"
-    tests = ["an interval of the mean is Student's"]  # each must go red
-    only = "nystrom"                         # optional: of tests over all methods, only for specs with this text
-    survives = "..."                         # only where no test can see it: the reason
+    tests = ["an interval of the mean is Student's"]  # each must fail
+    only = "nystrom"  # optional: tests over all methods take specs with this text only
 
-A test is the name of a TEST_CASE, or a file of Python tests with the name of one: "ticks_test.py: test_name". Files of
-tests are found by their names alone, so that they may move between folders.
+covering_tests.py says how a test is named. mutation_operators.py makes further mistakes by rule.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 
+from covering_tests import Tests
+
 FOLDER = Path("tests/mutations")
+NEEDED = {"mistake", "before", "after", "tests"}
 
 
 class Misuse(Exception):
@@ -36,9 +33,16 @@ class Mutation:
     mistake: str
     before: str
     after: str
-    tests: tuple[str, ...]
+    tests: tuple[str, ...] = ()
     only: str = ""  # given to the tests as ATTNBENCH_TEST_ONLY
-    survives: str = ""
+    line: int = 0  # of a mistake by rule, because other lines may have the same text
+
+    def planted_in(self, text: str) -> str:
+        if not self.line:
+            return text.replace(self.before, self.after)
+        lines = text.splitlines(keepends=True)
+        lines[self.line - 1] = lines[self.line - 1].replace(self.before, self.after)
+        return "".join(lines)
 
     def problems(self, root: Path, tests: Tests) -> list[str]:
         """Why it cannot be tried on the tree as it is."""
@@ -56,81 +60,30 @@ class Mutation:
 
 
 def read_catalogue(root: Path) -> list[Mutation]:
-    """All records, those of one file together, so that what is built for one serves the next. Throws Misuse."""
+    """All records by their files, so that what is built for one serves the next. Throws Misuse."""
     mutations: dict[str, Mutation] = {}
-    for path in sorted((root / FOLDER).rglob("*.toml")):
+    for path in sorted((root / FOLDER).glob("*.toml")):
         where = path.relative_to(root)
         try:
-            records = tomllib.loads(path.read_text()).get("mutation", [])
+            files = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
             raise Misuse(f"{where}: {error}; expected TOML") from None
-        for record in records:
-            mutation = _mutation(record, str(where))
-            if mutation.id in mutations:
-                raise Misuse(f"{where}: the id {mutation.id} is there twice, expected once in the catalogue")
-            mutations[mutation.id] = mutation
+        for file, records in files.items():
+            for id, record in records.items() if isinstance(records, dict) else [("", records)]:
+                if id in mutations:
+                    raise Misuse(f"{where}: the id {id} is there twice, expected once in the catalogue")
+                mutations[id] = _mutation(file, id, record, str(where))
     if not mutations:
-        raise Misuse(f"{root / FOLDER}: no [[mutation]], expected TOML files with some")
+        raise Misuse(f"{root / FOLDER}: no mutations, expected TOML files with some")
     return sorted(mutations.values(), key=lambda mutation: mutation.file)
 
 
-def _mutation(record: dict[str, object], where: str) -> Mutation:
-    name = record.get("id", f"a record at {record.get('file', 'no file')}")
-    types = {field.name: list if field.name == "tests" else str for field in fields(Mutation)}
-    for key, value in record.items():
-        if key not in types or not isinstance(value, types[key]):
-            raise Misuse(
-                f"{where}: {name}: {key} = {value!r}; expected text in {', '.join(types)}, and tests as a list"
-            )
-    lacking = [key for key in types if key not in record and key not in ("only", "survives")]
-    if lacking:
-        raise Misuse(f"{where}: {name} lacks {', '.join(lacking)}")
-    tests = record["tests"]
-    assert isinstance(tests, list)
-    texts = {key: str(value) for key, value in record.items() if key != "tests"}
-    return Mutation(tests=tuple(str(test) for test in tests), **texts)
-
-
-@dataclass(frozen=True)
-class CppTest:
-    template: bool  # Catch2 then knows it by its name and a type
-    starts_faulty: bool  # its file starts the program with the planted faults
-
-
-@dataclass(frozen=True)
-class PythonTest:
-    path: Path
-    name: str  # "" for all of the file
-
-
-class Tests:
-    """The tests that there are in tests/, read from their sources."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    @cached_property
-    def cpp(self) -> dict[str, CppTest]:
-        found = {}
-        case = re.compile(r'(TEMPLATE_)?TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
-        for path in (self.root / "tests").rglob("*_test.cpp"):
-            text = path.read_text()
-            for template, literals in case.findall(text):
-                name = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
-                found[name] = CppTest(bool(template), "ATTNBENCH_FAULTY" in text)
-        return found
-
-    @cached_property
-    def python_files(self) -> dict[str, Path]:
-        return {path.name: path for path in (self.root / "tests").rglob("*_test.py")}
-
-    def python(self, test: str) -> PythonTest | None:
-        """None for the name of a test in C++, or of a file that does not exist."""
-        file, _, name = test.partition(": ")
-        return PythonTest(self.python_files[file], name) if file in self.python_files else None
-
-    def known(self, test: str) -> bool:
-        python = self.python(test)
-        if python is None:
-            return test in self.cpp
-        return not python.name or f"def {python.name}(" in python.path.read_text()
+def _mutation(file: str, id: str, record: object, where: str) -> Mutation:
+    if not isinstance(record, dict):
+        raise Misuse(f'{where}: {file} {id} = {record!r}; expected tables ["FILE".ID]')
+    if wrong := record.keys() ^ NEEDED - {"only"} if record.keys() - {"only"} != NEEDED else set():
+        raise Misuse(f"{where}: {id} has or lacks {', '.join(sorted(wrong))}; expected {', '.join(sorted(NEEDED))}")
+    texts = {key: value for key, value in record.items() if key != "tests"}
+    if not isinstance(record["tests"], list) or not all(isinstance(value, str) for value in texts.values()):
+        raise Misuse(f"{where}: {id}: expected tests as a list, and text elsewhere")
+    return Mutation(id, file, tests=tuple(map(str, record["tests"])), **texts)
