@@ -938,6 +938,7 @@ class BadInput(InBrowser):
 
             def is_refused(kind: str = kind) -> bool:
                 nonlocal refused
+                self.assertEqual(self.js("document.title"), title)
                 refused += " ".join(entry["message"].lower() for entry in BROWSER.get_log("browser"))
                 return kind in refused
 
