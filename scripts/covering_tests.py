@@ -19,7 +19,7 @@ ENTRY = re.compile(r'\.name = "([\w-]+)"')
 OVER_ALL_METHODS = re.compile(r"\b(?:all_variants|for_each_case)\(")
 FOLDERS = ("approximations", "experiments", "harness", "scripts", "tests")
 PROGRAMS = {"faults", "fuzz", "mistakes", "plugins", "threads"}  # folders whose C++ is not in attnbench_tests
-ENTRIES = 3  # of a file that many entries use, the nearest ones are tested
+ENTRIES = 6  # of a file that many entries use, the nearest ones are tested
 
 
 @dataclass(frozen=True)
