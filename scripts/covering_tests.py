@@ -137,7 +137,7 @@ class Tests:
                 near[name, ""] = min((distances[place], 0), near.get((name, ""), (99, 0)))
         folders = Path(file).parent.parts
         if not near:
-            near = {(name, ""): (0, 0) for name, place in self.files.items() if Path(place).parent.name in folders}
+            near = {(name, ""): (0, 0) for name, place in self.files.items() if Path(place).parent.name in folders[1:]}
 
         def rank(test: tuple[str, str]) -> tuple[object, ...]:
             name, (distance, times) = test[0], near[test]
