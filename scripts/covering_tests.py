@@ -16,10 +16,10 @@ CASE = re.compile(r'^(TEMPLATE_)?TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 IMPORT = re.compile(r"^\s*(?:from|import) ([^\n]+)", re.MULTILINE)
 ENTRY = re.compile(r'\.name = "([\w-]+)"')
-OVER_ALL_METHODS = re.compile(r"\b(?:all_variants|for_each_case)\(")
+OVER_ALL_METHODS = re.compile(r"\[every-method\]|\[second-paths\]|all_variants\(|for_each_case\(")
 FOLDERS = ("approximations", "experiments", "harness", "scripts", "tests")
 PROGRAMS = {"faults", "fuzz", "mistakes", "plugins", "threads"}  # folders whose C++ is not in attnbench_tests
-ENTRIES = 6  # of a file that many entries use, the nearest ones are tested
+ENTRIES = 3  # of a file that many entries use, the nearest ones are tested
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,9 @@ class Tests:
                     near.setdefault((name, ""), (distance + 1, -times))
             for case in [case for cases in self.cases.values() for case in cases if path.startswith("approximations/")]:
                 if OVER_ALL_METHODS.search(case.text):
-                    near.setdefault((case.name, match[1]), (distance + 1, -1000))
+                    near.setdefault(
+                        (case.name, match[1]), (distance + 1, -2000 if "[second-paths]" in case.text else -1000)
+                    )
         for name, place in self.files.items():
             if place in distances:
                 near[name, ""] = min((distances[place], 0), near.get((name, ""), (99, 0)))
