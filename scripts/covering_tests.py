@@ -16,7 +16,7 @@ CASE = re.compile(r'^(TEMPLATE_)?TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 IMPORT = re.compile(r"^\s*(?:from|import) ([^\n]+)", re.MULTILINE)
 ENTRY = re.compile(r'\.name = "([\w-]+)"')
-OVER_ALL_METHODS = re.compile(r"\b(?:all_variants|for_each_case)\(")
+OVER_ALL_METHODS = re.compile(r"\[every-method\]|\[second-paths\]|all_variants\(|for_each_case\(")
 FOLDERS = ("approximations", "experiments", "harness", "scripts", "tests")
 PROGRAMS = {"faults", "fuzz", "mistakes", "plugins", "threads"}  # folders whose C++ is not in attnbench_tests
 ENTRIES = 3  # of a file that many entries use, the nearest ones are tested
@@ -131,13 +131,15 @@ class Tests:
                     near.setdefault((name, ""), (distance + 1, -times))
             for case in [case for cases in self.cases.values() for case in cases if path.startswith("approximations/")]:
                 if OVER_ALL_METHODS.search(case.text):
-                    near.setdefault((case.name, match[1]), (distance + 1, -1000))
+                    near.setdefault(
+                        (case.name, match[1]), (distance + 1, -2000 if "[second-paths]" in case.text else -1000)
+                    )
         for name, place in self.files.items():
             if place in distances:
                 near[name, ""] = min((distances[place], 0), near.get((name, ""), (99, 0)))
         folders = Path(file).parent.parts
         if not near:
-            near = {(name, ""): (0, 0) for name, place in self.files.items() if Path(place).parent.name in folders}
+            near = {(name, ""): (0, 0) for name, place in self.files.items() if Path(place).parent.name in folders[1:]}
 
         def rank(test: tuple[str, str]) -> tuple[object, ...]:
             name, (distance, times) = test[0], near[test]

@@ -342,6 +342,25 @@ TEMPLATE_TEST_CASE("maxima, sums, scalings and norms of rows are those of plain 
   }
 }
 
+TEMPLATE_TEST_CASE("the softmax within a part of a row is zero beside it, and changes no other row", "[unit]", float,
+                   double) {
+  Generator generator = Streams(1).stream("softmax within");
+  Framed<TestType> framed(generator, 3, 7);
+  Out<TestType> X = framed.view();
+  const Matrix<TestType> before = X;
+  for (const auto& [begin, end] : {std::pair<Index, Index>{2, 5}, {6, 7}, {3, 3}}) {
+    X.row(1) << 9, 9, 0, std::log(TestType(3)), std::log(TestType(4)), 9, 9;
+    Matrix<TestType> expected = before;
+    expected.row(1).setZero();
+    if (begin == 2) expected.row(1).segment(2, 3) << TestType(0.125), TestType(0.375), TestType(0.5);
+    if (begin == 6) expected(1, 6) = 1;
+    Context context;
+    softmax_within<TestType>(context, X, 1, begin, end);
+    CHECK((X - expected).cwiseAbs().maxCoeff() <= 4 * std::numeric_limits<TestType>::epsilon());
+    CHECK(framed.frame_intact());
+  }
+}
+
 TEMPLATE_TEST_CASE("columns are added row by row in order, so that sums are the same bit for bit", "[unit]", float,
                    double) {
   using T = TestType;

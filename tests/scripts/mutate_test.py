@@ -274,9 +274,10 @@ class Covering(unittest.TestCase):
         for test, _ in self.nearest("harness/linalg/products.cpp", 2):
             self.assertIn('#include "harness/linalg/products.hpp"', self.tests.texts[self.tests.files[test]])
 
-    def test_a_method_is_covered_by_what_goes_over_all_methods(self) -> None:
-        agrees = "every method agrees with its transcription, at moderate logits and at logits of 50"
-        self.assertIn((agrees, "uniform"), self.nearest("approximations/baselines/uniform.cpp", 20))
+    def test_a_method_is_covered_by_what_goes_over_all_methods_and_its_second_paths_first(self) -> None:
+        nearest = self.nearest("approximations/baselines/uniform.cpp", 40)
+        self.assertIn(("kernel, rows and factors are second paths to what attend computes", "uniform"), nearest[:6])
+        self.assertIn(("claim padding: padded keys and values change no bit", "uniform"), nearest)
 
     def test_a_file_is_reached_over_others(self) -> None:
         self.assertIn(("export_test.cpp", ""), self.nearest("harness/cli/export.cpp", 3))

@@ -116,6 +116,9 @@ TEST_CASE("a member keeps its turns, and its pairs where softmax had as many", "
   OneCell one;
   const Timing timing{.make = counted, .record = [](const Task&, const Member& member, Recorder& recorder) {
                         recorder.scalar("peak", "1", member.rates.fma_peak);
+                        std::vector<double> rates;
+                        for (const Rates& now : member.arithmetic) rates.push_back(now.fma_peak);
+                        recorder.array("rates", "1", {std::ssize(rates)}, rates);
                       }};
   TimedMember member(timing, one.task);
   CHECK_FALSE(member.has_peer());
@@ -131,6 +134,8 @@ TEST_CASE("a member keeps its turns, and its pairs where softmax had as many", "
   CHECK(metrics["load"] == std::vector<double>(5, 0.125));
   CHECK(metrics["session"] == std::vector<double>{17});
   CHECK(metrics["peak"] == std::vector<double>{7});
+  CHECK(metrics["rates"].size() == 5);  // measured after each turn, for the roofline of its moment
+  CHECK(std::ranges::all_of(metrics["rates"], [](double rate) { return rate > 0; }));
   // One call finds the length of a turn, and where the peak of the memory can be had one finds that.
   const double untimed = metrics.contains("peak_bytes") ? 2 : 1;
   CHECK(metrics["calls"][0] >= 5 * metrics["iterations"][0] + untimed);
