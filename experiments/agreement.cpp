@@ -9,7 +9,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::agreement_experiment {
 namespace {
 
 Params other_method(const Params& experiment) { return experiment.all_nested("with").front(); }
@@ -105,4 +105,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::agreement_experiment

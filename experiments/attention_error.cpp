@@ -12,7 +12,7 @@
 #include "harness/statistics/moments.hpp"
 #include "harness/theory/delta_method.hpp"
 
-namespace attnbench {
+namespace attnbench::attention_error_experiment {
 namespace {
 
 std::span<const double> row(const Matrix<double>& A, Index i) {
@@ -236,4 +236,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::attention_error_experiment

@@ -4,7 +4,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::attention_map_experiment {
 namespace {
 
 // A page cannot show an image of more tokens, and every replicate would store megabytes.
@@ -48,4 +48,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::attention_map_experiment

@@ -9,7 +9,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/statistics/moments.hpp"
 
-namespace attnbench {
+namespace attnbench::coarse_weights_experiment {
 namespace {
 
 void measure(const Task& task, Recorder& record) {
@@ -60,4 +60,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::coarse_weights_experiment

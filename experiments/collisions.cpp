@@ -9,7 +9,7 @@
 
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::collisions_experiment {
 namespace {
 
 double angle(const Matrix<double>& two) {
@@ -85,4 +85,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::collisions_experiment

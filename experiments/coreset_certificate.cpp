@@ -13,7 +13,7 @@
 #include "harness/linalg/pivoted_cholesky.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::coreset_certificate_experiment {
 namespace {
 
 constexpr double least_residual = 1e-10;  // in the bound: below it rounding decides
@@ -107,4 +107,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::coreset_certificate_experiment

@@ -12,7 +12,7 @@
 #include "harness/statistics/intervals.hpp"
 #include "harness/timing/turns.hpp"
 
-namespace attnbench {
+namespace attnbench::decode_experiment {
 namespace {
 
 // A turn of more than one step begins with untimed steps, because the turns of other methods have evicted its data
@@ -287,4 +287,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::decode_experiment

@@ -10,7 +10,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/statistics/moments.hpp"
 
-namespace attnbench {
+namespace attnbench::denominator_coverage_experiment {
 namespace {
 
 // log sum_j exp(q.k_j) over the first `seen` keys.
@@ -76,4 +76,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::denominator_coverage_experiment

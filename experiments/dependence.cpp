@@ -3,7 +3,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
-namespace attnbench {
+namespace attnbench::dependence_experiment {
 namespace {
 
 void measure(const Task& task, Recorder& record) {
@@ -41,4 +41,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::dependence_experiment

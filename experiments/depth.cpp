@@ -20,7 +20,7 @@
 #include "harness/measures/collapse.hpp"
 #include "harness/measures/spectrum.hpp"
 
-namespace attnbench {
+namespace attnbench::depth_experiment {
 namespace {
 
 constexpr Index largest_dense = 4096;
@@ -157,4 +157,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::depth_experiment

@@ -11,7 +11,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/statistics/moments.hpp"
 
-namespace attnbench {
+namespace attnbench::distance_penalty_experiment {
 namespace {
 
 const Params& with_slope(const Cell& cell) { return cell.method.has("slope") ? cell.method : cell.input; }
@@ -76,4 +76,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::distance_penalty_experiment

@@ -13,7 +13,7 @@
 #include "harness/statistics/moments.hpp"
 #include "harness/statistics/rank_correlation.hpp"
 
-namespace attnbench {
+namespace attnbench::dropped_keys_experiment {
 namespace {
 
 // One row split into its kept keys and the others.
@@ -111,4 +111,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::dropped_keys_experiment

@@ -8,7 +8,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
-namespace attnbench {
+namespace attnbench::fourier_twice_experiment {
 namespace {
 
 using Complex = Eigen::MatrixXcd;
@@ -74,4 +74,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::fourier_twice_experiment

@@ -13,7 +13,7 @@
 #include "harness/statistics/moments.hpp"
 #include "harness/statistics/rank_correlation.hpp"
 
-namespace attnbench {
+namespace attnbench::gaussian_queries_experiment {
 namespace {
 
 void check_cell(const Cell& cell) {
@@ -87,4 +87,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gaussian_queries_experiment

@@ -4,7 +4,7 @@
 
 #include "experiments/loss_gradients.hpp"
 
-namespace attnbench {
+namespace attnbench::gradient_rounding_experiment {
 namespace {
 
 void refuse_double(const Cell& cell) {
@@ -41,4 +41,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gradient_rounding_experiment

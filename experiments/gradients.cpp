@@ -10,7 +10,7 @@
 
 #include "experiments/loss_gradients.hpp"
 
-namespace attnbench {
+namespace attnbench::gradients_experiment {
 namespace {
 
 Matrix<double> elu_plus_one(const Matrix<double>& X) {
@@ -158,4 +158,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gradients_experiment

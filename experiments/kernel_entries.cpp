@@ -5,7 +5,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::kernel_entries_experiment {
 namespace {
 
 constexpr Index rows_at_once = 256;
@@ -56,4 +56,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::kernel_entries_experiment

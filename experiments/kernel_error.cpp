@@ -11,7 +11,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/statistics/intervals.hpp"
 
-namespace attnbench {
+namespace attnbench::kernel_error_experiment {
 namespace {
 
 // Draw t belongs to batch t mod 64 for any number of draws, so that intervals and tails can be computed from batches.
@@ -325,4 +325,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::kernel_error_experiment

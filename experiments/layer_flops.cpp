@@ -5,7 +5,7 @@
 // attention all the rest from n = 6 D on.
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::layer_flops_experiment {
 namespace {
 
 void measure(const Task& task, Recorder& record) {
@@ -44,4 +44,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::layer_flops_experiment

@@ -12,7 +12,7 @@
 #include "harness/statistics/moments.hpp"
 #include "harness/statistics/rank_correlation.hpp"
 
-namespace attnbench {
+namespace attnbench::logit_bounds_experiment {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -103,4 +103,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::logit_bounds_experiment

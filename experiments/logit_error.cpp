@@ -9,7 +9,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/statistics/moments.hpp"
 
-namespace attnbench {
+namespace attnbench::logit_error_experiment {
 namespace {
 
 void measure(const Task& task, Recorder& record) {
@@ -55,4 +55,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::logit_error_experiment

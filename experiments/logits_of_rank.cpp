@@ -9,7 +9,7 @@
 #include "harness/inputs/key_directions.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::logits_of_rank_experiment {
 namespace {
 
 void check_cell(const Cell& cell) {
@@ -55,4 +55,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::logits_of_rank_experiment

@@ -7,7 +7,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/experiment/experiment.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_bounds_experiment {
 namespace {
 
 void refuse_other_methods(const Cell& cell) {
@@ -57,4 +57,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_bounds_experiment

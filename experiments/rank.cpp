@@ -14,7 +14,7 @@
 #include "harness/measures/factored_spectrum.hpp"
 #include "harness/measures/linear_map.hpp"
 
-namespace attnbench {
+namespace attnbench::rank_experiment {
 namespace {
 
 constexpr Index largest_dense = 4096, always_dense = 1024;
@@ -239,4 +239,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::rank_experiment

@@ -13,7 +13,7 @@
 #include "harness/statistics/moments.hpp"
 #include "harness/theory/sampling_law.hpp"
 
-namespace attnbench {
+namespace attnbench::sampling_error_experiment {
 namespace {
 
 // Draw t belongs to batch t mod 32 for any number of threads.
@@ -160,4 +160,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sampling_error_experiment

@@ -15,7 +15,7 @@
 #include "harness/measures/attention_matrix.hpp"
 #include "harness/statistics/moments.hpp"
 
-namespace attnbench {
+namespace attnbench::sparsity_experiment {
 namespace {
 
 constexpr Index block_bytes = 4 << 20, largest_dense = 4096;
@@ -185,4 +185,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sparsity_experiment

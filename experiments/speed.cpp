@@ -11,7 +11,7 @@
 #include "harness/timing/peer.hpp"
 #include "harness/timing/roofline.hpp"
 
-namespace attnbench {
+namespace attnbench::speed_experiment {
 namespace {
 
 class OneCall : public TimedCall {
@@ -160,4 +160,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::speed_experiment

@@ -7,7 +7,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::tilted_softmax_experiment {
 namespace {
 
 Matrix<double> tilted_softmax(const Task& task, const HeadData<double>& head) {
@@ -53,4 +53,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::tilted_softmax_experiment

@@ -10,7 +10,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/inputs/captured_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::trained_experiment {
 
 namespace {
 
@@ -52,4 +52,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::trained_experiment

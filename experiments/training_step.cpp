@@ -12,7 +12,7 @@
 #include "harness/timing/roofline.hpp"
 #include "harness/timing/turns.hpp"
 
-namespace attnbench {
+namespace attnbench::training_step_experiment {
 namespace {
 
 double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
@@ -185,4 +185,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::training_step_experiment

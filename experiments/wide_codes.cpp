@@ -7,7 +7,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/measures/attention_matrix.hpp"
 
-namespace attnbench {
+namespace attnbench::wide_codes_experiment {
 namespace {
 
 void refuse_what_is_not_exact(const Cell& cell) {
@@ -58,4 +58,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::wide_codes_experiment

@@ -5,7 +5,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::wider_keys_experiment {
 namespace {
 
 void refuse_what_has_other_features(const Cell& cell) {
@@ -55,4 +55,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::wider_keys_experiment

@@ -3,7 +3,7 @@
 // has no effect under any map, except for rounding.
 #include "experiments/loss_gradients.hpp"
 
-namespace attnbench {
+namespace attnbench::zero_gradients_experiment {
 namespace {
 
 struct Count {
@@ -51,4 +51,4 @@ const bool registered = add(ExperimentEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::zero_gradients_experiment

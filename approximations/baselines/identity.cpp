@@ -3,7 +3,7 @@
 // A row that sees no key at its own position is 0.
 #include "harness/core/approximation.hpp"
 
-namespace attnbench {
+namespace attnbench::identity_method {
 namespace {
 
 template <class T>
@@ -81,4 +81,4 @@ const bool registered = add(method<Identity>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::identity_method

@@ -4,7 +4,7 @@
 #include "harness/core/approximation.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::uniform_method {
 namespace {
 
 // The sum of the values so far.
@@ -84,4 +84,4 @@ const bool registered = add(method<Uniform>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::uniform_method

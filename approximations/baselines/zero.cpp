@@ -2,7 +2,7 @@
 //   A = 0
 #include "harness/core/approximation.hpp"
 
-namespace attnbench {
+namespace attnbench::zero_method {
 namespace {
 
 template <class T>
@@ -30,4 +30,4 @@ const bool registered = add(method<Zero>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::zero_method

@@ -10,7 +10,7 @@
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::clustered_method {
 namespace {
 
 template <class T>
@@ -88,4 +88,4 @@ const bool registered = add(method<Clustered>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::clustered_method

@@ -10,7 +10,7 @@
 #include "approximations/clusters/query_groups.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::improved_clustered_method {
 namespace {
 
 constexpr Index group_block = 32;   // rows of A^c that one thread holds at a time
@@ -155,4 +155,4 @@ const bool registered = add(method<ImprovedClustered>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::improved_clustered_method

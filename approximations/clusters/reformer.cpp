@@ -23,7 +23,7 @@
 #include "harness/linalg/rounding.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::reformer_method {
 namespace {
 
 constexpr Index segments_block = 8;  // segments in one thread's block
@@ -278,4 +278,4 @@ const bool registered = add(method<Reformer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::reformer_method

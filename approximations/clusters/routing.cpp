@@ -19,7 +19,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::routing_method {
 namespace {
 
 void make_unit(Matrix<double>& X) {
@@ -195,4 +195,4 @@ const bool registered = add(method<Routing>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::routing_method

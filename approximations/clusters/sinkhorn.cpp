@@ -19,7 +19,7 @@
 #include "approximations/clusters/clusters.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::sinkhorn_method {
 namespace {
 
 constexpr Index query_block = 64;
@@ -252,4 +252,4 @@ const bool registered = add(method<Sinkhorn>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sinkhorn_method

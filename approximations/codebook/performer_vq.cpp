@@ -13,7 +13,7 @@
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_vq_method {
 namespace {
 
 bool over_codes(const Params& params) { return params.text("form") == "softmax-over-codes"; }
@@ -78,4 +78,4 @@ const bool registered = add(method<PerformerVq>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_vq_method

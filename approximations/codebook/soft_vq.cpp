@@ -10,7 +10,7 @@
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"
 
-namespace attnbench {
+namespace attnbench::soft_vq_method {
 namespace {
 
 // The codes that have keys, with their counts: a code without keys has weight 0.
@@ -90,4 +90,4 @@ const bool registered = add(method<SoftVectorQuantised>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::soft_vq_method

@@ -14,7 +14,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::vq_method {
 namespace {
 
 constexpr Index causal_chunk = 64;
@@ -173,4 +173,4 @@ const bool registered = add(method<VectorQuantised>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::vq_method

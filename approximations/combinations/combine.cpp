@@ -19,7 +19,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/vector.hpp"
 
-namespace attnbench {
+namespace attnbench::combine_method {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -346,4 +346,4 @@ const bool registered = add(method<Combine>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::combine_method

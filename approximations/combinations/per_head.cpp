@@ -7,7 +7,7 @@
 
 #include "harness/core/approximation.hpp"
 
-namespace attnbench {
+namespace attnbench::per_head_method {
 namespace {
 
 template <class T>
@@ -94,4 +94,4 @@ const bool registered = add(MethodEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::per_head_method

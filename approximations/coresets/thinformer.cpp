@@ -28,7 +28,7 @@
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::thinformer_method {
 namespace {
 
 // c 2^rounds keys that become c.
@@ -283,4 +283,4 @@ const bool registered = add(method<Thinformer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::thinformer_method

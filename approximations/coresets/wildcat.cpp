@@ -28,7 +28,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/pivoted_cholesky.hpp"
 
-namespace attnbench {
+namespace attnbench::wildcat_method {
 namespace {
 
 constexpr double tau_scale = 3.94582;  // rho^2 of the paper's temperature
@@ -346,4 +346,4 @@ const bool registered = add(method<WildCat>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::wildcat_method

@@ -6,7 +6,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::accumulated_score {
 namespace {
 
 constexpr Index block = 64;  // rows at once, so that memory does not grow with their number
@@ -47,4 +47,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::accumulated_score

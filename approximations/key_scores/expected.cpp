@@ -6,7 +6,7 @@
 #include "harness/core/key_score.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::expected_score {
 namespace {
 
 const bool registered = add(KeyScoreEntry{
@@ -48,4 +48,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::expected_score

@@ -1,7 +1,7 @@
 // Keys that point away from the mean direction of keys. Park et al. 2025, arXiv:2504.15364.
 #include "harness/core/key_score.hpp"
 
-namespace attnbench {
+namespace attnbench::keydiff_score {
 namespace {
 
 Eigen::RowVectorXd unit(const In<double>& K, Index j) {
@@ -27,4 +27,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::keydiff_score

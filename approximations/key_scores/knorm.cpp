@@ -1,7 +1,7 @@
 // Keys of small norm get most weight. Devoto et al. 2024, arXiv:2406.11430.
 #include "harness/core/key_score.hpp"
 
-namespace attnbench {
+namespace attnbench::knorm_score {
 namespace {
 
 const bool registered = add(KeyScoreEntry{
@@ -19,4 +19,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::knorm_score

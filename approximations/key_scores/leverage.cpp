@@ -3,7 +3,7 @@
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::leverage_score {
 namespace {
 
 constexpr double ridge = 0.01;  // of keys that are not scaled by d^-1/4
@@ -41,4 +41,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::leverage_score

@@ -2,7 +2,7 @@
 #include "harness/core/key_score.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
-namespace attnbench {
+namespace attnbench::random_score {
 namespace {
 
 const bool registered = add(KeyScoreEntry{
@@ -23,4 +23,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::random_score

@@ -2,7 +2,7 @@
 // arXiv:2404.14469. As in the authors' code, neighbours beyond the ends count as 0.
 #include "approximations/key_scores/last_queries.hpp"
 
-namespace attnbench {
+namespace attnbench::snapkv_score {
 namespace {
 
 const bool registered = add(KeyScoreEntry{
@@ -31,4 +31,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::snapkv_score

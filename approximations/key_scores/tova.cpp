@@ -1,7 +1,7 @@
 // The softmax weight of the last query. Oren et al. 2024, arXiv:2401.06104.
 #include "approximations/key_scores/last_queries.hpp"
 
-namespace attnbench {
+namespace attnbench::tova_score {
 namespace {
 
 const bool registered = add(KeyScoreEntry{
@@ -21,4 +21,4 @@ const bool registered = add(KeyScoreEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::tova_score

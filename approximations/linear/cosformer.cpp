@@ -10,7 +10,7 @@
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"
 
-namespace attnbench {
+namespace attnbench::cosformer_method {
 namespace {
 
 template <class T>
@@ -94,4 +94,4 @@ const bool registered = add(method<CosFormer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::cosformer_method

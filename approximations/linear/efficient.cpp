@@ -12,7 +12,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::efficient_method {
 namespace {
 
 constexpr Index query_block = 256;
@@ -133,4 +133,4 @@ const bool registered = add(method<Efficient>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::efficient_method

@@ -7,7 +7,7 @@
 #include "approximations/linear/linear_attention.hpp"
 #include "approximations/linear/linear_cost.hpp"
 
-namespace attnbench {
+namespace attnbench::linear_method {
 namespace {
 
 // Applies a map to the unscaled q and k, which are d^1/4 times the scaled ones.
@@ -96,4 +96,4 @@ const bool registered = add(method<Linear>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::linear_method

@@ -6,7 +6,7 @@
 #include "approximations/linear/linear_cost.hpp"
 #include "approximations/linear/moved_inputs.hpp"
 
-namespace attnbench {
+namespace attnbench::performer_method {
 namespace {
 
 template <class T>
@@ -58,4 +58,4 @@ const bool registered = add(method<Performer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::performer_method

@@ -7,7 +7,7 @@
 #include "approximations/linear/linear_cost.hpp"
 #include "approximations/linear/symmetric_products.hpp"
 
-namespace attnbench {
+namespace attnbench::polynomial_method {
 namespace {
 
 Index features_of(Index degree, Index d) { return degree == 1 ? d : symmetric_product_count(d); }
@@ -83,4 +83,4 @@ const bool registered = add(method<Polynomial>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::polynomial_method

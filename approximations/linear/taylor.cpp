@@ -9,7 +9,7 @@
 #include "approximations/linear/linear_cost.hpp"
 #include "approximations/linear/symmetric_products.hpp"
 
-namespace attnbench {
+namespace attnbench::taylor_method {
 namespace {
 
 Index features_of(Index order, Index d) { return order == 1 ? 1 + d : 1 + d + symmetric_product_count(d); }
@@ -102,4 +102,4 @@ const bool registered = add(method<Taylor>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::taylor_method

@@ -16,7 +16,7 @@
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::linformer_method {
 namespace {
 
 constexpr Index projected_block = 64;  // rows of E in one thread's block
@@ -157,4 +157,4 @@ const bool registered = add(method<Linformer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::linformer_method

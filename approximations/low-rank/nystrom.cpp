@@ -19,7 +19,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::nystrom_method {
 namespace {
 
 constexpr Index query_block = 256;
@@ -220,4 +220,4 @@ const bool registered = add(method<Nystrom>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::nystrom_method

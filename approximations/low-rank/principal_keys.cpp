@@ -11,7 +11,7 @@
 #include "harness/linalg/factorisations.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::principal_keys_method {
 namespace {
 
 // A QR decomposition of n x d and the SVD of its triangle (Golub and Van Loan 2013, section 8.6).
@@ -116,4 +116,4 @@ const bool registered = add(method<PrincipalKeys>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::principal_keys_method

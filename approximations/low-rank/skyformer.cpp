@@ -36,7 +36,7 @@
 #include "harness/linalg/pivoted_cholesky.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::skyformer_method {
 namespace {
 
 constexpr Index query_block = 256;
@@ -367,4 +367,4 @@ const bool registered = add(method<Skyformer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::skyformer_method

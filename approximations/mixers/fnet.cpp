@@ -13,7 +13,7 @@
 #include "approximations/mixers/fourier.hpp"
 #include "harness/core/approximation.hpp"
 
-namespace attnbench {
+namespace attnbench::fnet_method {
 namespace {
 
 template <class T>
@@ -82,4 +82,4 @@ const bool registered = add(method<FNet>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::fnet_method

@@ -14,7 +14,7 @@
 #include "approximations/mixers/positions.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::gmlp_method {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -119,4 +119,4 @@ const bool registered = add(method<SpatialGating>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gmlp_method

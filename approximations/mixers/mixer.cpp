@@ -14,7 +14,7 @@
 #include "approximations/mixers/positions.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::mixer_method {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -147,4 +147,4 @@ const bool registered = add(method<MlpMixer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::mixer_method

@@ -8,7 +8,7 @@
 #include "approximations/mixers/synthetic_logits.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::synthesizer_method {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -94,4 +94,4 @@ const bool registered = add(method<Synthesizer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::synthesizer_method

@@ -13,7 +13,7 @@
 #include "approximations/quantised/estimated_keys.hpp"
 #include "approximations/quantised/sign_estimates.hpp"
 
-namespace attnbench {
+namespace attnbench::qjl_method {
 namespace {
 
 // m rows of independent Haar matrices times sqrt(d). A row and its negative give the same estimate, so that the sign
@@ -106,4 +106,4 @@ const bool registered = add(method<Qjl>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::qjl_method

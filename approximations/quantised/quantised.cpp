@@ -24,7 +24,7 @@
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/core/approximation.hpp"
 
-namespace attnbench {
+namespace attnbench::quantised_method {
 namespace {
 
 enum class Granularity { tensor, token, channel, block };
@@ -364,4 +364,4 @@ const bool registered = add(method<Quantised>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::quantised_method

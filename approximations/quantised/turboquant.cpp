@@ -13,7 +13,7 @@
 #include "approximations/quantised/lloyd_max.hpp"
 #include "approximations/quantised/sign_estimates.hpp"
 
-namespace attnbench {
+namespace attnbench::turboquant_method {
 namespace {
 
 template <class T>
@@ -89,4 +89,4 @@ const bool registered = add(method<TurboQuant>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::turboquant_method

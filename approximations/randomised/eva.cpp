@@ -24,7 +24,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::eva_method {
 namespace {
 
 constexpr Index row_block_size = 64;
@@ -289,4 +289,4 @@ const bool registered = add(method<Eva>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::eva_method

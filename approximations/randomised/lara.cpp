@@ -29,7 +29,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::lara_method {
 namespace {
 
 constexpr Index query_block = 256;
@@ -292,4 +292,4 @@ const bool registered = add(MethodEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::lara_method

@@ -17,7 +17,7 @@
 #include "harness/linalg/rows.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
-namespace attnbench {
+namespace attnbench::randomised_method {
 namespace {
 
 // Rows whose draws share one product.
@@ -152,4 +152,4 @@ const bool registered = add(method<Randomised>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::randomised_method

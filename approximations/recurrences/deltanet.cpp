@@ -6,7 +6,7 @@
 // that is one of them gets its value exactly.
 #include "approximations/recurrences/recurrence.hpp"
 
-namespace attnbench {
+namespace attnbench::deltanet_method {
 namespace {
 
 template <class T>
@@ -56,4 +56,4 @@ const bool registered = add(method<DeltaNet>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::deltanet_method

@@ -4,7 +4,7 @@
 // alpha = 1 is deltanet.
 #include "approximations/recurrences/recurrence.hpp"
 
-namespace attnbench {
+namespace attnbench::gated_deltanet_method {
 namespace {
 
 template <class T>
@@ -53,4 +53,4 @@ const bool registered = add(method<GatedDeltaNet>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gated_deltanet_method

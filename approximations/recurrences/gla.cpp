@@ -6,7 +6,7 @@
 
 #include "approximations/recurrences/recurrence.hpp"
 
-namespace attnbench {
+namespace attnbench::gla_method {
 namespace {
 
 constexpr double temperature = 16;
@@ -70,4 +70,4 @@ const bool registered = add(method<Gla>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gla_method

@@ -12,7 +12,7 @@
 #include "approximations/recurrences/reading_rows.hpp"
 #include "approximations/recurrences/recurrence.hpp"
 
-namespace attnbench {
+namespace attnbench::log_linear_method {
 namespace {
 
 constexpr Index levels = 64;  // of any number of tokens: more tokens draw no other weights
@@ -162,4 +162,4 @@ const bool registered = add(method<LogLinear>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::log_linear_method

@@ -7,7 +7,7 @@
 
 #include "approximations/recurrences/recurrence.hpp"
 
-namespace attnbench {
+namespace attnbench::mamba2_method {
 namespace {
 
 constexpr double bias = 3;
@@ -57,4 +57,4 @@ const bool registered = add(method<Mamba2>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::mamba2_method

@@ -10,7 +10,7 @@
 #include "approximations/recurrences/recurrence.hpp"
 #include "harness/linalg/factorisations.hpp"
 
-namespace attnbench {
+namespace attnbench::mesanet_method {
 namespace {
 
 class Regression {
@@ -147,4 +147,4 @@ const bool registered = add(method<MesaNet>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::mesanet_method

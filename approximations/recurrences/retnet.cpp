@@ -9,7 +9,7 @@
 
 #include "approximations/recurrences/recurrence.hpp"
 
-namespace attnbench {
+namespace attnbench::retnet_method {
 namespace {
 
 template <class T>
@@ -52,4 +52,4 @@ const bool registered = add(method<RetNet>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::retnet_method

@@ -17,7 +17,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::mra_method {
 namespace {
 
 struct Block {
@@ -267,4 +267,4 @@ const bool registered = add(method<Mra>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::mra_method

@@ -21,7 +21,7 @@
 #include "harness/linalg/rows.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
-namespace attnbench {
+namespace attnbench::multipole_method {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -233,4 +233,4 @@ const bool registered = add(method<Multipole>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::multipole_method

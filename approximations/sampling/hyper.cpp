@@ -9,7 +9,7 @@
 // them twice; its CPU path does.
 #include "approximations/sampling/hashed_blocks.hpp"
 
-namespace attnbench {
+namespace attnbench::hyper_method {
 namespace {
 
 template <class T>
@@ -96,4 +96,4 @@ const bool registered = add(method<Hyper>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::hyper_method

@@ -11,7 +11,7 @@
 #include "approximations/sampling/hashed_blocks.hpp"
 #include "harness/linalg/lapack.hpp"
 
-namespace attnbench {
+namespace attnbench::kdeformer_method {
 namespace {
 
 // sum_j v_j v_j^T over blocks of rows, dv x dv, for V / scale.
@@ -146,4 +146,4 @@ const bool registered = add(method<KdeFormer>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::kdeformer_method

@@ -19,7 +19,7 @@
 #include "approximations/sparse/gathered_softmax.hpp"
 #include "harness/core/estimates.hpp"
 
-namespace attnbench {
+namespace attnbench::magicpig_method {
 namespace {
 
 // The keys of each pattern of signs, ascending, in one table after another.
@@ -350,4 +350,4 @@ const bool registered = add(method<MagicPig>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::magicpig_method

@@ -23,7 +23,7 @@
 #include "harness/core/estimates.hpp"
 #include "harness/random/uniform_numbers.hpp"
 
-namespace attnbench {
+namespace attnbench::sampled_method {
 namespace {
 
 using Draws = SamplingLaw::Draws;
@@ -307,4 +307,4 @@ const bool registered = add(method<Sampled>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sampled_method

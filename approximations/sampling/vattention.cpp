@@ -22,7 +22,7 @@
 #include "harness/random/uniform_numbers.hpp"
 #include "harness/theory/special_functions.hpp"
 
-namespace attnbench {
+namespace attnbench::vattention_method {
 namespace {
 
 constexpr Index block_rows = 16;
@@ -318,4 +318,4 @@ const bool registered = add(method<VAttention>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::vattention_method

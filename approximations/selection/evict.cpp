@@ -24,7 +24,7 @@
 #include "harness/core/key_score.hpp"
 #include "harness/core/shared_budget.hpp"
 
-namespace attnbench {
+namespace attnbench::evict_method {
 namespace {
 
 const KeyScoreEntry& score_of(const Params& params) { return find<KeyScoreEntry>(params.text("score")); }
@@ -492,4 +492,4 @@ const bool registered = add(method<Evict>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::evict_method

@@ -7,7 +7,7 @@
 #include "approximations/selection/chosen_keys.hpp"
 #include "harness/linalg/factorisations.hpp"
 
-namespace attnbench {
+namespace attnbench::loki_method {
 namespace {
 
 // The r leading principal components of X (n x d), r x d, as rows. Largest variance first.
@@ -120,4 +120,4 @@ const bool registered = add(method<Loki>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::loki_method

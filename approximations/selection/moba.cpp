@@ -6,7 +6,7 @@
 // paper trains models with this gate; here it is an approximation of softmax attention of the given q, k and v.
 #include "approximations/selection/pages.hpp"
 
-namespace attnbench {
+namespace attnbench::moba_method {
 namespace {
 
 template <class T>
@@ -55,4 +55,4 @@ const bool registered = add(method<MoBA>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::moba_method

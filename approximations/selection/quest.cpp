@@ -9,7 +9,7 @@
 #include "approximations/selection/pages.hpp"
 #include "harness/core/bounds.hpp"
 
-namespace attnbench {
+namespace attnbench::quest_method {
 namespace {
 
 template <class T>
@@ -67,4 +67,4 @@ const bool registered = add(method<Quest>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::quest_method

@@ -12,7 +12,7 @@
 #include "approximations/selection/head_pattern.hpp"
 #include "approximations/selection/kept_blocks.hpp"
 
-namespace attnbench {
+namespace attnbench::sparge_method {
 namespace {
 
 struct Settings {
@@ -148,4 +148,4 @@ const bool registered = add(method<SpargeAttn>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sparge_method

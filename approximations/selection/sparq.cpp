@@ -14,7 +14,7 @@
 #include "approximations/selection/chosen_keys.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::sparq_method {
 namespace {
 
 constexpr Index summed_keys = 64;  // keys between two stored sums of values
@@ -216,4 +216,4 @@ const bool registered = add(method<SparQ>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sparq_method

@@ -13,7 +13,7 @@
 #include "harness/linalg/rows.hpp"
 #include "harness/theory/special_functions.hpp"
 
-namespace attnbench {
+namespace attnbench::top_p_method {
 namespace {
 
 template <class T>
@@ -113,4 +113,4 @@ const bool registered = add(method<TopP>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::top_p_method

@@ -14,7 +14,7 @@
 #include "approximations/selection/head_pattern.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::vertical_slash_method {
 namespace {
 
 // Columns, which all rows share, in tiles; the nearest diagonals, which neighbouring rows share, in lower ones; and
@@ -201,4 +201,4 @@ const bool registered = add(method<VerticalSlash>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::vertical_slash_method

@@ -12,7 +12,7 @@
 #include "approximations/selection/kept_blocks.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::xattention_method {
 namespace {
 
 struct Settings {
@@ -139,4 +139,4 @@ const bool registered = add(method<XAttention>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::xattention_method

@@ -10,7 +10,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::capped_method {
 namespace {
 
 template <class T>
@@ -98,4 +98,4 @@ const bool registered = add(method<Capped>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::capped_method

@@ -8,7 +8,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::rbf_method {
 namespace {
 
 template <class T>
@@ -96,4 +96,4 @@ const bool registered = add(method<Rbf>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::rbf_method

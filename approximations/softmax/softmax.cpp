@@ -9,7 +9,7 @@
 #include "approximations/softmax/tiled_softmax.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::softmax_method {
 namespace {
 
 template <class T>
@@ -129,4 +129,4 @@ const bool registered = add(method<Softmax>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::softmax_method

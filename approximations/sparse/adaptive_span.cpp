@@ -10,7 +10,7 @@
 #include "approximations/sparse/window.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::adaptive_span_method {
 namespace {
 
 template <class T>
@@ -103,4 +103,4 @@ const bool registered = add(method<AdaptiveSpan>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::adaptive_span_method

@@ -10,7 +10,7 @@
 #include "approximations/sparse/global_rows.hpp"
 #include "approximations/sparse/window.hpp"
 
-namespace attnbench {
+namespace attnbench::bigbird_method {
 namespace {
 
 Index block_of(Index position, Index size) {
@@ -103,4 +103,4 @@ const bool registered = add(sparse_method(
     [](const Draw& draw) { return std::make_shared<BigBird>(draw); }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::bigbird_method

@@ -5,7 +5,7 @@
 // s = 1 is softmax (blocks) or a window of 1 (lee); s >= n the identity.
 #include "approximations/sparse/sparse_softmax.hpp"
 
-namespace attnbench {
+namespace attnbench::dilated_method {
 namespace {
 
 class EveryStride final : public SparsePattern {
@@ -43,4 +43,4 @@ const bool registered = add(sparse_method(
     }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::dilated_method

@@ -17,7 +17,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::global_method {
 namespace {
 
 class InternalGlobal final : public SparsePattern {
@@ -174,4 +174,4 @@ MethodEntry entry() {
 const bool registered = add(entry());
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::global_method

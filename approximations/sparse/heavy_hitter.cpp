@@ -12,7 +12,7 @@
 
 #include "approximations/softmax/key_value_cache.hpp"
 
-namespace attnbench {
+namespace attnbench::heavy_hitter_method {
 namespace {
 
 template <class T>
@@ -146,4 +146,4 @@ const bool registered = add(method<HeavyHitter>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::heavy_hitter_method

@@ -4,7 +4,7 @@
 // window W is w = W/2. L1 distance to exact, a row: 2 (1 - p) with p the mass that exact attention gives the window.
 #include "approximations/sparse/window.hpp"
 
-namespace attnbench {
+namespace attnbench::local_method {
 namespace {
 
 const bool registered = add(sparse_method(
@@ -22,4 +22,4 @@ const bool registered = add(sparse_method(
     [](const Draw& draw) { return std::make_shared<Window>(0, draw.params.integer("window")); }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::local_method

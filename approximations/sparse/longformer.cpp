@@ -7,7 +7,7 @@
 #include "approximations/sparse/global_rows.hpp"
 #include "approximations/sparse/window.hpp"
 
-namespace attnbench {
+namespace attnbench::longformer_method {
 namespace {
 
 class Longformer final : public SparsePattern {
@@ -45,4 +45,4 @@ const bool registered = add(sparse_method(
     }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::longformer_method

@@ -4,7 +4,7 @@
 // that. s = 0 is local attention, w >= n - 1 exact. Unlike in the paper, positions do not move with the window.
 #include "approximations/sparse/window.hpp"
 
-namespace attnbench {
+namespace attnbench::sink_window_method {
 namespace {
 
 const bool registered = add(sparse_method(
@@ -26,4 +26,4 @@ const bool registered = add(sparse_method(
     }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sink_window_method

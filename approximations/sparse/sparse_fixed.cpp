@@ -5,7 +5,7 @@
 // part=summary, rows before the first summary are empty. c >= l is softmax.
 #include "approximations/sparse/sparse_softmax.hpp"
 
-namespace attnbench {
+namespace attnbench::sparse_fixed_method {
 namespace {
 
 class Fixed final : public SparsePattern {
@@ -66,4 +66,4 @@ const bool registered = add(sparse_method(
     }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sparse_fixed_method

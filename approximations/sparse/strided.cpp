@@ -5,7 +5,7 @@
 // one head with their union. nnz of the union: about n (2l + n / l); l near sqrt(n) balances the two.
 #include "approximations/sparse/window.hpp"
 
-namespace attnbench {
+namespace attnbench::strided_method {
 namespace {
 
 // Every l-th key; keys within the window are omitted if another part has them.
@@ -52,4 +52,4 @@ const bool registered = add(sparse_method(
     }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::strided_method

@@ -11,7 +11,7 @@
 #include "harness/linalg/gathered.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::top_k_method {
 namespace {
 
 constexpr Index block_rows = 64;
@@ -123,4 +123,4 @@ const bool registered = add(method<TopK>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::top_k_method

@@ -7,7 +7,7 @@
 // paper's terms of relative positions come with the input relative-positions, with drawn weights.
 #include "approximations/sparse/window.hpp"
 
-namespace attnbench {
+namespace attnbench::transformer_xl_method {
 namespace {
 
 class Segments final : public SparsePattern {
@@ -50,4 +50,4 @@ const bool registered = add(sparse_method(
     [](const Draw& draw) { return std::make_shared<Segments>(draw.params); }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::transformer_xl_method

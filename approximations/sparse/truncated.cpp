@@ -13,7 +13,7 @@
 #include "harness/linalg/per_row.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::truncated_method {
 namespace {
 
 const MethodEntry& entry_of(const Params& base) { return find<MethodEntry>(base.name()); }
@@ -193,4 +193,4 @@ const bool registered = add(method<Truncated>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::truncated_method

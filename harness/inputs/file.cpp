@@ -6,7 +6,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/inputs/captured_heads.hpp"
 
-namespace attnbench {
+namespace attnbench::file_input {
 
 namespace {
 
@@ -58,4 +58,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::file_input

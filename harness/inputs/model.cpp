@@ -26,7 +26,7 @@
 #include "harness/inputs/key_directions.hpp"
 #include "harness/inputs/last_read.hpp"
 
-namespace attnbench {
+namespace attnbench::model_input {
 
 namespace {
 
@@ -308,4 +308,4 @@ const bool masked_registered = add(entry_of(
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::model_input

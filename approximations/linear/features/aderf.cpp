@@ -3,7 +3,7 @@
 // which is OPRF on q' = q G, k' = k G^-T with a at its optimum there. methods.md A6.
 #include "approximations/linear/features/oprf.hpp"
 
-namespace attnbench {
+namespace attnbench::aderf_map {
 namespace {
 
 const bool registered = add(transformed_oprf<TransformKind::full>(
@@ -19,4 +19,4 @@ const bool registered = add(transformed_oprf<TransformKind::full>(
                   "2e-5, and it stays unbiased"}));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::aderf_map

@@ -6,7 +6,7 @@
 // weight.                                                                                           methods.md K7
 #include "harness/core/feature_map.hpp"
 
-namespace attnbench {
+namespace attnbench::dpfp_map {
 namespace {
 
 template <class T>
@@ -90,4 +90,4 @@ const bool registered = add(deterministic_map<Dpfp>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::dpfp_map

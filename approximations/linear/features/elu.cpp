@@ -4,7 +4,7 @@
 #include "approximations/linear/features/channelwise.hpp"
 #include "harness/linalg/exp.hpp"
 
-namespace attnbench {
+namespace attnbench::elu_map {
 namespace {
 
 template <class T>
@@ -38,4 +38,4 @@ const bool registered = add(channelwise_map<EluPlusOne>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::elu_map

@@ -6,7 +6,7 @@
 #include "approximations/linear/features/channelwise_kernel.hpp"
 #include "harness/core/feature_map.hpp"
 
-namespace attnbench {
+namespace attnbench::exp_map {
 namespace {
 
 template <class T>
@@ -47,4 +47,4 @@ const bool registered = add(deterministic_map<ExpFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::exp_map

@@ -8,7 +8,7 @@
 #include "harness/core/feature_map.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::exp_norm_map {
 namespace {
 
 template <class T>
@@ -57,4 +57,4 @@ const bool registered = add(deterministic_map<ExpNormFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::exp_norm_map

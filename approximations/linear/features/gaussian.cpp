@@ -5,7 +5,7 @@
 // sin(2 pi omega.x) with these omega estimates exp(-4 pi^2 |q-k|^2/2) instead.
 #include "approximations/linear/features/trigonometric_features.hpp"
 
-namespace attnbench {
+namespace attnbench::gaussian_map {
 namespace {
 
 template <class T>
@@ -29,4 +29,4 @@ const bool registered = add(feature_map<GaussianFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gaussian_map

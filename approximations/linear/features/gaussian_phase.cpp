@@ -10,7 +10,7 @@
 #include "harness/linalg/rows.hpp"
 #include "harness/theory/summand.hpp"
 
-namespace attnbench {
+namespace attnbench::gaussian_phase_map {
 namespace {
 
 Matrix<double> draw_phases(const Draw& draw, Index m) {
@@ -94,4 +94,4 @@ const bool registered = add(feature_map<PhaseFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gaussian_phase_map

@@ -16,7 +16,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/theory/summand.hpp"
 
-namespace attnbench {
+namespace attnbench::generalised_map {
 namespace {
 
 constexpr double pi = std::numbers::pi;
@@ -281,4 +281,4 @@ const bool cos_added = add_function<Cos>(
      .any_law = true});
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::generalised_map

@@ -14,7 +14,7 @@
 #include "harness/core/feature_map.hpp"
 #include "harness/linalg/rows.hpp"
 
-namespace attnbench {
+namespace attnbench::hedgehog_map {
 namespace {
 
 constexpr Index most_rows = 256;
@@ -148,4 +148,4 @@ const bool registered = add(deterministic_map<Hedgehog>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::hedgehog_map

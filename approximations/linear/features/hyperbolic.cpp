@@ -8,7 +8,7 @@
 #include "approximations/linear/features/exponential_features.hpp"
 #include "harness/theory/summand.hpp"
 
-namespace attnbench {
+namespace attnbench::hyperbolic_map {
 namespace {
 
 template <class T>
@@ -62,4 +62,4 @@ const bool registered = add(feature_map<HyperbolicFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::hyperbolic_map

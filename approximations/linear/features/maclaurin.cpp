@@ -14,7 +14,7 @@
 #include "approximations/linear/features/random_features.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::maclaurin_map {
 namespace {
 
 bool geometric(const Params& params) { return params.text("degrees") == "geometric"; }
@@ -193,4 +193,4 @@ const bool registered = add(feature_map<MaclaurinFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::maclaurin_map

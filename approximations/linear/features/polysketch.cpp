@@ -15,7 +15,7 @@
 #include "approximations/linear/symmetric_products.hpp"
 #include "harness/linalg/products.hpp"
 
-namespace attnbench {
+namespace attnbench::polysketch_map {
 namespace {
 
 // Sketches of one token are the nodes of a binary tree with degree/2 leaves. Row block c of `leaves` maps x to the c-th
@@ -213,4 +213,4 @@ const bool registered = add(feature_map<PolySketchFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::polysketch_map

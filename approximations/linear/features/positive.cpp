@@ -12,7 +12,7 @@
 #include "harness/linalg/rows.hpp"
 #include "harness/theory/summand.hpp"
 
-namespace attnbench {
+namespace attnbench::positive_map {
 namespace {
 
 // The variants of published libraries; the defaults give the method itself.
@@ -136,4 +136,4 @@ const bool registered = add(feature_map<PositiveFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::positive_map

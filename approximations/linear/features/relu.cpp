@@ -4,7 +4,7 @@
 // in different channels have weight 0: a row's normaliser may be 0.
 #include "approximations/linear/features/channelwise.hpp"
 
-namespace attnbench {
+namespace attnbench::relu_map {
 namespace {
 
 template <class T>
@@ -33,4 +33,4 @@ const bool registered = add(channelwise_map<PositivePart>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::relu_map

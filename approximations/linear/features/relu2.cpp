@@ -3,7 +3,7 @@
 // d features, sharper than relu's. As with relu, all features of a token, or the normaliser of a row, may be 0.
 #include "approximations/linear/features/channelwise.hpp"
 
-namespace attnbench {
+namespace attnbench::relu2_map {
 namespace {
 
 template <class T>
@@ -33,4 +33,4 @@ const bool registered = add(channelwise_map<SquaredPositivePart>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::relu2_map

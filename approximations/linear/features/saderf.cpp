@@ -4,7 +4,7 @@
 // methods.md A6.
 #include "approximations/linear/features/oprf.hpp"
 
-namespace attnbench {
+namespace attnbench::saderf_map {
 namespace {
 
 const bool registered = add(transformed_oprf<TransformKind::diagonal>(
@@ -19,4 +19,4 @@ const bool registered = add(transformed_oprf<TransformKind::diagonal>(
                   "the kernel stays unbiased"}));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::saderf_map

@@ -11,7 +11,7 @@
 #include "harness/linalg/products.hpp"
 #include "harness/theory/summand.hpp"
 
-namespace attnbench {
+namespace attnbench::sderf_map {
 namespace {
 
 struct Fit {
@@ -95,4 +95,4 @@ const bool registered = add(FeatureMapEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sderf_map

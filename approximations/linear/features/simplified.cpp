@@ -10,7 +10,7 @@
 #include "approximations/linear/features/exponential_features.hpp"
 #include "harness/theory/summand.hpp"
 
-namespace attnbench {
+namespace attnbench::simplified_map {
 namespace {
 
 bool key_norm(const Params& params) { return params.has("key_norm") && params.flag("key_norm"); }
@@ -69,4 +69,4 @@ const bool registered =
               {}));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::simplified_map

@@ -4,7 +4,7 @@
 #include "approximations/linear/features/softmax_halves.hpp"
 #include "harness/core/feature_map.hpp"
 
-namespace attnbench {
+namespace attnbench::softmax_map {
 namespace {
 
 template <class T>
@@ -61,4 +61,4 @@ const bool registered = add(deterministic_map<SoftmaxFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::softmax_map

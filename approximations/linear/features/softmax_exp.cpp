@@ -8,7 +8,7 @@
 #include "harness/core/feature_map.hpp"
 #include "harness/linalg/exp.hpp"
 
-namespace attnbench {
+namespace attnbench::softmax_exp_map {
 namespace {
 
 template <class T>
@@ -81,4 +81,4 @@ const bool registered = add(deterministic_map<SoftmaxExpFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::softmax_exp_map

@@ -13,7 +13,7 @@
 
 #include "approximations/linear/features/random_features.hpp"
 
-namespace attnbench {
+namespace attnbench::tensor_sketch_map {
 namespace {
 
 bool taylor(const Params& params) { return params.text("series") == "taylor"; }
@@ -223,4 +223,4 @@ const bool registered = add(feature_map<TensorSketchFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::tensor_sketch_map

@@ -5,7 +5,7 @@
 // 2m features of any sign: a row's normaliser may be zero or negative.
 #include "approximations/linear/features/trigonometric_features.hpp"
 
-namespace attnbench {
+namespace attnbench::trig_map {
 namespace {
 
 template <class T>
@@ -30,4 +30,4 @@ const bool registered = add(feature_map<TrigFeatures>({
 }));
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::trig_map

@@ -7,7 +7,7 @@
 #include "harness/core/projection.hpp"
 #include "harness/theory/normal_rows.hpp"
 
-namespace attnbench {
+namespace attnbench::antithetic_projection {
 namespace {
 
 Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
@@ -43,4 +43,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::antithetic_projection

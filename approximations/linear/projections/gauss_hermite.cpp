@@ -14,7 +14,7 @@
 
 #include "harness/core/projection.hpp"
 
-namespace attnbench {
+namespace attnbench::gauss_hermite_projection {
 namespace {
 
 struct Rule {
@@ -82,4 +82,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::gauss_hermite_projection

@@ -12,7 +12,7 @@
 #include "harness/theory/normal_rows.hpp"
 #include "harness/theory/special_functions.hpp"
 
-namespace attnbench {
+namespace attnbench::halton_projection {
 namespace {
 
 // The digits of i in base `base`, reversed behind the radix point.
@@ -69,4 +69,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::halton_projection

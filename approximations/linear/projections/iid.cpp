@@ -2,7 +2,7 @@
 #include "harness/core/projection.hpp"
 #include "harness/theory/normal_rows.hpp"
 
-namespace attnbench {
+namespace attnbench::iid_projection {
 namespace {
 
 Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
@@ -27,4 +27,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::iid_projection

@@ -13,7 +13,7 @@
 #include "approximations/linear/features/random_features.hpp"
 #include "approximations/linear/projections/sphere.hpp"
 
-namespace attnbench {
+namespace attnbench::moment_matched_projection {
 namespace {
 
 Matrix<double> draw_rows(const Draw& draw, Index m, Index d) {
@@ -72,4 +72,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::moment_matched_projection

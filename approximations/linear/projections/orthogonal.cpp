@@ -7,7 +7,7 @@
 #include "approximations/linear/projections/blocks.hpp"
 #include "harness/theory/normal_rows.hpp"
 
-namespace attnbench {
+namespace attnbench::orthogonal_projection {
 namespace {
 
 Matrix<double> draw_block(const Params& params, Generator& generator, Index d) {
@@ -60,4 +60,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::orthogonal_projection

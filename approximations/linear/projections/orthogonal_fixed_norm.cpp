@@ -7,7 +7,7 @@
 #include "approximations/linear/projections/blocks.hpp"
 #include "harness/theory/special_functions.hpp"
 
-namespace attnbench {
+namespace attnbench::orthogonal_fixed_norm_projection {
 namespace {
 
 EnsembleLaw law(const Params&, Index dimensions) {
@@ -48,4 +48,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::orthogonal_fixed_norm_projection

@@ -8,7 +8,7 @@
 #include "approximations/linear/projections/blocks.hpp"
 #include "harness/theory/normal_rows.hpp"
 
-namespace attnbench {
+namespace attnbench::simplex_projection {
 namespace {
 
 // At d = 1 there is one row and no angle: omega is chi_1 times a random sign.
@@ -63,4 +63,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::simplex_projection

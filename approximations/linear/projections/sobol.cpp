@@ -12,7 +12,7 @@
 #include "harness/theory/normal_rows.hpp"
 #include "harness/theory/special_functions.hpp"
 
-namespace attnbench {
+namespace attnbench::sobol_projection {
 namespace {
 
 constexpr Index table_dimensions = boost::random::default_sobol_table::max_dimension;
@@ -74,4 +74,4 @@ const bool registered = add(ProjectionEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sobol_projection

@@ -8,7 +8,7 @@
 
 #include "harness/inputs/laws/input_stream.hpp"
 
-namespace attnbench {
+namespace attnbench::ar1_law {
 
 namespace {
 
@@ -39,4 +39,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::ar1_law

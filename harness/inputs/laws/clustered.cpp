@@ -10,7 +10,7 @@
 
 #include "harness/inputs/laws/input_stream.hpp"
 
-namespace attnbench {
+namespace attnbench::clustered_law {
 
 namespace {
 
@@ -47,4 +47,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::clustered_law

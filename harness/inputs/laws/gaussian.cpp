@@ -7,7 +7,7 @@
 //   |A_i - 1/n| / |A_i| -> sqrt(1 - exp(-s_i^2)) error of the uniform average, relative, Euclidean norms
 #include "harness/inputs/laws/input_stream.hpp"
 
-namespace attnbench {
+namespace attnbench::gaussian_law {
 
 namespace {
 
@@ -34,4 +34,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::gaussian_law

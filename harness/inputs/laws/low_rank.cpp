@@ -9,7 +9,7 @@
 #include "harness/inputs/laws/input_stream.hpp"
 #include "harness/machine/memory_limit.hpp"
 
-namespace attnbench {
+namespace attnbench::low_rank_law {
 
 namespace {
 
@@ -49,4 +49,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::low_rank_law

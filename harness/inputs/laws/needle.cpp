@@ -10,7 +10,7 @@
 
 #include "harness/inputs/laws/input_stream.hpp"
 
-namespace attnbench {
+namespace attnbench::needle_law {
 
 namespace {
 
@@ -51,4 +51,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::needle_law

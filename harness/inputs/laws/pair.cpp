@@ -17,7 +17,7 @@
 
 #include "harness/inputs/laws/input_stream.hpp"
 
-namespace attnbench {
+namespace attnbench::pair_law {
 
 namespace {
 
@@ -85,4 +85,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::pair_law

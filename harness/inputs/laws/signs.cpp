@@ -9,7 +9,7 @@
 
 #include "harness/inputs/laws/input_stream.hpp"
 
-namespace attnbench {
+namespace attnbench::signs_law {
 
 namespace {
 
@@ -45,4 +45,4 @@ const bool registered = add(InputEntry{
 
 }  // namespace
 
-}  // namespace attnbench
+}  // namespace attnbench::signs_law

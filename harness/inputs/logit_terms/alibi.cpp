@@ -9,7 +9,7 @@
 
 #include "harness/inputs/logit_terms/inner_input.hpp"
 
-namespace attnbench {
+namespace attnbench::alibi_term {
 namespace {
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
@@ -46,4 +46,4 @@ const bool registered = add(InputEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::alibi_term

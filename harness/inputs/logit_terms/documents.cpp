@@ -6,7 +6,7 @@
 
 #include "harness/inputs/logit_terms/grouped_terms.hpp"
 
-namespace attnbench {
+namespace attnbench::documents_term {
 namespace {
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
@@ -41,4 +41,4 @@ const bool registered = add(InputEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::documents_term

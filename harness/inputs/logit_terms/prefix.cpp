@@ -4,7 +4,7 @@
 // each token is one.
 #include "harness/inputs/logit_terms/grouped_terms.hpp"
 
-namespace attnbench {
+namespace attnbench::prefix_term {
 namespace {
 
 HeadData<double> draw(const Params& params, const InputRequest& request) {
@@ -35,4 +35,4 @@ const bool registered = add(InputEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::prefix_term

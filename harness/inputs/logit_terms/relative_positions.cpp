@@ -11,7 +11,7 @@
 #include "harness/inputs/laws/input_stream.hpp"
 #include "harness/inputs/logit_terms/inner_input.hpp"
 
-namespace attnbench {
+namespace attnbench::relative_positions_term {
 namespace {
 
 // The frequency of the coordinates 2c and 2c + 1.
@@ -65,4 +65,4 @@ const bool registered = add(InputEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::relative_positions_term

@@ -5,7 +5,7 @@
 // product of one further coordinate; its own query is 0 beside that coordinate.
 #include "harness/inputs/logit_terms/inner_input.hpp"
 
-namespace attnbench {
+namespace attnbench::sink_logit_term {
 namespace {
 
 // The sink is a token, so it has a query if queries are tokens too: if there are as many of them as keys.
@@ -45,4 +45,4 @@ const bool registered = add(InputEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::sink_logit_term

@@ -13,7 +13,7 @@
 #include "harness/inputs/laws/input_stream.hpp"
 #include "harness/inputs/logit_terms/grouped_terms.hpp"
 
-namespace attnbench {
+namespace attnbench::t5_buckets_term {
 namespace {
 
 // Of one side with m buckets.
@@ -65,4 +65,4 @@ const bool registered = add(InputEntry{
 });
 
 }  // namespace
-}  // namespace attnbench
+}  // namespace attnbench::t5_buckets_term
