@@ -119,4 +119,23 @@ std::unique_ptr<Approximation<T>> make_approximation(const Draw& draw) {
 template std::unique_ptr<Approximation<float>> make_approximation<float>(const Draw&);
 template std::unique_ptr<Approximation<double>> make_approximation<double>(const Draw&);
 
+std::function<bool(const Params&)> never_fitted() {
+  return [](const Params&) { return false; };
+}
+
+TheoryOf no_theory() {
+  return [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
+}
+
+std::function<void(const Params&)> no_check() {
+  return [](const Params&) {};
+}
+
+std::function<std::vector<std::string>(const Params&, const Shape&)> no_caveats() {
+  return [](const Params&, const Shape&) { return std::vector<std::string>(); };
+}
+
+template class Registry<MethodEntry>;
+template bool add<MethodEntry>(MethodEntry&&, const char*);
+
 }  // namespace attnbench

@@ -189,6 +189,15 @@ using Transcription = std::function<Matrix<double>(const Draw& draw, const Appro
 template <class T>
 using MakeApproximation = std::function<std::unique_ptr<Approximation<T>>(const Draw&)>;
 
+// The defaults of an entry. They are functions because each file that registers a method would otherwise compile them
+// again: with Registry and add below a quarter of the time of a short method.
+using TheoryOf =
+    std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)>;
+std::function<bool(const Params&)> never_fitted();
+TheoryOf no_theory();
+std::function<void(const Params&)> no_check();
+std::function<std::vector<std::string>(const Params&, const Shape&)> no_caveats();
+
 struct MethodEntry {
   static constexpr const char* kind = "method";
   static constexpr const char* plural = "methods";
@@ -203,22 +212,22 @@ struct MethodEntry {
   std::function<Work(const Params&, const Shape&)> cost;  // analytic, of one attend (methods.md H)
   bool memory_assumed = false, cost_assumed = false;      // the author of a Python class gave none
   // Whether this spec learns from the calibration head.
-  std::function<bool(const Params&)> fitted = [](const Params&) { return false; };
+  std::function<bool(const Params&)> fitted = never_fitted();
   // The theory of the kernel estimate, when the spec learns from that head (null: the head is not known yet, and
   // everything that depends on it is left out). nullopt: no kernel is estimated, or no theory is known.
-  std::function<std::optional<KernelTheory>(const Params&, const Shape&, const Head<double>* calibration)> theory =
-      [](const Params&, const Shape&, const Head<double>*) { return std::optional<KernelTheory>(); };
+  TheoryOf theory = no_theory();
   // The inputs beside Q, K and V that attend reads by Head::needed.
   std::vector<Need> needs = {};
   // The second path that proves the formula (`check`). Empty: the method gives none.
   Transcription transcription = {};
   // Throws Misuse for values that contradict each other, before anything is drawn.
-  std::function<void(const Params&)> check = [](const Params&) {};
+  std::function<void(const Params&)> check = no_check();
   // Warnings for a user of this spec, such as padding, imbalance, or known harm.
-  std::function<std::vector<std::string>(const Params&, const Shape&)> caveats = [](const Params&, const Shape&) {
-    return std::vector<std::string>();
-  };
+  std::function<std::vector<std::string>(const Params&, const Shape&)> caveats = no_caveats();
 };
+
+extern template class Registry<MethodEntry>;
+extern template bool add<MethodEntry>(MethodEntry&&, const char*);
 
 // Throws Misuse unless attend of that spec divides the weights of its kernel by their row sums. `user`: the method that
 // mixes these weights with others.

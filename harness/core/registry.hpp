@@ -102,7 +102,7 @@ class Registry final : public Catalogue {
 };
 
 template <class Entry>
-bool add(Entry entry,
+bool add(Entry&& entry,
          const char* file = __builtin_FILE()) {  // std::source_location is not in clang 14 with libstdc++ 12
   return Registry<Entry>::instance().add(std::move(entry), {file});
 }
