@@ -13,6 +13,7 @@
 #include "harness/cli/specs.hpp"
 #include "harness/cli/terminal.hpp"
 #include "harness/machine/memory_limit.hpp"
+#include "harness/store/store.hpp"
 #include "harness/timing/turns.hpp"
 
 namespace attnbench::recommend_command {

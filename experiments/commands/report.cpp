@@ -15,6 +15,7 @@
 #include "harness/plugins/plugins.hpp"
 #include "harness/runner/run.hpp"
 #include "harness/store/citable.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench::report_command {
 namespace {

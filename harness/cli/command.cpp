@@ -10,6 +10,7 @@
 #include "harness/cli/terminal.hpp"
 #include "harness/plugins/plugins.hpp"
 #include "harness/store/environment.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "harness/core/registry.hpp"
-#include "harness/store/store.hpp"
 
 namespace attnbench {
+
+class Store;
 
 namespace options = boost::program_options;
 

@@ -7,6 +7,7 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/terminal.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench::export_command {
 namespace {

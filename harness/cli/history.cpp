@@ -4,6 +4,7 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/request.hpp"
 #include "harness/cli/script.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench::history_command {
 namespace {

@@ -10,6 +10,7 @@
 #include "harness/cli/request.hpp"
 #include "harness/machine/memory_limit.hpp"
 #include "harness/runner/backlog.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench::plan_command {
 namespace {

@@ -14,6 +14,7 @@
 #include "harness/cli/terminal.hpp"
 #include "harness/figures/draw_figures.hpp"
 #include "harness/runner/declared_recipe.hpp"
+#include "harness/store/store.hpp"
 #include "harness/workers/pool.hpp"
 
 namespace attnbench::reproduce_command {

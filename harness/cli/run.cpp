@@ -16,6 +16,7 @@
 #include "harness/figures/run_figure.hpp"
 #include "harness/runner/audit.hpp"
 #include "harness/runner/figure.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench::run_command {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/experiment/cell.hpp"
-#include "harness/store/store.hpp"
+#include "harness/store/row.hpp"
 
 namespace attnbench {
 

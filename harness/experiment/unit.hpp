@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "harness/experiment/cell.hpp"
-#include "harness/store/store.hpp"
+#include "harness/store/ending.hpp"
+#include "harness/store/measurement.hpp"
+#include "harness/store/row.hpp"
 
 namespace attnbench {
 

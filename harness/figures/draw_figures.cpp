@@ -12,6 +12,7 @@
 #include "harness/figures/run_figure.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/merge.hpp"
+#include "harness/store/store.hpp"
 #include "harness/store/text.hpp"
 #include "harness/store/verify.hpp"
 

@@ -19,6 +19,7 @@
 #include "harness/python/in_process.hpp"
 #include "harness/python/recording.hpp"
 #include "harness/store/export.hpp"
+#include "harness/store/store.hpp"
 #include "harness/timing/handover.hpp"
 #include "harness/workers/serve.hpp"
 

@@ -10,6 +10,7 @@
 #include "harness/figures/run_figure.hpp"
 #include "harness/runner/figure.hpp"
 #include "harness/store/environment.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 

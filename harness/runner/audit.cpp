@@ -14,6 +14,7 @@
 #include "harness/runner/backlog.hpp"
 #include "harness/runner/execute.hpp"
 #include "harness/runner/progress.hpp"
+#include "harness/store/store.hpp"
 #include "harness/workers/pool.hpp"
 
 namespace attnbench {

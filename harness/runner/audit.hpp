@@ -9,9 +9,10 @@
 
 #include "harness/experiment/unit.hpp"
 #include "harness/runner/plan.hpp"
-#include "harness/store/store.hpp"
 
 namespace attnbench {
+
+class Store;
 
 struct Audit {
   size_t cells = 0, replicates = 0;  // measured again

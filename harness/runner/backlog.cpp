@@ -6,6 +6,7 @@
 
 #include "harness/experiment/cell_row.hpp"
 #include "harness/experiment/experiment.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 

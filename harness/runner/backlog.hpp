@@ -3,9 +3,11 @@
 
 #include "harness/runner/estimate.hpp"
 #include "harness/runner/plan.hpp"
-#include "harness/store/store.hpp"
+#include "harness/store/ending.hpp"
 
 namespace attnbench {
+
+class Store;
 
 // The cells of a request's shard, each with the replicates that are missing.
 struct Backlog {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "harness/experiment/cell_row.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 

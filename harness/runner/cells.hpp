@@ -11,9 +11,10 @@
 
 #include "harness/runner/plan.hpp"
 #include "harness/statistics/estimate.hpp"
-#include "harness/store/store.hpp"
 
 namespace attnbench {
+
+class Store;
 
 // A cell as the recipe writes it, and the cell that runs. They differ only if seeds or settings are varied.
 struct RecipeCell {

@@ -9,6 +9,7 @@
 #include "harness/machine/interrupts.hpp"
 #include "harness/machine/scratch_folder.hpp"
 #include "harness/runner/progress.hpp"
+#include "harness/store/store.hpp"
 #include "harness/workers/pool.hpp"
 #include "harness/workers/timing_session.hpp"
 

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "harness/experiment/unit.hpp"
-#include "harness/store/store.hpp"
+#include "harness/store/ending.hpp"
 
 namespace attnbench {
+
+class Store;
 
 struct RunSummary {
   size_t cells = 0;

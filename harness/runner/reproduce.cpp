@@ -9,6 +9,7 @@
 #include "harness/experiment/cell_row.hpp"
 #include "harness/machine/resources.hpp"
 #include "harness/plugins/plugins.hpp"
+#include "harness/store/store.hpp"
 #include "harness/store/text.hpp"
 
 namespace attnbench {

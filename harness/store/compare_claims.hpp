@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/store/store.hpp"
+#include "harness/store/verdict.hpp"
 
 namespace attnbench {
 

@@ -23,6 +23,7 @@
 #include "harness/errors/error.hpp"
 #include "harness/statistics/intervals.hpp"
 #include "harness/store/database.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 

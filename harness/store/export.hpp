@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "harness/store/selection.hpp"
-#include "harness/store/store.hpp"
 
 namespace attnbench {
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/store/database.hpp"
+#include "harness/store/store.hpp"
 
 namespace attnbench {
 

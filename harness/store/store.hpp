@@ -11,44 +11,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "harness/core/problem.hpp"
 #include "harness/store/ending.hpp"
 #include "harness/store/measurement.hpp"
+#include "harness/store/row.hpp"
 #include "harness/store/verdict.hpp"
 
 namespace attnbench {
 
 struct ExportRequest;
-
-// One recipe, run and judged.
-struct Reproduction {
-  std::string recipe;
-  std::string size;                // "smoke", "quick" or "full"
-  std::string command;             // the command that reruns this recipe alone
-  double seconds = 0;              // spent on running what was missing and on judging
-  std::vector<std::string> cells;  // keys of the cells that it was judged by
-  std::vector<Verdict> verdicts;
-};
-
-// The columns that identify a cell and that readers select by. key is the hash of everything that the numbers depend
-// on.
-struct CellRow {
-  std::string key;
-  std::string experiment;  // canonical spec with its options, e.g. "kernel-error:draws=4096"
-  std::string method;      // canonical spec
-  std::string input;       // canonical spec
-  Shape shape;
-  Index heads = 1;
-  double logit_scale = 1;
-  std::uint64_t seed = 0;
-  int threads = 0;         // 0: not part of the cell (statistics)
-  std::string parameters;  // JSON object: every parameter of method, input and experiment with its value
-  std::string source_version;
-  std::string machine = {};  // where it was timed: timings on two machines are two cells; empty for statistics
-};
-
-// The key of a timing cell on one machine: the hash of all its other fields, and that of the machine.
-std::string key_on(const std::string& key, const std::string& machine);
 
 class Store {
  public:

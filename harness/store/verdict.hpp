@@ -50,4 +50,14 @@ struct Verdict {
 // Whether the verdict is decided, and not as expected.
 bool contradicts_expectation(const Verdict& verdict);
 
+// One recipe, run and judged.
+struct Reproduction {
+  std::string recipe;
+  std::string size;                // "smoke", "quick" or "full"
+  std::string command;             // the command that reruns this recipe alone
+  double seconds = 0;              // spent on running what was missing and on judging
+  std::vector<std::string> cells;  // keys of the cells that it was judged by
+  std::vector<Verdict> verdicts;
+};
+
 }  // namespace attnbench

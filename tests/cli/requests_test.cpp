@@ -9,6 +9,7 @@
 #include "harness/cli/request.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/runner/backlog.hpp"
+#include "harness/store/store.hpp"
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 

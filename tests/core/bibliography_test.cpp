@@ -7,6 +7,7 @@
 
 #include "harness/core/registry.hpp"
 #include "harness/store/citable.hpp"
+#include "harness/store/store.hpp"
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
 

@@ -5,6 +5,7 @@
 #include <SQLiteCpp/Statement.h>
 
 #include "harness/figures/looks.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"

@@ -12,6 +12,7 @@
 
 #include "harness/figures/looks.hpp"
 #include "harness/statistics/moments.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "harness/figures/drawn_panel.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
 

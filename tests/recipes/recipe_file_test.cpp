@@ -14,6 +14,7 @@
 #include "harness/runner/declared_recipe.hpp"
 #include "harness/runner/json_file.hpp"
 #include "harness/runner/reproduce.hpp"
+#include "harness/store/store.hpp"
 #include "tests/folder.hpp"
 #include "tests/misuse.hpp"
 #include "tests/program.hpp"

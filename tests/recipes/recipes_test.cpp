@@ -14,6 +14,7 @@
 #include "harness/experiment/experiment.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/reproduce.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/folder.hpp"
 #include "tests/runner/made_up.hpp"

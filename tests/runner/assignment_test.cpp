@@ -5,6 +5,7 @@
 
 #include "harness/core/approximation.hpp"
 #include "harness/runner/cells.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/program.hpp"

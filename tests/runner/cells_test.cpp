@@ -9,6 +9,7 @@
 #include "harness/experiment/cell_row.hpp"
 #include "harness/runner/recipe.hpp"
 #include "harness/runner/run.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/folder.hpp"
 #include "tests/runner/made_up.hpp"

@@ -3,6 +3,7 @@
 
 #include "experiments/commands/recommendation.hpp"
 #include "experiments/commands/search_space.hpp"
+#include "harness/store/store.hpp"
 #include "harness/timing/turns.hpp"
 #include "tests/misuse.hpp"
 #include "tests/program.hpp"

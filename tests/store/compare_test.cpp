@@ -13,6 +13,7 @@
 #include "harness/statistics/two_samples.hpp"
 #include "harness/store/compare_claims.hpp"
 #include "harness/store/compare_methods.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"

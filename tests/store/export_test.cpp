@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"

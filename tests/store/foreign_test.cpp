@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/store/merge.hpp"
+#include "harness/store/store.hpp"
 #include "harness/store/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"

@@ -10,6 +10,7 @@
 
 #include "harness/store/database.hpp"
 #include "harness/store/digest.hpp"
+#include "harness/store/store.hpp"
 #include "harness/store/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"

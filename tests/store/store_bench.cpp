@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "harness/store/merge.hpp"
+#include "harness/store/store.hpp"
 #include "harness/store/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"

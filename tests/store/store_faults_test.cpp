@@ -19,6 +19,7 @@
 
 #include "harness/random/streams.hpp"
 #include "harness/store/database.hpp"
+#include "harness/store/store.hpp"
 #include "harness/store/verify.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"

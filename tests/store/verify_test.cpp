@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "harness/store/merge.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/misuse.hpp"
 #include "tests/store/results_file.hpp"
