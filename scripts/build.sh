@@ -9,7 +9,17 @@ shift
 cd "$root"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if [ ! -f "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$preset/build.ninja" ]; then
+# Files that differ from the last commit are compiled alone from now on, because an edit would compile a whole group of files
+# (scripts/compile_together.py). A new commit may part a group as well.
+edited=build/$preset/edited.txt
+mkdir -p "build/$preset"
+if ! list=$({ git rev-parse HEAD && git diff --name-only HEAD -- '*.cpp' && git ls-files --others --exclude-standard -- '*.cpp' &&
+              if [ -f "$edited" ]; then grep '\.cpp$' "$edited" || true; fi; } 2> /dev/null | sort -u); then
+  list=""  # no repository, such as an unpacked tarball
+fi
+if [ "$list" != "$(cat "$edited" 2> /dev/null)" ] || [ ! -f "build/$preset/build.ninja" ] ||
+   [ CMakePresets.json -nt "build/$preset/build.ninja" ]; then
+  printf '%s\n' "$list" > "$edited"
   echo "configuring build/$preset"
   if ! cmake --preset "$preset" > "$log" 2>&1; then
     cat "$log" >&2

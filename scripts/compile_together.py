@@ -1,11 +1,14 @@
 #!/usr/bin/python3
-"""Says which source files may be compiled as one, one after the other: scripts/compile_together.py MOST FILE...
+"""Says which source files may be compiled as one: scripts/compile_together.py MOST LINES EDITED FILE...
 
-A compiler then reads headers and instantiates templates once for all of them. Two files must not see each other: none of
-the names that one defines for itself occurs in the other, or is declared by a header of the project that the other
-includes. Nobody sees names in a namespace of the file's own (namespace attnbench::time_recipe). Names are found by how
-clang-format lays code out: a declaration in a namespace begins a line. Prints a line for each file that joins others, at most
-MOST in all: the group's number and the file.
+The compiler then reads headers and instantiates templates once for a group. A group has files of one folder, so that an
+edit compiles only neighbours, at most MOST files and LINES lines. Files that EDITED lists, one per line, are compiled alone.
+
+No file of a group may see what an earlier one defines for itself: none of these names occurs in the later file. The order
+within a group is chosen so that this holds. Nor may a header that any of them includes declare such a name. Nobody sees names
+in a namespace of the file's own (namespace attnbench::time_recipe). Names are found by how clang-format lays code out: a
+declaration in a namespace begins a line. Prints the files in the order in which they are to be compiled, each with the number
+of its group, or 'alone'.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,10 +43,8 @@ def declared_in(header: Path) -> frozenset[str]:
     return frozenset(names_defined(header.read_text()))
 
 
-def words_seen(path: Path) -> set[str]:
-    """All words of the file, and what the project's headers declare that it includes, through other headers as well."""
-    text = path.read_text()
-    seen = set(WORD.findall(NOT_LOOKED_UP.sub("", text)))
+def names_of_headers(text: str) -> set[str]:
+    """Names declared by the project's headers that the text includes, directly or through other headers."""
     headers: set[Path] = set()
     waiting = [text]
     while waiting:
@@ -49,30 +52,54 @@ def words_seen(path: Path) -> set[str]:
             if header.exists():
                 headers.add(header)
                 waiting.append(header.read_text())
-    return seen.union(*map(declared_in, headers))
+    return set().union(*map(declared_in, headers))
+
+
+@dataclass(frozen=True)
+class Source:
+    path: str
+    defined: frozenset[str]  # the names that it defines, without a namespace of its own
+    words: frozenset[str]
+    in_headers: frozenset[str]
+    lines: int
+
+
+def in_order(files: list[Source]) -> list[Source] | None:
+    """So that none sees names of an earlier one; None if there is no such order."""
+    if any(one.defined & other.in_headers for one in files for other in files if other is not one):
+        return None
+    later = {one: {other for other in files if other is not one and one.defined & other.words} for one in files}
+    try:
+        return list(TopologicalSorter(later).static_order())
+    except CycleError:
+        return None
 
 
 def main() -> None:
-    most = int(sys.argv[1])
-    texts = {path: Path(path).read_text() for path in sys.argv[2:]}
+    most, most_lines, edited = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    alone = {str(ROOT / name) for name in edited.read_text().splitlines()} if edited.exists() else set()
+    texts = {path: Path(path).read_text() for path in sys.argv[4:]}
     namespaces = Counter(name for text in texts.values() for name in set(INNER_NAMESPACE.findall(text)))
-    # Files, the names that they define, the words that they use.
-    groups: list[tuple[list[str], set[str], set[str]]] = []
+    groups: list[list[Source]] = []
     for path, text in texts.items():
-        alone = any(namespaces[name] == 1 for name in INNER_NAMESPACE.findall(text))
-        defined = set() if alone else names_defined(text)
-        used = words_seen(Path(path))
-        for files, others_define, others_use in groups:
-            if len(files) < most and not (defined & others_use or used & others_define):
-                files.append(path)
-                others_define |= defined
-                others_use |= used
+        own_namespace = any(namespaces[name] == 1 for name in INNER_NAMESPACE.findall(text))
+        in_headers = frozenset(names_of_headers(text))
+        # A name that a header declares is the same for all who include it.
+        defined = frozenset() if own_namespace else frozenset(names_defined(text)) - in_headers
+        words = frozenset(WORD.findall(NOT_LOOKED_UP.sub("", text)))
+        source = Source(path, defined, words, in_headers, text.count("\n"))
+        for i, group in enumerate(groups):
+            joined = [*group, source]
+            fits = len(joined) <= most and sum(one.lines for one in joined) <= most_lines
+            strangers = Path(path).parent != Path(group[0].path).parent or alone & {path, group[0].path}
+            if fits and not strangers and (ordered := in_order(joined)):
+                groups[i] = ordered
                 break
         else:
-            groups.append(([path], defined, used))
-    for number, (files, _, _) in enumerate(groups):
-        for path in files if len(files) > 1 else []:
-            print(number, path)
+            groups.append([source])
+    for number, group in enumerate(groups):
+        for source in group:
+            print(number if len(group) > 1 else "alone", source.path)
 
 
 if __name__ == "__main__":

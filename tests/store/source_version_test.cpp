@@ -13,6 +13,7 @@
 #include "harness/core/registry.hpp"
 #include "harness/experiment/cell_row.hpp"
 #include "harness/store/environment.hpp"
+#include "harness/store/store.hpp"
 #include "tests/catch.hpp"
 #include "tests/store/results_file.hpp"
 
@@ -184,7 +185,8 @@ Names registering_sources() {
 
 }  // namespace
 
-// Not under sanitizers, which compile several of these files into one object.
+// Only in builds of the preset dev, which compiles each of these files into an object of its own
+// (scripts/full_gate.sh).
 TEST_CASE("every source that the linker needs for a cell goes stale with it", "[build]") {
   const Objects objects = objects_of_this_build();
   const Names registering = registering_sources();
