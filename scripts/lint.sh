@@ -2,9 +2,10 @@
 # Checks the format of C++ and Python files (clang-format, black), the types of Python files (mypy), configured in
 # pyproject.toml, and C++ files for mistakes (clang-tidy, configured in .clang-tidy). scripts/setup.sh --ci installs what
 # this needs. The first run installs the Python tools in build/lint.
-# Clang also compiles every changed file, because a build with gcc accepts some code that clang 14 does not.
-#   scripts/lint.sh          clang-tidy checks what changed since origin/main, at most 12 files (2 minutes on two cores)
-#   scripts/lint.sh --all    it checks every file outside tests/ (half an hour)
+# Clang also compiles files, because a build with gcc accepts some code that clang 14 does not.
+#   scripts/lint.sh          of the files that changed (scripts/base_commit.sh), clang compiles at most 40, and clang-tidy
+#                            checks at most 12 (2 minutes on two cores)
+#   scripts/lint.sh --all    clang compiles every file, and clang-tidy checks every file outside tests/ (an hour)
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,11 +39,7 @@ mapfile -d '' -t python < <(git ls-files -z -- '*.py' '*.pyi')
 build/lint/bin/black --quiet --check --diff "${python[@]}"
 build/lint/bin/mypy --no-error-summary "${python[@]}"
 
-# On main itself, or in a clone without the remote: what the last commit changed.
-base=$(git merge-base HEAD origin/main 2> /dev/null || true)
-if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
-  base=$(git rev-parse --quiet --verify HEAD^ || true)
-fi
+base=$(scripts/base_commit.sh)
 changed() {
   [ -z "$base" ] || git diff --name-only --diff-filter=d "$base" -- "$@"
 }
@@ -50,20 +47,27 @@ python_headers=$(/usr/bin/python3 -c "import sysconfig; print(sysconfig.get_path
 flags=(-std=c++20 -I. -isystem /usr/include/eigen3 -isystem "$python_headers")
 for name in SOURCE_TREE VERSION PYTHON SOURCE_DIR PROGRAM FAULTY; do flags+=("-DATTNBENCH_$name=\"\""); done
 
-changed 'harness/*.cpp' 'approximations/*.cpp' 'experiments/*.cpp' 'tests/*.cpp' |
+all=${1:-}
+# at_most N TOOL: prints N of the lines that it reads; other commits of the same change check others.
+at_most() {
+  mapfile -t lines
+  if [ ${#lines[@]} -gt "$1" ] && [ -z "$all" ]; then
+    echo "lint.sh: $2 checks $1 of ${#lines[@]} changed files; scripts/lint.sh --all checks every file" >&2
+    mapfile -t lines < <(printf '%s\n' "${lines[@]}" | shuf -n "$1" --random-source=<(yes "$(git rev-parse HEAD)"))
+  fi
+  [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}"
+}
+cpp=('harness/*.cpp' 'approximations/*.cpp' 'experiments/*.cpp')
+if [ -n "$all" ]; then
+  changed() { git ls-files -- "$@"; }
+fi
+changed "${cpp[@]}" 'tests/*.cpp' | at_most 40 clang |
   xargs -r -n 1 -P 2 clang++-14 -fsyntax-only -Wall -Wextra -Wshadow -Wpedantic -Wconversion -Wno-missing-field-initializers -Werror \
     "${flags[@]}"
 
 # Sources of the program; tests are macros of Catch2, which most of the checks misread.
-mapfile -t sources < <(git ls-files -- 'harness/*.cpp' 'approximations/*.cpp' 'experiments/*.cpp')
-if [ "${1:-}" != --all ]; then
-  mapfile -t sources < <(changed 'harness/*.[ch]pp' 'approximations/*.[ch]pp' 'experiments/*.[ch]pp' |
-    sed 's/\.hpp$/.cpp/' | sort -u | grep -xFf <(printf '%s\n' "${sources[@]}"))
-  if [ ${#sources[@]} -gt 12 ]; then  # other commits of the same change check others
-    echo "lint.sh: clang-tidy checks 12 of ${#sources[@]} changed files; scripts/lint.sh --all checks every file"
-    mapfile -t sources < <(printf '%s\n' "${sources[@]}" | shuf -n 12 --random-source=<(yes "$(git rev-parse HEAD)"))
-  fi
-fi
+mapfile -t sources < <(changed "${cpp[@]}" 'harness/*.hpp' 'approximations/*.hpp' 'experiments/*.hpp' | sed 's/\.hpp$/.cpp/' |
+  sort -u | grep -xFf <(git ls-files -- "${cpp[@]}") | at_most 12 clang-tidy)
 if [ ${#sources[@]} -gt 0 ]; then
   printf '%s\0' "${sources[@]}" | xargs -0 -I {} -P 2 bash -c 'found=$(clang-tidy-14 --quiet "$0" -- "$@" 2>&1) ||
     { printf "%s\n" "$found"; exit 1; }' {} "${flags[@]}"
