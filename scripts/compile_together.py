@@ -4,7 +4,7 @@
 The compiler then reads headers and instantiates templates once for a group. A group has files of one folder, so that an
 edit compiles only neighbours, at most MOST files and LINES lines. Files that EDITED lists, one per line, are compiled alone.
 
-No file of a group may see what an earlier one defines for itself: none of these names occurs in the later file. The order
+A file of a group must not see what an earlier one defines for itself: none of these names occurs in the later file. The order
 within a group is chosen so that this holds. Nor may a header that any of them includes declare such a name. Nobody sees names
 in a namespace of the file's own (namespace attnbench::time_recipe). Names are found by how clang-format lays code out: a
 declaration in a namespace begins a line. Prints the files in the order in which they are to be compiled, each with the number
@@ -91,15 +91,14 @@ def main() -> None:
         for i, group in enumerate(groups):
             joined = [*group, source]
             fits = len(joined) <= most and sum(one.lines for one in joined) <= most_lines
-            strangers = Path(path).parent != Path(group[0].path).parent or alone & {path, group[0].path}
-            if fits and not strangers and (ordered := in_order(joined)):
+            if fits and Path(path).parent == Path(group[0].path).parent and (ordered := in_order(joined)):
                 groups[i] = ordered
                 break
         else:
             groups.append([source])
     for number, group in enumerate(groups):
-        for source in group:
-            print(number if len(group) > 1 else "alone", source.path)
+        for source in group:  # an edited file leaves its group, and no other file changes its own
+            print("alone" if len(group) == 1 or source.path in alone else number, source.path)
 
 
 if __name__ == "__main__":
