@@ -67,7 +67,9 @@ def main() -> int:
     revision = options.revision or output("scripts/base_commit.sh").strip()
     known = subprocess.run(["git", "cat-file", "-e", f"{revision}^{{commit}}"], cwd=ROOT, capture_output=True)
     if revision and known.returncode != 0:
-        print(f"sanitize_changed.py: {revision}: git knows no such commit; expected one, such as HEAD~3", file=sys.stderr)
+        print(
+            f"sanitize_changed.py: {revision}: git knows no such commit; expected one, such as HEAD~3", file=sys.stderr
+        )
         return 2
     changed = changed_since(revision)
     chosen = tests_of(changed)
@@ -87,7 +89,9 @@ def main() -> int:
     for only, names in sorted(chosen.items()):
         spec = ",".join(re.sub(r'([\\,\[\]"*~])', r"\\\1", name) for name in sorted(names))
         print(f"tests over all methods, for {only}", flush=True)
-        status |= run("build/sanitize/attnbench_tests", spec, "~[numbers]", "--warn", "NoTests", ATTNBENCH_TEST_ONLY=only)
+        status |= run(
+            "build/sanitize/attnbench_tests", spec, "~[numbers]", "--warn", "NoTests", ATTNBENCH_TEST_ONLY=only
+        )
     return 1 if status else 0
 
 
