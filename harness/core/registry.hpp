@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/core/abi.hpp"
@@ -104,7 +105,7 @@ class Registry final : public Catalogue {
 template <class Entry>
 bool add(Entry&& entry,
          const char* file = __builtin_FILE()) {  // std::source_location is not in clang 14 with libstdc++ 12
-  return Registry<Entry>::instance().add(std::move(entry), {file});
+  return Registry<Entry>::instance().add(std::forward<Entry>(entry), {file});
 }
 
 template <class Entry>
