@@ -39,7 +39,7 @@ Tally tally_of(size_t recipes) {
   return tally;
 }
 
-// Of a run that ended like that.
+// The tally of one recipe, "r", whose cells ended as this summary says.
 Tally tally_of(const RunSummary& ran) {
   Tally tally{.size = RecipeSize::quick};
   tally.add({.recipe = "r"}, "t", ran);
